@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Attributes of the modules of the collection. Private to the collection."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+attributes:
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and predicts what a run would do, without changing anything.
+    details:
+      - The prediction and the run come from the same plan. What only a run can know, such as an allocated address, is
+        V(null) in check mode.
+      - A missing prerequisite (binary, network, namespace, directory) is an error in a run and a warning in check mode.
+  diff_mode:
+    support: full
+    description: Returns details on what has changed, or would change in C(check_mode), when in diff mode.
+    details:
+      - Values of keys that look like secrets are masked.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second run reports no change.
+  platform:
+    platforms: linux
+    description: Target operating systems that the module can be operated against.
+  async:
+    support: full
+    description: Supports being used with the C(async) keyword.
+"""
+
+    INFO = r"""
+attributes:
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and changes nothing in either mode.
+  diff_mode:
+    support: none
+    description: Returns details on what has changed, or would change in C(check_mode), when in diff mode.
+  idempotent:
+    support: full
+    description: When run twice in a row outside check mode, with the same arguments, the second run reports no change.
+  platform:
+    platforms: linux
+    description: Target operating systems that the module can be operated against.
+  async:
+    support: full
+    description: Supports being used with the C(async) keyword.
+"""
+
+    GROUP = r"""
+attributes:
+  action_group:
+    description: Use C(group/podwire.cni.all) in C(module_defaults) to set defaults for this module.
+    support: full
+    membership:
+      - podwire.cni.all
+"""

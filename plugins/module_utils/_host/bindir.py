@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What root may execute: regular ELF files that root owns, in directories that nobody else can write to."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import BinaryIO, Mapping, Optional
+
+from ..libcni.invoke import Executor
+from .errors import HostError
+
+# e_machine -> the name that uname -m has for it (for arm the family; its variants all run EABI5 binaries).
+MACHINES = {
+    3: "i386",
+    8: "mips",
+    21: "ppc64",
+    22: "s390x",
+    40: "arm",
+    62: "x86_64",
+    183: "aarch64",
+    243: "riscv64",
+    258: "loongarch64",
+}
+
+
+def elf_machine(stream: BinaryIO) -> Optional[str]:
+    """Return the machine that an ELF file is for (unknown ones as ``elf-N``), None if it is not ELF."""
+    header = stream.read(20)
+    if len(header) < 20 or header[:4] != b"\x7fELF" or header[5] not in (1, 2):
+        return None
+    number = int.from_bytes(header[18:20], "little" if header[5] == 1 else "big")
+    return MACHINES.get(number, "elf-%d" % number)
+
+
+def host_machine() -> str:
+    """Return this host's machine in the words of :data:`MACHINES`."""
+    machine = os.uname().machine
+    if machine.startswith("arm"):
+        return "arm"
+    if machine in ("i486", "i586", "i686"):
+        return "i386"
+    return machine
+
+
+def check_executable(path: str) -> str:
+    """Return the real path of *path* if root may run it, else raise HostError ``unsafe_permissions`` or ``not_elf``.
+
+    Links are followed (some plugins are links to one binary); owner and mode are tested on what they lead to.
+    """
+    real = os.path.realpath(path)
+    try:
+        found = os.stat(real)
+        if not stat.S_ISREG(found.st_mode):
+            raise HostError("%s is not a regular file and is not executed" % path, code="not_elf")
+        _check_owner(real, found, "file", sticky_is_fine=False)
+        folder = os.path.dirname(real)
+        _check_owner(folder, os.stat(folder), "directory", sticky_is_fine=False)
+        while folder != "/":
+            folder = os.path.dirname(folder)
+            # In a sticky directory others cannot rename or remove what root owns.
+            _check_owner(folder, os.stat(folder), "directory", sticky_is_fine=True)
+        with open(real, "rb") as stream:
+            if elf_machine(stream) is None:
+                raise HostError("%s is not an ELF file and is not executed" % path, code="not_elf")
+    except OSError as error:
+        raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable")
+    return real
+
+
+def _check_owner(path: str, found: os.stat_result, what: str, sticky_is_fine: bool) -> None:
+    if found.st_uid != 0:
+        raise HostError(
+            "the %s %s belongs to user %d, and root runs plugins only from files and directories of its own; "
+            "mend it with: chown root %s" % (what, path, found.st_uid, path),
+            code="unsafe_permissions",
+        )
+    if found.st_mode & 0o022 and not (sticky_is_fine and found.st_mode & stat.S_ISVTX):
+        raise HostError(
+            "the %s %s (mode %04o) can be written by others than root, so root does not run plugins from it; "
+            "mend it with: chmod go-w %s" % (what, path, stat.S_IMODE(found.st_mode), path),
+            code="unsafe_permissions",
+        )
+
+
+class SafeExecutor(Executor):
+    """libcni's executor, which first tests what it is about to run."""
+
+    def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float]) -> bytes:
+        check_executable(path)
+        return super().exec_plugin(path, stdin, env, timeout)

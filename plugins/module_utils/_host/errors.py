@@ -1,0 +1,22 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one error that leaves this package."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+
+class HostError(Exception):
+    """What is wrong on the host or with the request, in words for a person.
+
+    ``msg`` says what, where, which rule and what to do. ``code`` is a stable word to test for.
+    ``facts`` are JSON-ready details that a module returns beside the message.
+    """
+
+    def __init__(self, msg: str, code: str = "", **facts: Any) -> None:
+        super().__init__(msg)
+        self.msg = msg
+        self.code = code
+        self.facts: Dict[str, Any] = facts

@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collection's one lock, and the rule that goes with it: who had to wait plans again."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import stat
+import time
+from types import TracebackType
+from typing import Any, Callable, Dict, Optional, Type, TypeVar
+
+from .errors import HostError
+from .plan import Plan
+
+LOCK_PATH = "/run/podwire-cni/lock"
+
+P = TypeVar("P", bound=Plan)
+
+
+def read_state(path: str = LOCK_PATH) -> Dict[str, Any]:
+    """Return ``{generation, holder, pid}`` as the last holder left it; generation 0 where nobody ever held it."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            return {"generation": 0, "holder": "", "pid": 0}
+        raise HostError("cannot read the lock file %s: %s" % (path, error.strerror), code="lock_unusable")
+    try:
+        return _parse(os.read(fd, 4096))
+    finally:
+        os.close(fd)
+
+
+def _parse(raw: bytes) -> Dict[str, Any]:
+    try:
+        state = json.loads(raw.decode("utf-8"))
+        return {"generation": int(state["generation"]), "holder": str(state["holder"]), "pid": int(state["pid"])}
+    except (ValueError, KeyError, TypeError):
+        # Empty (just created), or torn by a crash while it was written: counts as an unfinished holder.
+        return {"generation": 0, "holder": "unknown" if raw else "", "pid": 0}
+
+
+class Lock:
+    """An exclusive flock(2). ``moved`` tells that somebody may have applied something since *seen* was read."""
+
+    def __init__(self, holder: str, timeout: float, seen: Dict[str, Any], path: str = LOCK_PATH) -> None:
+        self.holder = holder
+        self.timeout = timeout
+        self.seen = seen
+        self.path = path
+        self.moved = False
+        self._fd = -1
+        self._generation = 0
+
+    def __enter__(self) -> "Lock":
+        self._fd = _open(self.path)
+        try:
+            waited = self._wait()
+            state = _parse(os.pread(self._fd, 4096, 0))
+        except BaseException:
+            os.close(self._fd)
+            raise
+        # A holder that is still named after we got the lock died in the middle of its work.
+        self.moved = waited or bool(state["holder"]) or state["generation"] != self.seen["generation"]
+        self._generation = state["generation"]
+        self._note(self.holder)
+        return self
+
+    def _wait(self) -> bool:
+        deadline = time.monotonic() + self.timeout
+        waited = False
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return waited
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
+                    raise HostError("cannot lock %s: %s" % (self.path, error.strerror), code="lock_unusable")
+            if time.monotonic() >= deadline:
+                state = _parse(os.pread(self._fd, 4096, 0))
+                raise HostError(
+                    "waited %g s for %s, which %s (process %d) holds; let it finish, or give more time with lock_timeout"
+                    % (self.timeout, self.path, state["holder"] or "another module", state["pid"]),
+                    code="lock_timeout",
+                )
+            waited = True
+            time.sleep(0.05)
+
+    def _note(self, holder: str) -> None:
+        # Bumped when taken and when given back: whoever planned in between has seen a host in motion.
+        self._generation += 1
+        text = json.dumps({"generation": self._generation, "holder": holder, "pid": os.getpid() if holder else 0})
+        os.pwrite(self._fd, text.encode("utf-8"), 0)
+        os.ftruncate(self._fd, len(text))
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self._note("")
+        os.close(self._fd)
+
+
+def _open(path: str) -> int:
+    folder = os.path.dirname(path)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        found = os.lstat(folder)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+            raise HostError(
+                "%s must be a directory of root that nobody else can write; remove it and run again" % folder,
+                code="unsafe_permissions",
+            )
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise HostError("cannot open the lock file %s: %s" % (path, error.strerror), code="lock_unusable")
+
+
+def run(
+    make_plan: Callable[[], P], holder: str, timeout: float, check_mode: bool, workers: int = 1, path: str = LOCK_PATH
+) -> P:
+    """Plan, and unless *check_mode* (or nothing is to do) apply under the lock. Returns the plan that counts.
+
+    *make_plan* may be called twice: what was planned before the lock was ours is stale if somebody else applied.
+    """
+    seen = read_state(path)
+    plan = make_plan()
+    if check_mode or not plan.changed:
+        return plan
+    with Lock(holder, timeout, seen, path) as lock:
+        if lock.moved:
+            plan = make_plan()
+        try:
+            plan.apply(workers)
+        except HostError as error:
+            # What was done before the failure stays done, and the user is told how far it went.
+            error.facts.setdefault("actions", plan.progress())
+            raise
+    return plan

@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collection's memory on a host: who wrote which file, and the originals of what was replaced."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from typing import Any, BinaryIO, Dict, Set
+
+from .atomic import Attributes, Directory, make_directory, stage, write
+from .errors import HostError
+
+STATE_DIR = "/var/lib/podwire/state"
+_FILE = "manifest.json"
+_OBJECTS = "objects"
+_VERSION = 1
+_CHUNK = 1 << 20
+
+
+class Manifest:
+    """``manifest.json`` in the state directory (root, 0700), and ``objects/`` with kept files by their sha256.
+
+    - ``networks``: path of a conflist -> ``{network, sha256, original}``; ``original`` (None or
+      ``{sha256, mode, uid, gid}``) is the foreign file that was adopted.
+    - ``binaries``: path of a plugin -> ``{sha256, archive, cni_versions, replaced}``; ``archive`` (digest or None) says
+      what it was installed from, ``replaced`` (None or ``{sha256, mode, uid, gid}``) what stood there before.
+    - ``archives``: digest of an archive -> ``{plugin name: sha256}`` of all plugins in it.
+
+    An entry is written before the file that it speaks of goes live, so that after a crash a file of ours is never
+    taken for a foreign one; an entry alone therefore says "ours", not "there".
+    """
+
+    def __init__(self, state_dir: str = STATE_DIR) -> None:
+        self.state_dir = state_dir
+        data = self._read()
+        self.networks: Dict[str, Dict[str, Any]] = data["networks"]
+        self.binaries: Dict[str, Dict[str, Any]] = data["binaries"]
+        self.archives: Dict[str, Dict[str, str]] = data["archives"]
+
+    def _read(self) -> Dict[str, Dict[str, Any]]:
+        path = os.path.join(self.state_dir, _FILE)
+        try:
+            with open(path, "rb") as stream:
+                data = json.loads(stream.read().decode("utf-8"))
+            if data["version"] != _VERSION:
+                raise HostError(
+                    "%s has format %r, this release reads %d; upgrade the collection on the controller"
+                    % (path, data["version"], _VERSION),
+                    code="manifest_version",
+                )
+            return {key: dict(data[key]) for key in ("networks", "binaries", "archives")}
+        except FileNotFoundError:
+            return {"networks": {}, "binaries": {}, "archives": {}}
+        except OSError as error:
+            raise HostError("cannot read %s: %s" % (path, error.strerror), code="manifest_unreadable")
+        except (ValueError, KeyError, TypeError) as error:
+            raise HostError(
+                "%s is damaged (%s); move it away and run again: files that are there are then taken for foreign ones "
+                "and must be named with 'file' once to be adopted" % (path, error),
+                code="manifest_damaged",
+            )
+
+    def save(self) -> None:
+        """Write the manifest, durably."""
+        data = {
+            "version": _VERSION,
+            "networks": self.networks,
+            "binaries": self.binaries,
+            "archives": self.archives,
+        }
+        text = json.dumps(data, indent=1, sort_keys=True) + "\n"
+        _private_directory(self.state_dir)
+        with Directory(self.state_dir) as directory:
+            write(directory, _FILE, text.encode("utf-8"), Attributes(0o600))
+
+    def keep(self, path: str) -> Dict[str, Any]:
+        """Keep a copy of the regular file *path* and return ``{sha256, mode, uid, gid}`` to restore it by."""
+        objects = os.path.join(self.state_dir, _OBJECTS)
+        _private_directory(self.state_dir)
+        _private_directory(objects)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as source, Directory(objects) as directory:
+            found = os.fstat(source.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise HostError("%s is not a regular file, so it cannot be kept" % path, code="not_regular")
+            digest = digest_of(source)
+            source.seek(0)
+            stage(directory, digest, source, Attributes(0o600)).publish()
+        return {"sha256": digest, "mode": stat.S_IMODE(found.st_mode), "uid": found.st_uid, "gid": found.st_gid}
+
+    def kept(self, digest: str) -> BinaryIO:
+        """Open a kept file, after testing that it is still what its name says."""
+        path = os.path.join(self.state_dir, _OBJECTS, digest)
+        try:
+            stream = open(path, "rb")
+        except OSError as error:
+            raise HostError("the kept file %s is not there any more: %s" % (path, error.strerror), code="not_kept")
+        if digest_of(stream) != digest:
+            stream.close()
+            raise HostError("the kept file %s is damaged: its sha256 is another one" % path, code="not_kept")
+        stream.seek(0)
+        return stream
+
+    def prune(self) -> None:
+        """Remove kept files and archive lists that no entry refers to any more."""
+        wanted: Set[str] = set()
+        for entry in list(self.networks.values()) + list(self.binaries.values()):
+            for key in ("original", "replaced"):
+                if entry.get(key):
+                    wanted.add(entry[key]["sha256"])
+        used = {entry.get("archive") for entry in self.binaries.values()}
+        for archive in [a for a in self.archives if a not in used]:
+            del self.archives[archive]
+        objects = os.path.join(self.state_dir, _OBJECTS)
+        if os.path.isdir(objects):
+            with Directory(objects) as directory:
+                for name in os.listdir(directory.fd):
+                    if name not in wanted:
+                        directory.remove(name)
+
+
+def digest_of(stream: BinaryIO) -> str:
+    """Return the sha256 (hex) of the rest of *stream*."""
+    digest = hashlib.sha256()
+    while True:
+        chunk = stream.read(_CHUNK)
+        if not chunk:
+            return digest.hexdigest()
+        digest.update(chunk)
+
+
+def _private_directory(path: str) -> None:
+    make_directory(path, 0o700)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise HostError(
+            "%s must be a directory of root with mode 0700; set that with: chown root %s && chmod 0700 %s"
+            % (path, path, path),
+            code="unsafe_permissions",
+        )

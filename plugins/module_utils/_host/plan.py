@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One plan decides ``changed``, the diff and the actions; check mode prints it, a run executes it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from .errors import HostError
+
+SAFE = "safe"
+"""Content, mode or owner of our file; a missing or changed binary of ours."""
+DISRUPTIVE = "disruptive"
+"""Needs a DEL, removes a network, changes a name, bridge or subnet, or restarts a runtime."""
+FOREIGN = "foreign"
+"""Set by another owner: reported, never fought, never executed."""
+
+
+class Step:
+    """One change of one thing.
+
+    ``kind`` is a verb (``write``, ``install``, ``add`` ...), ``target`` what it acts on (a path, or
+    ``network/container_id/ifname``), ``step_class`` one of the constants above, ``before`` and ``after`` the JSON-ready
+    state for the diff (None: does not exist; what only a run can know is None inside), ``action`` the function that
+    makes the change. Steps with the same ``item`` belong together: when one fails the rest of them are left out, the
+    other items go on. A failing step without item ends the plan. Steps of one ``lane`` run in order, lanes in parallel.
+    """
+
+    __slots__ = ("kind", "target", "step_class", "before", "after", "action", "item", "lane", "state", "error")
+
+    def __init__(
+        self,
+        kind: str,
+        target: str,
+        step_class: str,
+        before: Any,
+        after: Any,
+        action: Callable[[], None],
+        item: Any = None,
+        lane: str = "",
+    ) -> None:
+        self.kind = kind
+        self.target = target
+        self.step_class = step_class
+        self.before = before
+        self.after = after
+        self.action = action
+        self.item = item
+        self.lane = lane
+        self.state = "planned"
+        self.error: Optional[HostError] = None
+
+    def describe(self) -> Dict[str, str]:
+        """Return what is shown to the user."""
+        return {"kind": self.kind, "target": self.target, "class": self.step_class}
+
+
+class Plan:
+    """An ordered list of steps, and the warnings that came up while planning."""
+
+    def __init__(self) -> None:
+        self.steps: List[Step] = []
+        self.warnings: List[Tuple[str, str]] = []
+
+    def add(self, step: Step) -> None:
+        self.steps.append(step)
+
+    def warn(self, code: str, message: str) -> None:
+        """Note something the user should know; the same sentence is kept once."""
+        if (code, message) not in self.warnings:
+            self.warnings.append((code, message))
+
+    @property
+    def changed(self) -> bool:
+        return any(step.step_class != FOREIGN for step in self.steps)
+
+    def actions(self) -> List[Dict[str, str]]:
+        """Return ``[{kind, target, class}]``, the same in check mode and in a run."""
+        return [step.describe() for step in self.steps]
+
+    def progress(self) -> List[Dict[str, str]]:
+        """Return the actions with ``state`` (``done``, ``failed``, ``left_out``, ``planned``), for a failed run."""
+        return [dict(step.describe(), state=step.state) for step in self.steps]
+
+    def diff(self) -> List[Dict[str, Any]]:
+        """Return Ansible's diff structure, one entry a step."""
+        return [
+            {
+                "before_header": "%s (before)" % step.target,
+                "after_header": "%s (after %s)" % (step.target, step.kind),
+                "before": "" if step.before is None else step.before,
+                "after": "" if step.after is None else step.after,
+            }
+            for step in self.steps
+        ]
+
+    def apply(self, workers: int = 1) -> None:
+        """Execute the steps. Raises the first error of a step without item; others stay at their step."""
+        lanes: Dict[str, List[Step]] = {}
+        for step in self.steps:
+            if step.step_class != FOREIGN:
+                lanes.setdefault(step.lane, []).append(step)
+        waiting = list(lanes.values())
+        if workers <= 1 or len(waiting) <= 1:
+            for lane in waiting:
+                _run_lane(lane)
+            return
+        fatal: List[BaseException] = []
+
+        def work() -> None:
+            while not fatal:
+                try:
+                    lane = waiting.pop(0)
+                except IndexError:
+                    return
+                try:
+                    _run_lane(lane)
+                except BaseException as error:  # handed to the caller's thread below
+                    fatal.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(min(workers, len(waiting)))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if fatal:
+            raise fatal[0]
+
+
+def _run_lane(steps: List[Step]) -> None:
+    failed = set()
+    for step in steps:
+        if step.item is not None and step.item in failed:
+            step.state = "left_out"
+            continue
+        try:
+            step.action()
+        except HostError as error:
+            step.state = "failed"
+            step.error = error
+            if step.item is None:
+                raise
+            failed.add(step.item)
+        else:
+            step.state = "done"
