@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import lock as lock_module
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.lock import Lock, read_state, run
+from ansible_collections.podwire.cni.plugins.module_utils._host.plan import Plan, Step
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "run" / "lock")
+
+
+class Host:
+    """A one-value host: planning compares, applying sets."""
+
+    def __init__(self):
+        self.value = 0
+        self.planned = 0
+
+    def plan(self):
+        self.planned += 1
+        plan = Plan()
+        if self.value != 1:
+            plan.add(Step("write", "value", "safe", self.value, 1, self.set))
+        return plan
+
+    def set(self):
+        self.value = 1
+
+
+def test_check_mode_plans_the_same_and_touches_nothing(path):
+    host = Host()
+    checked = run(host.plan, "test", 1, True, path=path)
+    assert host.value == 0
+    assert not os.path.exists(os.path.dirname(path))
+    applied = run(host.plan, "test", 1, False, path=path)
+    assert host.value == 1
+    assert checked.actions() == applied.actions() == [{"kind": "write", "target": "value", "class": "safe"}]
+    again = run(host.plan, "test", 1, False, path=path)
+    assert not again.changed
+    assert host.planned == 3
+
+
+def test_the_lock_is_private_to_root(path):
+    with Lock("test", 1, read_state(path), path):
+        assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_a_directory_that_others_can_write_is_refused(path):
+    os.makedirs(os.path.dirname(path))
+    os.chmod(os.path.dirname(path), 0o777)
+    with pytest.raises(HostError) as caught:
+        Lock("test", 1, read_state(path), path).__enter__()
+    assert caught.value.code == "unsafe_permissions"
+
+
+def test_the_holder_is_named_when_time_is_up(path):
+    with Lock("cni_attach", 1, read_state(path), path):
+        with pytest.raises(HostError) as caught:
+            Lock("cni_conf", 0, read_state(path), path).__enter__()
+    assert caught.value.code == "lock_timeout"
+    assert "cni_attach" in caught.value.msg
+    assert "process %d" % os.getpid() in caught.value.msg
+
+
+def test_who_had_to_wait_plans_again(path):
+    host = Host()
+    entered = threading.Event()
+    leave = threading.Event()
+
+    def other():
+        with Lock("other", 5, read_state(path), path):
+            entered.set()
+            leave.wait(10)
+            host.value = 1
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    entered.wait(10)
+    real_plan = host.plan
+
+    def plan():
+        result = real_plan()
+        leave.set()
+        return result
+
+    result = run(plan, "test", 10, False, path=path)
+    thread.join()
+    assert host.planned == 2
+    assert not result.changed
+
+
+def test_somebody_who_came_and_went_while_we_planned_is_noticed(path):
+    host = Host()
+
+    def plan():
+        result = host.plan()
+        if host.planned == 1:
+            with Lock("other", 1, read_state(path), path):
+                host.value = 1
+        return result
+
+    assert not run(plan, "test", 1, False, path=path).changed
+    assert host.planned == 2
+
+
+def test_a_holder_that_died_makes_the_next_one_plan_again(path):
+    lock = Lock("dead", 1, read_state(path), path)
+    lock.__enter__()
+    os.close(lock._fd)
+    host = Host()
+    run(host.plan, "test", 1, False, path=path)
+    assert host.planned == 2
+
+
+def test_a_damaged_lock_file_is_no_obstacle(path):
+    os.makedirs(os.path.dirname(path), mode=0o700)
+    with open(path, "w") as stream:
+        stream.write("not json")
+    host = Host()
+    assert run(host.plan, "test", 1, False, path=path).changed
+    assert lock_module.read_state(path)["holder"] == ""
+
+
+def test_a_link_in_place_of_the_lock_file_is_not_followed(path, tmp_path):
+    os.makedirs(os.path.dirname(path), mode=0o700)
+    os.symlink(str(tmp_path / "victim"), path)
+    with pytest.raises(HostError):
+        run(Host().plan, "test", 1, False, path=path)
+    assert not (tmp_path / "victim").exists()
+
+
+def test_a_failure_tells_how_far_the_plan_got(path):
+    def fail():
+        raise HostError("no", code="bad")
+
+    def plan():
+        result = Plan()
+        result.add(Step("write", "a", "safe", None, 1, lambda: None))
+        result.add(Step("write", "b", "safe", None, 1, fail))
+        result.add(Step("write", "c", "safe", None, 1, lambda: None))
+        return result
+
+    with pytest.raises(HostError) as caught:
+        run(plan, "test", 1, False, path=path)
+    assert [action["state"] for action in caught.value.facts["actions"]] == ["done", "failed", "planned"]
+    assert read_state(path)["holder"] == ""

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+
+
+@pytest.fixture
+def state(tmp_path):
+    return str(tmp_path / "state")
+
+
+def test_nothing_there_reads_as_empty_and_makes_nothing(state):
+    manifest = Manifest(state)
+    assert (manifest.networks, manifest.binaries, manifest.archives) == ({}, {}, {})
+    assert not os.path.exists(state)
+
+
+def test_what_is_saved_is_read_again_and_private(state):
+    manifest = Manifest(state)
+    manifest.networks["/etc/cni/net.d/10-a.conflist"] = {"network": "a", "sha256": "x", "original": None}
+    manifest.save()
+    assert Manifest(state).networks == manifest.networks
+    assert stat.S_IMODE(os.stat(state).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(os.path.join(state, "manifest.json")).st_mode) == 0o600
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "networks": 3}'])
+def test_a_damaged_manifest_is_not_overwritten_but_named(state, text):
+    os.mkdir(state, 0o700)
+    path = os.path.join(state, "manifest.json")
+    with open(path, "w") as stream:
+        stream.write(text)
+    with pytest.raises(HostError) as caught:
+        Manifest(state)
+    assert caught.value.code == "manifest_damaged"
+    assert path in caught.value.msg
+
+
+def test_a_manifest_of_a_later_release_is_refused(state):
+    os.mkdir(state, 0o700)
+    with open(os.path.join(state, "manifest.json"), "w") as stream:
+        json.dump({"version": 2, "networks": {}, "binaries": {}, "archives": {}}, stream)
+    with pytest.raises(HostError) as caught:
+        Manifest(state)
+    assert caught.value.code == "manifest_version"
+
+
+def test_a_state_directory_open_to_others_is_refused(state):
+    os.mkdir(state)
+    os.chmod(state, 0o755)
+    with pytest.raises(HostError) as caught:
+        Manifest(state).save()
+    assert caught.value.code == "unsafe_permissions"
+
+
+def test_a_kept_file_comes_back_whole_and_goes_when_nobody_refers_to_it(state, tmp_path):
+    original = tmp_path / "bridge"
+    original.write_bytes(b"\x7fELF old")
+    original.chmod(0o755)
+    manifest = Manifest(state)
+    kept = manifest.keep(str(original))
+    manifest.binaries["/opt/cni/bin/bridge"] = {"sha256": "new", "archive": "a", "replaced": kept}
+    manifest.archives.update({"a": {"bridge": "new"}, "b": {}})
+    manifest.prune()
+    original.unlink()
+    assert kept["mode"] == 0o755
+    with manifest.kept(kept["sha256"]) as stream:
+        assert stream.read() == b"\x7fELF old"
+    assert list(manifest.archives) == ["a"]
+    manifest.binaries.clear()
+    manifest.prune()
+    with pytest.raises(HostError) as caught:
+        manifest.kept(kept["sha256"])
+    assert caught.value.code == "not_kept"
+
+
+def test_a_damaged_kept_file_is_not_restored(state, tmp_path):
+    original = tmp_path / "bridge"
+    original.write_bytes(b"good")
+    manifest = Manifest(state)
+    digest = manifest.keep(str(original))["sha256"]
+    with open(os.path.join(state, "objects", digest), "wb") as stream:
+        stream.write(b"evil")
+    with pytest.raises(HostError, match="is damaged"):
+        manifest.kept(digest)
+
+
+def test_a_link_is_not_followed_into_the_store(state, tmp_path):
+    (tmp_path / "secret").write_text("x")
+    os.symlink(str(tmp_path / "secret"), str(tmp_path / "link"))
+    with pytest.raises((HostError, OSError)):
+        Manifest(state).keep(str(tmp_path / "link"))

@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
+
+
+def step(name, log, item=None, lane="", fails=False, step_class=SAFE):
+    def action():
+        if fails:
+            raise HostError("%s failed" % name)
+        log.append(name)
+
+    return Step("write", name, step_class, None, name, action, item=item, lane=lane)
+
+
+def plan_of(*steps):
+    plan = Plan()
+    for one in steps:
+        plan.add(one)
+    return plan
+
+
+def test_an_empty_plan_changes_nothing():
+    plan = Plan()
+    plan.apply()
+    assert (plan.changed, plan.diff(), plan.actions()) == (False, [], [])
+
+
+def test_foreign_steps_are_shown_and_never_executed():
+    log = []
+    plan = plan_of(step("theirs", log, step_class=FOREIGN))
+    plan.apply()
+    assert not plan.changed
+    assert plan.actions() == [{"kind": "write", "target": "theirs", "class": "foreign"}]
+    assert log == []
+
+
+def test_changed_diff_and_actions_speak_of_the_same_steps():
+    log = []
+    plan = plan_of(step("a", log), step("b", log, step_class=DISRUPTIVE))
+    assert plan.changed
+    assert [entry["after"] for entry in plan.diff()] == [action["target"] for action in plan.actions()] == ["a", "b"]
+    plan.apply()
+    assert log == ["a", "b"]
+
+
+def test_a_step_without_item_ends_the_plan():
+    log = []
+    with pytest.raises(HostError, match="b failed"):
+        plan_of(step("a", log), step("b", log, fails=True), step("c", log)).apply()
+    assert log == ["a"]
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_the_rest_of_a_failed_item_is_left_out_and_others_go_on(workers):
+    log = []
+    plan = plan_of(
+        step("del-1", log, item=1, lane="c1", fails=True),
+        step("add-1", log, item=1, lane="c1"),
+        step("add-2", log, item=2, lane="c1"),
+        step("add-3", log, item=3, lane="c2"),
+    )
+    plan.apply(workers)
+    assert sorted(log) == ["add-2", "add-3"]
+    assert [one.state for one in plan.steps] == ["failed", "left_out", "done", "done"]
+    assert plan.steps[0].error.msg == "del-1 failed"
+
+
+def test_lanes_run_at_the_same_time_and_a_lane_in_order():
+    barrier = threading.Barrier(2, timeout=10)
+    log = []
+
+    def meet(name):
+        return Step("add", name, SAFE, None, name, lambda: (barrier.wait(), log.append(name)), item=name, lane=name[0])
+
+    plan = plan_of(meet("a1"), meet("b1"), meet("a2"), meet("b2"))
+    plan.apply(2)
+    assert [name for name in log if name[0] == "a"] == ["a1", "a2"]
+    assert [name for name in log if name[0] == "b"] == ["b1", "b2"]
+
+
+def test_an_error_in_a_thread_reaches_the_caller():
+    log = []
+    with pytest.raises(HostError, match="x failed"):
+        plan_of(step("x", log, lane="1", fails=True), step("y", log, lane="2", item=1)).apply(2)
+
+
+def test_a_warning_is_kept_once():
+    plan = Plan()
+    plan.warn("missing_network", "no a")
+    plan.warn("missing_network", "no a")
+    assert plan.warnings == [("missing_network", "no a")]

@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.paths import absolute, file_name
+from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import MASK, mask, mask_text, scrub, secrets_of
+
+
+@pytest.mark.parametrize(
+    "key", ["token", "k8s_auth_token", "clientSecret", "PASSWORD", "etcd_key", "apiKey", "client-key-data", "key"]
+)
+def test_values_of_secret_keys_are_masked_at_any_depth(key):
+    assert mask({"plugins": [{"x": {key: "hush-hush"}}]}) == {"plugins": [{"x": {key: MASK}}]}
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("etcd_key_file", "/etc/key"),
+        ("kubeconfig", "/etc/cni/net.d/x-kubeconfig"),
+        ("keyboard", "x"),
+        ("hotkeys", 3),
+        ("token", None),
+        ("secret", ""),
+        ("use_token", True),
+    ],
+)
+def test_what_gives_nothing_away_is_shown(key, value):
+    assert mask({key: value}) == {key: value}
+
+
+def test_an_inlined_kubeconfig_is_masked():
+    assert mask({"kubeconfig": {"users": []}, "KubeConfig": "apiVersion: v1\nusers: []"}) == {
+        "kubeconfig": MASK,
+        "KubeConfig": MASK,
+    }
+
+
+def test_the_given_value_is_not_altered():
+    given = {"token": "hush-hush"}
+    mask(given)
+    assert given == {"token": "hush-hush"}
+
+
+def test_what_a_plugin_prints_is_scrubbed_of_what_it_was_given():
+    known = secrets_of({"a": [{"password": "hush-hush", "secrets": {"x": "deep-one"}, "token": "abc"}]})
+    assert scrub("bad password hush-hush, deep-one; abc", known) == "bad password %s, %s; abc" % (MASK, MASK)
+
+
+@pytest.mark.parametrize(
+    "text, masked",
+    [
+        ('{"token": "abc", "mtu": 1,}', '{"token": "%s", "mtu": 1,}' % MASK),
+        ("password: abc\nname: x", "password: %s\nname: x" % MASK),
+        ("{'apiKey': 'abc'}", "{'apiKey': '%s'}" % MASK),
+    ],
+)
+def test_a_text_that_does_not_parse_is_masked_too(text, masked):
+    assert mask_text(text) == masked
+
+
+@pytest.mark.parametrize("path", ["etc/cni", "", "~/x", "/", "//", "/etc/../x", "/etc/./x", "/a\0b"])
+def test_paths_that_are_not_absolute_and_clean_are_refused(path):
+    with pytest.raises(HostError) as caught:
+        absolute(path, "conf_dir")
+    assert caught.value.msg.startswith("conf_dir: ")
+
+
+def test_slashes_are_normalised():
+    assert absolute("/etc//cni/net.d/", "conf_dir") == "/etc/cni/net.d"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0"])
+def test_a_file_name_is_one_component(name):
+    with pytest.raises(HostError):
+        file_name(name, "networks[0].file")
