@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""A port of Go's libcni to Python, standard library only.
+
+Nothing is imported here, so that whoever imports one submodule loads (and ships) that one only. The public names are
+found on demand: `libcni.CNIConfig` imports `libcni.api`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import typing as t
+
+_HOMES = {
+    "api": ("CNIConfig", "NetworkAttachment", "RuntimeConf"),
+    "conf": (
+        "NetworkConfigList",
+        "PluginConfig",
+        "conf_files",
+        "conf_list_from_conf",
+        "inject_conf",
+        "load_conf",
+        "load_network_conf",
+        "network_conf_from_bytes",
+        "network_conf_from_file",
+        "network_plugin_conf_from_bytes",
+        "network_plugin_conf_from_file",
+        "network_plugin_confs_from_files",
+    ),
+    "errors": (
+        "CNIError",
+        "CacheError",
+        "CheckNotSupportedError",
+        "ConfigError",
+        "JSONError",
+        "MultiError",
+        "NoConfigsFoundError",
+        "NotFoundError",
+        "PluginError",
+        "PluginListError",
+        "PluginNotFoundError",
+        "ResultError",
+        "ValidationError",
+        "VersionError",
+    ),
+    "invoke": ("Executor", "find_in_path"),
+    "types": ("Result", "create", "create_from_bytes"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> t.Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    return getattr(importlib.import_module("." + home, __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOME_OF)

@@ -1,0 +1,392 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""Loading network configurations (Go: libcni/conf.go).
+
+Deviation from Go: the network's name becomes part of a path only if it is a valid name. A file whose name is invalid
+loads without a look into a drop-in folder, so that it cannot name another directory; every verb refuses it later.
+"""
+
+from __future__ import annotations
+
+import os
+import typing as t
+
+from . import gojson, version
+from .errors import (
+    ConfigError,
+    JSONError,
+    NoConfigsFoundError,
+    NotFoundError,
+    ValidationError,
+    VersionError,
+    os_error_text,
+    quote,
+)
+from .validate import validate_network_name
+
+_LIST = "error parsing configuration list: "
+_PLUGIN = "error parsing configuration: "
+_PLUGIN_FIELDS = (
+    "cniVersion",
+    "name",
+    "type",
+    "capabilities",
+    "ipam",
+    "dns",
+    "prevResult",
+    "cni.dev/valid-attachments",
+)
+
+
+class PluginConfig:
+    """One plugin's configuration (Go: PluginConfig, alias NetworkConfig).
+
+    `bytes` is the JSON as it was given, `network` the same parsed. The other attributes are what libcni itself uses of
+    it: `type` (never ""), `name`, `cni_version`, `capabilities`, `ipam_type`.
+    """
+
+    __slots__ = ("bytes", "capabilities", "cni_version", "ipam_type", "name", "network", "type")
+
+    def __init__(self, data: bytes, network: dict[str, t.Any]) -> None:
+        self.bytes = data
+        self.network = network
+        self.type = ""
+        self.name = ""
+        self.cni_version = ""
+        self.ipam_type = ""
+        self.capabilities: dict[str, bool] = {}
+
+
+class NetworkConfigList:
+    """A network: a name, a version and its plugins (Go: NetworkConfigList).
+
+    `bytes` is the list's JSON as it was given; plugins that came from a drop-in folder are not in it, `drop_ins` counts
+    them (they are the last ones of `plugins`).
+    """
+
+    __slots__ = (
+        "bytes",
+        "cni_version",
+        "disable_check",
+        "disable_gc",
+        "drop_ins",
+        "load_only_inlined_plugins",
+        "name",
+        "plugins",
+    )
+
+    def __init__(self, name: str, cni_version: str, plugins: list[PluginConfig], data: bytes) -> None:
+        self.name = name
+        self.cni_version = cni_version
+        self.disable_check = False
+        self.disable_gc = False
+        self.load_only_inlined_plugins = False
+        self.plugins = plugins
+        self.bytes = data
+        self.drop_ins = 0
+
+    def expanded_bytes(self) -> bytes:
+        """Return the JSON that stands for the whole list: `bytes`, with the drop-ins added if there are any.
+
+        Go caches `bytes` even then, so that a DEL with the cached configuration leaves out the drop-ins' plugins.
+        """
+        if not self.drop_ins:
+            return self.bytes
+        raw = gojson.as_object(gojson.loads(self.bytes), "")
+        raw["plugins"] = [gojson.loads(plugin.bytes) for plugin in self.plugins]
+        return gojson.dumps(raw)
+
+
+def _failed(prefix: str, error: JSONError) -> ConfigError:
+    return ConfigError("%s%s" % (prefix, error), line=error.line, column=error.column)
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except IsADirectoryError as exc:
+        raise ConfigError("error reading %s: %s" % (path, os_error_text("read", path, exc)), path) from exc
+    except OSError as exc:
+        raise ConfigError("error reading %s: %s" % (path, os_error_text("open", path, exc)), path) from exc
+    except ValueError as exc:
+        raise ConfigError("error reading %s: open %s: invalid argument" % (quote(path), quote(path)), path) from exc
+
+
+def _join(directory: str, name: str) -> str:
+    """Join and clean a path as Go's filepath.Join does."""
+    path = os.path.normpath(os.path.join(directory, name))
+    return path[1:] if path.startswith("//") else path
+
+
+# ---- one plugin
+
+
+def network_plugin_conf_from_bytes(data: bytes) -> PluginConfig:
+    """Parse one plugin's configuration. Raises `ConfigError`.
+
+    As in Go, keys that libcni knows must have the right type even where libcni does not use them.
+    """
+    try:
+        parsed = gojson.loads(data)
+        conf = PluginConfig(data, gojson.as_object(parsed, ""))
+        for field, value in gojson.struct_items(parsed, _PLUGIN_FIELDS):
+            _set_plugin_field(conf, field, value)
+    except JSONError as exc:
+        raise _failed(_PLUGIN, exc) from exc
+    if not conf.type:
+        raise ConfigError(_PLUGIN + "missing 'type'")
+    return conf
+
+
+def _set_plugin_field(conf: PluginConfig, field: str, value: t.Any) -> None:
+    if value is None:
+        # Go leaves a field alone that is null; a map becomes empty.
+        if field == "capabilities":
+            conf.capabilities = {}
+    elif field == "type":
+        conf.type = gojson.as_string(value, field)
+    elif field == "name":
+        conf.name = gojson.as_string(value, field)
+    elif field == "cniVersion":
+        conf.cni_version = gojson.as_string(value, field)
+    elif field == "capabilities":
+        for key, enabled in gojson.as_object(value, field).items():
+            conf.capabilities[key] = gojson.as_bool(enabled, "capabilities/" + key)
+    elif field == "ipam":
+        for _name, ipam_type in gojson.struct_items(gojson.as_object(value, field), ("type",)):
+            conf.ipam_type = gojson.as_string(ipam_type, "ipam/type")
+    elif field == "dns":
+        _check_dns(value)
+    elif field == "prevResult":
+        gojson.as_object(value, field)
+    else:
+        for attachment in gojson.as_list(value, field):
+            for name, item in gojson.struct_items(gojson.as_object(attachment, field), ("containerID", "ifname")):
+                gojson.as_string(item, "%s/%s" % (field, name))
+
+
+def _check_dns(value: t.Any) -> None:
+    fields = ("nameservers", "domain", "search", "options")
+    for name, item in gojson.struct_items(gojson.as_object(value, "dns"), fields):
+        where = "dns/" + name
+        if name == "domain":
+            gojson.as_string(item, where)
+        else:
+            for element in gojson.as_list(item, where):
+                gojson.as_string(element, where)
+
+
+def network_plugin_conf_from_file(path: str) -> PluginConfig:
+    """Read and parse one plugin's configuration, a `.conf` file (Go: ConfFromFile). Raises `ConfigError`."""
+    data = _read(path)
+    try:
+        return network_plugin_conf_from_bytes(data)
+    except ConfigError as exc:
+        exc.path = path
+        raise
+
+
+def network_plugin_confs_from_files(directory: str, name: str) -> list[PluginConfig]:
+    """Return the drop-in plugins of a network: all of DIRECTORY/NAME/*.conf, in the order of their names.
+
+    No such folder is no error. Raises `ConfigError`, and `ValidationError` for a name that is no network name.
+    """
+    validate_network_name(name)
+    folder = _join(directory, name)
+    try:
+        paths = conf_files(folder, (".conf",))
+    except ConfigError as exc:
+        raise ConfigError("failed to read plugin config files in %s: %s" % (folder, exc), folder) from exc
+    return [network_plugin_conf_from_file(path) for path in paths]
+
+
+# ---- lists
+
+
+def network_conf_from_bytes(data: bytes) -> NetworkConfigList:
+    """Parse a network list. A list without the key `plugins` is accepted and has none. Raises `ConfigError`."""
+    try:
+        raw = gojson.as_object(gojson.loads(data), "")
+    except JSONError as exc:
+        raise _failed(_LIST, exc) from exc
+    if "name" not in raw:
+        raise ConfigError(_LIST + "no name")
+    name = raw["name"]
+    if not isinstance(name, str):
+        raise ConfigError(_LIST + "invalid name type %s" % gojson.type_name(name))
+
+    conf = NetworkConfigList(name, _negotiate_version(raw), [], data)
+    conf.disable_check = _read_bool(raw, "disableCheck")
+    conf.disable_gc = _read_bool(raw, "disableGC")
+    conf.load_only_inlined_plugins = _read_bool(raw, "loadOnlyInlinedPlugins")
+
+    if "plugins" not in raw:
+        if conf.load_only_inlined_plugins:
+            raise ConfigError(_LIST + "`loadOnlyInlinedPlugins` is true, and no 'plugins' key")
+        return conf
+    plugins = raw["plugins"]
+    if not isinstance(plugins, list):
+        raise ConfigError(_LIST + "invalid 'plugins' type %s" % gojson.type_name(plugins))
+    if not plugins:
+        raise ConfigError(_LIST + "no plugins in list")
+    for index, plugin in enumerate(plugins):
+        # A plugin of a list sees its configuration written anew: compact, with sorted keys.
+        try:
+            conf.plugins.append(network_plugin_conf_from_bytes(gojson.dumps(plugin)))
+        except ConfigError as exc:
+            raise ConfigError("failed to parse plugin config %d: %s" % (index, exc)) from exc
+    return conf
+
+
+def _negotiate_version(raw: dict[str, t.Any]) -> str:
+    """Return the list's version: the highest of cniVersions and cniVersion that this package knows.
+
+    Without cniVersions, cniVersion is taken as it is; if all are too new, too ("" without cniVersion).
+    """
+    cni_version = raw.get("cniVersion", "")
+    if not isinstance(cni_version, str):
+        raise ConfigError(_LIST + "invalid cniVersion type %s" % gojson.type_name(cni_version))
+    if "cniVersions" not in raw:
+        return cni_version
+    entries = raw["cniVersions"]
+    if not isinstance(entries, list):
+        raise ConfigError(_LIST + "invalid type for cniVersions: []interface {}")
+    candidates = []
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, str):
+            raise ConfigError(_LIST + "invalid type for cniVersions index %d: %s" % (index, gojson.type_name(entry)))
+        try:
+            if not version.greater_than(entry, version.CURRENT):
+                candidates.append(entry)
+        except VersionError as exc:
+            raise ConfigError(_LIST + "invalid cniVersions entry %s at index %d: %s" % (entry, index, exc)) from exc
+    if cni_version:
+        try:
+            if not version.greater_than(cni_version, version.CURRENT):
+                candidates.append(cni_version)
+        except VersionError as exc:
+            raise ConfigError(_LIST + "invalid cniVersion %s: %s" % (cni_version, exc)) from exc
+    return max(candidates, key=version.parse_version) if candidates else cni_version
+
+
+def _read_bool(raw: dict[str, t.Any], key: str) -> bool:
+    value = raw.get(key, False)
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
+        raise ConfigError(_LIST + "invalid type %s for %s" % (gojson.type_name(value), key))
+    lower = value.lower()
+    if lower not in ("true", "false"):
+        raise ConfigError(_LIST + "invalid value %s for %s" % (quote(lower), key))
+    return lower == "true"
+
+
+def network_conf_from_file(path: str) -> NetworkConfigList:
+    """Read a `.conflist` file and add its drop-ins, unless it says `loadOnlyInlinedPlugins`. Raises `ConfigError`."""
+    data = _read(path)
+    try:
+        conf = network_conf_from_bytes(data)
+    except ConfigError as exc:
+        exc.path = path
+        raise
+    if not conf.load_only_inlined_plugins and _is_network_name(conf.name):
+        drop_ins = network_plugin_confs_from_files(os.path.dirname(path), conf.name)
+        conf.plugins.extend(drop_ins)
+        conf.drop_ins = len(drop_ins)
+    if not conf.plugins:
+        raise ConfigError("no plugin configs found", path)
+    return conf
+
+
+def _is_network_name(name: str) -> bool:
+    try:
+        validate_network_name(name)
+    except ValidationError:
+        return False
+    return True
+
+
+def conf_list_from_conf(original: PluginConfig) -> NetworkConfigList:
+    """Make a list of a single plugin's configuration. Raises `ConfigError`."""
+    return network_conf_from_bytes(
+        gojson.dumps(
+            {"name": original.name, "cniVersion": original.cni_version, "plugins": [gojson.loads(original.bytes)]}
+        )
+    )
+
+
+# ---- directories
+
+
+def conf_files(directory: str, extensions: t.Sequence[str]) -> list[str]:
+    """Return the paths in `directory` (not below) whose text from the last dot on is one of `extensions`.
+
+    Hidden files and links count, directories do not. Sorted by bytes, as Go's callers do. A directory that does not
+    exist has no files. Raises `ConfigError` if it cannot be read.
+    """
+    try:
+        with os.scandir(directory or ".") as entries:
+            names = [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as exc:
+        reason = os_error_text("open", directory, exc) if isinstance(exc, OSError) else "invalid path"
+        raise ConfigError(reason, directory) from exc
+    found = [_join(directory, name) for name in names if _extension(name) in extensions]
+    return sorted(found, key=os.fsencode)
+
+
+def _extension(name: str) -> str:
+    # os.path.splitext takes the leading dot of a hidden file for no extension; Go's filepath.Ext does not.
+    dot = name.rfind(".")
+    return name[dot:] if dot >= 0 else ""
+
+
+def load_conf(directory: str, name: str) -> PluginConfig:
+    """Return the first single-plugin configuration (`.conf`, `.json`) of that name (Go: LoadConf).
+
+    Raises `NoConfigsFoundError`, `NotFoundError`, or the `ConfigError` of a broken file that sorts before.
+    """
+    paths = conf_files(directory, (".conf", ".json"))
+    if not paths:
+        raise NoConfigsFoundError(directory)
+    for path in paths:
+        conf = network_plugin_conf_from_file(path)
+        if conf.name == name:
+            return conf
+    raise NotFoundError(directory, name)
+
+
+def load_network_conf(directory: str, name: str) -> NetworkConfigList:
+    """Return the network of that name: the first `.conflist`, else the first `.conf` or `.json` as a list of one.
+
+    Raises `NoConfigsFoundError`, `NotFoundError`, or the `ConfigError` of a broken file that sorts before.
+    """
+    paths = conf_files(directory, (".conflist",))
+    for path in paths:
+        conf = network_conf_from_file(path)
+        if conf.name == name:
+            return conf
+    try:
+        return conf_list_from_conf(load_conf(directory, name))
+    except NoConfigsFoundError:
+        if paths:
+            raise NotFoundError(directory, name) from None
+        raise
+
+
+def inject_conf(original: PluginConfig, values: t.Mapping[str, t.Any]) -> PluginConfig:
+    """Return `original` with `values` set at its top level, written anew with sorted keys. Raises `ConfigError`."""
+    try:
+        config = gojson.as_object(gojson.loads(original.bytes), "")
+    except JSONError as exc:
+        raise _failed("unmarshal existing network bytes: ", exc) from exc
+    for key, value in values.items():
+        if key == "":
+            raise ConfigError("keys cannot be empty")
+        if value is None:
+            raise ConfigError("key '%s' value must not be nil" % key)
+        config[key] = value
+    return network_plugin_conf_from_bytes(gojson.dumps(config))

@@ -1,0 +1,320 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""JSON as Go's encoding/json reads and writes it.
+
+Reading: UTF-8 only, no byte order mark, no NaN; bytes that are no UTF-8 and lone surrogates become U+FFFD; the last of
+several equal keys wins; a number beyond float64 is an error. Writing: the keys of maps sorted, those of Go structs
+(`Struct`) in their order, no blanks, `<`, `>`, `&`, U+2028 and U+2029 escaped, numbers in Go's text.
+
+Two deviations from Go, both to lose nothing and to stay alive: integers are exact (Go passes them through float64, so
+9007199254740993 would become 9007199254740992), and nesting is limited by Python's recursion limit (about 1000; Go:
+10000), which is reported as an error like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import typing as t
+
+from .errors import JSONError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[-+.\w]+', re.DOTALL)
+_HTML = re.compile("[<>&\u2028\u2029]")
+_TOO_DEEP = "the value is nested too deeply"
+
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+# 309 digits are the longest integer that can be within float64's range.
+_LONGEST_INT = 309
+
+
+class Struct(t.Dict[str, t.Any]):
+    """A dict that `dumps` writes in its own order, as Go writes a struct."""
+
+    __slots__ = ()
+
+
+class _BadToken(Exception):
+    """A number or constant, as it was written, that Go refuses."""
+
+
+# ---- reading
+
+
+def loads(data: bytes | str) -> t.Any:
+    """Parse JSON text. Raises `JSONError` with line and column."""
+    text = data if isinstance(data, str) else data.decode("utf-8", "surrogateescape")
+    if text.startswith("\ufeff"):
+        raise JSONError("the text starts with a byte order mark, which JSON does not allow", line=1, column=1)
+    if _SURROGATE.search(text):
+        # surrogateescape made one surrogate of each bad byte, and Go makes one U+FFFD of each.
+        text = _SURROGATE.sub("\ufffd", text)
+    try:
+        value = _DECODER.decode(text)
+        if _ESCAPED_SURROGATE.search(text):
+            value = _without_surrogates(value)
+        return value
+    except json.JSONDecodeError as exc:
+        msg = "unexpected end of JSON input" if exc.pos >= len(text) else "invalid JSON: %s" % exc.msg
+        raise JSONError(msg, line=exc.lineno, column=exc.colno) from exc
+    except _BadToken as exc:
+        token = str(exc)
+        line, column = _position(text, token)
+        shown = token if len(token) <= 40 else token[:40] + "..."
+        raise JSONError("invalid JSON: %s is no number that JSON allows" % shown, line=line, column=column) from exc
+    except RecursionError as exc:
+        raise JSONError(_TOO_DEEP) from exc
+
+
+def _pairs(pairs: list[tuple[str, t.Any]]) -> dict[str, t.Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        # The last one wins and stands where it stood: the order matters for keys that differ in case only.
+        out = {}
+        for key, value in pairs:
+            out.pop(key, None)
+            out[key] = value
+    return out
+
+
+def _parse_float(token: str) -> float:
+    value = float(token)
+    if value in (float("inf"), float("-inf")):
+        raise _BadToken(token)
+    return value
+
+
+def _parse_int(token: str) -> int | float:
+    if token == "-0":
+        return -0.0
+    if len(token) >= _LONGEST_INT:
+        _parse_float(token)
+    return int(token)
+
+
+def _parse_constant(token: str) -> t.NoReturn:
+    raise _BadToken(token)
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_pairs, parse_float=_parse_float, parse_int=_parse_int, parse_constant=_parse_constant
+)
+
+
+def _position(text: str, token: str) -> tuple[int, int]:
+    """Return line and column of the first `token` that is outside of a string."""
+    for match in _TOKEN.finditer(text):
+        if match.group() == token:
+            start = match.start()
+            return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+    return 1, 1
+
+
+def _without_surrogates(value: t.Any) -> t.Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return _pairs([(_without_surrogates(key), _without_surrogates(item)) for key, item in value.items()])
+    return value
+
+
+# ---- typed reading, as Go decodes into a struct
+
+
+def struct_items(value: t.Any, names: t.Sequence[str]) -> t.Iterator[tuple[str, t.Any]]:
+    """Yield (field name, value) of the members of an object that a Go struct with these fields would take.
+
+    Keys match regardless of case, in document order, so that a later one overrides. null counts as an empty object.
+    Raises `JSONError` if `value` is neither.
+    """
+    if value is None:
+        return
+    folded = {name.lower(): name for name in names}
+    for key, item in as_object(value, "").items():
+        # U+017F is the one letter outside of ASCII that Go folds to ASCII and lower() does not.
+        name = folded.get(key.lower().replace("\u017f", "s"))
+        if name is not None:
+            yield name, item
+
+
+def as_object(value: t.Any, where: str) -> dict[str, t.Any]:
+    """Return `value` if it is an object, {} for null. Raises `JSONError`."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _wrong_type(value, where, "object")
+    return value
+
+
+def as_list(value: t.Any, where: str) -> list[t.Any]:
+    """Return `value` if it is an array, [] for null. Raises `JSONError`."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise _wrong_type(value, where, "array")
+    return value
+
+
+def as_string(value: t.Any, where: str) -> str:
+    """Return `value` if it is a string, "" for null. Raises `JSONError`."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _wrong_type(value, where, "string")
+    return value
+
+
+def as_bool(value: t.Any, where: str) -> bool:
+    """Return `value` if it is a boolean, False for null. Raises `JSONError`."""
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        raise _wrong_type(value, where, "bool")
+    return value
+
+
+def as_int(value: t.Any, where: str, minimum: int = _INT64_MIN, maximum: int = _INT64_MAX) -> int:
+    """Return `value` if it is an integer within the bounds, 0 for null; 1.0 is none, as in Go. Raises `JSONError`."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        raise _wrong_type(value, where, "int" if minimum < 0 else "uint")
+    return value
+
+
+def kind(value: t.Any) -> str:
+    """Return what Go's error messages call a decoded value: null, bool, number, string, array or object."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+_GO_TYPES = {
+    "null": "<nil>",
+    "bool": "bool",
+    "number": "float64",
+    "string": "string",
+    "array": "[]interface {}",
+    "object": "map[string]interface {}",
+}
+
+
+def type_name(value: t.Any) -> str:
+    """Return Go's `%T` of a value that was decoded into an interface{}."""
+    return _GO_TYPES[kind(value)]
+
+
+def _wrong_type(value: t.Any, where: str, wanted: str) -> JSONError:
+    target = "field %s" % where if where else "the top-level value"
+    if kind(value) == "number":
+        return JSONError("json: cannot unmarshal number %r into %s of type %s" % (value, target, wanted))
+    return JSONError("json: cannot unmarshal %s into %s of type %s" % (kind(value), target, wanted))
+
+
+# ---- writing
+
+_encode_string = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def dumps(obj: t.Any, indent: int | None = None) -> bytes:
+    """Return `obj` as UTF-8 JSON, without a newline at the end; `indent`: blanks a level, as Go's MarshalIndent.
+
+    Takes None, bool, int, float, str, list, tuple and dict with str keys. Raises `JSONError` for anything else, for
+    NaN, and for numbers beyond float64.
+    """
+    parts: list[str] = []
+    try:
+        _write(obj, parts.append, None if indent is None else " " * indent, "\n")
+    except RecursionError as exc:
+        raise JSONError(_TOO_DEEP) from exc
+    text = "".join(parts)
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text).encode("utf-8")
+
+
+def _write(obj: t.Any, put: t.Callable[[str], None], indent: str | None, newline: str) -> None:
+    if obj is None:
+        put("null")
+    elif isinstance(obj, str):
+        put(_string(obj))
+    elif isinstance(obj, bool):
+        put("true" if obj else "false")
+    elif isinstance(obj, int):
+        put(_integer(obj))
+    elif isinstance(obj, float):
+        put(_float(obj))
+    elif isinstance(obj, dict):
+        keys = list(obj)
+        for key in keys:
+            if not isinstance(key, str):
+                raise JSONError("json: unsupported type: a key that is %s" % type(key).__name__)
+        if not isinstance(obj, Struct):
+            keys.sort()
+        colon = ":" if indent is None else ": "
+        _write_all([(_string(key) + colon, obj[key]) for key in keys], "{}", put, indent, newline)
+    elif isinstance(obj, (list, tuple)):
+        _write_all([("", item) for item in obj], "[]", put, indent, newline)
+    else:
+        raise JSONError("json: unsupported type: %s" % type(obj).__name__)
+
+
+def _write_all(
+    members: list[tuple[str, t.Any]], brackets: str, put: t.Callable[[str], None], indent: str | None, newline: str
+) -> None:
+    if not members:
+        put(brackets)
+        return
+    inner = "" if indent is None else newline + indent
+    put(brackets[0])
+    for index, (prefix, value) in enumerate(members):
+        put(("," if index else "") + inner + prefix)
+        _write(value, put, indent, inner)
+    put(brackets[1] if indent is None else newline + brackets[1])
+
+
+def _string(text: str) -> str:
+    return _HTML.sub(lambda match: "\\u%04x" % ord(match.group()), _encode_string(text))
+
+
+def _integer(value: int) -> str:
+    if value.bit_length() > 1024:
+        raise JSONError("json: unsupported value: an integer of %d bits" % value.bit_length())
+    return str(int(value))
+
+
+def _float(value: float) -> str:
+    """Return the shortest text that reads back as `value`: fixed from 1e-6 to below 1e21, else with an exponent."""
+    text = repr(float(value))
+    if text in ("nan", "inf", "-inf"):
+        raise JSONError("json: unsupported value: %s" % text)
+    sign = "-" if text.startswith("-") else ""
+    mantissa, _e, exponent = text.lstrip("-").partition("e")
+    whole, _dot, fraction = mantissa.partition(".")
+    point = len(whole) + int(exponent or "0")
+    digits = whole + fraction
+    point -= len(digits) - len(digits.lstrip("0"))
+    digits = digits.strip("0")
+    if not digits:
+        return sign + "0"
+    # The value is 0.digits * 10**point.
+    if -6 < point <= 21:
+        if point <= 0:
+            return sign + "0." + "0" * -point + digits
+        if point >= len(digits):
+            return sign + digits + "0" * (point - len(digits))
+        return sign + digits[:point] + "." + digits[point:]
+    head = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+    return "%s%se%+d" % (sign, head, point - 1)

@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""CNI spec versions: parsing, comparing, and what a plugin or a configuration says of them (Go: pkg/version)."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from . import gojson
+from .errors import ERR_INCOMPATIBLE_CNI_VERSION, JSONError, PluginError, VersionError, quote
+
+CURRENT = "1.1.0"
+LEGACY = ("0.1.0", "0.2.0")
+ALL = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
+
+# Go's strconv.Atoi. int() would also take blanks, underscores and digits of other scripts.
+_ATOI = re.compile(r"[+-]?[0-9]+")
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_PARTS = ("major", "minor", "micro")
+
+
+def parse_version(version: str) -> tuple[int, int, int]:
+    """Return the three numbers of `version`; "" is 0.1.0, missing parts are 0. Raises `VersionError`."""
+    if version == "":
+        return 0, 1, 0
+    parts = version.split(".")
+    if len(parts) >= 4:
+        raise VersionError("invalid version %s: too many parts" % quote(version))
+    numbers = [0, 0, 0]
+    for index, part in enumerate(parts):
+        numbers[index] = _atoi(part, _PARTS[index])
+    return numbers[0], numbers[1], numbers[2]
+
+
+def _atoi(part: str, which: str) -> int:
+    reason = ""
+    if not _ATOI.fullmatch(part):
+        reason = "invalid syntax"
+    elif len(part) > 400 or not _INT64_MIN <= int(part) <= _INT64_MAX:
+        reason = "value out of range"
+    if reason:
+        raise VersionError(
+            "failed to convert %s version part %s: strconv.Atoi: parsing %s: %s"
+            % (which, quote(part), quote(part), reason)
+        )
+    return int(part)
+
+
+def greater_than(version: str, other: str) -> bool:
+    """Tell whether `version` is newer than `other`. Raises `VersionError`."""
+    return parse_version(version) > parse_version(other)
+
+
+def greater_than_or_equal_to(version: str, other: str) -> bool:
+    """Tell whether `version` is `other` or newer. Raises `VersionError`."""
+    return parse_version(version) >= parse_version(other)
+
+
+def versions_starting_from(minimum: str) -> list[str]:
+    """Return the known versions from `minimum` on, oldest first. Raises `VersionError`."""
+    return [version for version in ALL if greater_than_or_equal_to(version, minimum)]
+
+
+def decode_config_version(data: bytes) -> str:
+    """Return the cniVersion of a configuration or result; "0.1.0" if it has none (Go: ConfigDecoder.Decode).
+
+    Raises `JSONError`.
+    """
+    try:
+        version = ""
+        for _name, value in gojson.struct_items(gojson.loads(data), ("cniVersion",)):
+            version = gojson.as_string(value, "cniVersion")
+    except JSONError as exc:
+        raise JSONError("decoding version from network config: %s" % exc.msg, line=exc.line, column=exc.column) from exc
+    return version or "0.1.0"
+
+
+def decode_plugin_info(data: bytes) -> list[str]:
+    """Return the versions that a plugin's answer to VERSION lists (Go: PluginDecoder.Decode). Raises `JSONError`."""
+    version = ""
+    supported: list[str] = []
+    try:
+        for name, value in gojson.struct_items(gojson.loads(data), ("cniVersion", "supportedVersions")):
+            if name == "cniVersion":
+                version = gojson.as_string(value, name)
+            else:
+                supported = [gojson.as_string(item, name) for item in gojson.as_list(value, name)]
+    except JSONError as exc:
+        raise JSONError("decoding version info: %s" % exc.msg, line=exc.line, column=exc.column) from exc
+    if not version:
+        raise JSONError("decoding version info: missing field cniVersion")
+    if not supported:
+        if version == "0.2.0":
+            return list(LEGACY)
+        raise JSONError("decoding version info: missing field supportedVersions")
+    return supported
+
+
+def reconcile(config_version: str, plugin_versions: t.Sequence[str]) -> None:
+    """Raise `PluginError` (1) unless the plugin supports exactly that version (Go: Reconciler.CheckRaw and skel)."""
+    if config_version not in plugin_versions:
+        raise PluginError(
+            ERR_INCOMPATIBLE_CNI_VERSION,
+            "incompatible CNI versions",
+            "config is %s, plugin supports [%s]"
+            % (quote(config_version), " ".join(quote(version) for version in plugin_versions)),
+        )
