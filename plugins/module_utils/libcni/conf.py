@@ -99,7 +99,7 @@ class NetworkConfigList:
 
 
 def _failed(prefix: str, error: JSONError) -> ConfigError:
-    return ConfigError("%s%s" % (prefix, error), line=error.line, column=error.column)
+    return ConfigError(f"{prefix}{error}", line=error.line, column=error.column)
 
 
 def _read(path: str) -> bytes:
@@ -107,11 +107,11 @@ def _read(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except IsADirectoryError as exc:
-        raise ConfigError("error reading %s: %s" % (path, os_error_text("read", path, exc)), path) from exc
+        raise ConfigError(f"error reading {path}: {os_error_text('read', path, exc)}", path) from exc
     except OSError as exc:
-        raise ConfigError("error reading %s: %s" % (path, os_error_text("open", path, exc)), path) from exc
+        raise ConfigError(f"error reading {path}: {os_error_text('open', path, exc)}", path) from exc
     except ValueError as exc:
-        raise ConfigError("error reading %s: open %s: invalid argument" % (quote(path), quote(path)), path) from exc
+        raise ConfigError(f"error reading {quote(path)}: open {quote(path)}: invalid argument", path) from exc
 
 
 def _join(directory: str, name: str) -> str:
@@ -164,7 +164,7 @@ def _set_plugin_field(conf: PluginConfig, field: str, value: t.Any) -> None:
     else:
         for attachment in gojson.as_list(value, field):
             for name, item in gojson.struct_items(gojson.as_object(attachment, field), ("containerID", "ifname")):
-                gojson.as_string(item, "%s/%s" % (field, name))
+                gojson.as_string(item, f"{field}/{name}")
 
 
 def _check_dns(value: t.Any) -> None:
@@ -198,7 +198,7 @@ def network_plugin_confs_from_files(directory: str, name: str) -> list[PluginCon
     try:
         paths = conf_files(folder, (".conf",))
     except ConfigError as exc:
-        raise ConfigError("failed to read plugin config files in %s: %s" % (folder, exc), folder) from exc
+        raise ConfigError(f"failed to read plugin config files in {folder}: {exc}", folder) from exc
     return [network_plugin_conf_from_file(path) for path in paths]
 
 
@@ -215,7 +215,7 @@ def network_conf_from_bytes(data: bytes) -> NetworkConfigList:
         raise ConfigError(_LIST + "no name")
     name = raw["name"]
     if not isinstance(name, str):
-        raise ConfigError(_LIST + "invalid name type %s" % gojson.type_name(name))
+        raise ConfigError(f"{_LIST}invalid name type {gojson.type_name(name)}")
 
     conf = NetworkConfigList(name, _negotiate_version(raw), [], data)
     conf.disable_check = _read_bool(raw, "disableCheck")
@@ -228,7 +228,7 @@ def network_conf_from_bytes(data: bytes) -> NetworkConfigList:
         return conf
     plugins = raw["plugins"]
     if not isinstance(plugins, list):
-        raise ConfigError(_LIST + "invalid 'plugins' type %s" % gojson.type_name(plugins))
+        raise ConfigError(f"{_LIST}invalid 'plugins' type {gojson.type_name(plugins)}")
     if not plugins:
         raise ConfigError(_LIST + "no plugins in list")
     for index, plugin in enumerate(plugins):
@@ -236,7 +236,7 @@ def network_conf_from_bytes(data: bytes) -> NetworkConfigList:
         try:
             conf.plugins.append(network_plugin_conf_from_bytes(gojson.dumps(plugin)))
         except ConfigError as exc:
-            raise ConfigError("failed to parse plugin config %d: %s" % (index, exc)) from exc
+            raise ConfigError(f"failed to parse plugin config {index}: {exc}") from exc
     return conf
 
 
@@ -247,7 +247,7 @@ def _negotiate_version(raw: dict[str, t.Any]) -> str:
     """
     cni_version = raw.get("cniVersion", "")
     if not isinstance(cni_version, str):
-        raise ConfigError(_LIST + "invalid cniVersion type %s" % gojson.type_name(cni_version))
+        raise ConfigError(f"{_LIST}invalid cniVersion type {gojson.type_name(cni_version)}")
     if "cniVersions" not in raw:
         return cni_version
     entries = raw["cniVersions"]
@@ -256,18 +256,18 @@ def _negotiate_version(raw: dict[str, t.Any]) -> str:
     candidates = []
     for index, entry in enumerate(entries):
         if not isinstance(entry, str):
-            raise ConfigError(_LIST + "invalid type for cniVersions index %d: %s" % (index, gojson.type_name(entry)))
+            raise ConfigError(f"{_LIST}invalid type for cniVersions index {index}: {gojson.type_name(entry)}")
         try:
             if not version.greater_than(entry, version.CURRENT):
                 candidates.append(entry)
         except VersionError as exc:
-            raise ConfigError(_LIST + "invalid cniVersions entry %s at index %d: %s" % (entry, index, exc)) from exc
+            raise ConfigError(f"{_LIST}invalid cniVersions entry {entry} at index {index}: {exc}") from exc
     if cni_version:
         try:
             if not version.greater_than(cni_version, version.CURRENT):
                 candidates.append(cni_version)
         except VersionError as exc:
-            raise ConfigError(_LIST + "invalid cniVersion %s: %s" % (cni_version, exc)) from exc
+            raise ConfigError(f"{_LIST}invalid cniVersion {cni_version}: {exc}") from exc
     return max(candidates, key=version.parse_version) if candidates else cni_version
 
 
@@ -276,10 +276,10 @@ def _read_bool(raw: dict[str, t.Any], key: str) -> bool:
     if isinstance(value, bool):
         return value
     if not isinstance(value, str):
-        raise ConfigError(_LIST + "invalid type %s for %s" % (gojson.type_name(value), key))
+        raise ConfigError(f"{_LIST}invalid type {gojson.type_name(value)} for {key}")
     lower = value.lower()
     if lower not in ("true", "false"):
-        raise ConfigError(_LIST + "invalid value %s for %s" % (quote(lower), key))
+        raise ConfigError(f"{_LIST}invalid value {quote(lower)} for {key}")
     return lower == "true"
 
 
@@ -387,6 +387,6 @@ def inject_conf(original: PluginConfig, values: t.Mapping[str, t.Any]) -> Plugin
         if key == "":
             raise ConfigError("keys cannot be empty")
         if value is None:
-            raise ConfigError("key '%s' value must not be nil" % key)
+            raise ConfigError(f"key '{key}' value must not be nil")
         config[key] = value
     return network_plugin_conf_from_bytes(gojson.dumps(config))

@@ -54,20 +54,20 @@ def quote(text: str) -> str:
         elif 0xDC80 <= code <= 0xDCFF:
             out.append("\\x%02x" % (code - 0xDC00))
         elif code < 0x20 or code == 0x7F:
-            out.append("\\x%02x" % code)
+            out.append(f"\\x{code:02x}")
         elif 0xD800 <= code <= 0xDFFF:
             out.append("\ufffd")
         elif code < 0x10000:
-            out.append("\\u%04x" % code)
+            out.append(f"\\u{code:04x}")
         else:
-            out.append("\\U%08x" % code)
+            out.append(f"\\U{code:08x}")
     return '"' + "".join(out) + '"'
 
 
 def os_error_text(operation: str, path: str, error: OSError) -> str:
     """Return an OSError as Go prints its PathError, for instance `open /x: no such file or directory`."""
     reason = error.strerror or str(error)
-    return "%s %s: %s" % (operation, path, reason[:1].lower() + reason[1:])
+    return f"{operation} {path}: {reason[:1].lower() + reason[1:]}"
 
 
 class CNIError(Exception):
@@ -102,14 +102,14 @@ class JSONError(ConfigError):
     def __str__(self) -> str:
         if self.line is None:
             return self.msg
-        return "%s (line %d, column %d)" % (self.msg, self.line, self.column or 1)
+        return f"{self.msg} (line {self.line}, column {self.column})"
 
 
 class NotFoundError(ConfigError):
     """No network of that name (Go: NotFoundError)."""
 
     def __init__(self, directory: str, name: str) -> None:
-        super().__init__('no net configuration with name "%s" in %s' % (name, directory), path=directory)
+        super().__init__(f'no net configuration with name "{name}" in {directory}', path=directory)
         self.dir = directory
         self.name = name
 
@@ -118,7 +118,7 @@ class NoConfigsFoundError(ConfigError):
     """No configuration file at all (Go: NoConfigsFoundError)."""
 
     def __init__(self, directory: str) -> None:
-        super().__init__("no net configurations found in %s" % directory, path=directory)
+        super().__init__(f"no net configurations found in {directory}", path=directory)
         self.dir = directory
 
 
@@ -126,7 +126,7 @@ class CheckNotSupportedError(CNIError):
     """The configuration's version is older than the CHECK command (Go: ErrorCheckNotSupp)."""
 
     def __init__(self, version: str) -> None:
-        super().__init__("configuration version %s does not support the CHECK command" % quote(version))
+        super().__init__(f"configuration version {quote(version)} does not support the CHECK command")
         self.version = version
 
 
@@ -178,7 +178,7 @@ class PluginError(CNIError):
 
     def __str__(self) -> str:
         if self.details:
-            return "%s; %s" % (self.msg, self.details)
+            return f"{self.msg}; {self.details}"
         return self.msg
 
 
@@ -202,7 +202,7 @@ class PluginListError(PluginError):
         self.verb = verb
 
     def __str__(self) -> str:
-        return "plugin %s failed (%s): %s" % (self.description, self.verb, self.cause)
+        return f"plugin {self.description} failed ({self.verb}): {self.cause}"
 
 
 class MultiError(CNIError):

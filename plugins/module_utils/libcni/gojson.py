@@ -58,13 +58,13 @@ def loads(data: bytes | str) -> t.Any:
             value = _without_surrogates(value)
         return value
     except json.JSONDecodeError as exc:
-        msg = "unexpected end of JSON input" if exc.pos >= len(text) else "invalid JSON: %s" % exc.msg
+        msg = "unexpected end of JSON input" if exc.pos >= len(text) else f"invalid JSON: {exc.msg}"
         raise JSONError(msg, line=exc.lineno, column=exc.colno) from exc
     except _BadToken as exc:
         token = str(exc)
         line, column = _position(text, token)
         shown = token if len(token) <= 40 else token[:40] + "..."
-        raise JSONError("invalid JSON: %s is no number that JSON allows" % shown, line=line, column=column) from exc
+        raise JSONError(f"invalid JSON: {shown} is no number that JSON allows", line=line, column=column) from exc
     except RecursionError as exc:
         raise JSONError(_TOO_DEEP) from exc
 
@@ -216,10 +216,10 @@ def type_name(value: t.Any) -> str:
 
 
 def _wrong_type(value: t.Any, where: str, wanted: str) -> JSONError:
-    target = "field %s" % where if where else "the top-level value"
+    target = f"field {where}" if where else "the top-level value"
     if kind(value) == "number":
-        return JSONError("json: cannot unmarshal number %r into %s of type %s" % (value, target, wanted))
-    return JSONError("json: cannot unmarshal %s into %s of type %s" % (kind(value), target, wanted))
+        return JSONError(f"json: cannot unmarshal number {value!r} into {target} of type {wanted}")
+    return JSONError(f"json: cannot unmarshal {kind(value)} into {target} of type {wanted}")
 
 
 # ---- writing
@@ -260,7 +260,7 @@ def _write(obj: t.Any, put: t.Callable[[str], None], indent: str | None, newline
         keys = list(obj)
         for key in keys:
             if not isinstance(key, str):
-                raise JSONError("json: unsupported type: a key that is %s" % type(key).__name__)
+                raise JSONError(f"json: unsupported type: a key that is {type(key).__name__}")
         if not isinstance(obj, Struct):
             keys.sort()
         colon = ":" if indent is None else ": "
@@ -268,7 +268,7 @@ def _write(obj: t.Any, put: t.Callable[[str], None], indent: str | None, newline
     elif isinstance(obj, (list, tuple)):
         _write_all([("", item) for item in obj], "[]", put, indent, newline)
     else:
-        raise JSONError("json: unsupported type: %s" % type(obj).__name__)
+        raise JSONError(f"json: unsupported type: {type(obj).__name__}")
 
 
 def _write_all(
@@ -286,12 +286,12 @@ def _write_all(
 
 
 def _string(text: str) -> str:
-    return _HTML.sub(lambda match: "\\u%04x" % ord(match.group()), _encode_string(text))
+    return _HTML.sub(lambda match: f"\\u{ord(match.group()):04x}", _encode_string(text))
 
 
 def _integer(value: int) -> str:
     if value.bit_length() > 1024:
-        raise JSONError("json: unsupported value: an integer of %d bits" % value.bit_length())
+        raise JSONError(f"json: unsupported value: an integer of {value.bit_length()} bits")
     return str(int(value))
 
 
@@ -299,7 +299,7 @@ def _float(value: float) -> str:
     """Return the shortest text that reads back as `value`: fixed from 1e-6 to below 1e21, else with an exponent."""
     text = repr(float(value))
     if text in ("nan", "inf", "-inf"):
-        raise JSONError("json: unsupported value: %s" % text)
+        raise JSONError(f"json: unsupported value: {text}")
     sign = "-" if text.startswith("-") else ""
     mantissa, _e, exponent = text.lstrip("-").partition("e")
     whole, _dot, fraction = mantissa.partition(".")
@@ -317,4 +317,4 @@ def _float(value: float) -> str:
             return sign + digits + "0" * (point - len(digits))
         return sign + digits[:point] + "." + digits[point:]
     head = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
-    return "%s%se%+d" % (sign, head, point - 1)
+    return f"{sign}{head}e{point - 1:+d}"

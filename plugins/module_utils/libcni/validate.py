@@ -50,7 +50,7 @@ def validate_if_name(if_name: str) -> None:
     if len(if_name.encode("utf-8", "surrogatepass")) > MAX_INTERFACE_NAME_LENGTH:
         raise _bad_if_name(
             "interface name is too long",
-            "interface name should be less than %d characters" % (MAX_INTERFACE_NAME_LENGTH + 1),
+            f"interface name should be less than {MAX_INTERFACE_NAME_LENGTH + 1} characters",
         )
     if if_name in (".", ".."):
         raise _bad_if_name("interface name is . or ..")

@@ -27,7 +27,7 @@ def parse_version(version: str) -> tuple[int, int, int]:
         return 0, 1, 0
     parts = version.split(".")
     if len(parts) >= 4:
-        raise VersionError("invalid version %s: too many parts" % quote(version))
+        raise VersionError(f"invalid version {quote(version)}: too many parts")
     numbers = [0, 0, 0]
     for index, part in enumerate(parts):
         numbers[index] = _atoi(part, _PARTS[index])
@@ -42,8 +42,7 @@ def _atoi(part: str, which: str) -> int:
         reason = "value out of range"
     if reason:
         raise VersionError(
-            "failed to convert %s version part %s: strconv.Atoi: parsing %s: %s"
-            % (which, quote(part), quote(part), reason)
+            f"failed to convert {which} version part {quote(part)}: strconv.Atoi: parsing {quote(part)}: {reason}"
         )
     return int(part)
 
@@ -73,7 +72,7 @@ def decode_config_version(data: bytes) -> str:
         for _name, value in gojson.struct_items(gojson.loads(data), ("cniVersion",)):
             version = gojson.as_string(value, "cniVersion")
     except JSONError as exc:
-        raise JSONError("decoding version from network config: %s" % exc.msg, line=exc.line, column=exc.column) from exc
+        raise JSONError(f"decoding version from network config: {exc.msg}", line=exc.line, column=exc.column) from exc
     return version or "0.1.0"
 
 
@@ -88,7 +87,7 @@ def decode_plugin_info(data: bytes) -> list[str]:
             else:
                 supported = [gojson.as_string(item, name) for item in gojson.as_list(value, name)]
     except JSONError as exc:
-        raise JSONError("decoding version info: %s" % exc.msg, line=exc.line, column=exc.column) from exc
+        raise JSONError(f"decoding version info: {exc.msg}", line=exc.line, column=exc.column) from exc
     if not version:
         raise JSONError("decoding version info: missing field cniVersion")
     if not supported:
@@ -104,6 +103,5 @@ def reconcile(config_version: str, plugin_versions: t.Sequence[str]) -> None:
         raise PluginError(
             ERR_INCOMPATIBLE_CNI_VERSION,
             "incompatible CNI versions",
-            "config is %s, plugin supports [%s]"
-            % (quote(config_version), " ".join(quote(version) for version in plugin_versions)),
+            f"config is {quote(config_version)}, plugin supports [{' '.join(map(quote, plugin_versions))}]",
         )
