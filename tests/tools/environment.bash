@@ -1,0 +1,95 @@
+# shellcheck shell=bash
+# What has to be on the machine before anything runs: packages, a virtual environment, plugin binaries. Everything but the
+# distribution's packages lies below $cache. Sourced by ./run, which sets $root.
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/podwire-cni
+
+# The collection where Ansible looks for it: a link, so that an edit is seen at once.
+linked=$cache/linked
+linked_collection=$linked/ansible_collections/podwire/cni
+
+# python3-pyroute2 is the managed host's; the managed host of tests and demo is this machine, through /usr/bin/python3.
+packages_to_run=(ca-certificates curl iproute2 iptables iputils-ping nftables python3 python3-pyroute2 python3-venv)
+packages_to_test=("${packages_to_run[@]}" git openssl shellcheck)
+
+say() { printf '%s\n' "$*"; }
+
+die() {
+  printf './run: %s\n' "$*" >&2
+  exit 1
+}
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -- "$@"; fi
+}
+
+install_packages() {
+  local package missing=()
+  if ! command -v apt-get >/dev/null; then
+    say "No apt-get here; these have to be installed, under whatever name: $*"
+    return
+  fi
+  for package in "$@"; do
+    dpkg-query --show --showformat '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "Installing the packages ${missing[*]}"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Prints the interpreter of the virtual environments: $PYTHON, else the first python3 of PATH, else the distribution's; not older than
+# the oldest supported ansible-core wants it, and able to make a virtual environment.
+choose_python() {
+  local candidate
+  for candidate in ${PYTHON:-python3 /usr/bin/python3}; do
+    "$candidate" -c '
+import sys
+if sys.version_info < (3, 11):
+    sys.exit(1)
+import ensurepip, venv
+print(sys.executable)
+' 2>/dev/null && return
+  done
+  die "no Python >= 3.11 with venv and ensurepip found (tried ${PYTHON:-python3 of PATH, /usr/bin/python3}); name one: PYTHON=/path/to/python3 ./run ..."
+}
+
+# Prints what changes when an environment of these requirements has to be made anew.
+environment_key() {
+  local python=$1
+  {
+    "$python" -c 'import sys; print(sys.executable, sys.version)'
+    cat "$root"/tests/requirements*.txt "$root/tests/unit/requirements.txt" "$root/meta/ee-requirements.txt"
+  } | sha256sum | cut -c 1-12
+}
+
+# Makes the virtual environment NAME from REQUIREMENTS, if it is not there, and puts it first in PATH.
+use_environment() {
+  local name=$1 requirements=$2 python directory
+  python=$(choose_python)
+  directory=$cache/$name-$(environment_key "$python")
+  if [ ! -e "$directory/.complete" ]; then
+    say "Making a virtual environment for $name with $("$python" -V)"
+    rm -rf "$directory"
+    mkdir -p "$cache"
+    "$python" -m venv "$directory"
+    "$directory/bin/python" -m pip install -qq --disable-pip-version-check --requirement "$requirements"
+    touch "$directory/.complete"
+  fi
+  export PATH=$directory/bin:$PATH
+  unset PYTHONPATH
+}
+
+link_collection() {
+  mkdir -p "$(dirname "$linked_collection")"
+  ln -sfn "$root" "$linked_collection"
+  export ANSIBLE_COLLECTIONS_PATH=$linked
+}
+
+# Ansible writes to the home directory; the user's own is not ours to fill.
+use_private_home() {
+  local real=$HOME
+  export HOME=$cache/home
+  mkdir -p "$HOME/.config"
+  [ ! -e "$real/.config/pip" ] || ln -sfn "$real/.config/pip" "$HOME/.config/pip"
+}

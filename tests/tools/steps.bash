@@ -1,0 +1,79 @@
+# shellcheck shell=bash
+# Runs steps, several at once, and says how they went: a line per step, the whole log of one that fails, a summary. Sourced by ./run.
+
+results=
+
+begin_steps() {
+  results=$(mktemp -d)
+  # shellcheck disable=SC2064
+  trap "rm -rf '$results'" EXIT
+}
+
+# Starts a step in the background, as soon as a processor is free: start NAME COMMAND [ARGUMENT...]
+# COMMAND may call passed, skipped and note; without it one check has passed or failed, as its exit status says.
+start() {
+  while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
+    wait -n || true
+  done
+  run_step "$@" &
+}
+
+# Waits for the steps that were started.
+finish() { wait; }
+
+# Runs a step on its own.
+step() {
+  start "$@"
+  finish
+}
+
+run_step() {
+  local name=$1 status=0 begun=$SECONDS
+  shift
+  step_directory=$(mktemp -d "$results/step.XXXXXX")
+  printf '%s\n' "$name" >"$step_directory/name"
+  # Not in a condition: bash would ignore set -e in the command.
+  set +e
+  (
+    set -euo pipefail
+    "$@"
+  ) >"$step_directory/log" 2>&1 </dev/null
+  status=$?
+  set -e
+  [ "$status" -eq 0 ] && [ ! -e "$step_directory/passed" ] && [ ! -e "$step_directory/skipped" ] && passed 1
+  [ "$status" -ne 0 ] && failed 1
+  report_step "$name" "$status" $((SECONDS - begun)) >"$step_directory/report"
+  # In one piece, whatever else ends at this moment.
+  flock "$results" cat "$step_directory/report"
+}
+
+report_step() {
+  local name=$1 status=$2 seconds=$3 word=ok
+  [ "$status" -eq 0 ] || word=FAILED
+  printf '%-6s %-44s %4d s  %s\n' "$word" "$name" "$seconds" "$(paste -sd '~' "$step_directory/note" 2>/dev/null | sed 's/~/; /g')"
+  [ "$status" -eq 0 ] || sed 's/^/    | /' "$step_directory/log"
+}
+
+# For use in a step.
+passed() { printf '%s\n' "$1" >>"$step_directory/passed"; }
+failed() { printf '%s\n' "$1" >>"$step_directory/failed"; }
+skipped() { printf '%s\n' "$*" >>"$step_directory/skipped"; }
+note() { printf '%s\n' "$*" >>"$step_directory/note"; }
+
+total() {
+  cat "$results"/step.*/"$1" 2>/dev/null | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+# Prints the summary; fails when a step failed.
+summarize() {
+  local directory failures skips
+  failures=$(total failed)
+  skips=$(cat "$results"/step.*/skipped 2>/dev/null | wc -l)
+  say
+  for directory in "$results"/step.*; do
+    [ ! -e "$directory/failed" ] || say "failed: $(cat "$directory/name")"
+    [ ! -e "$directory/skipped" ] || sed "s/^/skipped: $(cat "$directory/name"): /" "$directory/skipped"
+  done
+  say "$(total passed) passed, $failures failed, $skips skipped"
+  [ "$failures" -eq 0 ]
+}
