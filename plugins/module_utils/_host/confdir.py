@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is in a directory of network configurations, read by libcni's rules and with nothing else opened.
+
+Only what a runtime would read is read: entries whose text from the last dot on is a CNI extension, regular files of at
+most 1 MiB, and never one that calls itself a kubeconfig. What is broken stays in the list, with its reason.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Any, Dict, List, Optional
+
+from ..libcni import conf
+from ..libcni.errors import ConfigError, ValidationError
+from ..libcni.validate import validate_network_name
+from .atomic import Directory
+from .errors import HostError
+
+EXTENSIONS = (".conf", ".conflist", ".json")
+MAX_SIZE = 1 << 20
+
+
+def extension(name: str) -> str:
+    """Return the text from the last dot on, as Go's filepath.Ext does (a file ``.conf`` has the extension .conf)."""
+    dot = name.rfind(".")
+    return name[dot:] if dot >= 0 else ""
+
+
+class ConfFile:
+    """One entry of the directory that a runtime would read.
+
+    ``name`` file name, ``path``, ``kind`` (``conflist``, ``conf``, ``json``), ``is_link``, ``mode``, ``uid``, ``gid``
+    (of the entry itself), ``text`` (bytes; None if it was not read), ``network`` (its network's name, None if it cannot be
+    read or has none), ``cni_version`` (negotiated, "" if none), ``plugins`` (parsed plugin objects), ``error`` (why no
+    runtime can load it, "" if it can be loaded).
+    """
+
+    __slots__ = (
+        "name",
+        "path",
+        "kind",
+        "is_link",
+        "mode",
+        "uid",
+        "gid",
+        "text",
+        "network",
+        "cni_version",
+        "plugins",
+        "error",
+    )
+
+    def __init__(self, name: str, path: str) -> None:
+        self.name = name
+        self.path = path
+        self.kind = extension(name)[1:]
+        self.is_link = False
+        self.mode = 0
+        self.uid = 0
+        self.gid = 0
+        self.text: Optional[bytes] = None
+        self.network: Optional[str] = None
+        self.cni_version = ""
+        self.plugins: List[Dict[str, Any]] = []
+        self.error = ""
+
+
+def sort_key(name: str) -> bytes:
+    """Return what runtimes order file names by: their bytes."""
+    return os.fsencode(name)
+
+
+def scan(conf_dir: str) -> List[ConfFile]:
+    """Return the configuration files of *conf_dir* in the order of the runtimes; none if it does not exist.
+
+    Raises HostError ``path_is_link`` or ``no_directory``.
+    """
+    if not os.path.lexists(conf_dir):
+        return []
+    with Directory(conf_dir) as directory:
+        try:
+            with os.scandir(directory.fd) as entries:
+                names = [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
+        except OSError as error:
+            raise HostError("cannot list the directory %s: %s" % (conf_dir, error.strerror), code="no_directory")
+        wanted = sorted((name for name in names if extension(name) in EXTENSIONS), key=sort_key)
+        found = [_read_entry(directory, name) for name in wanted]
+    return [file for file in found if file is not None]
+
+
+def _read_entry(directory: Directory, name: str) -> Optional[ConfFile]:
+    file = ConfFile(name, os.path.join(directory.path, name))
+    try:
+        status = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    file.is_link = stat.S_ISLNK(status.st_mode)
+    file.mode, file.uid, file.gid = stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
+    try:
+        file.text = _read(directory.fd, name)
+        parse(file, file.text)
+    except HostError as error:
+        file.error = error.msg
+    return file
+
+
+def _read(dir_fd: int, name: str) -> bytes:
+    if "kubeconfig" in name.lower():
+        raise HostError("by its name it is a kubeconfig; such files are never opened")
+    try:
+        # Links are followed, as runtimes do. Opening a FIFO must not wait for its writer.
+        fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+    except OSError as error:
+        raise HostError("cannot be opened: %s" % error.strerror)
+    with os.fdopen(fd, "rb") as stream:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise HostError("is not a regular file")
+        if status.st_size > MAX_SIZE:
+            raise HostError("is larger than 1 MiB and was not read")
+        return stream.read(MAX_SIZE + 1)
+
+
+def parse(file: ConfFile, text: bytes) -> None:
+    """Set ``network``, ``cni_version`` and ``plugins`` from *text*; HostError with libcni's reason if it does not load.
+
+    Lists have to be in ``.conflist``, single plugins in ``.conf`` and ``.json``: so runtimes read them.
+    """
+    if not text.strip():
+        raise HostError("is empty")
+    try:
+        if file.kind == "conflist":
+            network = conf.network_conf_from_bytes(text)
+            file.network, file.cni_version = network.name, network.cni_version
+            file.plugins = [plugin.network for plugin in network.plugins]
+        else:
+            plugin = conf.network_plugin_conf_from_bytes(text)
+            file.network, file.cni_version = plugin.name or None, plugin.cni_version
+            file.plugins = [plugin.network]
+    except ConfigError as error:
+        raise HostError(str(error))
+
+
+def drop_ins(conf_dir: str, network: str) -> List[ConfFile]:
+    """Return the files of the folder ``<conf_dir>/<network>/``, whose plugins libcni appends to the network's list.
+
+    Only ``.conf`` counts there. An invalid network name has no folder.
+    """
+    folder = os.path.join(conf_dir, network)
+    try:
+        validate_network_name(network)
+    except ValidationError:
+        return []
+    if not os.path.isdir(folder):
+        return []
+    return [file for file in scan(os.path.realpath(folder)) if file.kind == "conf"]
