@@ -18,6 +18,7 @@ STATE_DIR = "/var/lib/podwire/state"
 _FILE = "manifest.json"
 _OBJECTS = "objects"
 _VERSION = 1
+_SECTIONS = ("networks", "binaries", "archives", "aside", "versions")
 _CHUNK = 1 << 20
 
 
@@ -29,6 +30,9 @@ class Manifest:
     - ``binaries``: path of a plugin -> ``{sha256, archive, cni_versions, replaced}``; ``archive`` (digest or None) says
       what it was installed from, ``replaced`` (None or ``{sha256, mode, uid, gid}``) what stood there before.
     - ``archives``: digest of an archive -> ``{plugin name: sha256}`` of all plugins in it.
+    - ``aside``: path of a file that was set aside -> ``{path, network}``: where it was, and which network it holds.
+    - ``versions``: real path of a plugin -> ``{identity, cni_versions}``: what VERSION answered, and the inode, size and
+      times of the file that answered; saves executing it again.
 
     An entry is written before the file that it speaks of goes live, so that after a crash a file of ours is never
     taken for a foreign one; an entry alone therefore says "ours", not "there".
@@ -40,6 +44,8 @@ class Manifest:
         self.networks: Dict[str, Dict[str, Any]] = data["networks"]
         self.binaries: Dict[str, Dict[str, Any]] = data["binaries"]
         self.archives: Dict[str, Dict[str, str]] = data["archives"]
+        self.aside: Dict[str, Dict[str, Any]] = data["aside"]
+        self.versions: Dict[str, Dict[str, Any]] = data["versions"]
 
     def _read(self) -> Dict[str, Dict[str, Any]]:
         path = os.path.join(self.state_dir, _FILE)
@@ -52,9 +58,9 @@ class Manifest:
                     % (path, data["version"], _VERSION),
                     code="manifest_version",
                 )
-            return {key: dict(data[key]) for key in ("networks", "binaries", "archives")}
+            return {key: dict(data[key]) for key in _SECTIONS}
         except FileNotFoundError:
-            return {"networks": {}, "binaries": {}, "archives": {}}
+            return {key: {} for key in _SECTIONS}
         except OSError as error:
             raise HostError("cannot read %s: %s" % (path, error.strerror), code="manifest_unreadable")
         except (ValueError, KeyError, TypeError) as error:
@@ -71,6 +77,8 @@ class Manifest:
             "networks": self.networks,
             "binaries": self.binaries,
             "archives": self.archives,
+            "aside": self.aside,
+            "versions": self.versions,
         }
         text = json.dumps(data, indent=1, sort_keys=True) + "\n"
         _private_directory(self.state_dir)
