@@ -23,20 +23,11 @@ from .errors import (
     os_error_text,
     quote,
 )
+from .fields import decode_dns
 from .validate import validate_network_name
 
 _LIST = "error parsing configuration list: "
 _PLUGIN = "error parsing configuration: "
-_PLUGIN_FIELDS = (
-    "cniVersion",
-    "name",
-    "type",
-    "capabilities",
-    "ipam",
-    "dns",
-    "prevResult",
-    "cni.dev/valid-attachments",
-)
 
 
 class PluginConfig:
@@ -131,7 +122,7 @@ def network_plugin_conf_from_bytes(data: bytes) -> PluginConfig:
     try:
         parsed = gojson.loads(data)
         conf = PluginConfig(data, gojson.as_object(parsed, ""))
-        for field, value in gojson.struct_items(parsed, _PLUGIN_FIELDS):
+        for field, value in gojson.struct_items(parsed, (*_STRING_FIELDS, "capabilities", "ipam", *_CHECKED_FIELDS)):
             _set_plugin_field(conf, field, value)
     except JSONError as exc:
         raise _failed(_PLUGIN, exc) from exc
@@ -141,41 +132,34 @@ def network_plugin_conf_from_bytes(data: bytes) -> PluginConfig:
 
 
 def _set_plugin_field(conf: PluginConfig, field: str, value: t.Any) -> None:
-    if value is None:
-        # Go leaves a field alone that is null; a map becomes empty.
-        if field == "capabilities":
-            conf.capabilities = {}
-    elif field == "type":
-        conf.type = gojson.as_string(value, field)
-    elif field == "name":
-        conf.name = gojson.as_string(value, field)
-    elif field == "cniVersion":
-        conf.cni_version = gojson.as_string(value, field)
+    if field in _STRING_FIELDS:
+        # null leaves a string as it is.
+        if value is not None:
+            setattr(conf, _STRING_FIELDS[field], gojson.as_string(value, field))
     elif field == "capabilities":
+        if value is None:
+            conf.capabilities = {}
         for key, enabled in gojson.as_object(value, field).items():
-            conf.capabilities[key] = gojson.as_bool(enabled, "capabilities/" + key)
+            conf.capabilities[key] = gojson.as_bool(enabled, f"{field}/{key}")
     elif field == "ipam":
         for _name, ipam_type in gojson.struct_items(gojson.as_object(value, field), ("type",)):
             conf.ipam_type = gojson.as_string(ipam_type, "ipam/type")
-    elif field == "dns":
-        _check_dns(value)
-    elif field == "prevResult":
-        gojson.as_object(value, field)
     else:
-        for attachment in gojson.as_list(value, field):
-            for name, item in gojson.struct_items(gojson.as_object(attachment, field), ("containerID", "ifname")):
-                gojson.as_string(item, f"{field}/{name}")
+        _CHECKED_FIELDS[field](value, field)
 
 
-def _check_dns(value: t.Any) -> None:
-    fields = ("nameservers", "domain", "search", "options")
-    for name, item in gojson.struct_items(gojson.as_object(value, "dns"), fields):
-        where = "dns/" + name
-        if name == "domain":
-            gojson.as_string(item, where)
-        else:
-            for element in gojson.as_list(item, where):
-                gojson.as_string(element, where)
+def _check_attachments(value: t.Any, where: str) -> None:
+    for attachment in gojson.as_list(value, where):
+        for name, item in gojson.struct_items(gojson.as_object(attachment, where), ("containerID", "ifname")):
+            gojson.as_string(item, f"{where}/{name}")
+
+
+_STRING_FIELDS = {"cniVersion": "cni_version", "name": "name", "type": "type"}
+_CHECKED_FIELDS: dict[str, t.Callable[[t.Any, str], t.Any]] = {
+    "dns": decode_dns,
+    "prevResult": gojson.as_object,
+    "cni.dev/valid-attachments": _check_attachments,
+}
 
 
 def network_plugin_conf_from_file(path: str) -> PluginConfig:
@@ -257,18 +241,18 @@ def _negotiate_version(raw: dict[str, t.Any]) -> str:
     for index, entry in enumerate(entries):
         if not isinstance(entry, str):
             raise ConfigError(f"{_LIST}invalid type for cniVersions index {index}: {gojson.type_name(entry)}")
-        try:
-            if not version.greater_than(entry, version.CURRENT):
-                candidates.append(entry)
-        except VersionError as exc:
-            raise ConfigError(f"{_LIST}invalid cniVersions entry {entry} at index {index}: {exc}") from exc
-    if cni_version:
-        try:
-            if not version.greater_than(cni_version, version.CURRENT):
-                candidates.append(cni_version)
-        except VersionError as exc:
-            raise ConfigError(f"{_LIST}invalid cniVersion {cni_version}: {exc}") from exc
+        if _is_known(entry, f"cniVersions entry {entry} at index {index}"):
+            candidates.append(entry)
+    if cni_version and _is_known(cni_version, f"cniVersion {cni_version}"):
+        candidates.append(cni_version)
     return max(candidates, key=version.parse_version) if candidates else cni_version
+
+
+def _is_known(cni_version: str, what: str) -> bool:
+    try:
+        return not version.greater_than(cni_version, version.CURRENT)
+    except VersionError as exc:
+        raise ConfigError(f"{_LIST}invalid {what}: {exc}") from exc
 
 
 def _read_bool(raw: dict[str, t.Any], key: str) -> bool:

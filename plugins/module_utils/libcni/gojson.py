@@ -37,7 +37,7 @@ class Struct(t.Dict[str, t.Any]):
     __slots__ = ()
 
 
-class _BadToken(Exception):
+class _BadTokenError(Exception):
     """A number or constant, as it was written, that Go refuses."""
 
 
@@ -60,7 +60,7 @@ def loads(data: bytes | str) -> t.Any:
     except json.JSONDecodeError as exc:
         msg = "unexpected end of JSON input" if exc.pos >= len(text) else f"invalid JSON: {exc.msg}"
         raise JSONError(msg, line=exc.lineno, column=exc.colno) from exc
-    except _BadToken as exc:
+    except _BadTokenError as exc:
         token = str(exc)
         line, column = _position(text, token)
         shown = token if len(token) <= 40 else token[:40] + "..."
@@ -80,23 +80,23 @@ def _pairs(pairs: list[tuple[str, t.Any]]) -> dict[str, t.Any]:
     return out
 
 
-def _parse_float(token: str) -> float:
-    value = float(token)
+def _parse_float(text: str) -> float:
+    value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise _BadToken(token)
+        raise _BadTokenError(text)
     return value
 
 
-def _parse_int(token: str) -> int | float:
-    if token == "-0":
+def _parse_int(text: str) -> int | float:
+    if text == "-0":
         return -0.0
-    if len(token) >= _LONGEST_INT:
-        _parse_float(token)
-    return int(token)
+    if len(text) >= _LONGEST_INT:
+        _parse_float(text)
+    return int(text)
 
 
-def _parse_constant(token: str) -> t.NoReturn:
-    raise _BadToken(token)
+def _parse_constant(text: str) -> t.NoReturn:
+    raise _BadTokenError(text)
 
 
 _DECODER = json.JSONDecoder(
@@ -224,6 +224,7 @@ def _wrong_type(value: t.Any, where: str, wanted: str) -> JSONError:
 
 # ---- writing
 
+_CONSTANTS = {None: "null", True: "true", False: "false"}
 _encode_string = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -246,29 +247,28 @@ def dumps(obj: t.Any, indent: int | None = None) -> bytes:
 
 
 def _write(obj: t.Any, put: t.Callable[[str], None], indent: str | None, newline: str) -> None:
-    if obj is None:
-        put("null")
+    if obj is None or isinstance(obj, bool):
+        put(_CONSTANTS[obj])
     elif isinstance(obj, str):
         put(_string(obj))
-    elif isinstance(obj, bool):
-        put("true" if obj else "false")
     elif isinstance(obj, int):
         put(_integer(obj))
     elif isinstance(obj, float):
         put(_float(obj))
     elif isinstance(obj, dict):
-        keys = list(obj)
-        for key in keys:
-            if not isinstance(key, str):
-                raise JSONError(f"json: unsupported type: a key that is {type(key).__name__}")
-        if not isinstance(obj, Struct):
-            keys.sort()
         colon = ":" if indent is None else ": "
-        _write_all([(_string(key) + colon, obj[key]) for key in keys], "{}", put, indent, newline)
+        _write_all([(_string(key) + colon, obj[key]) for key in _keys(obj)], "{}", put, indent, newline)
     elif isinstance(obj, (list, tuple)):
         _write_all([("", item) for item in obj], "[]", put, indent, newline)
     else:
         raise JSONError(f"json: unsupported type: {type(obj).__name__}")
+
+
+def _keys(obj: dict[str, t.Any]) -> list[str]:
+    for key in obj:
+        if not isinstance(key, str):
+            raise JSONError(f"json: unsupported type: a key that is {type(key).__name__}")
+    return list(obj) if isinstance(obj, Struct) else sorted(obj)
 
 
 def _write_all(

@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""The pieces of JSON that configurations and results share: DNS, addresses, routes (Go: pkg/types/types.go).
+
+Each function takes a decoded value and returns it as Go would write it again: unknown keys dropped, addresses in
+canonical text, empty members left out. Errors are `JSONError`.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from . import gojson
+from .errors import JSONError
+
+# What Go prints for an address that was never set. No plugin can read it, but neither can they read Go's.
+UNSET = "<nil>"
+
+_IPV4 = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}")
+_IPV6 = re.compile(r"[0-9a-fA-F:]*:[0-9a-fA-F:]*(?:" + _IPV4.pattern + ")?")
+_PREFIX = re.compile(r"[0-9]{1,7}")
+_LONGEST_IP = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
+# The start of an IPv4 address in IPv6's form, ::ffff:10.0.0.1.
+_MAPPED = b"\0" * 10 + b"\xff\xff"
+
+
+def decode_dns(value: t.Any, where: str = "dns") -> gojson.Struct:
+    """Return a DNS object: nameservers, domain, search, options."""
+    found: dict[str, t.Any] = {}
+    for name, item in gojson.struct_items(
+        gojson.as_object(value, where), ("nameservers", "domain", "search", "options")
+    ):
+        at = f"{where}/{name}"
+        if name == "domain":
+            found[name] = gojson.as_string(item, at)
+        else:
+            found[name] = [gojson.as_string(element, at) for element in gojson.as_list(item, at)]
+    return pick(found, ("nameservers", "domain", "search", "options"))
+
+
+def pick(found: t.Mapping[str, t.Any], names: t.Sequence[str]) -> gojson.Struct:
+    """Return the members of `found` in the order of `names`, without the empty ones (Go: omitempty)."""
+    return gojson.Struct((name, found[name]) for name in names if found.get(name))
+
+
+def _parse(text: str) -> bytes | None:
+    """Return an address' 4 or 16 bytes, None if it is none."""
+    # Here and not above: 5 ms that only who has addresses should pay.
+    import ipaddress
+
+    # The patterns keep out what some versions of ipaddress take and Go does not: leading zeros, zones.
+    if len(text) > _LONGEST_IP or not (_IPV4.fullmatch(text) or _IPV6.fullmatch(text)):
+        return None
+    try:
+        return ipaddress.ip_address(text).packed
+    except ValueError:
+        return None
+
+
+def _print(packed: bytes) -> str:
+    import ipaddress
+
+    if len(packed) == 16 and packed.startswith(_MAPPED):
+        packed = packed[12:]
+    return str(ipaddress.ip_address(packed))
+
+
+def decode_ip(value: t.Any, where: str) -> str:
+    """Return a plain address, "" if there is none."""
+    text = gojson.as_string(value, where)
+    if not text:
+        return ""
+    packed = _parse(text)
+    if packed is None:
+        raise JSONError(f"{where}: invalid IP address: {text}")
+    return _print(packed)
+
+
+def decode_cidr(value: t.Any, where: str) -> str:
+    """Return an address with its prefix length; host bits are kept. Neither may be missing."""
+    text = gojson.as_string(value, where)
+    address, _slash, prefix = text.partition("/")
+    packed = _parse(address)
+    if packed is None or not _PREFIX.fullmatch(prefix) or int(prefix) > len(packed) * 8:
+        raise JSONError(f"{where}: invalid CIDR address: {text}")
+    length = int(prefix)
+    if len(packed) == 16 and packed.startswith(_MAPPED):
+        # Go prints an IPv4 address that was written as IPv6 as IPv4, with what is left of its mask.
+        length = max(0, length - 96)
+    return f"{_print(packed)}/{length}"
+
+
+def is_ipv4(cidr: str) -> bool:
+    """Tell whether a canonical address is IPv4; `UNSET` is not."""
+    return "." in cidr
+
+
+_ROUTE = ("dst", "gw", "mtu", "advmss", "priority", "table", "scope")
+
+
+def decode_route(value: t.Any, where: str) -> gojson.Struct:
+    """Return a route: dst, gw, mtu, advmss, priority, table, scope; of the last two, 0 is kept."""
+    found: dict[str, t.Any] = {"dst": UNSET}
+    for name, item in gojson.struct_items(required_object(value, where), _ROUTE):
+        at = f"{where}/{name}"
+        if name == "dst":
+            found[name] = decode_cidr(item, at)
+        elif name == "gw":
+            found[name] = decode_ip(item, at)
+        else:
+            found[name] = None if item is None else gojson.as_int(item, at)
+    route = pick(found, _ROUTE[:5])
+    for name in ("table", "scope"):
+        if found.get(name) is not None:
+            route[name] = found[name]
+    return route
+
+
+def required_object(value: t.Any, where: str) -> dict[str, t.Any]:
+    """Return `value` if it is an object. null, that Go accepts here and dies of on conversion, is refused."""
+    if value is None:
+        raise JSONError(f"json: cannot unmarshal null into field {where} of type object")
+    return gojson.as_object(value, where)

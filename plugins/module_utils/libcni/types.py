@@ -1,0 +1,285 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""Results of every spec version and their conversions (Go: pkg/types/020, 040, 100, create).
+
+A result is decoded as Go decodes it into its structs: keys that the spec does not name are dropped, addresses are
+written anew. Deviation: null among ips, routes or interfaces is refused (Go accepts it and dies on conversion).
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from . import gojson, version
+from .errors import JSONError, ResultError, quote
+from .fields import UNSET, decode_cidr, decode_dns, decode_ip, decode_route, is_ipv4, pick, required_object
+
+# The versions that share a shape, by the names of Go's packages.
+_SHAPES = {
+    "020": ("0.1.0", "0.2.0"),
+    "040": ("0.3.0", "0.3.1", "0.4.0"),
+    "100": ("1.0.0", "1.1.0"),
+}
+_SHAPE_OF = {cni_version: shape for shape, versions in _SHAPES.items() for cni_version in versions}
+_INTERFACE = {
+    "040": ("name", "mac", "sandbox"),
+    "100": ("name", "mac", "mtu", "sandbox", "socketPath", "pciID"),
+}
+_IP = {
+    "020": ("ip", "gateway", "routes"),
+    "040": ("version", "interface", "address", "gateway"),
+    "100": ("interface", "address", "gateway"),
+}
+_MEMBERS = {
+    "020": ("cniVersion", "ip4", "ip6", "dns"),
+    "040": ("cniVersion", "interfaces", "ips", "routes", "dns"),
+    "100": ("cniVersion", "interfaces", "ips", "routes", "dns"),
+}
+
+_Data = t.Dict[str, t.Any]
+
+
+class Result:
+    """What a plugin answered to ADD. Immutable: `to_dict` gives a copy.
+
+    Made by `create` and `create_from_bytes`.
+    """
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: _Data) -> None:
+        self._data = data
+
+    @property
+    def version(self) -> str:
+        """The result's spec version, never ""."""
+        return str(self._data["cniVersion"])
+
+    @property
+    def ips(self) -> list[str]:
+        """All addresses with their prefix lengths, whatever the version: `["10.1.0.2/24", "fd00::2/64"]`."""
+        if self._shape == "020":
+            return [self._data[key]["ip"] for key in ("ip4", "ip6") if key in self._data]
+        return [ip["address"] for ip in self._data.get("ips", [])]
+
+    @property
+    def _shape(self) -> str:
+        return _SHAPE_OF[self.version]
+
+    def to_dict(self) -> dict[str, t.Any]:
+        """Return the result as JSON data, its keys in the order of Go's output.
+
+        Go writes results up to 0.4.0 as structs and later ones sorted and without an empty dns.
+        """
+        if self._shape != "100":
+            return _struct(self._data)
+        out = _sorted(self._data)
+        if not out["dns"]:
+            del out["dns"]
+        return out
+
+    def to_json(self, indent: int | None = None) -> bytes:
+        """Return the result as Go writes it; with `indent=4` as Go prints it."""
+        return gojson.dumps(self.to_dict(), indent)
+
+    def as_version(self, cni_version: str) -> Result:
+        """Return the result in another spec version ("" is 0.1.0), itself if it has it. Raises `ResultError`.
+
+        What the older version cannot express is lost, as in Go (`GetAsVersion`).
+        """
+        target = cni_version or "0.1.0"
+        if target == self.version:
+            return self
+        if target not in _SHAPE_OF:
+            raise ResultError(f"no converter for CNI result version {self.version} to {target}")
+        data = self._data
+        for step in _STEPS[self._shape, _SHAPE_OF[target]]:
+            data = step(data)
+        return Result({**data, "cniVersion": target})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Result) and self._data == other._data
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Result({self.to_json().decode('utf-8')})"
+
+
+def _struct(value: t.Any) -> t.Any:
+    if isinstance(value, dict):
+        return gojson.Struct((key, _struct(item)) for key, item in value.items())
+    return [_struct(item) for item in value] if isinstance(value, list) else value
+
+
+def _sorted(value: t.Any) -> t.Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+# ---- decoding
+
+
+def create(cni_version: str, data: bytes) -> Result:
+    """Decode a result of the version `cni_version`, which must be one that the text's own cniVersion goes with.
+
+    Raises `ResultError` for an unknown or another version, `JSONError` for broken text.
+    """
+    shape = _SHAPE_OF.get(cni_version or "0.1.0")
+    if shape is None:
+        raise ResultError(f"unsupported CNI result version {quote(cni_version)}")
+    return Result(_decode(shape, gojson.loads(data)))
+
+
+def create_from_bytes(data: bytes) -> Result:
+    """Decode a result of the version that it names; without one it is 0.1.0. Raises as `create`."""
+    return create(version.decode_config_version(data), data)
+
+
+def parse_prev_result(cni_version: str, raw: t.Mapping[str, t.Any] | None) -> Result | None:
+    """Decode the prevResult of a configuration of that version, as a plugin does (Go: version.ParsePrevResult).
+
+    Raises `ResultError`.
+    """
+    if raw is None:
+        return None
+    filled = dict(raw)
+    if not filled.get("CNIVersion"):
+        # Go's spelling. Written sorted, a cniVersion that is there comes later and wins.
+        filled["CNIVersion"] = cni_version
+    try:
+        return create(cni_version, gojson.dumps(filled))
+    except (JSONError, ResultError) as exc:
+        raise ResultError(f"could not parse prevResult: {exc}") from exc
+
+
+def _decode(shape: str, parsed: t.Any) -> _Data:
+    found: _Data = {"cniVersion": "", "dns": gojson.Struct()}
+    for name, value in gojson.struct_items(parsed, _MEMBERS[shape]):
+        if name == "cniVersion":
+            found[name] = gojson.as_string(value, name)
+        elif name == "dns":
+            found[name] = decode_dns(value)
+        elif name in ("ip4", "ip6"):
+            found[name] = None if value is None else _decode_ip_config(value, name, shape)
+        else:
+            decode = {"interfaces": _decode_interface, "ips": _decode_ip_config, "routes": _decode_shape_route}[name]
+            found[name] = [decode(item, f"{name}/{at}", shape) for at, item in enumerate(gojson.as_list(value, name))]
+    if shape == "020":
+        found["cniVersion"] = found["cniVersion"] or "0.1.0"
+    if found["cniVersion"] not in _SHAPES[shape]:
+        supported = " ".join(("", *_SHAPES[shape]) if shape == "020" else _SHAPES[shape])
+        raise ResultError(
+            f"result type supports [{supported}] but unmarshalled CNIVersion is {quote(found['cniVersion'])}"
+        )
+    dns = found.pop("dns")
+    return {**pick(found, _MEMBERS[shape]), "dns": dns}
+
+
+def _decode_interface(value: t.Any, where: str, shape: str) -> _Data:
+    found: _Data = {"name": ""}
+    for name, item in gojson.struct_items(required_object(value, where), _INTERFACE[shape]):
+        decode = gojson.as_int if name == "mtu" else gojson.as_string
+        found[name] = decode(item, f"{where}/{name}")
+    return {"name": found["name"], **pick(found, _INTERFACE[shape][1:])}
+
+
+def _decode_ip_config(value: t.Any, where: str, shape: str) -> _Data:
+    address = "ip" if shape == "020" else "address"
+    found: _Data = {address: UNSET}
+    for name, item in gojson.struct_items(required_object(value, where), _IP[shape]):
+        at = f"{where}/{name}"
+        if name == address:
+            found[name] = decode_cidr(item, at)
+        elif name == "gateway":
+            found[name] = decode_ip(item, at)
+        elif name == "version":
+            found[name] = gojson.as_string(item, at)
+        elif name == "interface":
+            found[name] = None if item is None else gojson.as_int(item, at)
+        else:
+            found[name] = [decode_route(route, f"{at}/{index}") for index, route in enumerate(gojson.as_list(item, at))]
+    return _ip_config(shape, found)
+
+
+def _ip_config(shape: str, found: t.Mapping[str, t.Any]) -> _Data:
+    """Return an ip entry with its members in order. Interface 0 and an empty version are written, an empty rest not."""
+    out: _Data = {}
+    for name in _IP[shape]:
+        value = found.get(name)
+        if name == "version":
+            out[name] = value or ""
+        elif value or (name == "interface" and value is not None):
+            out[name] = value
+    return out
+
+
+def _decode_shape_route(value: t.Any, where: str, _shape: str) -> _Data:
+    return decode_route(value, where)
+
+
+# ---- converting; each step takes data of one shape and returns data of the next, with a cniVersion still to be set
+
+
+def _same(data: _Data) -> _Data:
+    return data
+
+
+def _020_to_040(data: _Data) -> _Data:
+    ips: list[_Data] = []
+    routes: list[_Data] = []
+    for key, family in (("ip4", "4"), ("ip6", "6")):
+        if key in data:
+            old = data[key]
+            ips.append(_ip_config("040", {"version": family, "address": old["ip"], "gateway": old.get("gateway")}))
+            routes += old.get("routes", [])
+    return _members("040", data, ips=ips, routes=routes)
+
+
+def _040_to_020(data: _Data) -> _Data:
+    families: dict[str, _Data] = {}
+    for ip in data.get("ips", []):
+        key = {"4": "ip4", "6": "ip6"}.get(ip["version"])
+        if key is not None and key not in families:
+            families[key] = {"ip": ip["address"], "gateway": ip.get("gateway"), "routes": []}
+    if not families:
+        raise ResultError("cannot convert: no valid IP addresses")
+    for route in data.get("routes", []):
+        key = "ip4" if is_ipv4(route["dst"]) else "ip6"
+        if key in families:
+            families[key]["routes"].append(pick(route, ("dst", "gw")))
+    return _members("020", data, **{key: _ip_config("020", families[key]) for key in families})
+
+
+def _040_to_100(data: _Data) -> _Data:
+    return _members("100", data, ips=[_ip_config("100", ip) for ip in data.get("ips", [])])
+
+
+def _100_to_040(data: _Data) -> _Data:
+    return _members(
+        "040",
+        data,
+        interfaces=[{k: v for k, v in nic.items() if k in _INTERFACE["040"]} for nic in data.get("interfaces", [])],
+        ips=[
+            _ip_config("040", {**ip, "version": "4" if is_ipv4(ip["address"]) else "6"}) for ip in data.get("ips", [])
+        ],
+    )
+
+
+def _members(shape: str, data: _Data, **changed: t.Any) -> _Data:
+    return {**pick({**data, **changed}, _MEMBERS[shape]), "dns": data["dns"]}
+
+
+_STEPS: dict[tuple[str, str], tuple[t.Callable[[_Data], _Data], ...]] = {
+    ("020", "020"): (_same,),
+    ("020", "040"): (_020_to_040,),
+    ("020", "100"): (_020_to_040, _040_to_100),
+    ("040", "020"): (_040_to_020,),
+    ("040", "040"): (_same,),
+    ("040", "100"): (_040_to_100,),
+    ("100", "020"): (_100_to_040, _040_to_020),
+    ("100", "040"): (_100_to_040,),
+    ("100", "100"): (_same,),
+}
