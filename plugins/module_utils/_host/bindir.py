@@ -7,32 +7,38 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from typing import BinaryIO, Mapping, Optional
 
 from ..libcni.invoke import Executor
 from .errors import HostError
 
-# e_machine -> the name that uname -m has for it (for arm the family; its variants all run EABI5 binaries).
+# (e_machine, byte order) -> a word for it: what uname -m says, for arm and i386 the family, for mips with the byte order.
 MACHINES = {
-    3: "i386",
-    8: "mips",
-    21: "ppc64",
-    22: "s390x",
-    40: "arm",
-    62: "x86_64",
-    183: "aarch64",
-    243: "riscv64",
-    258: "loongarch64",
+    (3, "little"): "i386",
+    (8, "little"): "mips64le",
+    (8, "big"): "mips64",
+    (21, "little"): "ppc64le",
+    (21, "big"): "ppc64",
+    (22, "big"): "s390x",
+    (40, "little"): "arm",
+    (62, "little"): "x86_64",
+    (183, "little"): "aarch64",
+    (243, "little"): "riscv64",
+    (258, "little"): "loongarch64",
 }
+ELF_HEADER_SIZE = 20
+"""As many bytes of a file's beginning :func:`elf_machine` looks at."""
 
 
 def elf_machine(stream: BinaryIO) -> Optional[str]:
     """Return the machine that an ELF file is for (unknown ones as ``elf-N``), None if it is not ELF."""
-    header = stream.read(20)
-    if len(header) < 20 or header[:4] != b"\x7fELF" or header[5] not in (1, 2):
+    header = stream.read(ELF_HEADER_SIZE)
+    if len(header) < ELF_HEADER_SIZE or header[:4] != b"\x7fELF" or header[5] not in (1, 2):
         return None
+    order = "little" if header[5] == 1 else "big"
     number = int.from_bytes(header[18:20], "little" if header[5] == 1 else "big")
-    return MACHINES.get(number, "elf-%d" % number)
+    return MACHINES.get((number, order), "elf-%d" % number)
 
 
 def host_machine() -> str:
@@ -42,6 +48,8 @@ def host_machine() -> str:
         return "arm"
     if machine in ("i486", "i586", "i686"):
         return "i386"
+    if machine == "mips64" and sys.byteorder == "little":
+        return "mips64le"
     return machine
 
 
@@ -56,18 +64,26 @@ def check_executable(path: str) -> str:
         if not stat.S_ISREG(found.st_mode):
             raise HostError("%s is not a regular file and is not executed" % path, code="not_elf")
         _check_owner(real, found, "file", sticky_is_fine=False)
-        folder = os.path.dirname(real)
-        _check_owner(folder, os.stat(folder), "directory", sticky_is_fine=False)
-        while folder != "/":
-            folder = os.path.dirname(folder)
-            # In a sticky directory others cannot rename or remove what root owns.
-            _check_owner(folder, os.stat(folder), "directory", sticky_is_fine=True)
+        check_directory(os.path.dirname(real))
         with open(real, "rb") as stream:
             if elf_machine(stream) is None:
                 raise HostError("%s is not an ELF file and is not executed" % path, code="not_elf")
     except OSError as error:
         raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable")
     return real
+
+
+def check_directory(path: str) -> None:
+    """Raise HostError ``unsafe_permissions`` unless only root can put files into *path* or exchange it."""
+    folder = os.path.realpath(path)
+    try:
+        _check_owner(folder, os.stat(folder), "directory", sticky_is_fine=False)
+        while folder != "/":
+            folder = os.path.dirname(folder)
+            # In a sticky directory others cannot rename or remove what root owns.
+            _check_owner(folder, os.stat(folder), "directory", sticky_is_fine=True)
+    except OSError as error:
+        raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable")
 
 
 def _check_owner(path: str, found: os.stat_result, what: str, sticky_is_fine: bool) -> None:

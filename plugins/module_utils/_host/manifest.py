@@ -27,12 +27,16 @@ class Manifest:
 
     - ``networks``: path of a conflist -> ``{network, sha256, original}``; ``original`` (None or
       ``{sha256, mode, uid, gid}``) is the foreign file that was adopted.
-    - ``binaries``: path of a plugin -> ``{sha256, archive, cni_versions, replaced}``; ``archive`` (digest or None) says
-      what it was installed from, ``replaced`` (None or ``{sha256, mode, uid, gid}``) what stood there before.
-    - ``archives``: digest of an archive -> ``{plugin name: sha256}`` of all plugins in it.
+    - ``binaries``: path of a plugin -> ``{sha256, archive, cni_versions, gone, replaced, original, displaced}``.
+      ``archive`` (sha256 or None) says what it was installed from, ``gone`` that it was removed on purpose. The last
+      three are kept files, each None, ``{sha256, mode, uid, gid, archive}`` or ``{link}`` (the text of a symbolic link):
+      ``replaced`` is what the newest version took the place of (an older one of ours, or ``original``), ``original``
+      the foreign file that stood there before the first of ours, ``displaced`` what somebody had put over ours and a
+      repair took away.
+    - ``archives``: sha256 of an archive -> ``{sha512, plugins}``, the latter ``{plugin name: sha256}`` of all in it.
     - ``aside``: path of a file that was set aside -> ``{path, network}``: where it was, and which network it holds.
-    - ``versions``: real path of a plugin -> ``{identity, cni_versions}``: what VERSION answered, and the inode, size and
-      times of the file that answered; saves executing it again.
+    - ``versions``: real path of a plugin -> ``{identity, cni_versions, sha256}``: what VERSION answered, and the inode,
+      size and times of the file that answered; saves executing it again. ``sha256`` is there if it was computed.
 
     An entry is written before the file that it speaks of goes live, so that after a crash a file of ours is never
     taken for a foreign one; an entry alone therefore says "ours", not "there".
@@ -43,7 +47,7 @@ class Manifest:
         data = self._read()
         self.networks: Dict[str, Dict[str, Any]] = data["networks"]
         self.binaries: Dict[str, Dict[str, Any]] = data["binaries"]
-        self.archives: Dict[str, Dict[str, str]] = data["archives"]
+        self.archives: Dict[str, Dict[str, Any]] = data["archives"]
         self.aside: Dict[str, Dict[str, Any]] = data["aside"]
         self.versions: Dict[str, Dict[str, Any]] = data["versions"]
 
@@ -90,7 +94,10 @@ class Manifest:
         objects = os.path.join(self.state_dir, _OBJECTS)
         _private_directory(self.state_dir)
         _private_directory(objects)
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise HostError("cannot read %s to keep it: %s" % (path, error.strerror), code="unreadable")
         with os.fdopen(fd, "rb") as source, Directory(objects) as directory:
             found = os.fstat(source.fileno())
             if not stat.S_ISREG(found.st_mode):
@@ -117,9 +124,9 @@ class Manifest:
         """Remove kept files and archive lists that no entry refers to any more."""
         wanted: Set[str] = set()
         for entry in list(self.networks.values()) + list(self.binaries.values()):
-            for key in ("original", "replaced"):
+            for key in ("original", "replaced", "displaced"):
                 if entry.get(key):
-                    wanted.add(entry[key]["sha256"])
+                    wanted.add(entry[key].get("sha256", ""))
         used = {entry.get("archive") for entry in self.binaries.values()}
         for archive in [a for a in self.archives if a not in used]:
             del self.archives[archive]
