@@ -79,10 +79,174 @@ provide_pip() {
   done
 }
 
+# What pip says about its installations is in nobody's way.
+without_pip() {
+  grep -vE '^(Looking in|Processing|Collecting| +Downloading| +━|Installing collected|Successfully|Using cached|WARNING: Location)'
+}
+
 run_sanity() {
   cd "$snapshot"
   provide_pip
-  local log=$step_directory/sanity
-  ansible-test sanity --color no --requirements 2>&1 | tee "$log"
-  passed "$(grep -c '^Running sanity test' "$log")"
+  use_pythons
+  local log=$step_directory/sanity line
+  ansible-test sanity --color no --requirements 2>&1 | tee "$log" | without_pip
+  sed -nE 's/^WARNING: (Skipping sanity test .*)/\1/p' "$log" | while read -r line; do skipped "$line"; done
+  sed -nE 's/^Running sanity test "([^"]*)".*/\1/p' "$log" | sort -u >"$step_directory/names"
+  passed "$(wc -l <"$step_directory/names")"
+  note "ansible-core $(ansible-test --version | sed 's/.* //'): $(paste -sd ' ' "$step_directory/names")"
+}
+
+# --- units
+
+units() {
+  local version
+  start "unit tests, $(python -V)" run_units python tests/unit
+  for version in "${host_pythons[@]}"; do
+    python -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] == '$version')" &&
+      start "unit tests of a managed host, Python $version" run_host_units "$version"
+  done
+  start 'ansible-test units' run_ansible_test_units
+  finish
+}
+
+run_units() {
+  local python=$1 log=$step_directory/pytest
+  shift
+  cd "$snapshot"
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$snapshots "$python" -m pytest -q --color=no "$@" | tee "$log"
+  passed "$(sed -nE '$s/.*\b([0-9]+) passed.*/\1/p' "$log")"
+  note "$(tail -n 1 "$log")"
+}
+
+# What runs on managed hosts is tested on every Python that they may have: with nothing installed but pytest.
+run_host_units() {
+  local version=$1 python environment
+  if ! python=$(find_python "$version"); then
+    skipped "no python$version on this machine"
+    return
+  fi
+  environment=$cache/python$version
+  if [ ! -e "$environment/.complete" ]; then
+    rm -rf "$environment"
+    if ! "$python" -m venv "$environment"; then
+      skipped "$python cannot make a virtual environment"
+      return
+    fi
+    "$environment/bin/python" -m pip install -qq --disable-pip-version-check pytest
+    touch "$environment/.complete"
+  fi
+  run_units "$environment/bin/python" tests/unit/plugins/module_utils/libcni tests/unit/plugins/module_utils/_host
+}
+
+run_ansible_test_units() {
+  local version
+  version=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  cd "$snapshot"
+  provide_pip
+  use_pythons
+  ansible-test units --color no --venv --python "$version" 2>&1 | without_pip
+}
+
+# --- integration
+
+# Prints the names of the integration targets; those that only serve others begin with setup_.
+targets() {
+  find "$snapshot/tests/integration/targets" -mindepth 1 -maxdepth 1 -type d ! -name 'setup_*' -printf '%f\n' | sort
+}
+
+integration() {
+  local target chosen=("$@")
+  [ ${#chosen[@]} -gt 0 ] || mapfile -t chosen < <(targets)
+  for target in "${chosen[@]}"; do
+    [ -d "$snapshot/tests/integration/targets/$target" ] || die "no such integration target: $target; there are: $(targets | paste -sd ' ')"
+  done
+  fetch_plugins bookworm forky
+  write_integration_config "$snapshot"
+  for target in "${chosen[@]}"; do
+    start "integration: $target" run_target "$target"
+  done
+  finish
+}
+
+# Writes what the targets ask for, where ansible-test looks for it, below the collection DIRECTORY. ansible-test defines output_dir.
+write_integration_config() {
+  cat >"$1/tests/integration/integration_config.yml" <<END
+---
+cni_test_plugins_old: $(plugins_of bookworm)
+cni_test_plugins_new: $(plugins_of forky)
+cni_test_dir: "{{ output_dir }}"
+END
+}
+
+# Runs a target as ansible-test does, with the distribution's Python on the managed host, which is a namespace of this machine.
+run_target() {
+  local target=$1 tests=$snapshot/tests/integration
+  cat >"$step_directory/inventory" <<END
+[testgroup]
+testhost ansible_connection=local ansible_python_interpreter=/usr/bin/python3
+END
+  cat >"$step_directory/play.yml" <<END
+- hosts: testhost
+  gather_facts: true
+  vars_files: [$tests/integration_config.yml]
+  vars: {output_dir: /run/home/output}
+  pre_tasks:
+    - ansible.builtin.file: {path: "{{ output_dir }}", state: directory, mode: "0700"}
+  roles: [$target]
+END
+  : >"$step_directory/ansible.cfg"
+  cd "$tests"
+  export ANSIBLE_CONFIG=$step_directory/ansible.cfg ANSIBLE_INVENTORY=$step_directory/inventory ANSIBLE_ROLES_PATH=$tests/targets ANSIBLE_NOCOLOR=1
+  export PYTHONDONTWRITEBYTECODE=1
+  "$root/tests/private.sh" ansible-playbook "$step_directory/play.yml" |
+    tee "$step_directory/playbook"
+  note "$(sed -nE 's/^testhost +: //p' "$step_directory/playbook" | tr -s ' ')"
+}
+
+# --- documentation
+
+docs() {
+  local module
+  start 'antsibull-docs' run_antsibull_docs
+  for module in $(modules); do
+    start "ansible-doc $module" run_ansible_doc "$module"
+  done
+  finish
+}
+
+run_antsibull_docs() {
+  cd "$snapshot"
+  antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs self .
+}
+
+run_ansible_doc() {
+  ansible-doc --type module "podwire.cni.$1" | tee "$step_directory/doc"
+  grep -q '^EXAMPLES:' "$step_directory/doc"
+  grep -q '^RETURN VALUES:' "$step_directory/doc"
+}
+
+# --- build
+
+build() {
+  start 'build, install, ansible-doc of the installed' build_and_install
+  start 'galaxy-importer' run_importer
+  finish
+}
+
+build_and_install() {
+  local work=$step_directory/build
+  cd "$snapshot"
+  ansible-galaxy collection build --output-path "$work" .
+  ansible-galaxy collection install --offline --collections-path "$work/installed" "$work"/podwire-cni-*.tar.gz
+  ANSIBLE_COLLECTIONS_PATH=$work/installed ansible-doc --list --type module podwire.cni --json >"$work/modules"
+  test "$(python -c 'import json, sys; print(*sorted(json.load(open(sys.argv[1]))), sep="\n")' "$work/modules")" = \
+    "$(modules | sed 's/^/podwire.cni./')"
+}
+
+run_importer() {
+  local work=$step_directory/build
+  ansible-galaxy collection build --output-path "$work" "$snapshot"
+  cd "$work"
+  python -m galaxy_importer.main podwire-cni-*.tar.gz 2>&1 | tee log
+  ! grep -E '^(WARNING|ERROR)' log
 }

@@ -12,6 +12,10 @@ linked_collection=$linked/ansible_collections/podwire/cni
 packages_to_run=(ca-certificates curl iproute2 iptables iputils-ping nftables python3 python3-pyroute2 python3-venv)
 packages_to_test=("${packages_to_run[@]}" git openssl shellcheck)
 
+# The Pythons that a managed host may have.
+host_pythons=(3.8 3.9 3.10 3.11 3.12 3.13 3.14)
+user_home=$HOME
+
 say() { printf '%s\n' "$*"; }
 
 die() {
@@ -76,8 +80,8 @@ use_environment() {
     "$directory/bin/python" -m pip install -qq --disable-pip-version-check --requirement "$requirements"
     touch "$directory/.complete"
   fi
-  export PATH=$directory/bin:$PATH
-  unset PYTHONPATH
+  export VIRTUAL_ENV=$directory PATH=$directory/bin:$PATH
+  unset PYTHONPATH PYTHONHOME
 }
 
 link_collection() {
@@ -88,8 +92,28 @@ link_collection() {
 
 # Ansible writes to the home directory; the user's own is not ours to fill.
 use_private_home() {
-  local real=$HOME
   export HOME=$cache/home
   mkdir -p "$HOME/.config"
-  [ ! -e "$real/.config/pip" ] || ln -sfn "$real/.config/pip" "$HOME/.config/pip"
+  [ ! -e "$user_home/.config/pip" ] || ln -sfn "$user_home/.config/pip" "$HOME/.config/pip"
+}
+
+# Prints the path of Python VERSION; fails when this machine has none. pyenv's shims are asked, too, but they run only the versions
+# that are switched on, so pyenv's own directory is looked into.
+find_python() {
+  local version=$1 candidate
+  for candidate in $(type -ap "python$version") "${PYENV_ROOT:-$user_home/.pyenv}/versions/$version".*/bin/"python$version"; do
+    "$candidate" -c 'import sys; print(sys.executable)' 2>/dev/null && return
+  done
+  return 1
+}
+
+# Puts the directories of all Pythons behind the virtual environment in PATH, for ansible-test, which looks there for them and
+# must not meet a shim.
+use_pythons() {
+  local version python directories=
+  for version in "${host_pythons[@]}"; do
+    python=$(find_python "$version") || continue
+    directories+=:$(dirname "$python")
+  done
+  export PATH=$VIRTUAL_ENV/bin$directories:$PATH
 }

@@ -2,6 +2,7 @@
 # Runs steps, several at once, and says how they went: a line per step, the whole log of one that fails, a summary. Sourced by ./run.
 
 results=
+steps=0
 
 begin_steps() {
   results=$(mktemp -d)
@@ -15,7 +16,8 @@ start() {
   while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
     wait -n || true
   done
-  run_step "$@" &
+  steps=$((steps + 1))
+  run_step "$steps" "$@" &
 }
 
 # Waits for the steps that were started.
@@ -28,9 +30,10 @@ step() {
 }
 
 run_step() {
-  local name=$1 status=0 begun=$SECONDS
-  shift
-  step_directory=$(mktemp -d "$results/step.XXXXXX")
+  local number=$1 name=$2 status=0 begun=$SECONDS
+  shift 2
+  step_directory=$results/step.$(printf '%03d' "$number")
+  mkdir "$step_directory"
   printf '%s\n' "$name" >"$step_directory/name"
   # Not in a condition: bash would ignore set -e in the command.
   set +e
@@ -60,15 +63,16 @@ failed() { printf '%s\n' "$1" >>"$step_directory/failed"; }
 skipped() { printf '%s\n' "$*" >>"$step_directory/skipped"; }
 note() { printf '%s\n' "$*" >>"$step_directory/note"; }
 
-total() {
-  cat "$results"/step.*/"$1" 2>/dev/null | awk '{ sum += $1 } END { print sum + 0 }'
-}
+# Prints every line that steps left in files of this name.
+lines_of() { find "$results" -mindepth 2 -maxdepth 2 -name "$1" -exec cat {} +; }
+
+total() { lines_of "$1" | awk '{ sum += $1 } END { print sum + 0 }'; }
 
 # Prints the summary; fails when a step failed.
 summarize() {
   local directory failures skips
   failures=$(total failed)
-  skips=$(cat "$results"/step.*/skipped 2>/dev/null | wc -l)
+  skips=$(lines_of skipped | wc -l)
   say
   for directory in "$results"/step.*; do
     [ ! -e "$directory/failed" ] || say "failed: $(cat "$directory/name")"
