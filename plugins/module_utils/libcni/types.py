@@ -73,8 +73,8 @@ class Result:
         Go writes results up to 0.4.0 as structs and later ones sorted and without an empty dns.
         """
         if self._shape != "100":
-            return _struct(self._data)
-        out = _sorted(self._data)
+            return gojson.Struct((key, _struct(item)) for key, item in self._data.items())
+        out: dict[str, t.Any] = _sorted(self._data)
         if not out["dns"]:
             del out["dns"]
         return out
@@ -136,6 +136,23 @@ def create(cni_version: str, data: bytes) -> Result:
 def create_from_bytes(data: bytes) -> Result:
     """Decode a result of the version that it names; without one it is 0.1.0. Raises as `create`."""
     return create(version.decode_config_version(data), data)
+
+
+def fixup_result_version(net_conf: bytes, data: bytes) -> tuple[str, bytes]:
+    """Return a plugin's output with the version to decode it as: its own, else the configuration's, set in the output.
+
+    Raises `JSONError`.
+    """
+    conf_version = version.decode_config_version(net_conf)
+    try:
+        raw = gojson.as_object(gojson.loads(data), "")
+    except JSONError as exc:
+        raise JSONError(f"failed to unmarshal raw result: {exc.msg}", line=exc.line, column=exc.column) from exc
+    own = raw.get("cniVersion")
+    if own and isinstance(own, str):
+        return own, data
+    raw["cniVersion"] = conf_version
+    return conf_version, gojson.dumps(raw)
 
 
 def parse_prev_result(cni_version: str, raw: t.Mapping[str, t.Any] | None) -> Result | None:

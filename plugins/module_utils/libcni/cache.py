@@ -1,0 +1,299 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""The cache: one file for each attachment, in Go's format (Go: libcni/api.go).
+
+`<dir>/results/<network>-<containerID>-<ifname>`, directories 0700, files 0600.
+
+Deviations from Go: names are validated before they become a path; a file is written beside `results/`, fsynced and
+renamed, so that it is never half there; a file that belongs to another attachment (names may contain `-`, so that two
+attachments can have one file) is an error instead of being overwritten, read or deleted.
+"""
+
+from __future__ import annotations
+
+import binascii
+import contextlib
+import os
+import re
+import typing as t
+
+from . import gojson
+from .errors import CacheError, JSONError, os_error_text, quote
+from .validate import validate_container_id, validate_if_name, validate_network_name
+
+DEFAULT_DIR = "/var/lib/cni"
+KIND = "cniCacheV1"
+
+_LONGEST_NAME = 255
+_BASE64 = re.compile("[A-Za-z0-9+/]*={0,2}")
+_FIELDS = (
+    "kind",
+    "containerId",
+    "config",
+    "ifName",
+    "networkName",
+    "netns",
+    "cniArgs",
+    "capabilityArgs",
+    "result",
+)
+
+
+class Entry:
+    """One cached attachment (Go: cachedInfo).
+
+    `config` is the network list's JSON, `result` the result's. `cni_args`, `capability_args` and `result` are None if
+    the file does not have them.
+    """
+
+    __slots__ = (
+        "capability_args",
+        "cni_args",
+        "config",
+        "container_id",
+        "if_name",
+        "kind",
+        "net_ns",
+        "network_name",
+        "result",
+    )
+
+    def __init__(
+        self,
+        container_id: str = "",
+        config: bytes = b"",
+        if_name: str = "",
+        network_name: str = "",
+        net_ns: str = "",
+        cni_args: list[list[str]] | None = None,
+        capability_args: dict[str, t.Any] | None = None,
+        result: dict[str, t.Any] | None = None,
+        kind: str = KIND,
+    ) -> None:
+        self.kind = kind
+        self.container_id = container_id
+        self.config = config
+        self.if_name = if_name
+        self.network_name = network_name
+        self.net_ns = net_ns
+        self.cni_args = cni_args
+        self.capability_args = capability_args
+        self.result = result
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Entry:
+        """Parse a cache file of any kind. Raises `JSONError`."""
+        entry = cls(kind="")
+        for name, value in gojson.struct_items(gojson.loads(data), _FIELDS):
+            if name == "config":
+                entry.config = _decode_base64(gojson.as_string(value, name))
+            elif name == "cniArgs":
+                entry.cni_args = None if value is None else _decode_args(value)
+            elif name == "capabilityArgs":
+                entry.capability_args = None if value is None else gojson.as_object(value, name)
+            elif name == "result":
+                entry.result = None if value is None else gojson.as_object(value, name)
+            else:
+                setattr(entry, _STRINGS[name], gojson.as_string(value, name))
+        return entry
+
+    def to_bytes(self) -> bytes:
+        """Return the file's content. Raises `JSONError` if an argument is nothing that JSON can express."""
+        out = gojson.Struct(
+            kind=self.kind,
+            containerId=self.container_id,
+            config=binascii.b2a_base64(self.config, newline=False).decode("ascii"),
+            ifName=self.if_name,
+            networkName=self.network_name,
+        )
+        optional = (
+            ("netns", self.net_ns),
+            ("cniArgs", self.cni_args),
+            ("capabilityArgs", self.capability_args),
+            ("result", self.result),
+        )
+        for name, value in optional:
+            if value:
+                out[name] = value
+        return gojson.dumps(out)
+
+    def is_of(self, network_name: str, container_id: str, if_name: str) -> bool:
+        """Tell whether the entry is that attachment's; a name that the file leaves out speaks for no other."""
+        return (
+            self.network_name in ("", network_name)
+            and self.container_id in ("", container_id)
+            and self.if_name in ("", if_name)
+        )
+
+
+_STRINGS = {
+    "kind": "kind",
+    "containerId": "container_id",
+    "ifName": "if_name",
+    "networkName": "network_name",
+    "netns": "net_ns",
+}
+
+
+def _decode_base64(text: str) -> bytes:
+    text = text.replace("\r", "").replace("\n", "")
+    if len(text) % 4 or not _BASE64.fullmatch(text):
+        raise JSONError("json: field config is no base64")
+    return binascii.a2b_base64(text)
+
+
+def _decode_args(value: t.Any) -> list[list[str]]:
+    args = []
+    for pair in gojson.as_list(value, "cniArgs"):
+        # Go decodes into [2]string: what is missing is empty, what is too much is ignored.
+        texts = [gojson.as_string(item, "cniArgs") for item in gojson.as_list(pair, "cniArgs")]
+        args.append([*texts, "", ""][:2])
+    return args
+
+
+def cache_path(directory: str, network: str, container_id: str, if_name: str) -> str:
+    """Return the path of an attachment's cache file.
+
+    Raises `CacheError` if a name is missing, `ValidationError` if one is invalid.
+    """
+    if not (network and container_id and if_name):
+        raise CacheError(
+            f"cache file path requires network name ({quote(network)}), container ID ({quote(container_id)}), "
+            f"and interface name ({quote(if_name)})"
+        )
+    validate_container_id(container_id)
+    validate_network_name(network)
+    validate_if_name(if_name)
+    return os.path.normpath(os.path.join(directory, "results", f"{network}-{container_id}-{if_name}"))
+
+
+def read_bytes(path: str) -> bytes | None:
+    """Return a cache file's content, None if it cannot be read (Go: read errors count as no entry)."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return None
+
+
+def read_entry(path: str) -> Entry | None:
+    """Return the entry in a file, None if there is none that is of this package's kind."""
+    data = read_bytes(path)
+    if data is None:
+        return None
+    try:
+        entry = Entry.from_bytes(data)
+    except JSONError:
+        return None
+    return entry if entry.kind == KIND else None
+
+
+def check_owner(entry: Entry, path: str, network: str, container_id: str, if_name: str) -> None:
+    """Raise `CacheError` if the entry at `path` is another attachment's."""
+    if not entry.is_of(network, container_id, if_name):
+        raise CacheError(
+            f"cache file {path} belongs to another attachment: network {quote(entry.network_name)}, "
+            f"container ID {quote(entry.container_id)}, interface {quote(entry.if_name)}",
+            path,
+        )
+
+
+def prepare(directory: str, network: str, container_id: str, if_name: str) -> str:
+    """Make sure that an entry could be written, and return its path; before an ADD, not after it as in Go.
+
+    Raises `CacheError` and `ValidationError`.
+    """
+    path = cache_path(directory, network, container_id, if_name)
+    name = os.path.basename(path)
+    if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
+        raise CacheError(f"cache file name {quote(name)} is longer than {_LONGEST_NAME} bytes", path)
+    _make_dirs(os.path.dirname(path))
+    entry = read_entry(path)
+    if entry is not None:
+        check_owner(entry, path, network, container_id, if_name)
+    return path
+
+
+def _make_dirs(directory: str) -> None:
+    """Make a directory and those above, all 0700 (os.makedirs gives the ones above another mode)."""
+    if os.path.isdir(directory):
+        return
+    parent = os.path.dirname(directory)
+    if parent != directory:
+        _make_dirs(parent)
+    try:
+        os.mkdir(directory, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(directory):
+            raise CacheError(f"mkdir {directory}: not a directory", directory) from None
+    except OSError as exc:
+        raise CacheError(os_error_text("mkdir", directory, exc), directory) from exc
+
+
+def write_entry(directory: str, entry: Entry) -> str:
+    """Write an entry, or replace it, and return its path.
+
+    Raises `CacheError`, `ValidationError`, and `JSONError` as `Entry.to_bytes`.
+    """
+    data = entry.to_bytes()
+    path = prepare(directory, entry.network_name, entry.container_id, entry.if_name)
+    # Not in results/, where everything counts as an entry.
+    parent = os.path.dirname(os.path.dirname(path))
+    temporary = os.path.join(parent, f".{KIND}-{os.urandom(8).hex()}.tmp")
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with open(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as exc:
+        raise CacheError(os_error_text("write", path, exc), path) from exc
+    return path
+
+
+def remove_entry(directory: str, network: str, container_id: str, if_name: str) -> None:
+    """Remove an attachment's file, unless it is another's. As in Go, what cannot be removed stays.
+
+    Raises `CacheError` and `ValidationError` as `cache_path`.
+    """
+    path = cache_path(directory, network, container_id, if_name)
+    entry = read_entry(path)
+    if entry is None or entry.is_of(network, container_id, if_name):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def list_entries(directory: str, container_id: str = "") -> list[Entry]:
+    """Return the entries of all attachments, or of one container's, in the order of their file names.
+
+    Files that are no entries are left out, bare results of old versions too. No such directory is no error. Raises
+    `CacheError` if it cannot be read.
+    """
+    folder = os.path.join(directory, "results")
+    try:
+        names = sorted(os.listdir(folder), key=os.fsencode)
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise CacheError(os_error_text("open", folder, exc), folder) from exc
+    entries = []
+    for name in names:
+        if container_id:
+            part = f"-{container_id}-"
+            at = name.find(part)
+            if at <= 0 or at + len(part) >= len(name):
+                continue
+        entry = read_entry(os.path.join(folder, name))
+        if entry is None or not entry.if_name or not entry.network_name:
+            continue
+        if container_id and entry.container_id != container_id:
+            continue
+        entries.append(entry)
+    return entries

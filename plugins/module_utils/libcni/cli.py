@@ -1,0 +1,230 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""Command line, a superset of cnitool: `python3 -m libcni COMMAND ...`.
+
+The environment is cnitool's: NETCONFPATH (default /etc/cni/net.d), CNI_PATH, CAP_ARGS, CNI_ARGS, CNI_IFNAME; and
+CNI_CACHE_DIR (default /var/lib/cni), CNI_CONTAINERID. Errors go to stderr; the exit status is 0 or 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import typing as t
+
+from . import gojson, types
+from .api import CNIConfig, RuntimeConf
+from .conf import NetworkConfigList, load_network_conf
+from .errors import CNIError, ConfigError, quote
+from .invoke import Executor
+
+DEFAULT_NET_DIR = "/etc/cni/net.d"
+DEFAULT_IF_NAME = "eth0"
+
+_EPILOG = """environment:
+  NETCONFPATH      directory of the network configurations (default /etc/cni/net.d)
+  CNI_PATH         plugin directories, separated by colons
+  CNI_CACHE_DIR    directory of the cache (default /var/lib/cni)
+  CNI_CONTAINERID  container id (default: made of NETNS, as cnitool makes it)
+  CNI_IFNAME       interface name (default eth0)
+  CNI_ARGS         arguments for the plugins, KEY=VALUE;KEY=VALUE
+  CAP_ARGS         arguments by capability, a JSON object
+"""
+
+
+class _UsageError(CNIError):
+    """The command line or the environment is wrong."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> t.NoReturn:
+        raise _UsageError(f"{message}\n{self.format_usage().rstrip()}")
+
+
+def main(argv: t.Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status. `argv` without the program's name, default that of the process."""
+    try:
+        args = _parser().parse_args(argv)
+        command: t.Callable[[argparse.Namespace], None] = args.run
+        command(args)
+    except CNIError as exc:
+        path = getattr(exc, "path", "")
+        prefix = f"{path}: " if isinstance(exc, ConfigError) and path and path not in str(exc) else ""
+        print(f"libcni: {prefix}{exc}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="libcni",
+        description="Run CNI network configurations.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(
+        name: str, run: t.Callable[[argparse.Namespace], None], text: str, arguments: t.Sequence[str]
+    ) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        sub.set_defaults(run=run)
+        for argument in arguments:
+            sub.add_argument(argument, metavar=argument.upper())
+        return sub
+
+    for name, run, text in (
+        ("add", _add, "attach a network to a network namespace and print the result"),
+        ("check", _check, "test that an attachment is as it was made"),
+        ("del", _del, "detach a network from a network namespace"),
+    ):
+        sub = command(name, run, text, ("network", "netns"))
+        sub.add_argument("-i", "--ifname", default="", help="interface name, instead of CNI_IFNAME")
+    sub = command("gc", _gc, "delete a network's attachments, except those that are given as valid", ("network",))
+    sub.add_argument(
+        "--valid", nargs="*", required=True, metavar="ID/IFNAME", help="valid attachments; none: delete all"
+    )
+    command("status", _status, "ask the plugins of a network whether they are ready", ("network",))
+    command("load", _load, "print what a network's configuration says", ("network",))
+    command("validate", _validate, "test a network's plugins and print its capabilities", ("network",))
+    command("list-attachments", _list_attachments, "print the cached attachments", ())
+    command("convert", _convert, "convert the result on stdin to another spec version", ("version",))
+    return parser
+
+
+# ---- the commands
+
+
+def _add(args: argparse.Namespace) -> None:
+    _print(_cni().add_network_list(_network(args), _runtime_conf(args)).to_json(4))
+
+
+def _check(args: argparse.Namespace) -> None:
+    _cni().check_network_list(_network(args), _runtime_conf(args))
+
+
+def _del(args: argparse.Namespace) -> None:
+    _cni().del_network_list(_network(args), _runtime_conf(args))
+
+
+def _gc(args: argparse.Namespace) -> None:
+    _cni().gc_network_list(_network(args), [_attachment(text) for text in args.valid])
+
+
+def _status(args: argparse.Namespace) -> None:
+    _cni().get_status_network_list(_network(args))
+
+
+def _load(args: argparse.Namespace) -> None:
+    conf = _network(args)
+    _print(
+        gojson.dumps(
+            gojson.Struct(
+                name=conf.name,
+                cniVersion=conf.cni_version,
+                disableCheck=conf.disable_check,
+                disableGC=conf.disable_gc,
+                plugins=[plugin.type for plugin in conf.plugins],
+            ),
+            4,
+        )
+    )
+
+
+def _validate(args: argparse.Namespace) -> None:
+    _print(gojson.dumps(_cni().validate_network_list(_network(args)), 4))
+
+
+def _list_attachments(_args: argparse.Namespace) -> None:
+    _print(
+        gojson.dumps(
+            [
+                gojson.Struct(
+                    network=found.network,
+                    container_id=found.container_id,
+                    ifname=found.if_name,
+                    netns=found.net_ns,
+                    cni_args=found.cni_args,
+                    capability_args=found.capability_args,
+                )
+                for found in _cni().get_cached_attachments()
+            ],
+            4,
+        )
+    )
+
+
+def _convert(args: argparse.Namespace) -> None:
+    result = types.create_from_bytes(sys.stdin.buffer.read())
+    _print(result.as_version(args.version).to_json(4))
+
+
+# ---- what they share
+
+
+def _print(data: bytes) -> None:
+    sys.stdout.buffer.write(data + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _network(args: argparse.Namespace) -> NetworkConfigList:
+    return load_network_conf(os.environ.get("NETCONFPATH") or DEFAULT_NET_DIR, args.network)
+
+
+def _cni() -> CNIConfig:
+    path = os.environ.get("CNI_PATH") or ""
+    return CNIConfig(
+        path.split(":") if path else [],
+        os.environ.get("CNI_CACHE_DIR") or None,
+        executor=Executor(stderr=sys.stderr.buffer),
+    )
+
+
+def _runtime_conf(args: argparse.Namespace) -> RuntimeConf:
+    net_ns = os.path.abspath(args.netns)
+    return RuntimeConf(
+        os.environ.get("CNI_CONTAINERID") or default_container_id(net_ns),
+        net_ns,
+        args.ifname or os.environ.get("CNI_IFNAME") or DEFAULT_IF_NAME,
+        parse_args(os.environ.get("CNI_ARGS") or ""),
+        _capability_args(os.environ.get("CAP_ARGS") or ""),
+    )
+
+
+def default_container_id(net_ns: str) -> str:
+    """Return the container id that cnitool makes of a netns' absolute path."""
+    import hashlib
+
+    return "cnitool-" + hashlib.sha512(os.fsencode(net_ns)).digest()[:10].hex()
+
+
+def parse_args(text: str) -> list[tuple[str, str]]:
+    """Split KEY=VALUE;KEY=VALUE as cnitool does: neither part may be empty. Raises `CNIError`."""
+    pairs = []
+    for pair in text.split(";") if text else ():
+        parts = pair.split("=")
+        if len(parts) != 2 or not parts[0] or not parts[1]:
+            raise _UsageError(f"invalid CNI_ARGS pair {quote(pair)}")
+        pairs.append((parts[0], parts[1]))
+    return pairs
+
+
+def _capability_args(text: str) -> dict[str, t.Any]:
+    try:
+        return gojson.as_object(gojson.loads(os.fsencode(text)), "") if text else {}
+    except ConfigError as exc:
+        raise _UsageError(f"CAP_ARGS: {exc}") from exc
+
+
+def _attachment(text: str) -> tuple[str, str]:
+    container_id, _slash, if_name = text.partition("/")
+    if not container_id or not if_name:
+        raise _UsageError(f"--valid takes ID/IFNAME, not {quote(text)}")
+    return container_id, if_name
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
