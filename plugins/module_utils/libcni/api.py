@@ -10,66 +10,26 @@ the drop-in folder; GC without a list of valid attachments is refused, as is a c
 
 from __future__ import annotations
 
-import os
 import typing as t
 
-from . import cache, gojson, types, version
+from . import attachments, cache, version
+from .attachments import NetworkAttachment as NetworkAttachment
+from .attachments import RuntimeConf as RuntimeConf
 from .conf import NetworkConfigList, PluginConfig, inject_conf
 from .errors import (
-    ERR_UNKNOWN,
     CacheError,
     CheckNotSupportedError,
     CNIError,
     ConfigError,
-    JSONError,
     MultiError,
-    PluginError,
     PluginListError,
-    ResultError,
     VersionError,
     quote,
 )
+from .exec import exec_plugin_with_result
 from .invoke import Args, Executor, get_version_info
 from .types import Result
 from .validate import validate_container_id, validate_if_name, validate_network_name
-
-
-class RuntimeConf:
-    """One attachment: which container, where, under which name, with which arguments (Go: RuntimeConf).
-
-    `args`: pairs for CNI_ARGS, in order. `capability_args`: data for plugins by capability; JSON values.
-    """
-
-    __slots__ = ("args", "capability_args", "container_id", "if_name", "net_ns")
-
-    def __init__(
-        self,
-        container_id: str,
-        net_ns: str,
-        if_name: str,
-        args: t.Iterable[t.Sequence[str]] | None = None,
-        capability_args: t.Mapping[str, t.Any] | None = None,
-    ) -> None:
-        self.container_id = container_id
-        self.net_ns = net_ns
-        self.if_name = if_name
-        self.args = [(key, value) for key, value in args or ()]
-        self.capability_args = dict(capability_args or {})
-
-
-class NetworkAttachment:
-    """One attachment as the cache has it (Go: NetworkAttachment)."""
-
-    __slots__ = ("capability_args", "cni_args", "config", "container_id", "if_name", "net_ns", "network")
-
-    def __init__(self, entry: cache.Entry) -> None:
-        self.network = entry.network_name
-        self.container_id = entry.container_id
-        self.if_name = entry.if_name
-        self.config = entry.config
-        self.net_ns = entry.net_ns
-        self.cni_args = [list(pair) for pair in entry.cni_args or ()]
-        self.capability_args = dict(entry.capability_args or {})
 
 
 class CNIConfig:
@@ -112,7 +72,7 @@ class CNIConfig:
                 raise PluginListError(_description(plugin), "add", plugin.type, exc) from exc
         if result is None:
             raise ConfigError(f"network {quote(lst.name)} has no plugins")
-        self._cache_add(result, lst.expanded_bytes(), lst.name, rt)
+        attachments.store(self.cache_dir, result, lst.expanded_bytes(), lst.name, rt)
         return result
 
     def check_network_list(self, lst: NetworkConfigList, rt: RuntimeConf) -> None:
@@ -125,7 +85,7 @@ class CNIConfig:
         _require_check(lst.cni_version)
         if lst.disable_check:
             return
-        cached = self._cached_result_for_check(lst.name, lst.cni_version, rt)
+        cached = attachments.cached_result_for_check(self.cache_dir, lst.name, lst.cni_version, rt)
         for plugin in lst.plugins:
             self._run("CHECK", lst.name, lst.cni_version, plugin, cached, rt)
 
@@ -136,7 +96,7 @@ class CNIConfig:
         `get_network_list_cached_config`. Raises `PluginListError`, `VersionError`, `ValidationError`.
         """
         _validate(lst.name, rt)
-        cached = self._cached_result_for_del(lst.name, lst.cni_version, rt)
+        cached = attachments.cached_result_for_del(self.cache_dir, lst.name, lst.cni_version, rt)
         for plugin in reversed(lst.plugins):
             try:
                 self._run("DEL", lst.name, lst.cni_version, plugin, cached, rt)
@@ -149,7 +109,7 @@ class CNIConfig:
 
         Raises `CNIError` for an entry that cannot be used.
         """
-        return self._cached_result(lst.name, lst.cni_version, rt)
+        return attachments.cached_result(self.cache_dir, lst.name, lst.cni_version, rt)
 
     def get_network_list_cached_config(
         self, lst: NetworkConfigList, rt: RuntimeConf
@@ -158,7 +118,7 @@ class CNIConfig:
 
         The cached netns is not put in. Raises `CacheError` for an entry that cannot be used.
         """
-        return self._cached_config(lst.name, rt)
+        return attachments.cached_config(self.cache_dir, lst.name, rt)
 
     def validate_network_list(self, lst: NetworkConfigList) -> list[str]:
         """Test that every plugin is there and knows the network's version; return the capabilities, sorted.
@@ -192,12 +152,12 @@ class CNIConfig:
         keep = [(container_id, if_name) for container_id, if_name in valid]
         errors = self._delete_stale(lst, set(keep))
         if _at_least(lst.cni_version, "1.1.0"):
-            attachments = [{"containerID": container_id, "ifname": if_name} for container_id, if_name in keep]
+            pairs = [{"containerID": container_id, "ifname": if_name} for container_id, if_name in keep]
             values = {
                 "name": lst.name,
                 "cniVersion": lst.cni_version,
-                "cni.dev/valid-attachments": attachments,
-                "cni.dev/attachments": attachments,
+                "cni.dev/valid-attachments": pairs,
+                "cni.dev/attachments": pairs,
             }
             for plugin in lst.plugins:
                 try:
@@ -239,30 +199,30 @@ class CNIConfig:
     def add_network(self, net: PluginConfig, rt: RuntimeConf) -> Result:
         """ADD with one plugin. Raises what it raises; `CacheError` if the result cannot be cached."""
         result = self._add(net.name, net.cni_version, net, None, rt)
-        self._cache_add(result, net.bytes, net.name, rt)
+        attachments.store(self.cache_dir, result, net.bytes, net.name, rt)
         return result
 
     def check_network(self, net: PluginConfig, rt: RuntimeConf) -> None:
         """CHECK with one plugin. Raises as `check_network_list`."""
         _validate(net.name, rt)
         _require_check(net.cni_version)
-        cached = self._cached_result_for_check(net.name, net.cni_version, rt)
+        cached = attachments.cached_result_for_check(self.cache_dir, net.name, net.cni_version, rt)
         self._run("CHECK", net.name, net.cni_version, net, cached, rt)
 
     def del_network(self, net: PluginConfig, rt: RuntimeConf) -> None:
         """DEL with one plugin, and remove the cache entry. Raises what the plugin raises."""
         _validate(net.name, rt)
-        cached = self._cached_result_for_del(net.name, net.cni_version, rt)
+        cached = attachments.cached_result_for_del(self.cache_dir, net.name, net.cni_version, rt)
         self._run("DEL", net.name, net.cni_version, net, cached, rt)
         cache.remove_entry(self.cache_dir, net.name, rt.container_id, rt.if_name)
 
     def get_network_cached_result(self, net: PluginConfig, rt: RuntimeConf) -> Result | None:
         """Return the result of the ADD, as `get_network_list_cached_result`."""
-        return self._cached_result(net.name, net.cni_version, rt)
+        return attachments.cached_result(self.cache_dir, net.name, net.cni_version, rt)
 
     def get_network_cached_config(self, net: PluginConfig, rt: RuntimeConf) -> tuple[bytes | None, RuntimeConf | None]:
         """Return the configuration of the ADD, as `get_network_list_cached_config`."""
-        return self._cached_config(net.name, rt)
+        return attachments.cached_config(self.cache_dir, net.name, rt)
 
     def validate_network(self, net: PluginConfig) -> list[str]:
         """Test that the plugin is there and knows the version; return its capabilities, sorted."""
@@ -287,15 +247,9 @@ class CNIConfig:
         path = self.executor.find_in_path(plugin.type, self.path)
         _validate(name, rt)
         if prev_result is None:
-            self._cache_prepare(name, rt)
+            attachments.prepare(self.cache_dir, name, rt)
         conf = _build_one_config(name, cni_version, plugin, prev_result, rt)
-        stdout = self._exec(path, conf, "ADD", rt)
-        try:
-            return types.create(*types.fixup_result_version(conf.bytes, stdout))
-        except (JSONError, ResultError) as exc:
-            raise PluginError(
-                ERR_UNKNOWN, str(exc), plugin=os.path.basename(path), stderr=getattr(stdout, "stderr", ""), cause=exc
-            ) from exc
+        return exec_plugin_with_result(path, conf.bytes, self._env("ADD", rt), self.executor, self.timeout)
 
     def _run(
         self,
@@ -313,91 +267,16 @@ class CNIConfig:
         path = self.executor.find_in_path(plugin.type, self.path)
         self._exec(path, inject_conf(plugin, values), command, RuntimeConf("", "", ""))
 
-    def _exec(self, path: str, conf: PluginConfig, command: str, rt: RuntimeConf) -> bytes:
-        args = Args(command, rt.container_id, rt.net_ns, rt.args, "", rt.if_name, ":".join(self.path))
-        return self.executor.exec_plugin(path, conf.bytes, args.as_env(), self.timeout)
+    def _exec(self, path: str, conf: PluginConfig, command: str, rt: RuntimeConf) -> None:
+        self.executor.exec_plugin(path, conf.bytes, self._env(command, rt), self.timeout)
+
+    def _env(self, command: str, rt: RuntimeConf) -> dict[str, str]:
+        return Args(command, rt.container_id, rt.net_ns, rt.args, "", rt.if_name, ":".join(self.path)).as_env()
 
     def _validate_plugin(self, plugin_type: str, cni_version: str) -> None:
         cni_version = cni_version or "0.1.0"
         if cni_version not in self.get_version_info(plugin_type):
             raise CNIError(f"plugin {plugin_type} does not support config version {quote(cni_version)}")
-
-    # ---- the cache
-
-    def _cache_prepare(self, name: str, rt: RuntimeConf) -> None:
-        try:
-            gojson.dumps(rt.capability_args)
-            cache.prepare(self.cache_dir, name, rt.container_id, rt.if_name)
-        except (CacheError, JSONError) as exc:
-            raise _cache_write_error(name, exc) from exc
-
-    def _cache_add(self, result: Result, config: bytes, name: str, rt: RuntimeConf) -> None:
-        entry = cache.Entry(
-            container_id=rt.container_id,
-            config=config,
-            if_name=rt.if_name,
-            network_name=name,
-            net_ns=rt.net_ns,
-            cni_args=[list(pair) for pair in rt.args],
-            capability_args=rt.capability_args,
-            # As Go does it: written and read again, so that all keys are sorted.
-            result=gojson.loads(result.to_json()),
-        )
-        try:
-            cache.write_entry(self.cache_dir, entry)
-        except (CacheError, JSONError) as exc:
-            raise _cache_write_error(name, exc) from exc
-
-    def _cached_result(self, name: str, cni_version: str, rt: RuntimeConf) -> Result | None:
-        path = cache.cache_path(self.cache_dir, name, rt.container_id, rt.if_name)
-        data = cache.read_bytes(path)
-        if data is None:
-            return None
-        try:
-            entry = cache.Entry.from_bytes(data)
-        except JSONError:
-            entry = cache.Entry(kind="")
-        if entry.kind == cache.KIND:
-            cache.check_owner(entry, path, name, rt.container_id, rt.if_name)
-            data = gojson.dumps(entry.result)
-        # Any other kind of file is a bare result, as old versions cached it.
-        result = types.create_from_bytes(data)
-        try:
-            # A configuration may have changed since; its plugins want the result in its version.
-            return result.as_version(cni_version)
-        except ResultError as exc:
-            raise ResultError(f"failed to convert cached result to config version {quote(cni_version)}: {exc}") from exc
-
-    def _cached_result_for_check(self, name: str, cni_version: str, rt: RuntimeConf) -> Result | None:
-        try:
-            return self._cached_result(name, cni_version, rt)
-        except (CacheError, JSONError, ResultError) as exc:
-            raise CacheError(f"failed to get network {quote(name)} cached result: {exc}") from exc
-
-    def _cached_result_for_del(self, name: str, cni_version: str, rt: RuntimeConf) -> Result | None:
-        if not version.greater_than_or_equal_to(cni_version, "0.4.0"):
-            return None
-        try:
-            return self._cached_result(name, cni_version, rt)
-        except (CacheError, JSONError, ResultError):
-            # A broken entry must not keep an attachment from being deleted.
-            cache.remove_entry(self.cache_dir, name, rt.container_id, rt.if_name)
-            return None
-
-    def _cached_config(self, name: str, rt: RuntimeConf) -> tuple[bytes | None, RuntimeConf | None]:
-        path = cache.cache_path(self.cache_dir, name, rt.container_id, rt.if_name)
-        data = cache.read_bytes(path)
-        if data is None:
-            return None, None
-        try:
-            entry = cache.Entry.from_bytes(data)
-        except JSONError as exc:
-            raise CacheError(f"failed to unmarshal cached network {quote(name)} config: {exc}", path) from exc
-        if entry.kind != cache.KIND:
-            raise CacheError(f"read cached network {quote(name)} config has wrong kind: {entry.kind}", path)
-        cache.check_owner(entry, path, name, rt.container_id, rt.if_name)
-        args = rt.args if entry.cni_args is None else entry.cni_args
-        return entry.config, RuntimeConf(rt.container_id, rt.net_ns, rt.if_name, args, entry.capability_args)
 
 
 def _validate(name: str, rt: RuntimeConf) -> None:
@@ -446,7 +325,3 @@ def _prefixed(prefix: str, error: CNIError) -> CNIError:
     wrapped = CNIError(f"{prefix}: {error}")
     wrapped.__cause__ = error
     return wrapped
-
-
-def _cache_write_error(name: str, error: CNIError) -> CacheError:
-    return CacheError(f"failed to set network {quote(name)} cached result: {error}", getattr(error, "path", ""))

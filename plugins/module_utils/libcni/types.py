@@ -138,23 +138,6 @@ def create_from_bytes(data: bytes) -> Result:
     return create(version.decode_config_version(data), data)
 
 
-def fixup_result_version(net_conf: bytes, data: bytes) -> tuple[str, bytes]:
-    """Return a plugin's output with the version to decode it as: its own, else the configuration's, set in the output.
-
-    Raises `JSONError`.
-    """
-    conf_version = version.decode_config_version(net_conf)
-    try:
-        raw = gojson.as_object(gojson.loads(data), "")
-    except JSONError as exc:
-        raise JSONError(f"failed to unmarshal raw result: {exc.msg}", line=exc.line, column=exc.column) from exc
-    own = raw.get("cniVersion")
-    if own and isinstance(own, str):
-        return own, data
-    raw["cniVersion"] = conf_version
-    return conf_version, gojson.dumps(raw)
-
-
 def parse_prev_result(cni_version: str, raw: t.Mapping[str, t.Any] | None) -> Result | None:
     """Decode the prevResult of a configuration of that version, as a plugin does (Go: version.ParsePrevResult).
 
