@@ -111,14 +111,16 @@ class PluginOutput(bytes):
 class Executor:
     """Runs plugins (Go: RawExec). Subclass it to add a rule or to fake the plugins.
 
-    `stderr`: binary file that gets what a successful plugin wrote to its stderr; None drops it. An executor has no
-    state: threads can share one.
+    `stderr`: binary file that gets what a successful plugin wrote to its stderr; None drops it. `argv0`: what a plugin
+    is told its own path is, for binaries that are several plugins and choose by their name; None is where it is. An
+    executor has no state: threads can share one.
     """
 
-    __slots__ = ("stderr",)
+    __slots__ = ("argv0", "stderr")
 
-    def __init__(self, stderr: t.BinaryIO | None = None) -> None:
+    def __init__(self, stderr: t.BinaryIO | None = None, argv0: str | None = None) -> None:
         self.stderr = stderr
+        self.argv0 = argv0
 
     def find_in_path(self, plugin: str, paths: t.Sequence[str]) -> str:
         """Return the path of the plugin's binary. Raises `PluginNotFoundError`."""
@@ -131,7 +133,7 @@ class Executor:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
-            process = _start(path, env, deadline)
+            process = _start(path, env, deadline, self.argv0 or path)
         except (OSError, ValueError) as exc:
             reason = exc.strerror if isinstance(exc, OSError) else None
             reason = (reason or "invalid argument").lower()
@@ -151,23 +153,24 @@ class Executor:
         return output
 
 
-def _start(path: str, env: t.Mapping[str, str], deadline: float | None) -> subprocess.Popen[bytes]:
+def _start(path: str, env: t.Mapping[str, str], deadline: float | None, argv0: str) -> subprocess.Popen[bytes]:
     for _try in range(BUSY_TRIES - 1):
         try:
-            return _popen(path, env)
+            return _popen(path, env, argv0)
         except OSError as exc:
             if exc.errno != errno.ETXTBSY:
                 raise
             if deadline is not None and time.monotonic() + BUSY_DELAY > deadline:
                 raise
         time.sleep(BUSY_DELAY)
-    return _popen(path, env)
+    return _popen(path, env, argv0)
 
 
-def _popen(path: str, env: t.Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _popen(path: str, env: t.Mapping[str, str], argv0: str) -> subprocess.Popen[bytes]:
     # A session of its own makes a process group of its own, without preexec_fn, which threads do not bear.
     return subprocess.Popen(
-        [path],
+        [argv0],
+        executable=path,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
