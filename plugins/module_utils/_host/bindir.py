@@ -104,6 +104,6 @@ def _check_owner(path: str, found: os.stat_result, what: str, sticky_is_fine: bo
 class SafeExecutor(Executor):
     """libcni's executor, which first tests what it is about to run."""
 
-    def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float]) -> bytes:
+    def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float] = None) -> bytes:
         check_executable(path)
         return super().exec_plugin(path, stdin, env, timeout)

@@ -1,0 +1,250 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planning of ``cni_attach``: what has to be added, taken off or made anew, so that a host is as it is wanted."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, Sequence, Union
+
+from ..libcni import gojson
+from ..libcni.conf import NetworkConfigList
+from .attach_networks import Networks
+from .attach_outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, Outcome, Settings
+from .attach_request import PRESENT, Key, Wanted
+from .attach_steps import Steps, check_unusable
+from .attach_verbs import Failed, Verbs, can_check, in_use
+from .attachments import ADDING, Attached, read_cached
+from .errors import HostError
+from .netns import Seen, look, same
+from .plugintypes import types_of
+from .workers import each
+
+
+class Planner:
+    """Makes one plan. Reads files, namespaces and asks plugins (VERSION, CHECK); changes nothing."""
+
+    def __init__(self, settings: Settings, verbs: Verbs) -> None:
+        self._settings = settings
+        self._verbs = verbs
+        self._plan = AttachPlan()
+        self._networks = Networks(settings.conf_dir, settings.bin_dirs, verbs)
+        self._seen: Dict[str, Seen] = {}
+        self._canonical: Dict[bytes, bytes] = {}
+
+    def make(self, request: Sequence[Wanted]) -> AttachPlan:
+        """Return the plan. What is wrong with one attachment is in its outcome; the others are planned."""
+        outcomes = [Outcome(wanted) for wanted in request]
+        self._plan.outcomes = outcomes
+        self._each(outcomes, self._read)
+        self._look_into_namespaces()
+        self._each(outcomes, self._decide)
+        self._check([o for o in outcomes if o.wanted.state == PRESENT and o.todo == NOTHING and not o.failed])
+        self._each((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
+        for outcome in outcomes:
+            if outcome.todo == NOTHING and outcome.attached and not outcome.failed:
+                outcome.result = outcome.attached.result
+        Steps(self._settings, self._verbs, self._plan).add()
+        return self._plan
+
+    def _each(self, outcomes: Iterable[Outcome], function: Callable[[Outcome], None]) -> None:
+        """Call *function* for every outcome; what fails is out, the others go on."""
+        for outcome in list(outcomes):
+            if not outcome.failed:
+                try:
+                    function(outcome)
+                except HostError as error:
+                    outcome.fail(error)
+
+    def _missing(self, outcome: Outcome, error: HostError) -> None:
+        """Raise *error*, unless it says in check mode that something is missing: then warn and plan on."""
+        if not (self._settings.check_mode and error.code.startswith("missing_")):
+            raise error
+        self._plan.note(outcome, error.code, error.msg)
+
+    # ---- what is there
+
+    def _read(self, outcome: Outcome) -> None:
+        outcome.record = self._verbs.records.read(outcome.key)
+        try:
+            outcome.attached = read_cached(self._settings.cache_dir, outcome.key)
+        except HostError as error:
+            if error.code != "cache_damaged" or not self._settings.force:
+                raise
+            outcome.attached = self._as_configured(outcome)
+            outcome.reason = "damaged"
+        record = outcome.record
+        if outcome.attached is None and record is not None and record.state == ADDING:
+            outcome.attached = record.attached or self._leftover(outcome)
+            outcome.reason = "interrupted" if outcome.attached else ""
+
+    def _as_configured(self, outcome: Outcome) -> Attached:
+        """Return what an ADD would be given now, for the DEL of something that left no trace of its own."""
+        wanted = outcome.wanted
+        config = self._networks.load(outcome.key.network)
+        return Attached(outcome.key, config, wanted.netns, wanted.args, wanted.capability_args, None)
+
+    def _leftover(self, outcome: Outcome) -> Union[Attached, None]:
+        """Return the best guess at what an ADD was given of which a power loss left an empty record only."""
+        try:
+            return self._as_configured(outcome)
+        except HostError:
+            return None
+
+    def _look_into_namespaces(self) -> None:
+        names: Dict[str, List[str]] = {}
+        for outcome in self._plan.outcomes:
+            paths = {outcome.wanted.netns} | ({outcome.attached.netns} if outcome.attached else set())
+            for path in paths - {""}:
+                names.setdefault(path, []).append(outcome.key.ifname)
+        self._seen = look(names)
+
+    # ---- what is to be done
+
+    def _decide(self, outcome: Outcome) -> None:
+        if outcome.wanted.state == PRESENT:
+            self._decide_present(outcome)
+        else:
+            self._decide_absent(outcome)
+
+    def _decide_present(self, outcome: Outcome) -> None:
+        wanted, attached = outcome.wanted, outcome.attached
+        try:
+            outcome.config = self._networks.load(outcome.key.network)
+        except HostError as error:
+            self._missing(outcome, error)
+        here = self._seen[wanted.netns]
+        if here.identity is None:
+            message = f"cannot attach {outcome.key}: there is no network namespace {wanted.netns}; make it first"
+            self._missing(outcome, HostError(message, code="missing_netns"))
+        if attached is None:
+            outcome.todo = ADD
+            if outcome.key.ifname in here.links and not self._settings.force:
+                self._name_in_use(outcome)
+            return
+        outcome.reason = outcome.reason or self._difference(outcome, attached) or self._gone(outcome, attached, here)
+        if outcome.reason:
+            outcome.todo = RENEW
+        if outcome.reason in ("netns", "interface"):
+            outcome.keep_ips = self._ips_to_keep(outcome, attached)
+
+    def _name_in_use(self, outcome: Outcome) -> None:
+        if outcome.key.ifname == "lo":
+            return
+        message = in_use(outcome.key, outcome.wanted.netns)
+        if not self._settings.check_mode:
+            raise HostError(message, code="ifname_in_use")
+        # An earlier task of the play, checked as well, may be the one that would take it away.
+        self._plan.note(outcome, "ifname_in_use", message)
+
+    def _difference(self, outcome: Outcome, attached: Attached) -> str:
+        """Return in what the request differs from what was attached, "" if it does not."""
+        wanted, config = outcome.wanted, outcome.config
+        if config is not None and not self._same_config(config, attached.config):
+            return "config"
+        if dict(wanted.args) != dict(attached.args):
+            return "args"
+        given: Dict[str, Any] = dict(attached.capability_args)
+        if "ips" not in wanted.capability_args and given.get("ips") == attached.ips:
+            # A repair asked for the addresses that were there before; that is no wish of the user's.
+            del given["ips"]
+        return "" if gojson.dumps(wanted.capability_args) == gojson.dumps(given) else "capability_args"
+
+    def _same_config(self, one: NetworkConfigList, other: NetworkConfigList) -> bool:
+        left, right = one.expanded_bytes(), other.expanded_bytes()
+        return left == right or self._normal(left) == self._normal(right)
+
+    def _normal(self, config: bytes) -> bytes:
+        if config not in self._canonical:
+            self._canonical[config] = gojson.dumps(gojson.loads(config))
+        return self._canonical[config]
+
+    def _gone(self, outcome: Outcome, attached: Attached, here: Seen) -> str:
+        """Return what of the attachment is gone (``netns``, ``interface``), "" if it is there."""
+        record = outcome.record
+        identity = record.identity if record else None
+        if identity is None and attached.netns:
+            identity = self._seen[attached.netns].identity
+        if not same(here.identity, identity):
+            return "netns"
+        # Some networks make no interface of that name: what was not there after the ADD is not missing now.
+        expected = attached.made_interface if record is None or record.state == ADDING else record.interface
+        return "interface" if expected and outcome.key.ifname not in here.links else ""
+
+    def _ips_to_keep(self, outcome: Outcome, attached: Attached) -> List[str]:
+        config = outcome.config
+        if config is None or "ips" in outcome.wanted.capability_args:
+            return []
+        return attached.ips if any(plugin.capabilities.get("ips") for plugin in config.plugins) else []
+
+    def _decide_absent(self, outcome: Outcome) -> None:
+        if outcome.attached is None and self._settings.force:
+            outcome.reason = "forced"
+            try:
+                outcome.attached = self._as_configured(outcome)
+            except HostError as error:
+                self._missing(outcome, error)
+        if outcome.attached is not None or outcome.reason:
+            outcome.todo = DELETE
+
+    # ---- drift
+
+    def _check(self, outcomes: Sequence[Outcome]) -> None:
+        """Run CHECK where there is one, several at a time, and judge what came of it in the order of the request."""
+        failures: Dict[Key, Failed] = {}
+        errors: Dict[Key, HostError] = {}
+
+        def ask(outcome: Outcome) -> None:
+            if outcome.attached is not None and self._may_check(outcome, outcome.attached):
+                try:
+                    failure = self._verbs.check(outcome.attached, outcome.attached.netns)
+                except HostError as error:
+                    errors[outcome.key] = error
+                else:
+                    if failure is not None:
+                        failures[outcome.key] = failure
+
+        def judge(outcome: Outcome) -> None:
+            if outcome.key in errors:
+                self._missing(outcome, errors[outcome.key])
+            elif outcome.key in failures:
+                self._judge(outcome, failures[outcome.key])
+
+        each(ask, outcomes, self._settings.workers)
+        self._each(outcomes, judge)
+
+    def _may_check(self, outcome: Outcome, attached: Attached) -> bool:
+        if not can_check(attached.config):
+            return False
+        if not same(self._seen[attached.netns].identity, self._seen[outcome.wanted.netns].identity):
+            # The namespace lives on under another path only. CHECK compares the path with the one of the ADD.
+            return False
+        # dhcp's CHECK renews the lease.
+        uses = types_of([plugin.network for plugin in attached.config.plugins])
+        return not (self._settings.check_mode and "dhcp" in uses)
+
+    def _judge(self, outcome: Outcome, failure: Failed) -> None:
+        """Tell drift from a CHECK that has never worked."""
+        if outcome.record and outcome.record.check == failure.kept():
+            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure))
+            return
+        message = f"{outcome.key} has drifted: CHECK failed ({failure})"
+        if self._settings.on_drift == "fail":
+            raise HostError(
+                f"{message}; on_drift=repair detaches and attaches it anew", code="drifted", **failure.facts()
+            )
+        outcome.reason = "check"
+        self._plan.note(outcome, "drifted", message)
+        if self._settings.on_drift == "repair":
+            outcome.todo = RENEW
+            if outcome.attached is not None:
+                outcome.keep_ips = self._ips_to_keep(outcome, outcome.attached)
+        else:
+            outcome.action = "drifted"
+
+    def _test_plugins(self, outcome: Outcome) -> None:
+        if outcome.config is not None:
+            try:
+                self._networks.test_plugins(outcome.config)
+            except HostError as error:
+                self._missing(outcome, error)

@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How ``cni_attach`` is to work, and what becomes of each entry of its request."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence
+
+from ..libcni.conf import NetworkConfigList
+from .attach_request import Wanted
+from .attachments import Attached, Record, addresses
+from .errors import HostError
+from .plan import Plan
+
+# What is to be done about an attachment; renewing is a DEL and an ADD.
+NOTHING, ADD, RENEW, DELETE = "", "add", "renew", "delete"
+
+
+class Settings:
+    """The options of cni_attach that planning and applying need. ``check_mode`` tolerates what is missing."""
+
+    __slots__ = ("bin_dirs", "cache_dir", "check_mode", "conf_dir", "force", "on_drift", "workers")
+
+    def __init__(
+        self,
+        conf_dir: str,
+        bin_dirs: Sequence[str],
+        cache_dir: str,
+        on_drift: str = "report",
+        force: bool = False,
+        check_mode: bool = False,
+        workers: int = 1,
+    ) -> None:
+        self.conf_dir = conf_dir
+        self.bin_dirs = list(bin_dirs)
+        self.cache_dir = cache_dir
+        self.on_drift = on_drift
+        self.force = force
+        self.check_mode = check_mode
+        self.workers = workers
+
+
+class Outcome:
+    """One entry of the request on its way.
+
+    ``config`` is the network as it is configured now (None: unknown), ``attached`` what stands in the cache, or what
+    an interrupted ADD left (None: nothing), ``todo`` one of the constants above, ``reason`` why (see RETURN of
+    cni_attach), ``keep_ips`` the addresses that a new ADD asks for.
+    """
+
+    __slots__ = (
+        "action",
+        "attached",
+        "config",
+        "error",
+        "keep_ips",
+        "key",
+        "reason",
+        "record",
+        "result",
+        "todo",
+        "wanted",
+        "warnings",
+    )
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.key = wanted.key
+        self.config: Optional[NetworkConfigList] = None
+        self.attached: Optional[Attached] = None
+        self.record: Optional[Record] = None
+        self.todo = NOTHING
+        self.reason = ""
+        self.keep_ips: List[str] = []
+        self.action = "none"
+        self.result: Optional[Dict[str, Any]] = None
+        self.error: Optional[Dict[str, Any]] = None
+        self.warnings: List[Dict[str, str]] = []
+
+    @property
+    def failed(self) -> bool:
+        return self.error is not None
+
+    def fail(self, error: HostError) -> None:
+        self.todo = NOTHING
+        self.action = "failed"
+        self.result = None
+        self.error = dict(error.facts, code=error.code, message=error.msg)
+
+    def row(self) -> Dict[str, Any]:
+        """Return what the module returns of this attachment."""
+        return {
+            "network": self.key.network,
+            "container_id": self.key.container_id,
+            "ifname": self.key.ifname,
+            "netns": self.wanted.netns or (self.attached.netns if self.attached else ""),
+            "action": self.action,
+            "reason": self.reason,
+            "result": self.result,
+            "ips": addresses(self.result),
+            "error": self.error,
+            "warnings": self.warnings,
+        }
+
+
+class AttachPlan(Plan):
+    """The plan, and the outcome of each entry in the order of the request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcomes: List[Outcome] = []
+
+    def note(self, outcome: Outcome, code: str, message: str) -> None:
+        """Warn about one attachment."""
+        outcome.warnings.append({"code": code, "message": message})
+        self.warn(code, message)

@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of ``cni_attach``'s plan, and what they do when they are applied."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ..libcni.conf import NetworkConfigList
+from .attach_outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, Outcome, Settings
+from .attach_request import Key
+from .attach_verbs import Added, Failed, Verbs
+from .attachments import Attached
+from .errors import HostError
+from .plan import DISRUPTIVE, SAFE, Step
+
+
+def check_unusable(key: Key, failure: Failed) -> str:
+    return (
+        f"{key}: CHECK says nothing here, it has failed ever since the attachment was made ({failure}); drift that "
+        "only CHECK can see is not found"
+    )
+
+
+class Steps:
+    """Puts the steps for a plan's outcomes into it."""
+
+    def __init__(self, settings: Settings, verbs: Verbs, plan: AttachPlan) -> None:
+        self._settings = settings
+        self._verbs = verbs
+        self._plan = plan
+
+    def add(self) -> None:
+        """Add the steps: containers side by side, within one all DELs in reverse order and then all ADDs in order."""
+        lanes: Dict[str, List[Outcome]] = {}
+        for outcome in self._plan.outcomes:
+            if outcome.todo != NOTHING:
+                lanes.setdefault(outcome.key.container_id, []).append(outcome)
+        for lane in lanes.values():
+            for outcome in reversed(lane):
+                if outcome.todo in (DELETE, RENEW):
+                    self._add_delete(outcome)
+            for outcome in lane:
+                if outcome.todo in (ADD, RENEW):
+                    self._add_add(outcome)
+
+    def _add_delete(self, outcome: Outcome) -> None:
+        outcome.action = "deleted"
+        self._plan.add(
+            Step(
+                "del",
+                str(outcome.key),
+                DISRUPTIVE,
+                _before(outcome.attached) if outcome.attached else {},
+                None,
+                partial(self._delete, outcome),
+                item=outcome.key,
+                lane=outcome.key.container_id,
+            )
+        )
+
+    def _add_add(self, outcome: Outcome) -> None:
+        outcome.action = "added" if outcome.todo == ADD or outcome.reason == "interrupted" else "repaired"
+        self._plan.add(
+            Step(
+                "add",
+                str(outcome.key),
+                SAFE if outcome.todo == ADD else DISRUPTIVE,
+                None,
+                _after(outcome),
+                partial(self._attach, outcome),
+                item=outcome.key,
+                lane=outcome.key.container_id,
+            )
+        )
+
+    # ---- applying
+
+    def _delete(self, outcome: Outcome) -> None:
+        if outcome.attached is None:
+            raise HostError(f"cannot detach {outcome.key}: its network is not known", code="missing_network")
+        try:
+            self._verbs.delete(outcome.attached, outcome.record, outcome.wanted.netns)
+        except HostError as error:
+            outcome.fail(error)
+            raise
+
+    def _attach(self, outcome: Outcome) -> None:
+        try:
+            if outcome.config is None:
+                raise HostError(f"cannot attach {outcome.key}: its network is not known", code="missing_network")
+            added = self._add_keeping_ips(outcome, outcome.config)
+        except HostError as error:
+            outcome.fail(error)
+            raise
+        outcome.result = added.result
+        if added.check is not None:
+            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, added.check))
+
+    def _add_keeping_ips(self, outcome: Outcome, config: NetworkConfigList) -> Added:
+        given = _given(outcome, config)
+        try:
+            return self._verbs.add(given, self._settings.force)
+        except HostError as error:
+            if not outcome.keep_ips or error.code != "add_failed":
+                raise
+            self._plan.note(
+                outcome,
+                "addresses_changed",
+                f"{outcome.key}: the addresses {', '.join(outcome.keep_ips)} were not to be had again ({error.msg})",
+            )
+        outcome.keep_ips = []
+        return self._verbs.add(_given(outcome, config), self._settings.force)
+
+
+def _given(outcome: Outcome, config: NetworkConfigList) -> Attached:
+    wanted = outcome.wanted
+    return Attached(outcome.key, config, wanted.netns, wanted.args, _capability_args(outcome), None)
+
+
+def _capability_args(outcome: Outcome) -> Dict[str, Any]:
+    arguments = dict(outcome.wanted.capability_args)
+    if outcome.keep_ips:
+        arguments["ips"] = list(outcome.keep_ips)
+    return arguments
+
+
+def _before(attached: Attached) -> Dict[str, Any]:
+    return _state(attached.netns, attached.args, attached.capability_args, attached.config, attached.ips)
+
+
+def _after(outcome: Outcome) -> Dict[str, Any]:
+    wanted = outcome.wanted
+    # Which addresses it gets is known after the ADD only.
+    return _state(wanted.netns, wanted.args, _capability_args(outcome), outcome.config, None)
+
+
+def _state(
+    netns: str,
+    args: Sequence[Tuple[str, str]],
+    capability_args: Mapping[str, Any],
+    config: Optional[NetworkConfigList],
+    ips: Optional[List[str]],
+) -> Dict[str, Any]:
+    """Return an attachment as the diff shows it."""
+    return {
+        "netns": netns,
+        "args": dict(args),
+        "capability_args": dict(capability_args),
+        "config": config
+        and {
+            "name": config.name,
+            "cniVersion": config.cni_version,
+            "plugins": [plugin.network for plugin in config.plugins],
+        },
+        "ips": ips,
+    }

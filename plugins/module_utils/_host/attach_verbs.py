@@ -1,0 +1,188 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running ADD, CHECK and DEL for one attachment, with what libcni leaves to the runtime.
+
+That is: a failed ADD is taken back, what a plugin says is freed of secrets, and the record beside the cache entry is
+kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Set, Union
+
+from ..libcni.api import CNIConfig, RuntimeConf
+from ..libcni.conf import NetworkConfigList
+from ..libcni.errors import CNIError, PluginError, PluginNotFoundError, VersionError
+from ..libcni.invoke import Executor
+from ..libcni.version import greater_than_or_equal_to
+from .attach_request import Key
+from .attachments import ATTACHED, Attached, Record, Records
+from .deadnetns import DeadNetnsExecutor
+from .errors import HostError
+from .netns import look, look_at, same
+from .secrets import scrub, secrets_of
+
+Failure = Union[CNIError, HostError]
+
+
+class Failed:
+    """What the failing plugin of a CHECK said, free of secrets."""
+
+    __slots__ = ("code", "message", "plugin", "stderr")
+
+    def __init__(self, error: PluginError, known: Set[str]) -> None:
+        self.plugin = error.plugin
+        self.code = error.code
+        self.message = scrub(str(error), known)
+        self.stderr = scrub(error.stderr, known)
+
+    def kept(self) -> Dict[str, Any]:
+        """Return what is kept of a CHECK that never worked."""
+        return {"plugin": self.plugin, "code": self.code, "message": self.message}
+
+    def facts(self) -> Dict[str, Any]:
+        return {"plugin": self.plugin, "plugin_code": self.code, "stderr": self.stderr}
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin}: {self.message}"
+
+
+class Added:
+    """How an ADD ended: the ``result`` (JSON-ready), and the failure of the CHECK that followed, if it failed."""
+
+    __slots__ = ("check", "result")
+
+    def __init__(self, result: Dict[str, Any], check: Optional[Failed]) -> None:
+        self.result = result
+        self.check = check
+
+
+class Verbs:
+    """The verbs on one host. ``timeout`` is in seconds for each plugin that is run; threads may share the object."""
+
+    def __init__(
+        self, bin_dirs: Sequence[str], cache_dir: str, timeout: float, executor: Optional[Executor] = None
+    ) -> None:
+        self.records = Records(cache_dir)
+        self._cni = CNIConfig(bin_dirs, cache_dir=cache_dir, timeout=timeout, executor=executor or DeadNetnsExecutor())
+
+    def versions(self, plugin: str) -> List[str]:
+        """Ask a plugin for its CNI versions. Raises HostError ``missing_plugin`` or ``version_failed``."""
+        try:
+            return list(self._cni.get_version_info(plugin))
+        except CNIError as error:
+            _refuse(f"the plugin {plugin} does not answer VERSION", "version_failed", error, set())
+
+    def check(self, attached: Attached, netns: str) -> Optional[Failed]:
+        """Run CHECK. Returns None if it passed. Raises HostError if no plugin could say anything."""
+        known = _secrets(attached)
+        try:
+            self._cni.check_network_list(attached.config, _runtime(attached, netns))
+        except PluginError as error:
+            return Failed(error, known)
+        except CNIError as error:
+            _refuse(f"cannot check {attached.key}", "check_failed", error, known)
+        return None
+
+    def add(self, given: Attached, force: bool) -> Added:
+        """Run ADD, then CHECK where the network has it. Raises HostError after having taken back a failed ADD."""
+        key = given.key
+        before = look_at(given.netns, key.ifname)
+        if before.identity is None:
+            raise HostError(
+                f"cannot attach {key}: there is no network namespace {given.netns}; make it first", code="missing_netns"
+            )
+        if key.ifname in before.links and key.ifname != "lo" and not force:
+            # An ADD would fail on it, and the DEL that follows a failed ADD would remove it.
+            raise HostError(in_use(key, given.netns), code="ifname_in_use")
+        self.records.adding(given, before.identity)
+        try:
+            result = self._cni.add_network_list(given.config, _runtime(given, given.netns))
+        except (CNIError, HostError) as error:
+            self._take_back(given, error)
+        there = key.ifname in look_at(given.netns, key.ifname).links
+        check = self.check(given, given.netns) if can_check(given.config) else None
+        self.records.attached(key, Record(ATTACHED, before.identity, there, check.kept() if check else None))
+        return Added(result.to_dict(), check)
+
+    def _take_back(self, given: Attached, error: Failure) -> NoReturn:
+        """Run DEL after an ADD that failed with *error*, and report both."""
+        known = _secrets(given)
+        what = f"cannot attach {given.key}"
+        try:
+            self._cni.del_network_list(given.config, _runtime(given, given.netns))
+        except (CNIError, HostError) as second:
+            # The record stays as it is: the next run begins with a DEL.
+            _refuse(what, "cleanup_failed", error, known, f"; the DEL that followed failed, too: {second}")
+        self.records.remove(given.key)
+        _refuse(what, "add_failed", error, known)
+
+    def delete(self, attached: Attached, record: Optional[Record], netns: str) -> None:
+        """Run DEL with what the ADD was given. *netns* is where the request looks for it, "" if it does not say.
+
+        A namespace that is not the one of the ADD any more is left out, so that no plugin acts in a foreign one.
+        Raises HostError ``del_failed``; the cache entry stays then.
+        """
+        try:
+            self._cni.del_network_list(attached.config, _runtime(attached, living_netns(attached, record, netns)))
+        except (CNIError, HostError) as error:
+            _refuse(
+                f"cannot detach {attached.key}",
+                "del_failed",
+                error,
+                _secrets(attached),
+                "; its cache entry is kept, run again when the cause is gone",
+            )
+        self.records.remove(attached.key)
+
+
+def living_netns(attached: Attached, record: Optional[Record], netns: str) -> str:
+    """Return a path that leads to the namespace of the ADD, "" if none does."""
+    paths = [path for path in (attached.netns, netns) if path]
+    found = look(dict.fromkeys(paths, ()))
+    identity = record.identity if record else None
+    for path in paths:
+        here = found[path].identity
+        if same(here, identity) or (here and identity is None and path == attached.netns):
+            return path
+    return ""
+
+
+def can_check(config: NetworkConfigList) -> bool:
+    """Tell whether the network has a CHECK: its version is 0.4.0 or later, and it does not say disableCheck."""
+    try:
+        return not config.disable_check and greater_than_or_equal_to(config.cni_version, "0.4.0")
+    except VersionError:
+        return False
+
+
+def in_use(key: Key, netns: str) -> str:
+    return (
+        f"cannot attach {key}: {netns} has an interface {key.ifname} already, which is not of this attachment; choose "
+        "another ifname, detach the other network first, or say force if the network means to take it over"
+    )
+
+
+def _runtime(attached: Attached, netns: str) -> RuntimeConf:
+    return RuntimeConf(
+        attached.key.container_id, netns, attached.key.ifname, attached.args or None, attached.capability_args or None
+    )
+
+
+def _secrets(attached: Attached) -> Set[str]:
+    configs = [plugin.network for plugin in attached.config.plugins]
+    return secrets_of([configs, attached.capability_args, dict(attached.args)])
+
+
+def _refuse(what: str, code: str, error: Failure, known: Set[str], more: str = "") -> NoReturn:
+    """Raise the HostError for *error*, without the secrets that the plugin was given."""
+    facts: Dict[str, Any] = {}
+    if code != "cleanup_failed":
+        if isinstance(error, HostError):
+            code = error.code or code
+        elif isinstance(getattr(error, "cause", error), PluginNotFoundError):
+            code = "missing_plugin"
+    if isinstance(error, PluginError):
+        facts = {"plugin": error.plugin, "plugin_code": error.code, "stderr": scrub(error.stderr, known)}
+    raise HostError(scrub(f"{what}: {error}{more}", known), code=code, **facts) from error

@@ -1,0 +1,245 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is known of attachments: libcni's cache entries, and our records beside them.
+
+A record holds what libcni's format has no place for: which namespace the ADD went to, whether the interface was there
+afterwards, and a CHECK that has never worked. It lives in ``<cache_dir>/podwire``, outside of libcni's ``results``,
+which other tools list. A record is written before an ADD with the state ``adding`` and all that a DEL needs, so that
+the next run can take away what an interrupted ADD left. Records are not synced to disk: after a power loss the
+namespaces that they speak of are gone, too.
+
+Nothing that is read here is trusted in shape.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from ..libcni import cache
+from ..libcni.conf import NetworkConfigList, network_conf_from_bytes
+from ..libcni.errors import CacheError, CNIError, ConfigError
+from .attach_request import Key
+from .errors import HostError
+
+RECORDS = "podwire"
+ADDING = "adding"
+ATTACHED = "attached"
+_IDENTITY = ("boot_id", "dev", "inode", "cookie")
+
+
+class Attached:
+    """What was given to an ADD, enough for its DEL: from a cache entry, or from the record of an interrupted ADD.
+
+    ``config`` is the loaded list, ``result`` the raw result (None: there is none).
+    """
+
+    __slots__ = ("args", "capability_args", "config", "key", "netns", "result")
+
+    def __init__(
+        self,
+        key: Key,
+        config: NetworkConfigList,
+        netns: str,
+        args: Sequence[Sequence[str]],
+        capability_args: Mapping[str, Any],
+        result: Optional[Dict[str, Any]],
+    ) -> None:
+        self.key = key
+        self.config = config
+        self.netns = netns
+        self.args = [(pair[0], pair[1]) for pair in args]
+        self.capability_args = dict(capability_args)
+        self.result = result
+
+    @property
+    def ips(self) -> List[str]:
+        """The addresses of the cached result, such as ``10.1.0.2/24``."""
+        return addresses(self.result)
+
+    @property
+    def made_interface(self) -> bool:
+        """Whether the result says that the ADD made the interface inside the namespace."""
+        interfaces = (self.result or {}).get("interfaces")
+        return isinstance(interfaces, list) and any(
+            isinstance(entry, dict) and entry.get("name") == self.key.ifname and bool(entry.get("sandbox"))
+            for entry in interfaces
+        )
+
+
+class Record:
+    """Our note on an attachment; ``state`` is ``adding`` or ``attached``.
+
+    ``identity`` is the namespace's at the ADD (see netns.Seen), ``interface`` whether the interface was there after it,
+    ``check`` the failure ``{plugin, code, message}`` of a CHECK that has never worked, else None. ``attached`` is there
+    while the state is ``adding``, and None if the record was cut short.
+    """
+
+    __slots__ = ("attached", "check", "identity", "interface", "state")
+
+    def __init__(
+        self,
+        state: str,
+        identity: Optional[Dict[str, Any]] = None,
+        interface: bool = False,
+        check: Optional[Dict[str, Any]] = None,
+        attached: Optional[Attached] = None,
+    ) -> None:
+        self.state = state
+        self.identity = identity
+        self.interface = interface
+        self.check = check
+        self.attached = attached
+
+
+def addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
+    """Return the addresses of a result of any version, in its order."""
+    found: List[str] = []
+    if result:
+        entries = result.get("ips")
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict) and isinstance(entry.get("address"), str):
+                found.append(entry["address"])
+        # Results before 0.3.0.
+        for family in ("ip4", "ip6"):
+            entry = result.get(family)
+            if isinstance(entry, dict) and isinstance(entry.get("ip"), str):
+                found.append(entry["ip"])
+    return found
+
+
+def read_cached(cache_dir: str, key: Key) -> Optional[Attached]:
+    """Return what libcni's cache says of an attachment, None if it has no entry.
+
+    Raises HostError ``cache_damaged``, or ``cache_collision`` if the file is another attachment's: names may contain
+    dashes, so that two attachments can share a file name.
+    """
+    path = cache.cache_path(cache_dir, *key)
+    data = cache.read_bytes(path)
+    if data is None:
+        return None
+    try:
+        return attached_from_bytes(data, key, path)
+    except CacheError as error:
+        raise HostError(
+            f"{error}; the names of the two attachments join to the same file name, so give one of them another name",
+            code="cache_collision",
+        ) from error
+    except CNIError as error:
+        raise HostError(
+            f"the cache entry {path} is damaged ({error}); with force a DEL is run with the network's present "
+            "configuration, which replaces the entry",
+            code="cache_damaged",
+        ) from error
+
+
+def attached_from_bytes(data: bytes, key: Key, path: str = "") -> Attached:
+    """Parse a cache entry of *key*. Raises CacheError if it is another attachment's, CNIError if it is damaged."""
+    entry = cache.Entry.from_bytes(data)
+    if entry.kind != cache.KIND:
+        raise ConfigError(f"its kind is {entry.kind!r} and not {cache.KIND!r}")
+    cache.check_owner(entry, path, *key)
+    config = network_conf_from_bytes(entry.config)
+    if config.name != key.network or not config.plugins:
+        raise ConfigError(f"its configuration is no network list with the name {key.network!r}")
+    return Attached(key, config, entry.net_ns, entry.cni_args or (), entry.capability_args or {}, entry.result)
+
+
+class Records:
+    """The records of one cache directory."""
+
+    def __init__(self, cache_dir: str) -> None:
+        self._folder = os.path.join(cache_dir, RECORDS)
+
+    def read(self, key: Key) -> Optional[Record]:
+        """Return the record, None if there is none; one that is cut short counts as that of an interrupted ADD."""
+        try:
+            with open(self._path(key), "rb") as stream:
+                raw = stream.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise HostError(f"cannot read {self._path(key)}: {error.strerror}", code="record_unreadable") from error
+        try:
+            data = json.loads(raw.decode("utf-8"))
+            if [data["network"], data["container_id"], data["ifname"]] != list(key):
+                # Another attachment whose names, joined by dashes, give the same file name.
+                return None
+            return _record(key, data)
+        except (ValueError, KeyError, TypeError, AttributeError, CNIError):
+            return Record(ADDING)
+
+    def adding(self, given: Attached, identity: Optional[Mapping[str, Any]]) -> None:
+        """Note that an ADD with *given* is about to begin."""
+        self._write(
+            given.key,
+            {
+                "state": ADDING,
+                "identity": identity,
+                "config": base64.b64encode(given.config.expanded_bytes()).decode("ascii"),
+                "netns": given.netns,
+                "args": given.args,
+                "capability_args": given.capability_args,
+            },
+        )
+
+    def attached(self, key: Key, record: Record) -> None:
+        """Note how an ADD ended well."""
+        self._write(
+            key,
+            {
+                "state": ATTACHED,
+                "identity": record.identity,
+                "interface": record.interface,
+                "check": record.check,
+            },
+        )
+
+    def remove(self, key: Key) -> None:
+        try:
+            os.unlink(self._path(key))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise HostError(f"cannot remove {self._path(key)}: {error.strerror}", code="record_unwritable") from error
+
+    def _path(self, key: Key) -> str:
+        return os.path.join(self._folder, "-".join(key))
+
+    def _write(self, key: Key, data: Dict[str, Any]) -> None:
+        data = dict(data, network=key.network, container_id=key.container_id, ifname=key.ifname)
+        path = self._path(key)
+        # Only the holder of the lock writes here, and in one thread per attachment, so the name is free or stale.
+        # A name that starts with a dot is no record's: ids start with a letter or a digit.
+        temp = os.path.join(self._folder, "." + os.path.basename(path))
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "wb") as stream:
+                stream.write(json.dumps(data, sort_keys=True).encode("utf-8"))
+            os.rename(temp, path)
+        except OSError as error:
+            raise HostError(f"cannot write {path}: {error.strerror}", code="record_unwritable") from error
+
+
+def _record(key: Key, data: Mapping[str, Any]) -> Record:
+    identity = data["identity"]
+    if identity is not None:
+        identity = {name: identity[name] for name in _IDENTITY}
+    if data["state"] == ATTACHED:
+        check = data["check"]
+        if check is not None:
+            check = {name: check[name] for name in ("plugin", "code", "message")}
+        return Record(ATTACHED, identity, bool(data["interface"]), check)
+    attached = Attached(
+        key,
+        network_conf_from_bytes(base64.b64decode(data["config"], validate=True)),
+        str(data["netns"]),
+        [(str(name), str(value)) for name, value in data["args"]],
+        dict(data["capability_args"]),
+        None,
+    )
+    return Record(ADDING, identity, attached=attached)

@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Making and removing named network namespaces, with pyroute2."""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import partial
+from typing import Any, Dict, List, Sequence
+
+from .errors import HostError
+from .netns import NETNS_DIR, check_name, look
+from .plan import DISRUPTIVE, SAFE, Plan, Step
+
+# What stands under a name in /run/netns.
+_NOTHING, _NAMESPACE, _LEFTOVER = "nothing", "namespace", "leftover"
+
+
+class NetnsPlan(Plan):
+    """The plan, and a row ``{name, path, action}`` for each name of the request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: List[Dict[str, Any]] = []
+
+
+def make_plan(names: Sequence[str], present: bool) -> NetnsPlan:
+    """Plan so that the namespaces are there, or are not. Changes nothing.
+
+    Raises HostError ``bad_netns``, ``duplicate_netns`` or ``not_a_namespace``.
+    """
+    plan = NetnsPlan()
+    for index, name in enumerate(names):
+        check_name(name, f"names[{index}]")
+        if name in names[:index]:
+            raise HostError(f"names[{index}]: {name} is in the list twice; leave one out", code="duplicate_netns")
+    paths = [os.path.join(NETNS_DIR, name) for name in names]
+    seen = look({path: () for path in paths})
+    for name, path in zip(names, paths):
+        there = _NAMESPACE if seen[path].identity else _leftover(path)
+        action = "none"
+        before = None if there == _NOTHING else {"path": path, "is": there}
+        if present and there != _NAMESPACE:
+            action = "created"
+            after = {"path": path, "is": _NAMESPACE}
+            plan.add(Step("create", path, SAFE, before, after, partial(_create, name, there)))
+        elif not present and there != _NOTHING:
+            action = "removed"
+            plan.add(
+                Step(
+                    "remove",
+                    path,
+                    DISRUPTIVE if there == _NAMESPACE else SAFE,
+                    before,
+                    None,
+                    partial(_remove, name, there),
+                )
+            )
+        plan.rows.append({"name": name, "path": path, "action": action})
+    return plan
+
+
+def _leftover(path: str) -> str:
+    """Return what is there instead of a namespace; a file or a link stays behind when a namespace's mount is gone."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return _NOTHING
+    except OSError as error:
+        raise HostError(f"cannot look at {path}: {error.strerror}", code="not_a_namespace") from error
+    if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
+        return _LEFTOVER
+    raise HostError(
+        f"{path} is neither a network namespace nor the empty file that one leaves behind; look at it and remove it",
+        code="not_a_namespace",
+    )
+
+
+def _create(name: str, there: str) -> None:
+    import pyroute2.netns
+
+    path = os.path.join(NETNS_DIR, name)
+    try:
+        os.makedirs(NETNS_DIR, mode=0o755, exist_ok=True)
+        if there == _LEFTOVER:
+            os.unlink(path)
+        pyroute2.netns.create(name)
+    except Exception as error:
+        raise HostError(f"cannot make the network namespace {name}: {_text(error)}", code="create_failed") from error
+    if look({path: ()})[path].identity is None:
+        raise HostError(
+            f"made the network namespace {name}, but {path} does not lead to it; is {NETNS_DIR} on a file system that "
+            "takes mounts?",
+            code="create_failed",
+        )
+
+
+def _remove(name: str, there: str) -> None:
+    path = os.path.join(NETNS_DIR, name)
+    try:
+        if there == _LEFTOVER or os.path.islink(path):
+            # A link leads to a namespace that has its own place; only the name goes.
+            os.unlink(path)
+            return
+        import pyroute2.netns
+
+        pyroute2.netns.remove(name)
+    except Exception as error:
+        raise HostError(f"cannot remove the network namespace {name}: {_text(error)}", code="remove_failed") from error
+
+
+def _text(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or str(error) or type(error).__name__

@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Network namespaces: their names and paths, which one a path leads to, and which interfaces are in it.
+
+Nothing here needs more than the standard library.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import sys
+import threading
+from typing import Any, Dict, Iterable, List, Mapping, Optional
+
+from .errors import HostError
+from .paths import absolute
+
+NETNS_DIR = "/run/netns"
+
+_OWN = "/proc/self/ns/net"
+_CLONE_NEWNET = 0x40000000
+_SO_NETNS_COOKIE = 71
+# What iproute2 accepts, less what only makes trouble in a shell: blanks, control characters, a leading dash.
+_NAME = re.compile(r"[^\s/\x00-\x20\x7f-][^\s/\x00-\x20\x7f]*")
+
+
+def netns_path(value: str, where: str) -> str:
+    """Return the path of a namespace given by name (``/run/netns/NAME``) or by absolute path.
+
+    *where* names the option in an error. Raises HostError ``bad_netns``, ``path_not_absolute`` or ``path_not_clean``.
+    """
+    if "/" in value:
+        return absolute(value, where)
+    check_name(value, where)
+    return os.path.join(NETNS_DIR, value)
+
+
+def check_name(name: str, where: str) -> None:
+    """Raise HostError ``bad_netns`` if *name* cannot be the name of a namespace."""
+    if name in (".", "..") or not _NAME.fullmatch(name) or len(os.fsencode(name)) > 255:
+        raise HostError(
+            f"{where}: {name!r} is no name for a network namespace; it must not be empty, '.' or '..', start with '-', "
+            "contain '/', blanks or control characters, or be longer than 255 bytes",
+            code="bad_netns",
+        )
+
+
+def boot_id() -> str:
+    """Return the id of this boot of the host, "" where the kernel does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+            return stream.read().strip()
+    except OSError:
+        return ""
+
+
+class Seen:
+    """What a path leads to: ``identity`` (None: to no network namespace), and which of the wanted ``links`` are there.
+
+    ``identity`` is ``{boot_id, dev, inode, cookie}``. The kernel gives the inode of a dead namespace to a new one; the
+    cookie (Linux 5.14, else None) is never given twice.
+    """
+
+    __slots__ = ("identity", "links")
+
+    def __init__(self, identity: Optional[Dict[str, Any]] = None, links: Iterable[str] = ()) -> None:
+        self.identity = identity
+        self.links = frozenset(links)
+
+
+def same(one: Optional[Mapping[str, Any]], other: Optional[Mapping[str, Any]]) -> bool:
+    """Tell whether two identities are of one namespace. What is None is of none."""
+    if one is None or other is None:
+        return False
+    if any(one.get(key) != other.get(key) for key in ("boot_id", "dev", "inode")):
+        return False
+    cookies = (one.get("cookie"), other.get("cookie"))
+    return None in cookies or cookies[0] == cookies[1]
+
+
+def look(wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
+    """Say of each path which namespace it leads to, and which of the interface names given for it exist in there.
+
+    One short-lived thread enters the namespaces one after the other: a thread has a network namespace of its own, so
+    that the rest of the process never leaves the one it is in. Raises HostError ``netns_unusable``.
+    """
+    found: Dict[str, Seen] = {}
+    errors: List[BaseException] = []
+
+    def work() -> None:
+        try:
+            boot = boot_id()
+            own_device = os.stat(_OWN).st_dev
+            for path, names in wanted.items():
+                found[path] = _look(path, names, boot, own_device)
+        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
+            errors.append(error)
+
+    if wanted:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    if errors:
+        raise errors[0]
+    return found
+
+
+def look_at(path: str, name: str) -> Seen:
+    """The same for one path and one interface name."""
+    return look({path: (name,)})[path]
+
+
+def _look(path: str, names: Iterable[str], boot: str, own_device: int) -> Seen:
+    try:
+        # Whatever is not on the namespaces' own file system is not opened: it may be a device or a pipe.
+        if os.stat(path).st_dev != own_device:
+            return Seen()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return Seen()
+    try:
+        status = os.fstat(fd)
+        if not _enter(fd, path):
+            return Seen()
+        links = [name for name in names if _link_exists(name)]
+        identity = {"boot_id": boot, "dev": status.st_dev, "inode": status.st_ino, "cookie": _cookie()}
+        return Seen(identity, links)
+    finally:
+        os.close(fd)
+
+
+def _enter(fd: int, path: str) -> bool:
+    """Move this thread into the namespace; False if it is one of another kind."""
+    try:
+        _setns(fd)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise HostError(
+            f"cannot enter the network namespace {path}: {error.strerror}", code="netns_unusable"
+        ) from error
+    return True
+
+
+def _setns(fd: int) -> None:
+    if hasattr(os, "setns"):
+        os.setns(fd, _CLONE_NEWNET)
+    else:
+        _call_libc("setns", fd, _CLONE_NEWNET)
+
+
+def unshare() -> None:
+    """Move this thread into a new network namespace. Raises OSError."""
+    if hasattr(os, "unshare"):
+        os.unshare(_CLONE_NEWNET)
+    else:
+        _call_libc("unshare", _CLONE_NEWNET)
+
+
+def _call_libc(function: str, *arguments: int) -> None:
+    """Call what Python has from 3.12 on only. ctypes costs memory, so it is loaded here only."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, function)(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _link_exists(name: str) -> bool:
+    try:
+        socket.if_nametoindex(name)
+    except OSError:
+        return False
+    return True
+
+
+def _cookie() -> Optional[int]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            return int.from_bytes(probe.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8), sys.byteorder)
+        except OSError:
+            return None

@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Work on several items at once, for what waits for plugins."""
+
+from __future__ import annotations
+
+import threading
+from typing import Callable, Iterable, List, TypeVar
+
+T = TypeVar("T")
+
+
+def each(function: Callable[[T], None], things: Iterable[T], workers: int) -> None:
+    """Call *function* with each thing, in up to *workers* threads. The first exception ends the work and is raised."""
+    waiting = list(things)
+    if workers <= 1 or len(waiting) <= 1:
+        for thing in waiting:
+            function(thing)
+        return
+    waiting.reverse()
+    errors: List[BaseException] = []
+
+    def work() -> None:
+        while not errors:
+            try:
+                thing = waiting.pop()
+            except IndexError:
+                return
+            try:
+                function(thing)
+            except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
+                errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(min(workers, len(waiting)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

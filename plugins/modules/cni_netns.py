@@ -1,0 +1,131 @@
+#!/usr/bin/python
+
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cni_netns
+short_description: Make and remove named network namespaces
+version_added: 0.1.0
+author:
+  - podwire.cni authors (@podwire)
+description:
+  - Makes network namespaces in C(/run/netns), as C(ip netns add) does, or removes them.
+  - Container runtimes make the namespaces of their containers themselves. This module is for hosts where nobody does,
+    such as for services that run in a namespace of their own, and for tests.
+  - A new namespace has one interface, loopback, which is down.
+  - What a namespace that is gone left behind in C(/run/netns) (a plain file, or a link that leads nowhere) counts as no
+    namespace. It is replaced or removed.
+options:
+  names:
+    description:
+      - Names of the namespaces.
+      - Not empty, V(.) or V(..), at most 255 bytes, without slashes, blanks and control characters, and not starting
+        with a dash.
+    type: list
+    elements: str
+    required: true
+  state:
+    description:
+      - V(present) makes what is not there.
+      - V(absent) removes the names. A namespace lives on as long as a process is in it or something else holds it.
+      - Detach a namespace from its networks with M(podwire.cni.cni_attach) before it is removed. This module does not
+        look for attachments.
+    type: str
+    choices:
+      - present
+      - absent
+    default: present
+requirements:
+  - Python 3.8 or later on the managed host
+  - pyroute2 0.7.2 or later on the managed host (C(python3-pyroute2) on Debian and Fedora)
+extends_documentation_fragment:
+  - podwire.cni._common.lock
+  - podwire.cni._attributes
+seealso:
+  - module: podwire.cni.cni_attach
+"""
+
+EXAMPLES = r"""
+- name: Two namespaces
+  podwire.cni.cni_netns:
+    names:
+      - web
+      - db
+
+- name: They are not needed any more
+  podwire.cni.cni_netns:
+    names:
+      - web
+      - db
+    state: absent
+"""
+
+RETURN = r"""
+netns:
+  description: The namespaces in the order of the request.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the namespace.
+      type: str
+      sample: web
+    path:
+      description: Path of the namespace.
+      type: str
+      sample: /run/netns/web
+    action:
+      description: What was done, or would be done in check mode.
+      type: str
+      choices: [none, created, removed]
+      sample: created
+actions:
+  description: The steps of the plan, the same in check mode and in a run.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - kind: create
+      target: /run/netns/web
+      class: safe
+code:
+  description: A word for the failure.
+  returned: failure
+  type: str
+  sample: bad_netns
+"""
+
+import importlib.util
+
+from ansible.module_utils.basic import missing_required_lib
+
+from ..module_utils._host.named_netns import NetnsPlan, make_plan
+from ..module_utils._module import LOCK_ARGUMENTS, create_module, execute, result_of
+
+
+def main() -> None:
+    module = create_module(
+        dict(
+            LOCK_ARGUMENTS,
+            names={"type": "list", "elements": "str", "required": True},
+            state={"type": "str", "choices": ["present", "absent"], "default": "present"},
+        )
+    )
+    # Only found, not loaded: where nothing is to do its 25 MiB are not needed.
+    if importlib.util.find_spec("pyroute2") is None:
+        module.fail_json(msg=missing_required_lib("pyroute2"), code="missing_required_lib")
+
+    def plan_names() -> NetnsPlan:
+        return make_plan(module.params["names"], module.params["state"] == "present")
+
+    plan = execute(module, plan_names, "cni_netns")
+    module.exit_json(netns=plan.rows, **result_of(module, plan))
+
+
+if __name__ == "__main__":
+    main()
