@@ -237,8 +237,9 @@ build_and_install() {
   local work=$step_directory/build
   cd "$snapshot"
   ansible-galaxy collection build --output-path "$work" .
+  export ANSIBLE_COLLECTIONS_PATH=$work/installed
   ansible-galaxy collection install --offline --collections-path "$work/installed" "$work"/podwire-cni-*.tar.gz
-  ANSIBLE_COLLECTIONS_PATH=$work/installed ansible-doc --list --type module podwire.cni --json >"$work/modules"
+  ansible-doc --list --type module podwire.cni --json >"$work/modules"
   test "$(python -c 'import json, sys; print(*sorted(json.load(open(sys.argv[1]))), sep="\n")' "$work/modules")" = \
     "$(modules | sed 's/^/podwire.cni./')"
 }

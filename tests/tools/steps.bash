@@ -6,8 +6,16 @@ steps=0
 
 begin_steps() {
   results=$(mktemp -d)
-  # shellcheck disable=SC2064
-  trap "rm -rf '$results'" EXIT
+  trap end_steps EXIT
+}
+
+# What an interrupted run leaves behind: each step is a process group.
+end_steps() {
+  local step
+  for step in $(jobs -rp); do
+    kill -- "-$step" 2>/dev/null || true
+  done
+  rm -rf "$results"
 }
 
 # Starts a step in the background, as soon as a processor is free: start NAME COMMAND [ARGUMENT...]
@@ -17,7 +25,9 @@ start() {
     wait -n || true
   done
   steps=$((steps + 1))
+  set -m
   run_step "$steps" "$@" &
+  set +m
 }
 
 # Waits for the steps that were started.
@@ -52,6 +62,7 @@ run_step() {
 
 report_step() {
   local name=$1 status=$2 seconds=$3 word=ok
+  [ ! -e "$step_directory/skipped" ] || [ -e "$step_directory/passed" ] || word=skip
   [ "$status" -eq 0 ] || word=FAILED
   printf '%-6s %-44s %4d s  %s\n' "$word" "$name" "$seconds" "$(paste -sd '~' "$step_directory/note" 2>/dev/null | sed 's/~/; /g')"
   [ "$status" -eq 0 ] || sed 's/^/    | /' "$step_directory/log"
