@@ -23,6 +23,13 @@ isolate_mounts() {
   nsenter --mount=/proc/self/ns/mnt mount --make-rprivate /
 }
 
+# `ip netns exec` and others want "/" to be a mount point, which it is not in a chroot. There, this script starts again in a bind mount of it.
+make_root_a_mount_point() {
+  mountpoint -q / && return
+  mount --rbind / /mnt
+  exec chroot /mnt env --chdir="$PWD" "$0" --inside "$@"
+}
+
 overlay_directories() {
   local dir
   mount -t tmpfs -o mode=0700 podwire-private /mnt
@@ -51,6 +58,7 @@ private_run() {
 
 inside() {
   isolate_mounts
+  make_root_a_mount_point "$@"
   mount -t proc proc /proc
   mount -t sysfs sysfs /sys
   overlay_directories

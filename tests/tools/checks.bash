@@ -161,24 +161,25 @@ integration() {
     [ -d "$snapshot/tests/integration/targets/$target" ] || die "no such integration target: $target; there are: $(targets | paste -sd ' ')"
   done
   fetch_plugins bookworm forky
-  write_integration_config "$snapshot"
+  write_integration_config "$snapshot" /run/home/plugins/bookworm/usr/lib/cni /run/home/plugins/forky/usr/lib/cni
   for target in "${chosen[@]}"; do
     start "integration: $target" run_target "$target"
   done
   finish
 }
 
-# Writes what the targets ask for, where ansible-test looks for it, below the collection DIRECTORY. ansible-test defines output_dir.
+# Writes what the targets ask for, where ansible-test looks for it: write_integration_config COLLECTION OLD_PLUGINS NEW_PLUGINS
 write_integration_config() {
   cat >"$1/tests/integration/integration_config.yml" <<END
 ---
-cni_test_plugins_old: $(plugins_of bookworm)
-cni_test_plugins_new: $(plugins_of forky)
+cni_test_plugins_old: $2
+cni_test_plugins_new: $3
 cni_test_dir: "{{ output_dir }}"
 END
 }
 
-# Runs a target as ansible-test does, with the distribution's Python on the managed host, which is a namespace of this machine.
+# Runs a target as ansible-test does, with the distribution's Python on the managed host, which is a namespace of this machine. The
+# plugins are copied, because modules run only what root owns, and the cache may be a user's.
 run_target() {
   local target=$1 tests=$snapshot/tests/integration
   cat >"$step_directory/inventory" <<END
@@ -192,6 +193,7 @@ END
   vars: {output_dir: /run/home/output}
   pre_tasks:
     - ansible.builtin.file: {path: "{{ output_dir }}", state: directory, mode: "0700"}
+    - ansible.builtin.command: cp --recursive $cache/plugins /run/home/plugins
   roles: [$target]
 END
   : >"$step_directory/ansible.cfg"
