@@ -33,24 +33,25 @@ class ConfFile:
     """One entry of the directory that a runtime would read.
 
     ``name`` file name, ``path``, ``kind`` (``conflist``, ``conf``, ``json``), ``is_link``, ``mode``, ``uid``, ``gid``
-    (of the entry itself), ``text`` (bytes; None if it was not read), ``network`` (its network's name, None if it cannot be
-    read or has none), ``cni_version`` (negotiated, "" if none), ``plugins`` (parsed plugin objects), ``error`` (why no
-    runtime can load it, "" if it can be loaded).
+    (of the entry itself), ``text`` (bytes; None if it was not read), ``network`` (its network's name, None if it
+    cannot be read or has none), ``cni_version`` (negotiated, "" if none), ``plugins`` (parsed plugin objects),
+    ``inlined_only`` (it does without drop-ins), ``error`` (why no runtime can load it, "" if it can be loaded).
     """
 
     __slots__ = (
-        "name",
-        "path",
-        "kind",
-        "is_link",
-        "mode",
-        "uid",
-        "gid",
-        "text",
-        "network",
         "cni_version",
-        "plugins",
         "error",
+        "gid",
+        "inlined_only",
+        "is_link",
+        "kind",
+        "mode",
+        "name",
+        "network",
+        "path",
+        "plugins",
+        "text",
+        "uid",
     )
 
     def __init__(self, name: str, path: str) -> None:
@@ -65,6 +66,7 @@ class ConfFile:
         self.network: Optional[str] = None
         self.cni_version = ""
         self.plugins: List[Dict[str, Any]] = []
+        self.inlined_only = False
         self.error = ""
 
 
@@ -85,7 +87,9 @@ def scan(conf_dir: str) -> List[ConfFile]:
             with os.scandir(directory.fd) as entries:
                 names = [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
         except OSError as error:
-            raise HostError("cannot list the directory %s: %s" % (conf_dir, error.strerror), code="no_directory")
+            raise HostError(
+                "cannot list the directory %s: %s" % (conf_dir, error.strerror), code="no_directory"
+            ) from error
         wanted = sorted((name for name in names if extension(name) in EXTENSIONS), key=sort_key)
         found = [_read_entry(directory, name) for name in wanted]
     return [file for file in found if file is not None]
@@ -114,7 +118,7 @@ def _read(dir_fd: int, name: str) -> bytes:
         # Links are followed, as runtimes do. Opening a FIFO must not wait for its writer.
         fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
     except OSError as error:
-        raise HostError("cannot be opened: %s" % error.strerror)
+        raise HostError("cannot be opened: %s" % error.strerror) from error
     with os.fdopen(fd, "rb") as stream:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
@@ -136,12 +140,13 @@ def parse(file: ConfFile, text: bytes) -> None:
             network = conf.network_conf_from_bytes(text)
             file.network, file.cni_version = network.name, network.cni_version
             file.plugins = [plugin.network for plugin in network.plugins]
+            file.inlined_only = network.load_only_inlined_plugins
         else:
             plugin = conf.network_plugin_conf_from_bytes(text)
             file.network, file.cni_version = plugin.name or None, plugin.cni_version
             file.plugins = [plugin.network]
     except ConfigError as error:
-        raise HostError(str(error))
+        raise HostError(str(error)) from error
 
 
 def drop_ins(conf_dir: str, network: str) -> List[ConfFile]:

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller half of cni_conf: bad input ends here, and the host gets names and rendered texts only."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Optional
+
+from ansible.errors import AnsibleError, AnsibleFileNotFound
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.netchange import shown as masked_text
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import WARNING, errors_of, place, summary
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
+
+MAX_SIZE = 1 << 20
+
+
+class ActionModule(ActionBase):
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+    _supports_async = True
+
+    def run(self, tmp: Optional[str] = None, task_vars: Optional[dict[str, Any]] = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        arguments = dict(self._task.args)
+        levels = arguments.get("validate")
+        if levels is None:
+            levels = list(LEVELS)
+        checked = CheckedNetworks(arguments.get("networks"), levels, self._read)
+        if "schema" in levels and MISSING is not None and checked.present:
+            return self._failure(
+                result,
+                "missing_required_lib",
+                "the level 'schema' of 'validate' needs the Python library jsonschema on the controller (%s); install "
+                "it there (pip install jsonschema, or the package python3-jsonschema), or leave 'schema' out of "
+                "'validate'" % MISSING,
+                [],
+            )
+        for entry in checked.problems:
+            if entry["level"] == WARNING:
+                Display().warning("[%s] %s%s" % (entry["code"], place(entry), entry["message"]))
+        errors = errors_of(checked.problems)
+        if errors:
+            return self._failure(result, errors[0]["code"], summary(checked.problems), checked.problems)
+        arguments["networks"] = checked.rendered
+        result.update(
+            self._execute_module(
+                module_name="podwire.cni.cni_conf",
+                module_args=arguments,
+                task_vars=task_vars,
+                wrap_async=self._task.async_val,
+            )
+        )
+        if isinstance(result.get("problems", []), list) and "ansible_job_id" not in result:
+            result["problems"] = checked.problems + result.get("problems", [])
+        _mask_invocation(result)
+        return result
+
+    @staticmethod
+    def _failure(result: dict[str, Any], code: str, message: str, problems: list[dict[str, Any]]) -> dict[str, Any]:
+        result.update(failed=True, changed=False, code=code, msg=message, problems=problems)
+        return result
+
+    def _read(self, src: str) -> tuple[str, bytes]:
+        """Return path and content of a file on the controller; ValueError with the reason if it cannot be read."""
+        try:
+            path = self._find_needle("files", src)
+            if os.path.getsize(path) > MAX_SIZE:
+                raise ValueError("%s is larger than 1 MiB, so it is no network configuration" % path)
+            real = self._loader.get_real_file(path)
+            try:
+                with open(real, "rb") as stream:
+                    return path, stream.read()
+            finally:
+                self._loader.cleanup_tmp_file(real)
+        except AnsibleFileNotFound as error:
+            raise ValueError(
+                "there is no file %r on the controller; a relative name is looked for in 'files' of the role and of "
+                "the play, and beside them" % str(src)
+            ) from error
+        except (AnsibleError, OSError) as error:
+            raise ValueError("cannot read the file %r on the controller: %s" % (str(src), error)) from error
+
+
+def _mask_invocation(result: dict[str, Any]) -> None:
+    """Mask the configurations among the module's arguments, which releases before 2.22 send back."""
+    try:
+        for network in result["invocation"]["module_args"]["networks"]:
+            if network.get("content"):
+                network["content"] = masked_text(network["content"].encode("utf-8"))
+    except (KeyError, TypeError, AttributeError):
+        result.pop("invocation", None)

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter cni_problems: what is wrong with a network configuration, without a host."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource, TextSource
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
+
+LEVELS = ("syntax", "schema")
+
+
+def cni_problems(
+    conf: Any, name: Optional[str] = None, validate: Optional[list[str]] = None, file: Optional[str] = None
+) -> list[dict[str, Any]]:
+    """Return the problems of *conf*, a mapping or JSON text; see the filter's documentation."""
+    levels = list(LEVELS) if validate is None else validate
+    if not isinstance(levels, list) or any(level not in LEVELS for level in levels):
+        raise AnsibleFilterError("cni_problems: validate must be a list of 'syntax' and 'schema'")
+    if "schema" in levels and MISSING is not None:
+        raise AnsibleFilterError(
+            "cni_problems: the level 'schema' needs the Python library jsonschema on the controller (%s); install it, "
+            "or write validate=['syntax']" % MISSING
+        ) from MISSING
+    if isinstance(conf, dict):
+        return Checked(DataSource(conf), file, name, levels).problems
+    if isinstance(conf, str):
+        return Checked(TextSource(conf), file, name, levels).problems
+    raise AnsibleFilterError("cni_problems: it takes a mapping or JSON text, not %s" % type(conf).__name__.lstrip("_"))
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"cni_problems": cni_problems}

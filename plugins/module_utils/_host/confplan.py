@@ -1,0 +1,219 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps that change a directory of network configurations, and how they are carried out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any, Callable, Dict, List, Optional, Set
+
+from .atomic import Attributes, Directory, make_directory, stage, write
+from .errors import HostError
+from .manifest import Manifest
+from .netchange import shown
+from .plan import DISRUPTIVE, SAFE, Plan, Step
+
+ASIDE_SUFFIX = ".podwire-aside"
+
+
+class ConfPlan(Plan):
+    """A plan over one conf_dir.
+
+    ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found. What is about to be written is in
+    the manifest before it goes live; after the steps, entries whose file is not there are dropped again.
+    """
+
+    def __init__(self, conf_dir: str, manifest: Manifest, attributes: Attributes) -> None:
+        super().__init__()
+        self.conf_dir = conf_dir
+        self.manifest = manifest
+        self.attributes = attributes
+        self.networks: List[Dict[str, Any]] = []
+        self.problems: List[Dict[str, Any]] = []
+        self._intents: Dict[str, Dict[str, Any]] = {}
+        self._touched: Set[str] = set()
+        self._adopted: Set[str] = set()
+        self._directory: Optional[Directory] = None
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.conf_dir, name)
+
+    # ---- planning
+
+    def make_directory(self) -> None:
+        def action() -> None:
+            make_directory(self.conf_dir, 0o755)
+
+        self._step("make_directory", self.conf_dir, SAFE, None, {"mode": "0755"}, action)
+
+    def put(
+        self, name: str, network: str, before: Optional[bytes], after: bytes, step_class: str, replaces: bool
+    ) -> None:
+        """Write a file of ours; *replaces* tells that a file is expected to be there (whatever its content)."""
+        path = self.path(name)
+        self._own(path, network, hashlib.sha256(after).hexdigest())
+
+        def action() -> None:
+            if not replaces:
+                self._expect_nothing(path)
+            write(self._open(), name, after, self.attributes)
+
+        self._step(
+            "write" if replaces else "create",
+            path,
+            step_class,
+            None if before is None else shown(before),
+            shown(after),
+            action,
+        )
+
+    def rename(self, old: str, new: str, network: str) -> None:
+        """Move a file of ours to another name, where nothing is or a file that was adopted just before."""
+        old_path, new_path = self.path(old), self.path(new)
+        entry = self.manifest.networks[old_path]
+        replaces = new_path in self._adopted
+        self._own(new_path, network, entry["sha256"])
+        if not replaces:
+            self._intents[new_path]["original"] = entry.get("original")
+        self._touched.add(old_path)
+
+        def action() -> None:
+            if not replaces:
+                self._expect_nothing(new_path)
+            elif entry.get("original"):
+                # The new name has an original of its own to remember.
+                self._return_original(old, network, entry["original"])
+            self._open().rename(old, new)
+
+        self._step("rename", old_path, SAFE, {"path": old_path}, {"path": new_path}, action)
+
+    def adopt(self, name: str, network: str, text: bytes) -> None:
+        """Make a foreign file, which holds *text*, ours; its original is kept before anything says that it is."""
+        path = self.path(name)
+        self._adopted.add(path)
+        self._own(path, network, hashlib.sha256(text).hexdigest())
+
+        def action() -> None:
+            entry = self._intents[path]
+            entry["original"] = self.manifest.keep(path)
+            self.manifest.networks[path] = entry
+            self.manifest.save()
+
+        self._step("adopt", path, SAFE, {"managed": False}, {"managed": True}, action)
+
+    def set_attributes(self, name: str, before: Attributes) -> None:
+        def action() -> None:
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._open().fd)
+            try:
+                os.fchown(fd, self.attributes.uid, self.attributes.gid)
+                os.fchmod(fd, self.attributes.mode)
+            finally:
+                os.close(fd)
+
+        self._step("set_attributes", self.path(name), SAFE, _describe(before), _describe(self.attributes), action)
+
+    def remove(self, name: str, before: Optional[bytes]) -> None:
+        """Remove a file of ours. If it replaced an adopted one, the original comes back, set aside."""
+        path = self.path(name)
+        self._touched.add(path)
+        original = self.manifest.networks[path].get("original")
+        network = self.manifest.networks[path]["network"]
+
+        def action() -> None:
+            if original:
+                self._return_original(name, network, original)
+            self._open().remove(name)
+
+        self._step("remove", path, DISRUPTIVE, shown(before or b""), None, action)
+
+    def set_aside(self, name: str, network: str) -> None:
+        """Rename a foreign file so that no runtime reads it; the manifest records how to bring it back."""
+        path = self.path(name)
+        aside = self._aside_name(name)
+
+        def action() -> None:
+            self._record_aside(aside, path, network)
+            self._open().rename(name, aside)
+
+        self._step("set_aside", path, DISRUPTIVE, {"path": path}, {"path": self.path(aside)}, action)
+
+    def _own(self, path: str, network: str, digest: str) -> None:
+        known = self.manifest.networks.get(path) or {}
+        self._intents[path] = {"network": network, "sha256": digest, "original": known.get("original")}
+        self._touched.add(path)
+
+    def _step(
+        self, kind: str, target: str, step_class: str, before: Any, after: Any, action: Callable[[], None]
+    ) -> None:
+        def guarded() -> None:
+            try:
+                action()
+            except OSError as error:
+                raise HostError(
+                    "cannot %s %s: %s" % (kind.replace("_", " "), target, error.strerror), code="write_failed"
+                ) from error
+
+        self.add(Step(kind, target, step_class, before, after, guarded))
+
+    # ---- applying
+
+    def apply(self, workers: int = 1) -> None:
+        """Execute the steps, in order; the manifest is right at every moment."""
+        self.manifest.networks.update(
+            {path: entry for path, entry in self._intents.items() if path not in self._adopted}
+        )
+        self.manifest.save()
+        try:
+            super().apply(1)
+        finally:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._directory is not None:
+            os.close(self._directory.fd)
+            self._directory = None
+        manifest = self.manifest
+        for path in [path for path in self._touched if not os.path.lexists(path)]:
+            manifest.networks.pop(path, None)
+        for path in [path for path in manifest.aside if os.path.dirname(path) == self.conf_dir]:
+            if not os.path.lexists(path):
+                del manifest.aside[path]
+        manifest.save()
+        manifest.prune()
+
+    def _open(self) -> Directory:
+        if self._directory is None:
+            self._directory = Directory(self.conf_dir)
+            self._directory.remove_stale_temps()
+        return self._directory
+
+    def _expect_nothing(self, path: str) -> None:
+        if os.path.lexists(path):
+            raise HostError(
+                "%s appeared while this run was planning, and is not ours to replace; run again" % path,
+                code="changed_meanwhile",
+            )
+
+    def _aside_name(self, name: str) -> str:
+        candidate, number = name + ASIDE_SUFFIX, 1
+        while os.path.lexists(self.path(candidate)):
+            number += 1
+            candidate = "%s.%d%s" % (name, number, ASIDE_SUFFIX)
+        return candidate
+
+    def _record_aside(self, aside: str, path: str, network: str) -> None:
+        self.manifest.aside[self.path(aside)] = {"path": path, "network": network}
+        self.manifest.save()
+
+    def _return_original(self, name: str, network: str, original: Dict[str, Any]) -> None:
+        aside = self._aside_name(name)
+        self._record_aside(aside, self.path(name), network)
+        with self.manifest.kept(original["sha256"]) as source:
+            attributes = Attributes(original["mode"], original["uid"], original["gid"])
+            stage(self._open(), aside, source, attributes).publish()
+
+
+def _describe(attributes: Attributes) -> Dict[str, Any]:
+    return {"mode": "%04o" % attributes.mode, "owner": attributes.uid, "group": attributes.gid}

@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shape of what is found wrong with a configuration; the same on the controller and on the host."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence
+
+ERROR = "error"
+"""Nothing is written."""
+WARNING = "warning"
+"""Works now, or somebody else's affair, but will surprise."""
+INFO = "info"
+"""Good to know."""
+
+
+def problem(
+    level: str,
+    code: str,
+    message: str,
+    file: Optional[str] = None,
+    pointer: str = "",
+    line: Optional[int] = None,
+    column: Optional[int] = None,
+) -> Dict[str, Any]:
+    """Return ``{level, code, file, pointer, line, column, message}``.
+
+    ``file`` is a path on the host or controller, or the place in the task's arguments; ``pointer`` a JSON pointer in it
+    ("" is the whole); ``line`` and ``column`` count from 1, None where the text is not known.
+    """
+    return {
+        "level": level,
+        "code": code,
+        "file": file,
+        "pointer": pointer,
+        "line": line,
+        "column": column,
+        "message": message,
+    }
+
+
+def errors_of(problems: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return those that forbid to go on."""
+    return [entry for entry in problems if entry["level"] == ERROR]
+
+
+def summary(problems: Sequence[Dict[str, Any]]) -> str:
+    """Return the errors among *problems* as one text: each with its place, its rule and its remedy."""
+    errors: List[str] = [place(entry) + str(entry["message"]) for entry in errors_of(problems)]
+    if len(errors) == 1:
+        return errors[0]
+    return "%d errors:\n- %s" % (len(errors), "\n- ".join(errors))
+
+
+def place(entry: Dict[str, Any]) -> str:
+    """Return where a problem is, followed by a colon; "" if that is not known."""
+    parts = []
+    if entry["file"]:
+        parts.append(entry["file"])
+    if entry["line"]:
+        parts.append("line %d, column %d" % (entry["line"], entry["column"]))
+    if entry["pointer"]:
+        parts.append(entry["pointer"])
+    return ", ".join(parts) + ": " if parts else ""

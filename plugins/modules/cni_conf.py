@@ -1,0 +1,335 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cni_conf
+short_description: Validate and render CNI network configurations
+version_added: 0.1.0
+author:
+  - podwire.cni authors (@podwire)
+description:
+  - Puts network configurations (conflists) into the directory that a container runtime reads, and takes them out again.
+  - A configuration is validated on the controller before the host is touched. What is wrong is reported with file, JSON
+    pointer, line and column, the rule, and what to write.
+  - A file goes live by one rename within its directory, which every runtime's watcher notices, and is never seen half
+    written. A crash at any point leaves the old file or the new one.
+  - A configuration that is there already in another layout (order of keys, blanks, V(1500.0) for V(1500)) is left
+    alone.
+  - Files of others are never changed, and never deleted; at most they are adopted or set aside when that is asked for.
+extends_documentation_fragment:
+  - podwire.cni._common
+  - podwire.cni._common.lock
+  - podwire.cni._attributes
+  - podwire.cni._attributes.group
+options:
+  networks:
+    description:
+      - The networks to have, or not to have. Networks that are not listed are left alone.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description:
+          - Name of the network. It begins with a letter or digit and goes on with letters, digits, C(_), C(.) and C(-).
+          - If omitted it is taken from the configuration. If the configuration has no name it gets this one.
+          - Required for O(networks[].state=absent).
+        type: str
+      conflist:
+        description:
+          - The configuration as a mapping, a list of plugins or a single plugin's configuration, which becomes a list
+            of one.
+          - Put quotes around versions. C(cniVersion) must be a string, and YAML reads C(1.0) as a number.
+          - Exactly one of O(networks[].conflist), O(networks[].content) and O(networks[].src) is needed for
+            O(networks[].state=present); they are ignored for O(networks[].state=absent).
+        type: dict
+      content:
+        description:
+          - The configuration as JSON text, for example from the lookup P(ansible.builtin.template#lookup). Numbers are
+            kept as they are typed.
+        type: str
+      src:
+        description:
+          - A file on the controller with the configuration as JSON text, absolute or looked for as
+            M(ansible.builtin.copy) does, in C(files/) of the role and beside the playbook. It is not templated.
+        type: str
+      priority:
+        description:
+          - The number that the file name begins with, V(0) to V(99). Runtimes that go by order take the file whose name
+            sorts first.
+          - If neither this nor O(networks[].file) is given, a network that is there keeps its file, and a new one gets
+            V(10).
+        type: int
+      file:
+        description:
+          - Name of the file in O(conf_dir), with the extension C(.conflist). The default is C(PRIORITY-NAME.conflist).
+          - Another file or priority for a network of ours renames its file.
+          - Naming a file that is not ours adopts it; its original is kept in the collection's state directory.
+        type: str
+      state:
+        description:
+          - Whether the network is to be there.
+          - V(absent) removes the file that this module wrote. If it had been adopted, the original comes back beside
+            it, with the extension C(.podwire-aside), which no runtime reads.
+        type: str
+        choices: [present, absent]
+        default: present
+  validate:
+    description:
+      - What to validate.
+      - 'V(syntax): what libcni itself refuses, on the controller.'
+      - 'V(schema): the keys, types and values of each known plugin, on the controller. Known are bridge, ptp, loopback,
+        host-local, static, portmap, tuning and firewall; others pass with an info. Needs the Python library jsonschema
+        on the controller.'
+      - 'V(plugins): every plugin, IPAM plugin and delegate is in O(bin_dirs), may be executed, and supports the
+        C(cniVersion) of its list, on the host.'
+      - 'V(directory): the files of O(conf_dir) taken together (names, order, broken files and leftovers), on the host.'
+    type: list
+    elements: str
+    choices: [syntax, schema, plugins, directory]
+    default: [syntax, schema, plugins, directory]
+  mode:
+    description:
+      - Mode of the files, as an octal number in quotes. It is corrected where it differs.
+    type: raw
+    default: '0644'
+  owner:
+    description:
+      - Owner of the files, a name or number.
+    type: str
+    default: root
+  group:
+    description:
+      - Group of the files, a name or number.
+    type: str
+    default: root
+  force:
+    description:
+      - Remove a network, or change its bridge, subnet or ranges, although attachments of it are in O(cache_dir).
+      - With O(networks[].state=absent) set aside a file that is not ours. With O(networks[].file) take over a file that
+        is not ours and holds another network.
+    type: bool
+    default: false
+requirements:
+  - jsonschema (on the controller, for the level V(schema) of O(validate))
+seealso:
+  - module: podwire.cni.cni_plugins
+  - module: podwire.cni.cni_attach
+  - module: podwire.cni.cni_info
+"""
+
+EXAMPLES = r"""
+- name: One bridge network
+  podwire.cni.cni_conf:
+    networks:
+      - name: apps
+        conflist:
+          cniVersion: "1.0.0"
+          plugins:
+            - type: bridge
+              bridge: apps0
+              isGateway: true
+              ipMasq: true
+              ipam:
+                type: host-local
+                ranges:
+                  - - subnet: 10.55.0.0/24
+                routes:
+                  - dst: 0.0.0.0/0
+            - type: portmap
+              capabilities:
+                portMappings: true
+
+- name: One from a file on the controller, which sorts first, and one that is no longer wanted
+  podwire.cni.cni_conf:
+    networks:
+      - src: net.json
+        priority: 5
+      - name: legacy
+        state: absent
+
+- name: One from a template
+  podwire.cni.cni_conf:
+    networks:
+      - name: edge
+        content: "{{ lookup('ansible.builtin.template', 'edge.conflist.j2') }}"
+
+- name: Take over the file that a package has put there
+  podwire.cni.cni_conf:
+    networks:
+      - name: podman
+        file: 87-podman-bridge.conflist
+        src: podman.conflist
+"""
+
+RETURN = r"""
+networks:
+  description: What happened, or would happen in check mode, to each network, in the order of O(networks).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the network.
+      type: str
+      sample: apps
+    path:
+      description: Its file. V(null) for a network that is absent and was not there.
+      type: str
+      sample: /etc/cni/net.d/10-apps.conflist
+    action:
+      description:
+        - The main thing that was done, one of V(none), V(created), V(updated), V(renamed), V(removed), V(adopted) and
+          V(attributes). All steps are in RV(actions).
+      type: str
+      sample: created
+problems:
+  description: What the validation has found. Errors are there only if the task failed.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    level:
+      description: One of V(error), V(warning) and V(info).
+      type: str
+      sample: warning
+    code:
+      description: A stable word for the kind of problem; all of them are in the module's page of the documentation.
+      type: str
+      sample: unknown_key
+    file:
+      description:
+        - Where it is, either a file on the controller or the host, or the place in the task such as
+          V(networks[0].content).
+      type: str
+      sample: networks[0].conflist
+    pointer:
+      description: JSON pointer of the place in it. Empty for the whole.
+      type: str
+      sample: /plugins/0/isGatway
+    line:
+      description:
+        - Line of the place, counted from 1. For O(networks[].conflist) it is the line in the playbook. V(null) if it is
+          not known.
+      type: int
+      sample: 12
+    column:
+      description: Column of the place, counted from 1.
+      type: int
+      sample: 15
+    message:
+      description: What is wrong, which rule says so, and what to write.
+      type: str
+      sample: the plugin bridge has no key 'isGatway' and ignores it; did you mean 'isGateway'?
+actions:
+  description: The steps of the plan, the same in check mode and in a run.
+  returned: always, except when the validation on the controller failed
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description:
+        - One of V(make_directory), V(create), V(write), V(rename), V(adopt), V(set_attributes), V(remove) and
+          V(set_aside).
+      type: str
+      sample: create
+    target:
+      description: Path that it acts on.
+      type: str
+      sample: /etc/cni/net.d/10-apps.conflist
+    class:
+      description:
+        - V(safe) for content, mode and owner of our files; V(disruptive) for a removed network and for a changed name,
+          bridge, subnet or range.
+      type: str
+      sample: safe
+code:
+  description: Stable word for what made the task fail; the code of the first error in RV(problems).
+  returned: failure
+  type: str
+  sample: duplicate_name
+"""
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.confrequest import (
+    check_priority,
+    read_attributes,
+    read_file_name,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Request, Wanted, make_plan
+from ansible_collections.podwire.cni.plugins.module_utils._module import (
+    COMMON_ARGUMENTS,
+    LOCK_ARGUMENTS,
+    create_module,
+    execute,
+    fail,
+    result_of,
+)
+
+NETWORK_ARGUMENTS = {
+    "name": {"type": "str"},
+    "conflist": {"type": "dict"},
+    "content": {"type": "str"},
+    "src": {"type": "str"},
+    "priority": {"type": "int"},
+    "file": {"type": "str"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+LEVELS = ["syntax", "schema", "plugins", "directory"]
+
+
+def read_network(index, given):
+    """Return the Wanted of one entry of `networks`, as the action plugin hands it over: with name and rendered text."""
+    present = given["state"] == "present"
+    if not given["name"] or (present and given["content"] is None):
+        raise HostError(
+            "networks[%d]: its name and content are missing; the configuration is rendered by the action plugin of "
+            "this module, so call it from a playbook or with 'ansible -m podwire.cni.cni_conf'" % index,
+            code="not_rendered",
+        )
+    return Wanted(
+        given["name"],
+        present,
+        (given["content"] or "").encode("utf-8") if present else b"",
+        read_file_name(given["file"], "networks[%d].file" % index),
+        check_priority(given["priority"], "networks[%d].priority" % index),
+    )
+
+
+def main():
+    arguments = {
+        "networks": {"type": "list", "elements": "dict", "required": True, "options": NETWORK_ARGUMENTS},
+        "validate": {"type": "list", "elements": "str", "choices": LEVELS, "default": LEVELS},
+        "mode": {"type": "raw", "default": "0644"},
+        "owner": {"type": "str", "default": "root"},
+        "group": {"type": "str", "default": "root"},
+        "force": {"type": "bool", "default": False},
+    }
+    arguments.update(COMMON_ARGUMENTS)
+    arguments.update(LOCK_ARGUMENTS)
+    # Nothing of the arguments goes to the system's log: a configuration may hold tokens.
+    module = create_module(arguments, no_log=True)
+    params = module.params
+    try:
+        request = Request(
+            [read_network(index, given) for index, given in enumerate(params["networks"])],
+            params["conf_dir"],
+            params["bin_dirs"],
+            params["cache_dir"],
+            read_attributes(params["mode"], params["owner"], params["group"]),
+            params["validate"],
+            params["force"],
+            tolerate_missing=module.check_mode,
+        )
+    except HostError as error:
+        fail(module, error)
+    plan = execute(module, lambda: make_plan(request), "cni_conf")
+    module.exit_json(networks=plan.networks, problems=plan.problems, **result_of(module, plan))
+
+
+if __name__ == "__main__":
+    main()

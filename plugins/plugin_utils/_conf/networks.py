@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The option ``networks`` as a whole: every entry tested, every configuration validated and rendered."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, Callable, Optional, Sequence
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.confrequest import check_priority, read_file_name
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, errors_of, problem
+
+from .positions import DataPositions
+from .source import DataSource, TextSource
+from .syntax import name_findings, shown
+from .validate import Checked, Source
+
+LEVELS = ("syntax", "schema", "plugins", "directory")
+_KEYS = ("name", "conflist", "content", "src", "priority", "file", "state")
+_SOURCES = ("conflist", "content", "src")
+
+
+class CheckedNetworks:
+    """``rendered`` is what the module gets (``[{name, content, priority, file, state}]``), ``problems`` all that was
+    found, ``present`` how many networks are to be there.
+
+    *read* returns path and content of a file on the controller, or raises ValueError.
+    """
+
+    def __init__(self, networks: Any, levels: Any, read: Callable[[str], tuple[str, bytes]]) -> None:
+        self.problems: list[dict[str, Any]] = []
+        self.rendered: list[dict[str, Any]] = []
+        self.present = 0
+        self._read = read
+        self._levels: Sequence[str] = ()
+        if not isinstance(levels, list) or any(level not in LEVELS for level in levels):
+            self._error("validate", "the levels are %s; write a list of some of them" % ", ".join(LEVELS))
+        else:
+            self._levels = levels
+        if not isinstance(networks, list) or not networks:
+            self._error("networks", "it must be a list of networks, such as [{'name': 'apps', 'src': 'apps.conflist'}]")
+            return
+        for index, given in enumerate(networks):
+            self._network("networks[%d]" % index, given)
+        self._unique()
+
+    def _error(self, where: str, message: str, code: str = "bad_argument", given: Any = None) -> None:
+        line, column = DataPositions(given).find(())
+        self.problems.append(problem(ERROR, code, message, where, line=line, column=column))
+
+    def _network(self, where: str, given: Any) -> None:
+        if not isinstance(given, dict):
+            self._error(where, "a network is a mapping such as {'name': 'apps', 'src': 'apps.conflist'}")
+            return
+        found = len(self.problems)
+        given = {key: value for key, value in given.items() if value is not None}
+        state = given.get("state", "present")
+        if state not in ("present", "absent"):
+            self._error(where, "state is %r; write present or absent" % (state,), given=given)
+        out = {"state": state}
+        self._options(where, given, out)
+        if state == "present":
+            self.present += 1
+            self._configuration(where, given, out)
+        elif "name" not in given:
+            self._error(where, "'state: absent' needs the network's 'name'", given=given)
+        if len(self.problems) == found or not errors_of(self.problems[found:]):
+            self.rendered.append(out)
+
+    def _options(self, where: str, given: dict[str, Any], out: dict[str, Any]) -> None:
+        for key in given:
+            if key not in _KEYS:
+                near = difflib.get_close_matches(str(key), _KEYS, 1)
+                text = "there is no option %r; %s" % (
+                    str(key),
+                    "did you mean %r?" % near[0] if near else "the options are %s" % ", ".join(_KEYS),
+                )
+                self._error(where, text, given=key)
+        if "name" in given:
+            out["name"] = given["name"]
+            for finding in name_findings(given["name"]):
+                self._error(where, finding.message, finding.code, given["name"])
+        try:
+            if "priority" in given:
+                out["priority"] = check_priority(_integer(given["priority"]), "priority")
+            if "file" in given:
+                out["file"] = read_file_name(str(given["file"]), "file")
+        except HostError as error:
+            self._error(where, error.msg, error.code, given)
+
+    def _configuration(self, where: str, given: dict[str, Any], out: dict[str, Any]) -> None:
+        sources = [key for key in _SOURCES if key in given]
+        if len(sources) != 1:
+            self._error(
+                where,
+                "%s; write exactly one of conflist (a mapping), content (JSON text) and src (a file on the controller)"
+                % ("%s exclude each other" % " and ".join(sources) if sources else "the configuration is missing"),
+                given=given,
+            )
+            return
+        opened = self._open(where, sources[0], given[sources[0]])
+        if opened is None:
+            return
+        source, label = opened
+        name = given.get("name")
+        checked = Checked(source, label, name if isinstance(name, str) else None, self._levels)
+        self.problems.extend(checked.problems)
+        out["name"] = checked.name
+        out["content"] = checked.text
+
+    def _open(self, where: str, key: str, value: Any) -> Optional[tuple[Source, str]]:
+        """Return the source and what to call it in messages; None after noting what is wrong."""
+        label = "%s.%s" % (where, key)
+        if key == "conflist":
+            if isinstance(value, dict):
+                return DataSource(value), label
+            self._error(
+                label, "it must be a mapping, not %s; for JSON text there is 'content'" % _kind(value), given=value
+            )
+            return None
+        if not isinstance(value, str):
+            self._error(
+                label, "it must be a text, not %s; for a mapping there is 'conflist'" % _kind(value), given=value
+            )
+            return None
+        if key == "content":
+            return TextSource(value), label
+        try:
+            label, data = self._read(value)
+            return TextSource(data.decode("utf-8")), label
+        except UnicodeDecodeError as error:
+            line = data[: error.start].count(b"\n") + 1
+            text = "line %d is not UTF-8, which JSON has to be; save the file as UTF-8 without BOM" % line
+            self.problems.append(problem(ERROR, "not_utf8", text, label, line=line, column=1))
+        except ValueError as error:
+            self._error(label, str(error), "src_unreadable", value)
+        return None
+
+    def _unique(self) -> None:
+        seen: dict[str, int] = {}
+        for index, network in enumerate(self.rendered):
+            name = network["name"]
+            if name in seen:
+                self._error("networks", "the network %r is listed twice; keep one of the entries" % name, "name_twice")
+            seen[name] = index
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not str(value).isdigit():
+        raise HostError("priority is %s; write a number from 0 to 99" % shown(value), code="bad_priority")
+    return int(value)
+
+
+def _kind(value: Any) -> str:
+    kinds = ((dict, "a mapping"), (list, "a list"), (str, "a text"))
+    return next((text for kind, text in kinds if isinstance(value, kind)), shown(value))

@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""JSON as we lay it out: two spaces, keys in the order and numbers in the text that the user gave them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Optional
+
+
+class Number(str):
+    """A number as it was typed, such as ``1500.0``."""
+
+    __slots__ = ()
+
+
+def parse(text: str, make_object: Optional[Callable[[list[tuple[str, Any]]], dict[str, Any]]] = None) -> Any:
+    """Return *text*, which must be valid JSON, with every number as a :class:`Number`.
+
+    *make_object* makes objects of their members as they are written.
+    """
+    return json.loads(text, parse_int=Number, parse_float=Number, object_pairs_hook=make_object)
+
+
+def render(value: Any) -> str:
+    """Return *value* as JSON text with a newline at the end.
+
+    *value* consists of what JSON has and of :class:`Number`; keys must be strings.
+    """
+    return _render(value, "\n") + "\n"
+
+
+def _render(value: Any, newline: str) -> str:
+    inner = newline + "  "
+    if isinstance(value, dict) and value:
+        members = ["%s: %s" % (_scalar(key), _render(member, inner)) for key, member in value.items()]
+        return "{" + inner + ("," + inner).join(members) + newline + "}"
+    if isinstance(value, list) and value:
+        elements = [_render(element, inner) for element in value]
+        return "[" + inner + ("," + inner).join(elements) + newline + "]"
+    return str(value) if isinstance(value, Number) else _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

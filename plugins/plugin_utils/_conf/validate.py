@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One configuration from source to rendered text, with everything that is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Optional, Sequence, Union
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, INFO, WARNING, errors_of, problem
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import gojson
+
+from . import schema
+from .positions import text_of
+from .render import render
+from .semantics import ipam_findings, plugin_findings
+from .source import DataSource, Finding, TextSource, Unreadable
+from .syntax import list_findings, member, name_findings
+
+Source = Union[TextSource, DataSource]
+
+
+class Checked:
+    """What came of a configuration: ``name`` ("" if there is none), ``text`` (rendered list), ``problems``.
+
+    ``name`` and ``text`` are of use only if no problem is an error.
+    """
+
+    def __init__(self, source: Source, label: Optional[str], name: Optional[str], levels: Sequence[str]) -> None:
+        self.name = name or ""
+        self.text = ""
+        self.problems: list[dict[str, Any]] = []
+        self._source = source
+        self._label = label
+        # A single plugin's configuration becomes a list of one, and its pointers lose what the list adds.
+        self._single = False
+        try:
+            self._check(name, levels)
+        except Unreadable as error:
+            line, column = error.line, error.column
+            if line is None and error.pointer:
+                line, column = source.positions.find(error.pointer)
+            self.problems.append(problem(ERROR, error.code, error.message, label, text_of(error.pointer), line, column))
+        except RecursionError:
+            text = "the configuration is nested too deeply; no plugin needs more than a few levels"
+            self.problems.append(problem(ERROR, "json_invalid", text, label))
+
+    @property
+    def failed(self) -> bool:
+        return bool(errors_of(self.problems))
+
+    def _check(self, name: Optional[str], levels: Sequence[str]) -> None:
+        document = self._source.document()
+        if not isinstance(document, dict):
+            raise Unreadable("not_object", 'this is no object; a configuration begins with {"cniVersion": ...')
+        document = self._as_list(document)
+        document = self._with_name(document, name)
+        self.text = render(document)
+        data = gojson.loads(self.text)
+        self._add(list(self._name_findings(data, name)))
+        if "syntax" in levels:
+            self._add(list_findings(data))
+            self._add(self._duplicate_keys())
+        if "schema" in levels and not self.failed:
+            self._add(list(_schema_findings(data)))
+
+    def _as_list(self, document: dict[str, Any]) -> dict[str, Any]:
+        kind = member(document, "type")[0]
+        self._single = kind is not None and member(document, "plugins")[0] is None
+        if not self._single:
+            return document
+        outer = {key: document[key] for key in ("cniVersion", "name") if key in document}
+        return {**outer, "plugins": [{key: value for key, value in document.items() if key not in outer}]}
+
+    @staticmethod
+    def _with_name(document: dict[str, Any], name: Optional[str]) -> dict[str, Any]:
+        if name is None or "name" in document:
+            return document
+        version = {key: document[key] for key in ("cniVersion",) if key in document}
+        return {**version, "name": name, **document}
+
+    def _name_findings(self, data: dict[str, Any], name: Optional[str]) -> Iterator[Finding]:
+        given = data.get("name")
+        if given is None and name is None:
+            text = "the network has no name; write one in the configuration ('name'), or in the task beside it"
+            yield Finding(ERROR, "no_name", text)
+            return
+        yield from name_findings(given)
+        if isinstance(given, str):
+            self.name = given
+        if name is not None and given != name:
+            text = "the configuration's name is %r and the task's is %r; make them the same, or leave one of them out"
+            yield Finding(ERROR, "name_differs", text % (given, name), ("name",))
+
+    def _duplicate_keys(self) -> list[Finding]:
+        if not isinstance(self._source, TextSource) or not self._source.has_duplicate_keys:
+            return []
+        text = "the key %r is here for the second time in one object, and only the last one counts; remove one"
+        for pointer, (line, column) in self._source.positions.duplicate_keys():
+            message = text % pointer[-1]
+            self.problems.append(
+                problem(WARNING, "duplicate_key", message, self._label, text_of(pointer), line, column)
+            )
+        return []
+
+    def _add(self, findings: list[Finding]) -> None:
+        for finding in findings:
+            pointer = self._original(finding.pointer)
+            line, column = self._source.positions.find(pointer, finding.key)
+            self.problems.append(
+                problem(finding.level, finding.code, finding.message, self._label, text_of(pointer), line, column)
+            )
+
+    def _original(self, pointer: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self._single and pointer[:1] == ("plugins",):
+            return pointer[2:]
+        return pointer
+
+
+def _schema_findings(data: dict[str, Any]) -> Iterator[Finding]:
+    yield from schema.validate("", "list", data, "the network", ())[1]
+    plugins = data.get("plugins")
+    for index, plugin in enumerate(plugins if isinstance(plugins, list) else []):
+        if isinstance(plugin, dict):
+            yield from _plugin_schema_findings(plugin, ("plugins", index))
+
+
+def _plugin_schema_findings(plugin: dict[str, Any], at: tuple[Any, ...]) -> Iterator[Finding]:
+    kind = str(member(plugin, "type")[1])
+    if kind in schema.names("plugins"):
+        folded, findings = schema.validate("plugins", kind, plugin, kind, at)
+    else:
+        text = "there is no schema for the plugin %s, so its own keys are not validated" % kind
+        yield Finding(INFO, "unknown_plugin", text, at)
+        folded, findings = schema.validate("", "plugin", plugin, kind, at)
+        # Its own keys are unknown here, and nothing to warn of.
+        findings = [finding for finding in findings if finding.code != "unknown_key"]
+    yield from findings
+    if not any(finding.level == ERROR for finding in findings):
+        for finding in plugin_findings(folded):
+            yield finding._replace(pointer=at + finding.pointer)
+    key, ipam = member(plugin, "ipam")
+    if isinstance(ipam, dict) and ipam:
+        yield from _ipam_schema_findings(ipam, folded, (*at, key))
+
+
+def _ipam_schema_findings(ipam: dict[str, Any], plugin: dict[str, Any], at: tuple[Any, ...]) -> Iterator[Finding]:
+    kind = str(member(ipam, "type")[1])
+    if kind not in schema.names("ipam"):
+        text = "there is no schema for the IPAM plugin %s, so its keys are not validated" % kind
+        yield Finding(INFO, "unknown_plugin", text, at)
+        return
+    folded, findings = schema.validate("ipam", kind, ipam, kind, at)
+    yield from findings
+    if not any(finding.level == ERROR for finding in findings):
+        for finding in ipam_findings(folded, plugin):
+            yield finding._replace(pointer=at + finding.pointer)
