@@ -9,11 +9,14 @@ from typing import Any, Iterator, Optional, Sequence
 
 import yaml
 
+Origin: Any
 try:
-    from ansible._internal._datatag._tags import Origin
+    from ansible._internal._datatag import _tags
 except ImportError:
     # Where a value came from is nice to know, and Ansible promises no way to ask.
     Origin = None
+else:
+    Origin = _tags.Origin
 
 try:
     from yaml import CSafeLoader as _Loader

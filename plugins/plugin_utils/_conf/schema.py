@@ -11,21 +11,19 @@ import json
 import os
 from typing import Any, Iterator, Optional
 
-# Imported with the action plugin, in Ansible's main process: workers are forked from it and do not import it again.
-try:
-    import jsonschema
-except ImportError as _error:
-    jsonschema = None
-    MISSING: Optional[ImportError] = _error
-else:
-    MISSING = None
-
 from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, INFO, WARNING
 from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import MASK, is_secret
 
 from .formats import FORMATS
 from .source import Finding
 from .syntax import shown
+
+# Imported with the action plugin, in Ansible's main process: workers are forked from it and do not import it again.
+MISSING: Optional[ImportError] = None
+try:
+    import jsonschema
+except ImportError as _error:
+    MISSING = _error
 
 _FOLDER = os.path.join(os.path.dirname(__file__), "schemas")
 _KINDS = {

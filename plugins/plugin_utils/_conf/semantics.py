@@ -65,7 +65,7 @@ _PLUGINS: dict[str, Callable[[dict[str, Any]], Iterator[Finding]]] = {"bridge": 
 
 
 def _host_local(ipam: dict[str, Any], capabilities: dict[str, Any]) -> Iterator[Finding]:
-    ranges = []
+    ranges: list[tuple[int, dict[str, Any], tuple[Any, ...]]] = []
     if any(key in ipam for key in _RANGE_KEYS):
         if "subnet" in ipam:
             ranges.append((0, ipam, ()))

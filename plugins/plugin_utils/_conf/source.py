@@ -77,7 +77,7 @@ def _cause(text: str, error: JSONError) -> tuple[str, str]:
             "the text starts with a byte order mark (BOM), which JSON forbids; save it as UTF-8 without BOM",
         )
     lines = text.split("\n")
-    if not error.line or error.line > len(lines):
+    if not error.line or not error.column or error.line > len(lines):
         return "json_invalid", "this is not JSON that libcni reads: %s" % error.msg
     at = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
     before, rest = text[:at].rstrip(), text[at:].lstrip()

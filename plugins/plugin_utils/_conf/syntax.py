@@ -152,7 +152,7 @@ def _plugins_findings(data: dict[str, Any]) -> Iterator[Finding]:
 def _type_findings(plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Finding]:
     key, name = member(plugin, "type")
     if name is None or name == "":
-        text = 'this plugin has no \'type\', which names the binary to run; write "type": "bridge" or another plugin\'s name'
+        text = 'this plugin has no \'type\', which names the binary to run; write "type": "bridge" or another name'
         yield Finding(ERROR, "no_type", text, place)
         return
     yield from _binary_name(name, (*place, key))
@@ -187,7 +187,7 @@ def _template_findings(value: Any, place: tuple[Any, ...]) -> Iterator[Finding]:
 
 
 def member(data: dict[str, Any], key: str) -> tuple[Optional[str], Any]:
-    """Return the key as it is written and its value, as Go finds them: in any case, the last one; None if there is none."""
+    """Return the key as it is written and its value, as Go finds them: in any case, the last one; None without one."""
     found: tuple[Optional[str], Any] = (None, None)
     for name, value in data.items():
         if name.lower() == key.lower():

@@ -69,14 +69,14 @@ class Checked:
         self._single = kind is not None and member(document, "plugins")[0] is None
         if not self._single:
             return document
-        outer = {key: document[key] for key in ("cniVersion", "name") if key in document}
+        outer: dict[str, Any] = {key: document[key] for key in ("cniVersion", "name") if key in document}
         return {**outer, "plugins": [{key: value for key, value in document.items() if key not in outer}]}
 
     @staticmethod
     def _with_name(document: dict[str, Any], name: Optional[str]) -> dict[str, Any]:
         if name is None or "name" in document:
             return document
-        version = {key: document[key] for key in ("cniVersion",) if key in document}
+        version: dict[str, Any] = {key: document[key] for key in ("cniVersion",) if key in document}
         return {**version, "name": name, **document}
 
     def _name_findings(self, data: dict[str, Any], name: Optional[str]) -> Iterator[Finding]:
