@@ -28,7 +28,7 @@ class Planner:
         self._settings = settings
         self._verbs = verbs
         self._plan = AttachPlan()
-        self._networks = Networks(settings.conf_dir, settings.bin_dirs, verbs)
+        self._networks = Networks(settings.conf_dir, settings.bin_dirs)
         self._seen: Dict[str, Seen] = {}
         self._canonical: Dict[bytes, bytes] = {}
 

@@ -6,27 +6,25 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Sequence, Union
+from typing import Dict, Optional, Sequence, Union
 
 from ..libcni.conf import NetworkConfigList, load_network_conf
-from ..libcni.errors import CNIError, ConfigError, NoConfigsFoundError, NotFoundError, PluginNotFoundError
-from ..libcni.invoke import find_in_path
-from .attach_verbs import Verbs
+from ..libcni.errors import CNIError, ConfigError, NoConfigsFoundError, NotFoundError
 from .errors import HostError
-from .plugintypes import types_of
+from .manifest import Manifest
+from .pluginuse import Binaries, check_uses, uses_of
 from .secrets import mask_text
 
 
 class Networks:
     """Loads every network once and asks every plugin once; what failed fails again with the same error."""
 
-    def __init__(self, conf_dir: str, bin_dirs: Sequence[str], verbs: Verbs) -> None:
+    def __init__(self, conf_dir: str, bin_dirs: Sequence[str]) -> None:
         self._conf_dir = conf_dir
         self._bin_dirs = list(bin_dirs)
-        self._verbs = verbs
         self._loaded: Dict[str, Union[NetworkConfigList, HostError]] = {}
         self._tested: Dict[str, Union[bool, HostError]] = {}
-        self._versions: Dict[str, List[str]] = {}
+        self._binaries: Optional[Binaries] = None
 
     def load(self, name: str) -> NetworkConfigList:
         """Return the network. Raises HostError ``missing_network``, ``missing_conf_dir`` or ``bad_config``."""
@@ -56,7 +54,7 @@ class Networks:
     def test_plugins(self, config: NetworkConfigList) -> None:
         """Test that every plugin of the network is there and speaks its version.
 
-        Raises HostError ``bad_config``, ``missing_plugin``, ``unsupported_version`` or what Verbs.versions raises.
+        Raises HostError ``bad_config``, ``unsupported_by_plugin`` or what Binaries.ask raises.
         """
         if config.name not in self._tested:
             try:
@@ -69,34 +67,25 @@ class Networks:
             raise tested
 
     def _test(self, config: NetworkConfigList) -> None:
-        where = f"network {config.name}"
-        for plugin in types_of([plugin.network for plugin in config.plugins]):
-            if "/" in plugin:
+        uses = [
+            use
+            for index, plugin in enumerate(config.plugins)
+            for use in uses_of("", f"/plugins/{index}", plugin.network)
+        ]
+        for use in uses:
+            if "/" in use.plugin:
                 raise HostError(
-                    f"{where}: the plugin type {plugin!r} contains '/'; a type is the plain name of a file in bin_dirs",
+                    f"network {config.name}: {use.pointer} names the plugin {use.plugin!r}, which contains '/'; a type is "
+                    "the plain name of a file in bin_dirs",
                     code="bad_config",
                 )
-            try:
-                find_in_path(plugin, self._bin_dirs)
-            except PluginNotFoundError:
-                raise HostError(
-                    f"{where}: the plugin {plugin} is not in {', '.join(self._bin_dirs)}; install it with cni_plugins, "
-                    "or add its directory to bin_dirs",
-                    code="missing_plugin",
-                ) from None
-        version = config.cni_version or "0.1.0"
-        # A delegate gets a configuration of its own, so its version is not the list's.
-        own = {plugin.type for plugin in config.plugins} | {plugin.ipam_type for plugin in config.plugins}
-        for plugin in sorted(own - {""}):
-            if plugin not in self._versions:
-                self._versions[plugin] = self._verbs.versions(plugin)
-            if version not in self._versions[plugin]:
-                raise HostError(
-                    f"{where}: its cniVersion is {version}, and the plugin {plugin} supports "
-                    f"{', '.join(self._versions[plugin])}; change cniVersion to one of these, or install another "
-                    "release of the plugin",
-                    code="unsupported_version",
-                )
+        if self._binaries is None:
+            self._binaries = Binaries(self._bin_dirs, Manifest())
+        problems = check_uses(self._binaries, config.name, config.cni_version, uses, tolerate_missing=False)
+        # What is missing may come before the run; what is wrong will not go away.
+        problems.sort(key=lambda entry: bool(entry["code"] == "missing_plugin"))
+        if problems:
+            raise HostError(problems[0]["message"], code=problems[0]["code"])
 
 
 def _bad_config(name: str, error: CNIError) -> HostError:

@@ -9,7 +9,7 @@ kept.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NoReturn, Optional, Sequence, Set, Union
+from typing import Any, Dict, NoReturn, Optional, Sequence, Set, Union
 
 from ..libcni.api import CNIConfig, RuntimeConf
 from ..libcni.conf import NetworkConfigList
@@ -66,13 +66,6 @@ class Verbs:
     ) -> None:
         self.records = Records(cache_dir)
         self._cni = CNIConfig(bin_dirs, cache_dir=cache_dir, timeout=timeout, executor=executor or DeadNetnsExecutor())
-
-    def versions(self, plugin: str) -> List[str]:
-        """Ask a plugin for its CNI versions. Raises HostError ``missing_plugin`` or ``version_failed``."""
-        try:
-            return list(self._cni.get_version_info(plugin))
-        except CNIError as error:
-            _refuse(f"the plugin {plugin} does not answer VERSION", "version_failed", error, set())
 
     def check(self, attached: Attached, netns: str) -> Optional[Failed]:
         """Run CHECK. Returns None if it passed. Raises HostError if no plugin could say anything."""

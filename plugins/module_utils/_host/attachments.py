@@ -172,6 +172,15 @@ class Records:
         except (ValueError, KeyError, TypeError, AttributeError, CNIError):
             return Record(ADDING)
 
+    @staticmethod
+    def is_adding(path: str) -> bool:
+        """Tell whether the record in a file is that of an ADD which did not come to its end."""
+        try:
+            with open(path, "rb") as stream:
+                return bool(json.loads(stream.read().decode("utf-8"))["state"] == ADDING)
+        except (OSError, ValueError, KeyError, TypeError):
+            return True
+
     def adding(self, given: Attached, identity: Optional[Mapping[str, Any]]) -> None:
         """Note that an ADD with *given* is about to begin."""
         self._write(

@@ -37,7 +37,7 @@ def make_plan(names: Sequence[str], present: bool) -> NetnsPlan:
         if name in names[:index]:
             raise HostError(f"names[{index}]: {name} is in the list twice; leave one out", code="duplicate_netns")
     paths = [os.path.join(NETNS_DIR, name) for name in names]
-    seen = look({path: () for path in paths})
+    seen = look(dict.fromkeys(paths, ()))
     for name, path in zip(names, paths):
         there = _NAMESPACE if seen[path].identity else _leftover(path)
         action = "none"

@@ -114,36 +114,38 @@ def look_at(path: str, name: str) -> Seen:
     return look({path: (name,)})[path]
 
 
+def enter(path: str) -> bool:
+    """Move this thread, for good, into the namespace at *path*; False if there is none."""
+    return _open_and_enter(path, os.stat(_OWN).st_dev) is not None
+
+
 def _look(path: str, names: Iterable[str], boot: str, own_device: int) -> Seen:
+    status = _open_and_enter(path, own_device)
+    if status is None:
+        return Seen()
+    links = [name for name in names if _link_exists(name)]
+    return Seen({"boot_id": boot, "dev": status.st_dev, "inode": status.st_ino, "cookie": _cookie()}, links)
+
+
+def _open_and_enter(path: str, own_device: int) -> Optional[os.stat_result]:
     try:
         # Whatever is not on the namespaces' own file system is not opened: it may be a device or a pipe.
         if os.stat(path).st_dev != own_device:
-            return Seen()
+            return None
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return Seen()
-    try:
-        status = os.fstat(fd)
-        if not _enter(fd, path):
-            return Seen()
-        links = [name for name in names if _link_exists(name)]
-        identity = {"boot_id": boot, "dev": status.st_dev, "inode": status.st_ino, "cookie": _cookie()}
-        return Seen(identity, links)
-    finally:
-        os.close(fd)
-
-
-def _enter(fd: int, path: str) -> bool:
-    """Move this thread into the namespace; False if it is one of another kind."""
+        return None
     try:
         _setns(fd)
+        return os.fstat(fd)
     except OSError as error:
         if error.errno == errno.EINVAL:
-            return False
-        raise HostError(
-            f"cannot enter the network namespace {path}: {error.strerror}", code="netns_unusable"
-        ) from error
-    return True
+            # A namespace of another kind.
+            return None
+        message = f"cannot enter the network namespace {path}: {error.strerror}"
+        raise HostError(message, code="netns_unusable") from error
+    finally:
+        os.close(fd)
 
 
 def _setns(fd: int) -> None:

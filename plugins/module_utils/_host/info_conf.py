@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``cni_info`` says of configurations and plugin binaries."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ..libcni import gojson
+from ..libcni.errors import JSONError
+from .bindir import check_executable, elf_machine
+from .confdir import ConfFile, drop_ins, scan
+from .errors import HostError
+from .manifest import Manifest, digest_of
+from .plugintypes import types_of
+from .pluginuse import Binaries
+from .problems import ERROR, INFO, WARNING, problem
+from .secrets import mask, mask_text
+from .workers import each
+
+Rows = List[Dict[str, Any]]
+
+
+def networks_of(files: Sequence[ConfFile], conf_dir: str) -> List[Tuple[str, Dict[str, Any]]]:
+    """Return a pair of network name and parsed plugin for every plugin that loads, drop-ins included."""
+    found: List[Tuple[str, Dict[str, Any]]] = []
+    for file in files:
+        if file.network and not file.error:
+            plugins = file.plugins + [plugin for extra in drop_ins(conf_dir, file.network) for plugin in extra.plugins]
+            found.extend((file.network, plugin) for plugin in plugins)
+    return found
+
+
+def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[Rows, Rows]:
+    """Return a row for each file of *conf_dir* that a runtime would read, and the problems. Secrets are masked."""
+    rows: Rows = []
+    problems: Rows = []
+    for file in files:
+        folder = drop_ins(conf_dir, file.network) if file.kind == "conflist" and file.network else []
+        for candidate in [file, *folder]:
+            if candidate.error:
+                problems.append(problem(ERROR, "bad_config", mask_text(candidate.error), candidate.path))
+        rows.append(_conf_row(file, folder, manifest.networks.get(file.path)))
+    return rows, problems
+
+
+def _conf_row(file: ConfFile, folder: Sequence[ConfFile], managed: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    digest = hashlib.sha256(file.text).hexdigest() if file.text is not None else ""
+    return {
+        "path": file.path,
+        "kind": file.kind,
+        "network": file.network or "",
+        "cni_version": file.cni_version,
+        "plugins": types_of(file.plugins),
+        "drop_ins": [extra.path for extra in folder],
+        "config": _masked(file.text),
+        "sha256": digest,
+        "managed": managed is not None,
+        "edited": managed is not None and managed.get("sha256") != digest,
+        "link": file.is_link,
+        "mode": f"{file.mode:04o}",
+        "uid": file.uid,
+        "gid": file.gid,
+        "error": mask_text(file.error),
+    }
+
+
+def _masked(text: Optional[bytes]) -> Any:
+    """Return what a file says, without secrets; None if it is no JSON."""
+    if text is None:
+        return None
+    try:
+        return mask(gojson.loads(text))
+    except JSONError:
+        return None
+
+
+def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[Rows, Rows]:
+    """Return a row for each file in *bin_dirs*, and the problems. ELF files that root may run are asked for VERSION."""
+    rows: Rows = []
+    problems: Rows = []
+    for bin_dir in bin_dirs:
+        binaries = Binaries([bin_dir], manifest)
+        for name in _files(bin_dir):
+            path = os.path.join(bin_dir, name)
+            try:
+                rows.append(_plugin_row(path, manifest.binaries.get(path)))
+            except OSError as error:
+                problems.append(problem(WARNING, "unreadable", f"cannot be read: {error.strerror}", path))
+        own = [row for row in rows if os.path.dirname(row["path"]) == bin_dir]
+
+        def ask(row: Dict[str, Any], binaries: Binaries = binaries) -> None:
+            try:
+                check_executable(row["path"])
+                row["cni_versions"] = binaries.ask(row["name"])[1]
+            except HostError as error:
+                # A README is no plugin; an executable script is one that root will not run.
+                if row["machine"] or row["mode"][-3:] != "644":
+                    level = INFO if error.code == "not_elf" else WARNING
+                    problems.append(problem(level, error.code, error.msg, row["path"]))
+
+        each(ask, own, workers)
+    problems.sort(key=lambda entry: (entry["file"], entry["code"]))
+    return rows, problems
+
+
+def _files(bin_dir: str) -> List[str]:
+    try:
+        with os.scandir(bin_dir) as entries:
+            return sorted(entry.name for entry in entries if not entry.is_dir(follow_symlinks=True))
+    except OSError:
+        return []
+
+
+def _plugin_row(path: str, managed: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    status = os.lstat(path)
+    link = os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""
+    target = os.stat(path)
+    machine, digest = "", ""
+    if stat.S_ISREG(target.st_mode):
+        with open(path, "rb") as stream:
+            machine = elf_machine(stream) or ""
+            stream.seek(0)
+            digest = digest_of(stream)
+    return {
+        "name": os.path.basename(path),
+        "path": path,
+        "link": link,
+        "sha256": digest,
+        "machine": machine,
+        "cni_versions": [],
+        "managed": managed is not None,
+        "edited": managed is not None and managed.get("sha256") != digest,
+        "mode": f"{stat.S_IMODE(target.st_mode):04o}",
+        "uid": target.st_uid,
+        "gid": target.st_gid,
+    }
+
+
+def scan_conf(conf_dir: str) -> Tuple[List[ConfFile], Rows]:
+    """Return the files of *conf_dir*; that the directory cannot be read is a problem, not an end."""
+    try:
+        return scan(conf_dir), []
+    except HostError as error:
+        return [], [problem(ERROR, error.code, error.msg, conf_dir)]

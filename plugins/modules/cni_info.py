@@ -1,0 +1,348 @@
+#!/usr/bin/python
+
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cni_info
+short_description: Gather all that a host has of CNI
+version_added: 0.1.0
+author:
+  - podwire.cni authors (@podwire)
+description:
+  - Returns configurations, plugin binaries, attachments, address reservations and the kernel's state in one call.
+  - Everything is sorted and nothing depends on the time of the call, so that two results can be compared.
+  - Values of keys that look like secrets are masked. Kubeconfigs are never read.
+  - Nothing is changed, and no plugin is run but with C(VERSION).
+options:
+  gather:
+    description:
+      - What to gather. What is left out is V(null) in the result.
+      - The default is everything. V(kernel) needs pyroute2; where that is missing, the default gathers the rest, and
+        naming V(kernel) fails.
+    type: list
+    elements: str
+    choices:
+      - conf
+      - plugins
+      - attachments
+      - leases
+      - kernel
+requirements:
+  - pyroute2 0.7.2 or later on the managed host for V(kernel) (C(python3-pyroute2) on Debian and Fedora)
+extends_documentation_fragment:
+  - podwire.cni._common
+  - podwire.cni._attributes.info
+  - podwire.cni._attributes.group
+seealso:
+  - module: podwire.cni.cni_attach
+  - module: podwire.cni.cni_conf
+  - module: podwire.cni.cni_plugins
+"""
+
+EXAMPLES = r"""
+- name: Everything
+  podwire.cni.cni_info:
+  register: cni
+
+- name: Which networks are there, and who is attached
+  podwire.cni.cni_info:
+    gather:
+      - conf
+      - attachments
+"""
+
+RETURN = r"""
+conf:
+  description: The files in O(conf_dir) that a runtime would read, in the order in which runtimes read them.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    path:
+      description: Path of the file.
+      type: str
+      sample: /etc/cni/net.d/10-demo.conflist
+    kind:
+      description: Its extension.
+      type: str
+      choices: [conf, conflist, json]
+    network:
+      description: Name of the network, empty if it has none.
+      type: str
+      sample: demo
+    cni_version:
+      description: Version of the network, after negotiation.
+      type: str
+      sample: 1.0.0
+    plugins:
+      description: All plugins that the file makes a runtime execute, IPAM plugins and delegates included.
+      type: list
+      elements: str
+      sample: [bridge, host-local]
+    drop_ins:
+      description: Files of the network's drop-in folder, whose plugins come after those of the file.
+      type: list
+      elements: str
+      sample: []
+    config:
+      description: What the file says, with secrets masked; V(null) if it is no JSON or was not read.
+      type: dict
+    sha256:
+      description: Digest of the file.
+      type: str
+    managed:
+      description: Whether M(podwire.cni.cni_conf) wrote it.
+      type: bool
+    edited:
+      description: Whether somebody else has changed it since.
+      type: bool
+    link:
+      description: Whether it is a symbolic link.
+      type: bool
+    mode:
+      description: Its mode, in octal.
+      type: str
+      sample: "0644"
+    uid:
+      description: Its owner.
+      type: int
+    gid:
+      description: Its group.
+      type: int
+    error:
+      description: Why no runtime can load it, empty if it can be loaded.
+      type: str
+plugins:
+  description: The files in O(bin_dirs), by directory and name.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the file, which is the plugin's type.
+      type: str
+      sample: bridge
+    path:
+      description: Path of the file.
+      type: str
+      sample: /opt/cni/bin/bridge
+    link:
+      description: Where a symbolic link points to, empty if it is none.
+      type: str
+    sha256:
+      description: Digest of the file.
+      type: str
+    machine:
+      description: Machine that an ELF file is for, in the words of C(uname -m); empty if it is no ELF file.
+      type: str
+      sample: x86_64
+    cni_versions:
+      description: Versions that the plugin supports. Empty if root does not run it, see RV(problems).
+      type: list
+      elements: str
+      sample: [0.3.1, 0.4.0, 1.0.0]
+    managed:
+      description: Whether M(podwire.cni.cni_plugins) installed it.
+      type: bool
+    edited:
+      description: Whether somebody else has replaced it since.
+      type: bool
+    mode:
+      description: Its mode, in octal.
+      type: str
+      sample: "0755"
+    uid:
+      description: Its owner.
+      type: int
+    gid:
+      description: Its group.
+      type: int
+attachments:
+  description: The attachments that libcni remembers in O(cache_dir), by network, container and interface.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    network:
+      description: Name of the network.
+      type: str
+      sample: demo
+    container_id:
+      description: Id of the container.
+      type: str
+      sample: web
+    ifname:
+      description: Name of the interface.
+      type: str
+      sample: eth0
+    netns:
+      description: Path of the namespace at the time of the ADD.
+      type: str
+      sample: /run/netns/web
+    netns_state:
+      description:
+        - V(same) is still the namespace of the ADD, V(other) is another one at the same path, V(gone) is none.
+        - V(unknown) is for attachments that another tool made.
+      type: str
+      choices: [same, other, gone, unknown]
+    interface:
+      description: Whether the interface is there.
+      type: bool
+    cni_version:
+      description: Version of the network at the time of the ADD.
+      type: str
+      sample: 1.0.0
+    plugins:
+      description: The plugins that were executed.
+      type: list
+      elements: str
+      sample: [bridge, host-local]
+    args:
+      description: The arguments that were passed by C(CNI_ARGS).
+      type: dict
+    capability_args:
+      description: The capability arguments.
+      type: dict
+    ips:
+      description: The addresses that the ADD returned.
+      type: list
+      elements: str
+      sample: [10.88.0.2/24]
+    result:
+      description: What the ADD returned.
+      type: dict
+    check_unusable:
+      description: The failure of a CHECK that has never worked, with C(plugin), C(code) and C(message), else V(null).
+      type: dict
+leases:
+  description: The reservations of host-local, by directory, network and address.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    network:
+      description: Name of the network.
+      type: str
+      sample: demo
+    ip:
+      description: The address.
+      type: str
+      sample: 10.88.0.2
+    container_id:
+      description: Id of the container, empty for an empty file.
+      type: str
+      sample: web
+    ifname:
+      description: Name of the interface, empty in files of old releases.
+      type: str
+      sample: eth0
+    data_dir:
+      description: host-local's directory.
+      type: str
+      sample: /var/lib/cni/networks
+kernel:
+  description: The kernel's state; V(null) without pyroute2.
+  returned: success
+  type: dict
+  contains:
+    links:
+      description: The host's interfaces with C(name), C(kind), C(mac), C(mtu), C(up), C(master) and C(addresses).
+      type: list
+      elements: dict
+    routes:
+      description:
+        - The host's unicast routes with C(family), C(dst), C(gateway), C(device), C(source), C(metric) and C(table).
+        - The table local and routes to link-local neighbours are left out.
+      type: list
+      elements: dict
+    attachments:
+      description:
+        - The interfaces of the attachments, for each one that is there, with C(network), C(container_id), C(ifname),
+          C(netns), C(kind), C(mac), C(mtu), C(up), C(addresses), C(routes), and C(host_interface), the other end of a
+          veth.
+      type: list
+      elements: dict
+problems:
+  description:
+    - What was found to be wrong, with C(level) (V(error), V(warning) or V(info)), C(code), C(file) and C(message).
+    - See the module's page in the collection's docs for the codes.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - level: info
+      code: no_pyroute2
+      file: null
+      pointer: ""
+      line: null
+      column: null
+      message: pyroute2 is not installed, so the kernel's state was left out
+"""
+
+import importlib.util
+import os
+from typing import Any, Dict
+
+from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+
+from ..module_utils._host import info_attachments, info_conf
+from ..module_utils._host.errors import HostError
+from ..module_utils._host.manifest import Manifest
+from ..module_utils._host.problems import INFO, problem
+from ..module_utils._module import COMMON_ARGUMENTS, create_module, fail
+
+SETS = ["conf", "plugins", "attachments", "leases", "kernel"]
+
+
+def main() -> None:
+    module = create_module(dict(COMMON_ARGUMENTS, gather={"type": "list", "elements": "str", "choices": SETS}))
+    try:
+        module.exit_json(changed=False, **gather(module))
+    except HostError as error:
+        fail(module, error)
+
+
+def gather(module: AnsibleModule) -> Dict[str, Any]:
+    params = module.params
+    wanted = set(SETS if params["gather"] is None else params["gather"])
+    result: Dict[str, Any] = dict.fromkeys(SETS)
+    problems = []
+    if "kernel" in wanted and importlib.util.find_spec("pyroute2") is None:
+        if params["gather"] is not None:
+            module.fail_json(msg=missing_required_lib("pyroute2"), code="missing_required_lib")
+        wanted.remove("kernel")
+        message = "pyroute2 is not installed, so the kernel's state was left out"
+        problems.append(problem(INFO, "no_pyroute2", message))
+
+    workers = min(4, len(os.sched_getaffinity(0)) + 1)
+    manifest = Manifest()
+    files, found = info_conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases"} else ([], [])
+    problems.extend(found)
+    if "conf" in wanted:
+        result["conf"], found = info_conf.conf(files, params["conf_dir"], manifest)
+        problems.extend(found)
+    if "plugins" in wanted:
+        result["plugins"], found = info_conf.plugins(params["bin_dirs"], manifest, workers)
+        problems.extend(found)
+    cached, found = info_attachments.cached(params["cache_dir"]) if wanted - {"conf", "plugins"} else ([], [])
+    if "attachments" in wanted:
+        problems.extend(found)
+        result["attachments"], found = info_attachments.attachments(params["cache_dir"], cached)
+        problems.extend(found)
+    if "leases" in wanted:
+        networks = info_conf.networks_of(files, params["conf_dir"])
+        networks += [(entry.key.network, plugin.network) for entry in cached for plugin in entry.config.plugins]
+        result["leases"], found = info_attachments.leases(networks)
+        problems.extend(found)
+    if "kernel" in wanted:
+        result["kernel"] = info_attachments.kernel(cached)
+    result["problems"] = problems
+    return result
+
+
+if __name__ == "__main__":
+    main()
