@@ -13,7 +13,7 @@ from typing import BinaryIO, Mapping, Optional
 from ..libcni.invoke import Executor
 from .errors import HostError
 
-# (e_machine, byte order) -> a word for it: what uname -m says, for arm and i386 the family, for mips with the byte order.
+# (e_machine, byte order) -> a word for it: what uname -m says, the family for arm and i386, with the order for mips.
 MACHINES = {
     (3, "little"): "i386",
     (8, "little"): "mips64le",
@@ -69,7 +69,7 @@ def check_executable(path: str) -> str:
             if elf_machine(stream) is None:
                 raise HostError("%s is not an ELF file and is not executed" % path, code="not_elf")
     except OSError as error:
-        raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable")
+        raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable") from error
     return real
 
 
@@ -83,7 +83,7 @@ def check_directory(path: str) -> None:
             # In a sticky directory others cannot rename or remove what root owns.
             _check_owner(folder, os.stat(folder), "directory", sticky_is_fine=True)
     except OSError as error:
-        raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable")
+        raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable") from error
 
 
 def _check_owner(path: str, found: os.stat_result, what: str, sticky_is_fine: bool) -> None:

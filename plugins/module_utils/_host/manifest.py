@@ -29,7 +29,7 @@ class Manifest:
       ``{sha256, mode, uid, gid}``) is the foreign file that was adopted.
     - ``binaries``: path of a plugin -> ``{sha256, archive, cni_versions, gone, replaced, original, displaced}``.
       ``archive`` (sha256 or None) says what it was installed from, ``gone`` that it was removed on purpose. The last
-      three are kept files, each None, ``{sha256, mode, uid, gid, archive}`` or ``{link}`` (the text of a symbolic link):
+      three are kept files, each None, ``{sha256, mode, uid, gid, archive}`` or ``{link}`` (text of a symbolic link):
       ``replaced`` is what the newest version took the place of (an older one of ours, or ``original``), ``original``
       the foreign file that stood there before the first of ours, ``displaced`` what somebody had put over ours and a
       repair took away.
@@ -66,13 +66,13 @@ class Manifest:
         except FileNotFoundError:
             return {key: {} for key in _SECTIONS}
         except OSError as error:
-            raise HostError("cannot read %s: %s" % (path, error.strerror), code="manifest_unreadable")
+            raise HostError("cannot read %s: %s" % (path, error.strerror), code="manifest_unreadable") from error
         except (ValueError, KeyError, TypeError) as error:
             raise HostError(
                 "%s is damaged (%s); move it away and run again: files that are there are then taken for foreign ones "
                 "and must be named with 'file' once to be adopted" % (path, error),
                 code="manifest_damaged",
-            )
+            ) from error
 
     def save(self) -> None:
         """Write the manifest, durably."""
@@ -97,7 +97,7 @@ class Manifest:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise HostError("cannot read %s to keep it: %s" % (path, error.strerror), code="unreadable")
+            raise HostError("cannot read %s to keep it: %s" % (path, error.strerror), code="unreadable") from error
         with os.fdopen(fd, "rb") as source, Directory(objects) as directory:
             found = os.fstat(source.fileno())
             if not stat.S_ISREG(found.st_mode):
@@ -111,14 +111,31 @@ class Manifest:
         """Open a kept file, after testing that it is still what its name says."""
         path = os.path.join(self.state_dir, _OBJECTS, digest)
         try:
-            stream = open(path, "rb")
+            stream = open(path, "rb")  # noqa: SIM115  # the caller gets it
         except OSError as error:
-            raise HostError("the kept file %s is not there any more: %s" % (path, error.strerror), code="not_kept")
+            raise HostError(
+                "the kept file %s is not there any more: %s" % (path, error.strerror), code="not_kept"
+            ) from error
         if digest_of(stream) != digest:
             stream.close()
             raise HostError("the kept file %s is damaged: its sha256 is another one" % path, code="not_kept")
         stream.seek(0)
         return stream
+
+    def remove_stale_temps(self) -> None:
+        """Remove what an interrupted write left in our directories. Only for the holder of the lock."""
+        for path in (self.state_dir, os.path.join(self.state_dir, _OBJECTS)):
+            if os.path.isdir(path):
+                with Directory(path) as directory:
+                    directory.remove_stale_temps()
+
+    def has_kept(self, digest: str) -> bool:
+        """Tell whether an intact file of this sha256 is kept."""
+        try:
+            self.kept(digest).close()
+        except HostError:
+            return False
+        return True
 
     def prune(self) -> None:
         """Remove kept files and archive lists that no entry refers to any more."""

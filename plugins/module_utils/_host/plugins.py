@@ -1,0 +1,382 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans for the plugin binaries of one directory: make them present, absent, or what they were before."""
+
+from __future__ import annotations
+
+import copy
+import os
+from typing import Any, Dict, Iterable, List, Mapping, Optional
+
+from .atomic import Attributes, Directory
+from .bindir import check_directory
+from .errors import HostError
+from .lock import LOCK_PATH, Lock
+from .manifest import Manifest
+from .plan import DISRUPTIVE, SAFE, Plan, Step
+from .plugin_batch import (
+    INSTALL,
+    REMOVE,
+    REPLACE,
+    RESTORE,
+    SET_ATTRIBUTES,
+    Batch,
+    Change,
+    Contents,
+    Record,
+    make_bin_dir,
+    put_entry,
+)
+from .plugin_store import FILE, MISSING, OTHER, Found, Store
+
+_ACTIONS = {
+    INSTALL: "installed",
+    REPLACE: "replaced",
+    REMOVE: "removed",
+    RESTORE: "restored",
+    SET_ATTRIBUTES: "attributes",
+}
+
+
+class ContentMissing(Exception):
+    """The plan is made, but what it has to write is not at hand: *names*."""
+
+    def __init__(self, names: List[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = names
+
+
+class Wanted:
+    """The plugins that shall be there.
+
+    ``files`` name -> sha256; ``archive`` None or ``{sha256, sha512, plugins}`` of the archive that they are from;
+    ``contents`` hands out those of *shipped*, see plugin_batch.Contents.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, str],
+        archive: Record = None,
+        contents: Optional[Contents] = None,
+        shipped: Iterable[str] = (),
+    ) -> None:
+        self.files = dict(files)
+        self.archive = archive
+        self.contents = contents
+        self.shipped = set(shipped)
+
+
+class PluginsPlan(Plan):
+    """A plan for the plugins of *bin_dir*. ``settled``: entries of the manifest that an interrupted run left behind."""
+
+    def __init__(self, bin_dir: str, manifest: Manifest, wanted: Optional[Wanted] = None) -> None:
+        super().__init__()
+        _check_bin_dir(bin_dir)
+        self.manifest = manifest
+        self.store = Store(bin_dir, manifest)
+        self.batch = Batch(self.store, manifest, wanted.contents if wanted else None, wanted.shipped if wanted else ())
+        self.settled: Dict[str, Record] = {}
+        self._report: Dict[str, Dict[str, Any]] = {}
+
+    def keep_as_is(self, name: str, found: Found, versions: Optional[List[str]] = None) -> None:
+        """Report a plugin that needs no change."""
+        versions = versions or self.store.cni_versions(name, found)
+        self._note(name, found.sha256 if found.kind == FILE else None, versions, "none")
+
+    def change(self, change: Change, step_class: str = SAFE) -> None:
+        """Add a step for *change* and report it."""
+        if not self.steps and change.kind != REMOVE and not os.path.lexists(self.store.bin_dir):
+            state = {"mode": "0755", "owner": "0:0"}
+            self.add(
+                Step("make_directory", self.store.bin_dir, SAFE, None, state, lambda: make_bin_dir(self.store.bin_dir))
+            )
+        target = change.target
+        after = None
+        if target is not None and "link" in target:
+            after = {"link": target["link"]}
+        elif target is not None:
+            after = _describe(target["sha256"], target["mode"], target["uid"], target["gid"], self._versions(change))
+        found = change.found
+        before = None
+        if found.kind == FILE:
+            versions = self.store.cni_versions(change.name, found)
+            before = _describe(found.sha256, found.mode, found.uid, found.gid, versions)
+        elif found.kind != MISSING:
+            before = {"link": found.link}
+        self.batch.changes.append(change)
+        path = self.store.path(change.name)
+        self.add(Step(change.kind, path, step_class, before, after, lambda: self.batch.commit(change)))
+        sha256 = None if target is None else target.get("sha256")
+        self._note(change.name, sha256, self._versions(change), _ACTIONS[change.kind])
+        # What VERSION answers when the plan is applied is shown as part of it.
+        change.report, change.shown = self._report[change.name], after
+
+    def _versions(self, change: Change) -> Optional[List[str]]:
+        target = change.target or {"sha256": None}
+        known: Optional[List[str]] = target.get("cni_versions")
+        return known or self.store.cni_versions(change.name, Found(FILE, str(target.get("sha256"))))
+
+    def _note(self, name: str, sha256: Optional[str], versions: Optional[List[str]], action: str) -> None:
+        self._report[name] = {
+            "name": name,
+            "path": self.store.path(name),
+            "sha256": sha256,
+            "cni_versions": versions,
+            "action": action,
+        }
+
+    def report(self) -> List[Dict[str, Any]]:
+        """Return ``[{name, path, sha256, cni_versions, action}]``; after a run with what VERSION answered."""
+        return [self._report[name] for name in sorted(self._report)]
+
+    def apply(self, workers: int = 1) -> None:
+        """Execute the steps, one after another: nothing goes live before all is staged and tested."""
+        try:
+            super().apply(1)
+            self._settle()
+            self.batch.finish()
+        finally:
+            self.batch.close()
+
+    def _settle(self) -> None:
+        for path, entry in self.settled.items():
+            put_entry(self.manifest.binaries, path, entry)
+        self.manifest.versions.update(self.store.learned)
+
+    def remember(self, seen: Dict[str, Any], lock_path: str = LOCK_PATH) -> None:
+        """Write down what an unchanged run found out, so that the next one is faster; if it cannot, it is no loss.
+
+        *seen* is the lock's state from before this plan was made: what somebody else did since then counts more.
+        """
+        archive = self.batch.archive
+        if archive is not None and archive["sha256"] in self.manifest.archives:
+            archive = None
+        if not (self.settled or self.store.learned or archive):
+            return
+        try:
+            with Lock("cni_plugins", 0, seen, lock_path) as lock:
+                if not lock.moved:
+                    self._settle()
+                    self.batch.note_archive()
+                    self.manifest.save()
+        except HostError:
+            return
+
+
+def _check_bin_dir(path: str) -> None:
+    if os.path.lexists(path):
+        with Directory(path):
+            check_directory(path)
+
+
+def _describe(sha256: str, mode: int, uid: int, gid: int, versions: Optional[List[str]]) -> Dict[str, Any]:
+    return {
+        "sha256": sha256,
+        "mode": "%04o" % mode,
+        "owner": "%d:%d" % (uid, gid),
+        "cni_versions": " ".join(versions) if versions else None,
+    }
+
+
+def known_archive(manifest: Manifest, algorithm: str, digits: str) -> Record:
+    """Return ``{sha256, sha512, plugins}`` of an archive that was seen before, None if it was not."""
+    for sha256, entry in manifest.archives.items():
+        if digits == (sha256 if algorithm == "sha256" else entry.get("sha512")):
+            return dict(entry, sha256=sha256)
+    return None
+
+
+def plan_present(
+    bin_dir: str, wanted: Wanted, attributes: Attributes, manifest: Manifest, check_mode: bool
+) -> PluginsPlan:
+    """Plan to have the *wanted* plugins in *bin_dir* with these *attributes*.
+
+    Raises ContentMissing if a run would have to write what is neither in the contents nor kept on the host, and
+    HostError ``unsafe_permissions``, ``path_is_link`` or ``not_regular``.
+    """
+    plan = PluginsPlan(bin_dir, manifest, wanted)
+    plan.batch.archive = wanted.archive
+    missing = []
+    for name, sha256 in sorted(wanted.files.items()):
+        found = plan.store.find(name)
+        target = {"sha256": sha256, "mode": attributes.mode, "uid": attributes.uid, "gid": attributes.gid}
+        if found.is_exactly(target):
+            _already_there(plan, name, found, wanted)
+            continue
+        if found.kind == OTHER:
+            raise _not_regular(plan.store.path(name))
+        if found.is_kept(target):
+            kind = SET_ATTRIBUTES
+        else:
+            kind = INSTALL if found.kind == MISSING else REPLACE
+            if name not in wanted.shipped and not manifest.has_kept(sha256):
+                missing.append(name)
+        change = Change(name, kind, found, target)
+        versions = plan.store.cni_versions(name, found) if kind == SET_ATTRIBUTES else None
+        _record_install(change, plan.store.entry(name), wanted.archive, versions)
+        plan.change(change)
+    if missing and not check_mode:
+        raise ContentMissing(missing)
+    return plan
+
+
+def _already_there(plan: PluginsPlan, name: str, found: Found, wanted: Wanted) -> None:
+    entry = plan.store.entry(name)
+    versions = None
+    try:
+        versions = plan.store.ask(name, found)
+    except HostError as error:
+        plan.warn(error.code, "%s has the wanted content, but does not run: %s" % (plan.store.path(name), error.msg))
+    plan.keep_as_is(name, found, versions)
+    if entry is not None and not entry["gone"] and entry["sha256"] != found.sha256 and found.is_ours(entry):
+        # An interrupted run got as far as the manifest.
+        archive = wanted.archive["sha256"] if wanted.archive else None
+        plan.settled[plan.store.path(name)] = dict(entry, sha256=found.sha256, archive=archive, cni_versions=versions)
+
+
+def _record_install(change: Change, entry: Record, archive: Record, versions: Optional[List[str]]) -> None:
+    """Set what the manifest will say, and where what stands there now is kept."""
+    found = change.found
+    new: Dict[str, Any] = {"replaced": None, "original": None, "displaced": None}
+    new.update(entry or {})
+    new.update(sha256=(change.target or {})["sha256"], archive=None, cni_versions=versions, gone=False)
+    if archive is not None:
+        new["archive"] = archive["sha256"]
+    if found.kind == MISSING or found.is_kept(new["replaced"]) or found.is_kept(new["original"]):
+        pass  # nothing is there, or what an interrupted run had kept already
+    elif entry is None or (entry["gone"] and entry["original"] is None):
+        change.keep = ["replaced", "original"]
+    elif not found.is_ours(entry):
+        change.keep = ["displaced"]
+    elif change.kind != SET_ATTRIBUTES:
+        change.keep = ["replaced"]
+    change.during = change.after = new
+
+
+def plan_absent(
+    bin_dir: str, names: Iterable[str], manifest: Manifest, conf_dir: str, cache_dir: str, force: bool
+) -> PluginsPlan:
+    """Plan to remove the plugins *names*.
+
+    Raises HostError ``foreign_file`` for what is not ours, ``plugin_in_use`` for what is needed, both unless *force*.
+    """
+    plan = PluginsPlan(bin_dir, manifest)
+    changes = []
+    for name in sorted(set(names)):
+        found = plan.store.find(name)
+        entry = plan.store.entry(name)
+        if found.kind == OTHER:
+            raise _not_regular(plan.store.path(name))
+        if found.kind == MISSING:
+            plan.keep_as_is(name, found)
+            if entry is not None and not entry["gone"]:
+                plan.settled[plan.store.path(name)] = _gone(entry)
+            continue
+        change = Change(name, REMOVE, found, None)
+        if found.is_ours(entry) and entry is not None:
+            change.during = dict(entry, gone=True)
+            change.after = _gone(entry)
+        elif not force:
+            raise _foreign(plan.store.path(name), "remove")
+        elif entry is None:
+            change.keep = ["replaced", "original"]
+            change.during = change.after = {
+                "sha256": "",
+                "archive": None,
+                "cni_versions": None,
+                "gone": True,
+                "displaced": None,
+            }
+        else:
+            change.keep = ["displaced"]
+            change.during = change.after = dict(entry, gone=True, replaced=entry["original"])
+        changes.append(change)
+    _add_removals(plan, changes, conf_dir, cache_dir, force)
+    return plan
+
+
+def _gone(entry: Dict[str, Any]) -> Record:
+    """Return the entry of a removed plugin of ours: only what may have to be restored is remembered."""
+    if entry["original"] is None and entry["displaced"] is None:
+        return None
+    return dict(entry, gone=True, replaced=entry["original"])
+
+
+def _add_removals(plan: PluginsPlan, changes: List[Change], conf_dir: str, cache_dir: str, force: bool) -> None:
+    removed = [change.name for change in changes if change.kind == REMOVE]
+    used: Dict[str, List[str]] = {}
+    if removed:
+        # Imported here because only a removal has to know it.
+        from .plugin_users import in_use, users_of
+
+        used = users_of(removed, conf_dir, cache_dir)
+        if used and not force:
+            raise in_use(used)
+    for change in changes:
+        plan.change(change, DISRUPTIVE if change.name in used else SAFE)
+
+
+def plan_restored(
+    bin_dir: str, names: Optional[Iterable[str]], manifest: Manifest, conf_dir: str, cache_dir: str, force: bool
+) -> PluginsPlan:
+    """Plan to bring back what the plugins *names* (None: all of ours) replaced; those that replaced nothing go.
+
+    That is one version back; with *force* what was there before the first of ours. Raises HostError ``foreign_file``
+    and ``plugin_in_use``, both unless *force*.
+    """
+    plan = PluginsPlan(bin_dir, manifest)
+    if names is None:
+        names = [os.path.basename(path) for path in manifest.binaries if os.path.dirname(path) == bin_dir]
+    changes = []
+    for name in sorted(set(names)):
+        found = plan.store.find(name)
+        entry = plan.store.entry(name)
+        if entry is None or (entry["gone"] and found.kind != MISSING and not found.is_ours(entry)):
+            plan.keep_as_is(name, found)
+            continue
+        target = entry["original"] if force else entry["replaced"]
+        after = _restored(entry, target)
+        if found.is_exactly(target):
+            plan.keep_as_is(name, found)
+            if after != entry:
+                plan.settled[plan.store.path(name)] = after
+            continue
+        if found.kind == OTHER:
+            raise _not_regular(plan.store.path(name))
+        change = Change(name, REMOVE if target is None else RESTORE, found, copy.deepcopy(target))
+        change.after = after
+        # What is not ours in the end is declared gone first, so that it is never taken for ours.
+        change.during = dict(entry, gone=True) if after is None or after["gone"] else dict(entry)
+        if found.kind != MISSING and not found.is_ours(entry) and not found.is_kept(target):
+            if not force:
+                raise _foreign(plan.store.path(name), "restore what was before")
+            change.keep = ["displaced"]
+            change.after = after or dict(entry, gone=True, replaced=None, original=None)
+        changes.append(change)
+    _add_removals(plan, changes, conf_dir, cache_dir, force)
+    return plan
+
+
+def _restored(entry: Dict[str, Any], target: Record) -> Record:
+    """Return the manifest's entry when *target* is back: none if it is foreign or nothing, else the older version's."""
+    if target is None or target == entry["original"]:
+        return dict(entry, gone=True, replaced=None, original=None) if entry["displaced"] else None
+    return dict(
+        entry, sha256=target["sha256"], archive=target["archive"], cni_versions=target["cni_versions"], gone=False
+    )
+
+
+def _foreign(path: str, what: str) -> HostError:
+    return HostError(
+        "%s is not what this collection put there; it was left alone. Set 'force: true' to %s all the same; the file "
+        "is then kept in the state directory" % (path, what),
+        code="foreign_file",
+    )
+
+
+def _not_regular(path: str) -> HostError:
+    return HostError(
+        "%s is a directory or a special file; nothing was changed. Move it away and run again" % path,
+        code="not_regular",
+    )

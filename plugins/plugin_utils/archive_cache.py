@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Archives that the controller fetched, kept by their checksum so that each is fetched once for all hosts."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+
+from ..module_utils._host.checksum import digests, parse, verify
+from ..module_utils._host.download import fetch, shown
+from ..module_utils._host.errors import HostError
+
+
+def cache_dir() -> str:
+    """Return the directory, made with mode 0700: ``podwire.cni`` below ``XDG_CACHE_HOME`` or ``~/.cache``."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    path = os.path.join(base, "podwire.cni")
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        found = os.lstat(path)
+    except OSError as error:
+        raise HostError(f"cannot make the cache directory {path}: {error.strerror}", code="no_cache") from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise HostError(
+            f"{path} on the controller must be a directory of your own with mode 0700; mend that or remove it",
+            code="unsafe_permissions",
+        )
+    return path
+
+
+def obtain(url: str, checksum: str) -> str:
+    """Return the path of the archive at *url*, fetched unless an intact copy with this *checksum* is there.
+
+    Of several processes that want the same archive one fetches it and the others wait. Raises HostError
+    ``download_failed``, ``not_https`` or ``checksum_mismatch``.
+    """
+    algorithm, digits = wanted = parse(checksum)
+    folder = cache_dir()
+    path = os.path.join(folder, f"{algorithm}-{digits}")
+    with _locked(f"{path}.lock"):
+        if _is_intact(path, wanted):
+            return path
+        fd, temp = tempfile.mkstemp(dir=folder)
+        try:
+            with os.fdopen(fd, "w+b") as stream:
+                fetch(url, stream)
+                verify(digests(stream, (algorithm,)), wanted, shown(url))
+            os.replace(temp, path)
+        except BaseException:
+            os.unlink(temp)
+            raise
+    return path
+
+
+def _is_intact(path: str, wanted: tuple[str, str]) -> bool:
+    try:
+        with open(path, "rb") as stream:
+            return digests(stream, (wanted[0],))[wanted[0]] == wanted[1]
+    except FileNotFoundError:
+        return False
+
+
+@contextlib.contextmanager
+def _locked(path: str) -> Iterator[None]:
+    with open(path, "wb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

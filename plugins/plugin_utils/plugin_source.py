@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's half of cni_plugins: where the plugins come from, what a host is asked, and what it is sent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..module_utils._host.archive import ArchiveSource, DirectorySource, Member
+from ..module_utils._host.bindir import MACHINES
+from ..module_utils._host.checksum import digests, parse, verify
+from ..module_utils._host.download import check_url, is_url, shown
+from ..module_utils._host.errors import HostError
+from ..module_utils._host.plugin_names import plugin_name, select
+from . import archive_cache, releases
+
+
+class Need:
+    """A host's answer to the first question; a host is not trusted, so every part of it is tested."""
+
+    def __init__(self, answer: object) -> None:
+        machine = answer.get("machine") if isinstance(answer, Mapping) else None
+        have = answer.get("have") if isinstance(answer, Mapping) else None
+        if machine not in MACHINES.values() or not isinstance(have, Mapping):
+            raise HostError(
+                "the host's answer is not what this collection's module sends, or it is a machine that CNI "
+                "plugins do not exist for",
+                code="bad_answer",
+            )
+        # The word from our own table, not the host's.
+        self.machine: str = next(word for word in MACHINES.values() if word == machine)
+        self._have = have
+
+    def has(self, name: str, sha256: str) -> bool:
+        """Tell whether the host says it has this file."""
+        return self._have.get(name) == sha256
+
+
+class PluginSource:
+    """What the options say: ``where`` is a path or URL, or empty for an official release by the host's machine.
+
+    Raises HostError for options that are wrong or do not go together, before any host is asked.
+    """
+
+    def __init__(self, options: Mapping[str, Any], find: Callable[[str], str] | None) -> None:
+        """*find* resolves a path on the controller; None: the source is on the host."""
+        src, version, checksum = options["src"], options["version"], options["checksum"]
+        self.plugins: list[str] | None = options["plugins"]
+        for name in self.plugins or ():
+            plugin_name(name, "plugins")
+        self.checksum = ":".join(parse(checksum)) if checksum else ""
+        self.urls: dict[str, str] = {}
+        self.checksums: dict[str, str] = {}
+        if version is not None:
+            number = releases.parse_version(version)
+            self.urls = {} if src else releases.urls(number)
+            self.checksums = {} if checksum else releases.checksums(number)
+            self._release = number
+            if not checksum and not self.checksums:
+                raise HostError(
+                    f"version: no checksum is known for the release {number}; name the published one with 'checksum'",
+                    code="checksum_required",
+                )
+        self.where = src or ""
+        self._is_url = bool(src) and is_url(src)
+        if self._is_url:
+            check_url(src)
+            if not self.checksum and not self.checksums:
+                raise HostError(
+                    f"src: no checksum is known for {shown(src)}; name the published one with 'checksum', or the "
+                    "official release that it mirrors with 'version'",
+                    code="checksum_required",
+                )
+        elif src and find is not None:
+            self.where = find(src)
+        elif src and not src.startswith("/"):
+            raise HostError(f"src: {src!r} is not an absolute path, which remote_src needs", code="path_not_absolute")
+        self._is_directory = find is not None and not self._is_url and bool(src) and os.path.isdir(self.where)
+        if self._is_directory and (checksum or version):
+            raise HostError(
+                f"{'checksum' if checksum else 'version'}: {self.where} is a directory; only an archive has a checksum",
+                code="bad_checksum",
+            )
+
+    def question(self, only_ask: bool) -> dict[str, Any]:
+        """Return the module's ``_source`` for the first call: all that is cheap to know."""
+        told: dict[str, Any] = {"where": self.where, "only_ask": only_ask, "last": False, "urls": self.urls}
+        if self._is_directory:
+            members = select(DirectorySource(self.where).members(), self.plugins, self.where)
+            return {**told, **_files(members)}
+        return {**told, "checksum": self.checksum, "checksums": self.checksums}
+
+    def question_for_archive_here(self, only_ask: bool) -> dict[str, Any]:
+        """As :meth:`question`, where an archive on the controller without a known checksum is read to compute it."""
+        told = self.question(only_ask)
+        if not self._is_directory and not self._is_url and self.where and not self.checksum and not self.checksums:
+            try:
+                with open(self.where, "rb") as stream:
+                    told["checksum"] = f"sha256:{digests(stream, ('sha256',))['sha256']}"
+            except OSError as error:
+                raise HostError(f"src: cannot read {self.where}: {error.strerror}", code="bad_source") from error
+        return told
+
+    @contextlib.contextmanager
+    def opened(self, machine: str) -> Iterator[Shipment]:
+        """Get and verify the source for *machine*, and read what is in it."""
+        if self._is_directory:
+            folder = DirectorySource(self.where)
+            yield Shipment(folder, folder.members(), None, self)
+            return
+        checksum = self.checksum or self.checksums.get(machine, "")
+        url = self.where if self._is_url else self.urls.get(machine, "")
+        if not checksum and (url or not self.where or self.checksums):
+            raise HostError(
+                f"version: no checksum is known for the machine {machine} in this release; name the published one "
+                "with 'checksum', or another archive with 'src'",
+                code="checksum_required",
+            )
+        if not url and not self.where:
+            raise HostError(
+                f"version: there is no official archive for the machine {machine}; name one with src", code="no_release"
+            )
+        path = archive_cache.obtain(url, checksum) if url else self.where
+        with ArchiveSource(path, shown(url) if url else path) as archive:
+            found = archive.digests()
+            if checksum:
+                verify(found, parse(checksum), archive.shown)
+            members = archive.members()
+            yield Shipment(archive, members, found, self)
+
+
+class Shipment:
+    """An opened source. *found* are an archive's digests, None for a directory."""
+
+    def __init__(
+        self,
+        source: ArchiveSource | DirectorySource,
+        members: dict[str, Member],
+        found: dict[str, str] | None,
+        request: PluginSource,
+    ) -> None:
+        where = source.shown if isinstance(source, ArchiveSource) else source.path
+        self._source = source
+        self._members = members
+        self._chosen = select(members, request.plugins, where)
+        self._told: dict[str, Any] = {"where": where, "only_ask": False, "last": True, **_files(self._chosen)}
+        if found is not None:
+            self._told["archive"] = {**found, "plugins": {name: member.sha256 for name, member in members.items()}}
+
+    def lacking(self, need: Need) -> list[str]:
+        """Return the names that the host does not have with this content; always from our own list."""
+        return sorted(name for name, member in self._chosen.items() if not need.has(name, member.sha256))
+
+    def told(self, bundle: str | None, shipped: list[str]) -> dict[str, Any]:
+        """Return the module's ``_source`` for the second call; *bundle* is the path on the host of what was sent."""
+        return {**self._told, "bundle": bundle, "shipped": shipped}
+
+    def bundle(self, names: list[str], path: str) -> str:
+        """Return the path of a file to send with *names* in it: the archive itself if all are needed, else *path*."""
+        if isinstance(self._source, ArchiveSource) and set(names) == set(self._members):
+            return self._source.path
+        with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as bundle:
+            for name, stream in self._source.contents(names):
+                entry = tarfile.TarInfo(name)
+                entry.size = self._members[name].size
+                bundle.addfile(entry, stream)
+        return path
+
+
+def _files(members: dict[str, Member]) -> dict[str, Any]:
+    return {
+        "files": {name: member.sha256 for name, member in members.items()},
+        "machines": {name: member.machine for name, member in members.items()},
+    }
