@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""Error texts and attributes."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import errors
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("plain", '"plain"'),
+        ('a"b\\c', '"a\\"b\\\\c"'),
+        ("\a\b\f\n\r\t\v", '"\\a\\b\\f\\n\\r\\t\\v"'),
+        ("\x00\x1b\x7f", '"\\x00\\x1b\\x7f"'),
+        ("\u00e9\u4e16", '"\u00e9\u4e16"'),
+        ("\u200b\u2028", '"\\u200b\\u2028"'),
+        ("\U000e0001", '"\\U000e0001"'),
+        (b"a\xffb".decode("utf-8", "surrogateescape"), '"a\\xffb"'),
+        ("\ud800", '"\ufffd"'),
+    ],
+)
+def test_quote(text, quoted):
+    assert errors.quote(text) == quoted
+
+
+def test_plugin_error_text():
+    assert str(errors.PluginError(100, "banana")) == "banana"
+    error = errors.PluginError(7, "banana", "split", plugin="bridge", stderr="x")
+    assert str(error) == "banana; split"
+    assert (error.code, error.plugin, error.stderr, error.cause) == (7, "bridge", "x", None)
+
+
+def test_plugin_list_error_shows_its_cause():
+    cause = errors.PluginError(11, "busy", "later", plugin="bridge", stderr="trace")
+    error = errors.PluginListError('type="bridge"', "add", "bridge", cause)
+    assert str(error) == 'plugin type="bridge" failed (add): busy; later'
+    assert (error.code, error.msg, error.details, error.stderr) == (11, "busy", "later", "trace")
+    assert error.cause is cause
+    assert isinstance(error, errors.PluginError)
+
+
+def test_plugin_list_error_of_another_error():
+    cause = errors.PluginNotFoundError('failed to find plugin "x" in path [/a]', "x", ["/a"])
+    error = errors.PluginListError('type="x"', "delete", "x", cause)
+    assert str(error) == 'plugin type="x" failed (delete): failed to find plugin "x" in path [/a]'
+    assert (error.code, error.msg) == (0, str(cause))
+    assert error.cause is cause
+
+
+def test_os_error_text():
+    error = OSError(2, "No such file or directory")
+    assert errors.os_error_text("open", "/x", error) == "open /x: no such file or directory"
+    assert errors.os_error_text("open", "/x", OSError("odd")) == "open /x: odd"
+
+
+def test_all_errors_have_one_base():
+    classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
+    assert len(classes) > 10
+    assert all(issubclass(cls, errors.CNIError) for cls in classes)

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""Container ids, network names, interface names (Go: pkg/utils tests; libcni.md 1.9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import validate
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError, ValidationError
+
+
+@pytest.mark.parametrize("check", [validate.validate_container_id, validate.validate_network_name])
+@pytest.mark.parametrize("name", ["a", "0", "1abcZ-_.", "a..b", "x" * 1000])
+def test_good_names(check, name):
+    check(name)
+
+
+BAD_NAMES = ["-a", ".a", "_a", "..", "../x", "a/b", "a b", "a\n", "\na", "a\0", "a%", "\u00e9", "a:b", "a\\b"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_bad_container_ids(name):
+    with pytest.raises(ValidationError) as caught:
+        validate.validate_container_id(name)
+    assert (caught.value.code, caught.value.msg) == (4, "invalid characters in containerID")
+    assert caught.value.details == name
+    assert isinstance(caught.value, PluginError)
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_bad_network_names(name):
+    with pytest.raises(ValidationError) as caught:
+        validate.validate_network_name(name)
+    assert (caught.value.code, caught.value.msg) == (7, "invalid characters found in network name")
+    assert caught.value.details == name
+
+
+def test_missing_names():
+    with pytest.raises(ValidationError) as caught:
+        validate.validate_container_id("")
+    assert (caught.value.code, str(caught.value)) == (3, "missing containerID")
+    with pytest.raises(ValidationError) as caught:
+        validate.validate_network_name("")
+    assert (caught.value.code, str(caught.value)) == (7, "missing network name:")
+
+
+@pytest.mark.parametrize("name", ["eth0", "...", "a" * 15, "eth0.100", "a\x1cb", "\u00e9" * 7, "-", "@"])
+def test_good_interface_names(name):
+    validate.validate_if_name(name)
+
+
+SPACES = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("", "interface name is empty"),
+        ("a" * 16, "interface name is too long; interface name should be less than 16 characters"),
+        # Bytes count, not characters.
+        ("\u00e9" * 8, "interface name is too long; interface name should be less than 16 characters"),
+        ("\ud800" * 6, "interface name is too long; interface name should be less than 16 characters"),
+        (".", "interface name is . or .."),
+        ("..", "interface name is . or .."),
+        ("test/test", "interface name contains / or : or whitespace characters"),
+        ("test:test", "interface name contains / or : or whitespace characters"),
+        ("test test", "interface name contains / or : or whitespace characters"),
+        ("eth0\n", "interface name contains / or : or whitespace characters"),
+        *((f"a{space}b", "interface name contains / or : or whitespace characters") for space in SPACES),
+    ],
+)
+def test_bad_interface_names(name, text):
+    with pytest.raises(ValidationError) as caught:
+        validate.validate_if_name(name)
+    assert caught.value.code == 4
+    assert str(caught.value) == text
