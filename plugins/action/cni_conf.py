@@ -31,8 +31,10 @@ class ActionModule(ActionBase):
         levels = arguments.get("validate")
         if levels is None:
             levels = list(LEVELS)
-        checked = CheckedNetworks(arguments.get("networks"), levels, self._read)
-        if "schema" in levels and MISSING is not None and checked.present:
+        without_schema = isinstance(levels, list) and "schema" in levels and MISSING is not None
+        usable = [level for level in levels if level != "schema"] if without_schema else levels
+        checked = CheckedNetworks(arguments.get("networks"), usable, self._read)
+        if without_schema and checked.present:
             return self._failure(
                 result,
                 "missing_required_lib",

@@ -184,7 +184,7 @@ def _clauses(error: Any, path: tuple[Any, ...]) -> Iterator[str]:
         allowed = [item for item in (rule if keyword == "enum" else [rule]) if item != ""]
         yield "%s is %s" % (subject, given)
         yield "it must be one of %s" % ", ".join(json.dumps(item) for item in allowed)
-        near = difflib.get_close_matches(str(value), [str(item) for item in allowed], 1)
+        near = difflib.get_close_matches(str(value), [str(item) for item in allowed], 1, 0.5)
         if near:
             yield "did you mean %s?" % near[0]
         return

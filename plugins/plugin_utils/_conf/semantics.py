@@ -66,17 +66,17 @@ _PLUGINS: dict[str, Callable[[dict[str, Any]], Iterator[Finding]]] = {"bridge": 
 
 def _host_local(ipam: dict[str, Any], capabilities: dict[str, Any]) -> Iterator[Finding]:
     ranges: list[tuple[int, dict[str, Any], tuple[Any, ...]]] = []
-    if any(key in ipam for key in _RANGE_KEYS):
-        if "subnet" in ipam:
-            ranges.append((0, ipam, ()))
-        else:
-            text = 'host-local: subnet is missing, without which the range says nothing; write "subnet": "10.55.0.0/24"'
-            yield Finding(ERROR, "schema", text)
-    for index, group in enumerate(ipam.get("ranges", []), start=1):
-        ranges.extend((index, entry, ("ranges", index - 1, number)) for number, entry in enumerate(group))
-    if not ranges and not capabilities.get("ipRanges"):
+    groups = ipam.get("ranges", [])
+    if "subnet" in ipam:
+        ranges.append((0, ipam, ()))
+    elif any(key in ipam for key in _RANGE_KEYS):
+        text = 'host-local: subnet is missing, without which the range says nothing; write "subnet": "10.55.0.0/24"'
+        yield Finding(ERROR, "schema", text)
+    elif not groups and not capabilities.get("ipRanges"):
         text = 'host-local: there is no range to give addresses out of; write "ranges": [[{"subnet": "10.55.0.0/24"}]]'
         yield Finding(ERROR, "schema", text)
+    for index, group in enumerate(groups, start=1):
+        ranges.extend((index, entry, ("ranges", index - 1, number)) for number, entry in enumerate(group))
     spans = []
     for index, entry, place in ranges:
         yield from _range(entry, place)
@@ -87,12 +87,12 @@ def _host_local(ipam: dict[str, Any], capabilities: dict[str, Any]) -> Iterator[
 
 def _range(entry: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Finding]:
     subnet = network(entry["subnet"])
-    for key in ("rangeStart", "rangeEnd"):
-        if key in entry and ip(entry[key]) not in subnet:
-            text = "host-local: %s %s is not in the subnet %s; write an address of it" % (key, entry[key], subnet)
-            yield Finding(ERROR, "schema", text, (*place, key))
+    outside = [key for key in ("rangeStart", "rangeEnd") if key in entry and ip(entry[key]) not in subnet]
+    for key in outside:
+        text = "host-local: %s %s is not in the subnet %s; write an address of it" % (key, entry[key], subnet)
+        yield Finding(ERROR, "schema", text, (*place, key))
     first, last = _span(entry)
-    if first.version == last.version and first > last:
+    if not outside and first > last:
         text = "host-local: rangeEnd %s comes before rangeStart %s; exchange them" % (last, first)
         yield Finding(ERROR, "schema", text, (*place, "rangeEnd"))
     if "gateway" in entry and ip(entry["gateway"]).version != subnet.version:

@@ -52,8 +52,8 @@ def list_findings(data: dict[str, Any]) -> list[Finding]:
     ]
     if not any(finding.level == ERROR for finding in findings):
         try:
-            # A list without a name is complained about elsewhere.
-            conf.network_conf_from_bytes(gojson.dumps({"name": "any", **data}))
+            # Its own name is tested elsewhere.
+            conf.network_conf_from_bytes(gojson.dumps({**data, "name": "any"}))
         except ConfigError as error:
             findings.append(Finding(ERROR, "refused_by_libcni", "libcni cannot load this: %s" % error))
     return findings

@@ -151,6 +151,8 @@ def _ipam_schema_findings(ipam: dict[str, Any], plugin: dict[str, Any], at: tupl
         yield Finding(INFO, "unknown_plugin", text, at)
         return
     folded, findings = schema.validate("ipam", kind, ipam, kind, at)
+    # The plugin's schema knows the key `type`, too, and has spoken of its case.
+    findings = [finding for finding in findings if finding.code != "key_case" or finding.pointer[-1].lower() != "type"]
     yield from findings
     if not any(finding.level == ERROR for finding in findings):
         for finding in ipam_findings(folded, plugin):

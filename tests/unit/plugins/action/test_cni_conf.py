@@ -1,0 +1,89 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.action import cni_conf
+
+GOOD = {"name": "a", "content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "isGatway": true}]}'}
+
+
+@pytest.fixture
+def action(monkeypatch):
+    plugin = cni_conf.ActionModule.__new__(cni_conf.ActionModule)
+    plugin.calls = []
+    plugin.answer = {"changed": True, "problems": [{"code": "from_host"}]}
+    plugin._task = SimpleNamespace(args={"networks": [dict(GOOD)]}, async_val=0)
+
+    def execute(**keywords):
+        plugin.calls.append(keywords)
+        return plugin.answer
+
+    plugin._execute_module = execute
+    monkeypatch.setattr(cni_conf.ActionBase, "run", lambda self, tmp, task_vars: {})
+    plugin.warnings = []
+    monkeypatch.setattr(cni_conf.Display, "warning", lambda self, text: plugin.warnings.append(text))
+    return plugin
+
+
+def test_the_module_is_called_once_with_rendered_text(action):
+    result = action.run(None, {})
+    (call,) = action.calls
+    assert call["module_name"] == "podwire.cni.cni_conf"
+    assert call["module_args"]["networks"][0]["content"].startswith('{\n  "cniVersion": "1.0.0",\n  "name": "a"')
+    assert result["changed"]
+    assert [entry["code"] for entry in result["problems"]] == ["unknown_key", "from_host"]
+    assert len(action.warnings) == 1
+
+
+def test_bad_input_never_reaches_the_host(action):
+    action._task.args = {"networks": [{"name": "a", "content": "{"}]}
+    result = action.run(None, {})
+    assert action.calls == []
+    assert (result["failed"], result["code"]) == (True, "json_invalid")
+    assert result["msg"].startswith("networks[0].content, line 1, column 2: ")
+
+
+def test_a_missing_library_matters_only_for_the_schema(action, monkeypatch):
+    monkeypatch.setattr(cni_conf, "MISSING", ImportError("No module named 'jsonschema'"))
+    action._task.args = {"networks": [{"name": "a", "state": "absent"}]}
+    assert "failed" not in action.run(None, {})
+    action._task.args = {"networks": [GOOD], "validate": ["syntax"]}
+    assert "failed" not in action.run(None, {})
+    action._task.args = {"networks": [GOOD]}
+    result = action.run(None, {})
+    assert (result["failed"], result["code"]) == (True, "missing_required_lib")
+    assert "install it" in result["msg"]
+
+
+def test_configurations_are_masked_in_the_invocation(action):
+    text = '{"etcd_password": "hunter22", "type": "x"}'
+    action.answer["invocation"] = {"module_args": {"networks": [{"content": text}, {"content": None}]}}
+    shown = action.run(None, {})["invocation"]["module_args"]["networks"][0]["content"]
+    assert "hunter22" not in shown
+    assert '"type": "x"' in shown
+
+
+def test_an_invocation_of_another_shape_is_dropped(action):
+    action.answer["invocation"] = {"module_args": "secret"}
+    assert "invocation" not in action.run(None, {})
+
+
+def test_files_are_read_with_a_limit_and_a_clear_error(action, monkeypatch, tmp_path):
+    path = tmp_path / "big.json"
+    path.write_bytes(b" " * (cni_conf.MAX_SIZE + 1))
+    monkeypatch.setattr(action, "_find_needle", lambda folder, name: str(path), raising=False)
+    with pytest.raises(ValueError, match="larger than 1 MiB"):
+        action._read("big.json")
+
+    def missing(folder, name):
+        raise cni_conf.AnsibleFileNotFound("long text")
+
+    monkeypatch.setattr(action, "_find_needle", missing, raising=False)
+    with pytest.raises(ValueError, match="there is no file 'big.json' on the controller"):
+        action._read("big.json")

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.podwire.cni.plugins.filter import cni_problems as module
+
+cni_problems = module.FilterModule().filters()["cni_problems"]
+GOOD = {"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "bridge", "mtu": 1500}]}
+
+
+def test_a_mapping_and_a_text_are_validated():
+    assert cni_problems(GOOD) == []
+    (entry,) = cni_problems(
+        '{"cniVersion": "1.0.0", "name": "a",\n"plugins": [{"type": "bridge", "mtu": "1"}]}', file="x"
+    )
+    assert (entry["level"], entry["file"], entry["pointer"], entry["line"]) == ("error", "x", "/plugins/0/mtu", 2)
+
+
+def test_the_name_may_be_given_beside_the_configuration():
+    nameless = {key: value for key, value in GOOD.items() if key != "name"}
+    assert cni_problems(nameless, "a") == []
+    assert cni_problems(nameless)[0]["code"] == "no_name"
+
+
+def test_a_level_can_be_left_out():
+    assert cni_problems(dict(GOOD, plugins=[{"type": "bridge", "mtu": "x"}]), validate=["syntax"]) == []
+
+
+@pytest.mark.parametrize(("value", "options"), [([], {}), (5, {}), (GOOD, {"validate": ["plugins"]})])
+def test_misuse_is_an_error_of_the_filter(value, options):
+    with pytest.raises(AnsibleFilterError, match="cni_problems"):
+        cni_problems(value, **options)
+
+
+def test_a_missing_library_is_named_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(module, "MISSING", ImportError("No module named 'jsonschema'"))
+    with pytest.raises(AnsibleFilterError, match="jsonschema.*install it"):
+        cni_problems(GOOD)
+    assert cni_problems(GOOD, validate=["syntax"]) == []

@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
+
+GOOD = {"name": "apps", "conflist": {"cniVersion": "1.0.0", "plugins": [{"type": "loopback"}]}}
+
+
+def check(*networks, levels=None, files=None):
+    def read(src):
+        if src not in (files or {}):
+            raise ValueError("there is no file %r" % src)
+        return "/files/" + src, files[src]
+
+    return CheckedNetworks(list(networks), list(LEVELS) if levels is None else levels, read)
+
+
+def codes(checked):
+    return [(entry["code"], entry["file"]) for entry in checked.problems]
+
+
+def test_what_the_module_gets_is_name_and_text():
+    checked = check(dict(GOOD, priority="7", file=None), {"name": "old", "state": "absent", "src": "ignored"})
+    assert checked.problems == []
+    assert checked.present == 1
+    first, second = checked.rendered
+    assert (first["name"], first["priority"], first["state"]) == ("apps", 7, "present")
+    assert json.loads(first["content"])["name"] == "apps"
+    assert second == {"name": "old", "state": "absent"}
+
+
+def test_a_file_is_named_by_its_path():
+    checked = check({"name": "a", "src": "a.json"}, files={"a.json": b'{"cniVersion": 1,\n "type": "loopback"}'})
+    (entry,) = checked.problems
+    assert (entry["code"], entry["file"], entry["line"], entry["column"]) == (
+        "version_not_string",
+        "/files/a.json",
+        1,
+        16,
+    )
+
+
+def test_the_name_comes_from_the_configuration_where_the_task_has_none():
+    checked = check({"content": '{"cniVersion": "1.0.0", "name": "x", "type": "loopback"}'})
+    assert (checked.problems, checked.rendered[0]["name"]) == ([], "x")
+
+
+@pytest.mark.parametrize(
+    ("network", "code", "file"),
+    [
+        ("apps", "bad_argument", "networks[0]"),
+        ({"name": "a"}, "bad_argument", "networks[0]"),
+        (dict(GOOD, src="x"), "bad_argument", "networks[0]"),
+        (dict(GOOD, state="here"), "bad_argument", "networks[0]"),
+        (dict(GOOD, prioritet=3), "bad_argument", "networks[0]"),
+        (dict(GOOD, priority=100), "bad_priority", "networks[0]"),
+        (dict(GOOD, priority="x"), "bad_priority", "networks[0]"),
+        (dict(GOOD, priority=True), "bad_priority", "networks[0]"),
+        (dict(GOOD, file="10-a.conf"), "bad_file_name", "networks[0]"),
+        (dict(GOOD, file="a/b.conflist"), "bad_file_name", "networks[0]"),
+        (dict(GOOD, file="../b.conflist"), "bad_file_name", "networks[0]"),
+        (dict(GOOD, file=".b.conflist"), "bad_file_name", "networks[0]"),
+        ({"state": "absent"}, "bad_argument", "networks[0]"),
+        ({"state": "absent", "name": "../x"}, "bad_name", "networks[0]"),
+        ({"name": "a", "conflist": "{}"}, "bad_argument", "networks[0].conflist"),
+        ({"name": "a", "content": {"a": 1}}, "bad_argument", "networks[0].content"),
+        ({"name": "a", "src": "missing"}, "src_unreadable", "networks[0].src"),
+        ({"name": "a", "src": "latin"}, "not_utf8", "/files/latin"),
+    ],
+)
+def test_bad_entries_are_refused_with_their_place(network, code, file):
+    checked = check(network, files={"latin": b'{"a":\n"\xe4"}'})
+    assert codes(checked) == [(code, file)]
+    assert all(entry["level"] == "error" for entry in checked.problems)
+
+
+def test_all_errors_of_all_networks_are_collected():
+    checked = check({"name": "a", "content": "{"}, GOOD, {"name": "b"}, {"name": "c d", "state": "absent"})
+    assert codes(checked) == [
+        ("json_invalid", "networks[0].content"),
+        ("bad_argument", "networks[2]"),
+        ("bad_name", "networks[3]"),
+    ]
+
+
+def test_one_name_twice_is_refused():
+    assert codes(check(GOOD, {"name": "apps", "state": "absent"})) == [("name_twice", "networks")]
+
+
+@pytest.mark.parametrize("networks", [None, "apps", {}, []])
+def test_the_list_itself_is_tested(networks):
+    assert codes(CheckedNetworks(networks, list(LEVELS), None)) == [("bad_argument", "networks")]
+
+
+@pytest.mark.parametrize("levels", ["syntax", ["syntaks"]])
+def test_the_levels_are_tested(levels):
+    assert ("bad_argument", "validate") in codes(check(GOOD, levels=levels))
+
+
+def test_levels_that_are_left_out_are_not_applied():
+    wrong = {"name": "a", "conflist": {"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "mtu": "x"}]}}
+    assert codes(check(wrong)) == [("schema", "networks[0].conflist")]
+    assert check(wrong, levels=["syntax"]).problems == []
