@@ -161,6 +161,7 @@ class ConfPlan(Plan):
 
     def apply(self, workers: int = 1) -> None:
         """Execute the steps, in order; the manifest is right at every moment."""
+        self.manifest.remove_stale_temps()
         self.manifest.networks.update(
             {path: entry for path, entry in self._intents.items() if path not in self._adopted}
         )

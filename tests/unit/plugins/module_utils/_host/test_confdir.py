@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import confdir
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import drop_ins, scan
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+
+LIST = '{"cniVersion": "1.0.0", "name": "%s", "plugins": [{"type": "bridge"}]}'
+
+
+@pytest.fixture
+def conf_dir(tmp_path):
+    path = tmp_path / "net.d"
+    path.mkdir()
+    return path
+
+
+def test_a_directory_that_is_not_there_has_no_files(tmp_path):
+    assert scan(str(tmp_path / "no")) == []
+
+
+def test_a_link_to_a_directory_is_refused(tmp_path, conf_dir):
+    link = tmp_path / "link"
+    link.symlink_to(conf_dir)
+    with pytest.raises(HostError) as error:
+        scan(str(link))
+    assert error.value.code == "path_is_link"
+
+
+def test_only_what_a_runtime_reads_is_listed_and_in_its_order(conf_dir):
+    for name in ("100-a.conflist", "20-b.conflist", ".c.conflist", "Z.conf", "a.json", ".conf"):
+        (conf_dir / name).write_text(LIST % "x")
+    for name in ("calico-kubeconfig", "10-x.conflist.bak", "README", "a.CONFLIST", ".a.conflist.podwire-tmp"):
+        (conf_dir / name).write_text("x")
+    (conf_dir / "30-folder.conflist").mkdir()
+    names = [file.name for file in scan(str(conf_dir))]
+    assert names == [".c.conflist", ".conf", "100-a.conflist", "20-b.conflist", "Z.conf", "a.json"]
+
+
+def test_lists_and_single_plugins_are_understood(conf_dir):
+    (conf_dir / "10-a.conflist").write_text(LIST % "a")
+    (conf_dir / "20-b.conf").write_text('{"cniVersion": "0.4.0", "name": "b", "type": "ptp"}')
+    first, second = scan(str(conf_dir))
+    assert (first.kind, first.network, first.cni_version, first.error) == ("conflist", "a", "1.0.0", "")
+    assert first.plugins == [{"type": "bridge"}]
+    assert (second.kind, second.network, second.cni_version, second.plugins[0]["type"]) == ("conf", "b", "0.4.0", "ptp")
+    assert (first.mode, first.uid) == (os.stat(first.path).st_mode & 0o7777, os.getuid())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.conflist", "", "is empty"),
+        ("a.conflist", "{", "unexpected end"),
+        ("a.conflist", '{"type": "bridge"}', "no name"),
+        ("a.conf", LIST % "x", "missing 'type'"),
+    ],
+)
+def test_what_cannot_be_loaded_stays_in_the_list_with_its_reason(conf_dir, name, text, words):
+    (conf_dir / name).write_text(text)
+    (file,) = scan(str(conf_dir))
+    assert words in file.error
+    assert file.network is None
+
+
+def test_files_that_are_never_opened(conf_dir, monkeypatch):
+    (conf_dir / "my-kubeconfig.conf").write_text("token: secret")
+    (conf_dir / "x.json").mkdir()
+    os.mkfifo(str(conf_dir / "fifo.conf"))
+    monkeypatch.setattr(confdir, "MAX_SIZE", 10)
+    (conf_dir / "large.conf").write_text("x" * 11)
+    (conf_dir / "gone.conf").symlink_to("nowhere")
+    found = {file.name: (file.text, file.error) for file in scan(str(conf_dir))}
+    assert set(found) == {"my-kubeconfig.conf", "fifo.conf", "large.conf", "gone.conf"}
+    assert all(text is None and error for text, error in found.values())
+    assert "kubeconfig" in found["my-kubeconfig.conf"][1]
+    assert "regular" in found["fifo.conf"][1]
+    assert "larger" in found["large.conf"][1]
+
+
+def test_a_link_is_followed_and_marked(conf_dir, tmp_path):
+    (tmp_path / "real").write_text(LIST % "a")
+    (conf_dir / "a.conflist").symlink_to(tmp_path / "real")
+    (file,) = scan(str(conf_dir))
+    assert (file.is_link, file.network) == (True, "a")
+
+
+def test_drop_ins_are_the_conf_files_of_the_networks_folder(conf_dir):
+    folder = conf_dir / "a"
+    folder.mkdir()
+    (folder / "20.conf").write_text('{"type": "tuning"}')
+    (folder / "10.conf").write_text('{"type": "portmap"}')
+    (folder / "30.conflist").write_text(LIST % "x")
+    assert [file.plugins[0]["type"] for file in drop_ins(str(conf_dir), "a")] == ["portmap", "tuning"]
+    assert drop_ins(str(conf_dir), "b") == []
+    assert drop_ins(str(folder), "../a") == []
