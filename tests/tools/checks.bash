@@ -208,11 +208,8 @@ END
 # --- documentation
 
 docs() {
-  local module
   start 'antsibull-docs' run_antsibull_docs
-  for module in $(modules); do
-    start "ansible-doc $module" run_ansible_doc "$module"
-  done
+  start 'ansible-doc of every module' run_ansible_doc
   finish
 }
 
@@ -222,9 +219,15 @@ run_antsibull_docs() {
 }
 
 run_ansible_doc() {
-  ansible-doc --type module "podwire.cni.$1" | tee "$step_directory/doc"
-  grep -q '^EXAMPLES:' "$step_directory/doc"
-  grep -q '^RETURN VALUES:' "$step_directory/doc"
+  local module
+  for module in $(modules); do
+    ansible-doc --type module --json "podwire.cni.$module" | python -c '
+import json, sys
+[entry] = json.load(sys.stdin).values()
+sys.exit(["missing: " + part for part in ("doc", "examples", "return") if not entry[part]] or 0)'
+    passed 1
+  done
+  note "$(modules | paste -sd ' ')"
 }
 
 # --- build

@@ -45,9 +45,15 @@ run_step() {
   step_directory=$results/step.$(printf '%03d' "$number")
   mkdir "$step_directory"
   printf '%s\n' "$name" >"$step_directory/name"
-  # Not in a condition: bash would ignore set -e in the command.
   set +e
   (
+    # In a condition, bash ignores set -e in whatever is called, and a step would pass whatever happens.
+    ignored=$(
+      set -e
+      false
+      echo yes
+    )
+    [ -z "$ignored" ] || die "the step '$name' was started in a condition (if, &&, ||)"
     set -euo pipefail
     "$@"
   ) >"$step_directory/log" 2>&1 </dev/null
