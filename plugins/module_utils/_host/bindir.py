@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from typing import BinaryIO, Mapping, Optional
+from typing import BinaryIO, Optional
 
-from ..libcni.invoke import Executor
 from .errors import HostError
 
 # (e_machine, byte order) -> a word for it: what uname -m says, the family for arm and i386, with the order for mips.
@@ -99,11 +98,3 @@ def _check_owner(path: str, found: os.stat_result, what: str, sticky_is_fine: bo
             "mend it with: chmod go-w %s" % (what, path, stat.S_IMODE(found.st_mode), path),
             code="unsafe_permissions",
         )
-
-
-class SafeExecutor(Executor):
-    """libcni's executor, which first tests what it is about to run."""
-
-    def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float] = None) -> bytes:
-        check_executable(path)
-        return super().exec_plugin(path, stdin, env, timeout)

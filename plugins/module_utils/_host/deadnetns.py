@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import List, Mapping, Optional, Type
 
 from ..libcni.errors import PluginError
-from .bindir import SafeExecutor
+from .executor import SafeExecutor
 from .netns import unshare
 
 _SIOCSIFNAME = 0x8923

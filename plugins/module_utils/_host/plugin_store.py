@@ -10,9 +10,6 @@ import stat
 import time
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from ..libcni.errors import CNIError
-from ..libcni.invoke import get_version_info
-from .bindir import SafeExecutor
 from .errors import HostError
 from .manifest import Manifest, digest_of
 from .plugin_names import PLAIN_NAME
@@ -172,6 +169,11 @@ def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:
 
     Raises HostError ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
     """
+    # Imported here because a run without changes executes nothing.
+    from ..libcni.errors import CNIError
+    from ..libcni.invoke import get_version_info
+    from .executor import SafeExecutor
+
     try:
         return list(get_version_info(path, SafeExecutor(argv0=argv0), VERSION_TIMEOUT))
     except CNIError as error:

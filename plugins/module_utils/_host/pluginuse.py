@@ -11,8 +11,9 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ..libcni import version
 from ..libcni.errors import CNIError, PluginNotFoundError
 from ..libcni.invoke import find_in_path, get_version_info
-from .bindir import SafeExecutor, check_executable
+from .bindir import check_executable
 from .errors import HostError
+from .executor import SafeExecutor
 from .manifest import Manifest
 from .plugintypes import named_plugins
 from .problems import ERROR, WARNING, problem

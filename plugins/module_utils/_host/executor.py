@@ -1,0 +1,19 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running plugins as root."""
+
+from __future__ import annotations
+
+from typing import Mapping, Optional
+
+from ..libcni.invoke import Executor
+from .bindir import check_executable
+
+
+class SafeExecutor(Executor):
+    """libcni's executor, which first tests what it is about to run."""
+
+    def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float] = None) -> bytes:
+        check_executable(path)
+        return super().exec_plugin(path, stdin, env, timeout)
