@@ -25,6 +25,7 @@ attributes:
     support: full
     description: When run twice in a row outside check mode, with the same arguments, the second run reports no change.
   platform:
+    support: full
     platforms: linux
     description: Target operating systems that the module can be operated against.
   async:
@@ -44,6 +45,7 @@ attributes:
     support: full
     description: When run twice in a row outside check mode, with the same arguments, the second run reports no change.
   platform:
+    support: full
     platforms: linux
     description: Target operating systems that the module can be operated against.
   async:
