@@ -75,8 +75,8 @@ class Networks:
         for use in uses:
             if "/" in use.plugin:
                 raise HostError(
-                    f"network {config.name}: {use.pointer} names the plugin {use.plugin!r}, which contains '/'; a type is "
-                    "the plain name of a file in bin_dirs",
+                    f"network {config.name}: {use.pointer} names the plugin {use.plugin!r}, which contains '/'; a type "
+                    "is the plain name of a file in bin_dirs",
                     code="bad_config",
                 )
         if self._binaries is None:

@@ -9,13 +9,15 @@ Importing this module loads pyroute2, which costs 25 MiB; whoever may do without
 from __future__ import annotations
 
 import threading
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from pyroute2 import IPRoute
 
 from .leases import packed
 from .netns import enter
 
+# The library has no type hints.
+_connect: Callable[[], Any] = IPRoute
 _FAMILIES = {2: "ipv4", 10: "ipv6"}
 _UNICAST = 1
 _TABLE_LOCAL = 255
@@ -76,7 +78,7 @@ class Namespace:
 
 def read_host() -> Namespace:
     """Return the state of the namespace that this process is in."""
-    with IPRoute() as netlink:
+    with _connect() as netlink:
         return _read(netlink)
 
 
@@ -92,7 +94,7 @@ def read_namespaces(paths: Iterable[str]) -> Dict[str, Namespace]:
         try:
             for path in paths:
                 if enter(path):
-                    with IPRoute() as netlink:
+                    with _connect() as netlink:
                         found[path] = _read(netlink)
         except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
             errors.append(error)
