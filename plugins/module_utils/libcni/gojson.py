@@ -73,7 +73,6 @@ def _pairs(pairs: list[tuple[str, t.Any]]) -> dict[str, t.Any]:
     out = dict(pairs)
     if len(out) != len(pairs):
         # The last one wins and stands where it stood: the order matters for keys that differ in case only.
-        out = {}
         for key, value in pairs:
             out.pop(key, None)
             out[key] = value

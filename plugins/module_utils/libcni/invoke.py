@@ -33,9 +33,10 @@ QUOTE_LIMIT = 2048
 # A binary that is being written cannot be run: 6 tries, a second apart, as Go means to do.
 BUSY_TRIES = 6
 BUSY_DELAY = 1.0
-# After the kill: for the kernel to end the process, and for the rest of the output.
+# Beyond the deadline: for what is already in the pipes, where this process was late to read it.
+GRACE = 0.5
+# For the kernel to end a process after the kill.
 KILL_WAIT = 5.0
-DRAIN_WAIT = 0.5
 _CHUNK = 65536
 
 
@@ -202,11 +203,10 @@ class _Run:
 
     def finish(self, deadline: float | None, timeout: float | None) -> str:
         """Wait for the end. Return "" if the plugin succeeded, else Go's text for how it ended."""
-        if self._exchange(deadline) and self._wait(deadline):
+        if self._exchange(deadline) and self._wait(deadline, GRACE):
             return _exit_text(self.process.returncode)
         too_much = len(self.stdout) > STDOUT_LIMIT
         self._kill()
-        self._exchange(time.monotonic() + DRAIN_WAIT)
         if too_much:
             return f"signal: killed (it printed more than {STDOUT_LIMIT} bytes)"
         if self.process.returncode in (None, -signal.SIGKILL):
@@ -227,12 +227,13 @@ class _Run:
     def _exchange(self, deadline: float | None) -> bool:
         """Serve the pipes until both outputs are at their end; False if the deadline or the limit came first."""
         while self._buffers:
-            wait = None
-            if deadline is not None:
-                wait = deadline - time.monotonic()
-                if wait <= 0:
-                    return False
-            for fd, _event in self._poller.poll(None if wait is None else int(wait * 1000) + 1):
+            now = time.monotonic()
+            if deadline is not None and now > deadline + GRACE:
+                return False
+            events = self._poller.poll(None if deadline is None else max(0, int((deadline - now) * 1000) + 1))
+            if not events and deadline is not None and time.monotonic() >= deadline:
+                return False
+            for fd, _event in events:
                 if fd in self._buffers:
                     self._receive(fd)
                 else:
@@ -266,9 +267,9 @@ class _Run:
             self._poller.unregister(fd)
             self.process.stdin.close()
 
-    def _wait(self, deadline: float | None) -> bool:
+    def _wait(self, deadline: float | None, minimum: float) -> bool:
         try:
-            self.process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            self.process.wait(None if deadline is None else max(minimum, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             return False
         return True
@@ -278,7 +279,7 @@ class _Run:
         self.killed = True
         with contextlib.suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self._wait(time.monotonic() + KILL_WAIT)
+        self._wait(time.monotonic(), KILL_WAIT)
 
 
 def _exit_text(returncode: int) -> str:

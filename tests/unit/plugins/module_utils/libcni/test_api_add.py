@@ -134,6 +134,9 @@ def test_add_where_the_cache_cannot_be_written(world):
         world.cni.add_network(world.net(debug), world.rt())
     # Known before the plugin ran: nothing is attached that nobody can delete.
     assert debug.command is None
+    with pytest.raises(CacheError, match=r'^failed to set network "some-list" cached result: .*not a directory'):
+        world.cni.add_network_list(world.lst([debug]), world.rt())
+    assert debug.command is None
 
 
 @pytest.mark.parametrize(

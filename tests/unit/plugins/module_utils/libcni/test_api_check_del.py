@@ -217,6 +217,14 @@ def test_del_tolerates_a_broken_cache(world, debug, content):
     assert not path.exists()
 
 
+def test_del_removes_a_broken_entry_even_if_it_fails(world, debug):
+    path = world.put_cache("garbage")
+    debug.set(ReportError="banana")
+    with pytest.raises(PluginListError):
+        world.cni.del_network_list(world.lst([debug]), world.rt())
+    assert not path.exists()
+
+
 def test_del_network_list(world, three):
     put(world, LEGACY % "1.1.0")
     world.cni.del_network_list(world.lst(three, plugin_keys=[{"n": 0}, {"n": 1}, {"n": 2}]), world.rt())

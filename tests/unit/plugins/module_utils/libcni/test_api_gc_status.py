@@ -92,6 +92,7 @@ def test_gc_leaves_other_networks(world, debug):
     world.cni.add_network_list(world.lst([debug], name="other"), world.rt())
     world.cni.gc_network_list(world.lst([debug]), [])
     assert [found.network for found in world.cni.get_cached_attachments()] == ["other"]
+    assert commands(world) == ["ADD", "GC"]
 
 
 def test_gc_without_a_list_is_refused(world, debug):

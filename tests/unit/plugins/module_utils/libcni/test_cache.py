@@ -294,6 +294,9 @@ def test_list_entries_of_a_container(tmp_path):
         cache.write_entry(str(tmp_path), sample(network_name=network, container_id=container))
     found = [(entry.network_name, entry.container_id) for entry in cache.list_entries(str(tmp_path), "a")]
     assert found == [("net", "a")]
+    os.rename(tmp_path / "results" / "net-a-eth0", tmp_path / "results" / "-a-eth0")
+    assert cache.list_entries(str(tmp_path), "a") == []
+    os.rename(tmp_path / "results" / "-a-eth0", tmp_path / "results" / "net-a-eth0")
     # The name alone decides nothing, and neither does the content alone.
     (tmp_path / "results" / "other").write_bytes(
         json.dumps({"kind": "cniCacheV1", "containerId": "a", "ifName": "e", "networkName": "n"}).encode()

@@ -182,6 +182,11 @@ def test_position(text, line, column):
     assert str(caught.value).endswith(f" (line {line}, column {column})")
 
 
+def test_byte_order_mark_says_so():
+    with pytest.raises(JSONError, match=r"byte order mark"):
+        gojson.loads(b"\xef\xbb\xbf{}")
+
+
 def test_truncated_text_says_so():
     with pytest.raises(JSONError, match=r"^unexpected end of JSON input"):
         gojson.loads(b'{"a":')

@@ -251,7 +251,7 @@ def test_stderr_is_bounded_to_its_end(world):
 
 def test_stdout_is_bounded(world, monkeypatch):
     monkeypatch.setattr(invoke, "STDOUT_LIMIT", 100000)
-    error = failure(world.script("bad", "echo why >&2; exec cat /dev/zero"))
+    error = failure(world.script("bad", "echo why >&2; exec cat /dev/zero"), timeout=None)
     assert "signal: killed (it printed more than 100000 bytes)" in str(error)
     assert error.stderr == "why\n"
 
@@ -350,6 +350,19 @@ def test_without_deadline_the_output_is_awaited(world):
 def test_flood_on_stderr_does_not_outlive_the_deadline(world):
     error = failure(world.script("flood", "exec cat /dev/zero >&2"), timeout=0.5)
     assert "it did not end within 0.5 s" in str(error)
+
+
+def test_answer_that_was_there_in_time_counts(world, monkeypatch):
+    """On a host that is too busy to read it before the deadline."""
+    popen = invoke._popen
+
+    def finished(*args):
+        process = popen(*args)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        return process
+
+    monkeypatch.setattr(invoke, "_popen", finished)
+    assert run(world.script("quick", "echo '{}'"), timeout=0) == b"{}\n"
 
 
 def test_interrupt_kills_the_plugin(world, monkeypatch):
