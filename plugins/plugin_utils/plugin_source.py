@@ -13,11 +13,11 @@ from typing import Any
 
 from ..module_utils._host.archive import ArchiveSource, DirectorySource, Member
 from ..module_utils._host.bindir import MACHINES
-from ..module_utils._host.checksum import digests, parse, verify
+from ..module_utils._host.checksum import parse, verify
 from ..module_utils._host.download import check_url, is_url, shown
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.plugin_names import plugin_name, select
-from . import archive_cache, releases
+from . import archive_cache, file_memory, releases
 
 
 class Need:
@@ -91,7 +91,9 @@ class PluginSource:
         """Return the module's ``_source`` for the first call: all that is cheap to know."""
         told: dict[str, Any] = {"where": self.where, "only_ask": only_ask, "last": False, "urls": self.urls}
         if self._is_directory:
-            members = select(DirectorySource(self.where).members(), self.plugins, self.where)
+            with file_memory.FileMemory() as memory:
+                found = DirectorySource(self.where, memory.member).members()
+            members = select(found, self.plugins, self.where)
             return {**told, **_files(members)}
         return {**told, "checksum": self.checksum, "checksums": self.checksums}
 
@@ -100,8 +102,8 @@ class PluginSource:
         told = self.question(only_ask)
         if not self._is_directory and not self._is_url and self.where and not self.checksum and not self.checksums:
             try:
-                with open(self.where, "rb") as stream:
-                    told["checksum"] = f"sha256:{digests(stream, ('sha256',))['sha256']}"
+                with open(self.where, "rb") as stream, file_memory.FileMemory() as memory:
+                    told["checksum"] = f"sha256:{memory.sha256(stream)}"
             except OSError as error:
                 raise HostError(f"src: cannot read {self.where}: {error.strerror}", code="bad_source") from error
         return told

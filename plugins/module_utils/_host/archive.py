@@ -15,7 +15,7 @@ import os
 import stat
 import tarfile
 import zlib
-from typing import IO, Any, BinaryIO, Callable, Dict, Iterable, Iterator, NamedTuple, Tuple, cast
+from typing import IO, Any, BinaryIO, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple, cast
 
 from .bindir import ELF_HEADER_SIZE, elf_machine
 from .checksum import digests
@@ -47,11 +47,21 @@ class Member(NamedTuple):
     size: int
 
 
-class DirectorySource:
-    """The regular ELF files of a directory. Links are not followed."""
+def inspect(stream: BinaryIO) -> Optional[Member]:
+    """Return what a file is as a plugin, None if it is not ELF."""
+    machine = elf_machine(stream)
+    if machine is None:
+        return None
+    stream.seek(0)
+    return Member(digest_of(stream), machine, os.fstat(stream.fileno()).st_size)
 
-    def __init__(self, path: str) -> None:
+
+class DirectorySource:
+    """The regular ELF files of a directory. Links are not followed. *look* may know files without reading them."""
+
+    def __init__(self, path: str, look: Callable[[BinaryIO], Optional[Member]] = inspect) -> None:
         self.path = path
+        self._look = look
 
     def members(self) -> Dict[str, Member]:
         """Return the plugins by name. Raises HostError ``bad_source``."""
@@ -61,10 +71,9 @@ class DirectorySource:
                 names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
             for name in sorted(filter(PLAIN_NAME.match, names)):
                 with _open_regular(os.path.join(self.path, name)) as stream:
-                    machine = elf_machine(stream)
-                    if machine is not None:
-                        stream.seek(0)
-                        found[name] = Member(digest_of(stream), machine, os.fstat(stream.fileno()).st_size)
+                    member = self._look(stream)
+                if member is not None:
+                    found[name] = member
         except OSError as error:
             raise HostError(
                 "cannot read the directory %s: %s" % (self.path, error.strerror), code="bad_source"
@@ -85,11 +94,14 @@ class DirectorySource:
 
 
 def _open_regular(path: str) -> BinaryIO:
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+    stream = open(path, "rb", opener=opener)  # noqa: SIM115  # the caller gets it
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
         raise HostError("%s is not a regular file" % path, code="bad_source")
-    return os.fdopen(fd, "rb")
+    return stream
 
 
 class ArchiveSource:
