@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ansible's output cut down to what the modules of this collection return as their actions."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections import Counter
+
+from ansible import constants as C
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = """
+name: steps
+type: stdout
+short_description: Show the steps of each task's plan
+description: For the demo of this collection.
+"""
+
+SIGNS = {"create": "+", "install": "+", "add": "+", "make_directory": "+", "del": "-", "remove": "-", "delete": "-"}
+COLOURS = {"+": C.COLOR_DIFF_ADD, "-": C.COLOR_DIFF_REMOVE, "~": C.COLOR_CHANGED}
+
+
+class CallbackModule(CallbackBase):
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "stdout"
+    CALLBACK_NAME = "steps"
+
+    def v2_runner_on_ok(self, result):
+        # A loop has a result for each item.
+        parts = result.result.get("results", [result.result])
+        if any(part.get("actions") or part.get("warnings") for part in parts):
+            self._display.display(result.task.name)
+        for part in parts:
+            for action in part.get("actions", []):
+                self._show_step(action)
+            self._show_edits(part)
+            self._show_warnings([str(warning) for warning in part.get("warnings", [])])
+
+    def _show_step(self, action):
+        sign = SIGNS.get(action["kind"], "~")
+        note = "" if action["class"] == "safe" else "  (%s)" % action["class"]
+        text = "  %s %-14s %s%s" % (sign, action["kind"].replace("_", " "), action["target"], note)
+        self._display.display(text, color=COLOURS[sign])
+
+    def _show_edits(self, result):
+        """Show the difference where a text becomes another; what is made or removed whole is named and not shown."""
+        for entry in result.get("diff", []):
+            before, after = entry.get("before"), entry.get("after")
+            if isinstance(before, str) and isinstance(after, str) and before and after:
+                lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
+                for line in list(lines)[3:]:
+                    self._display.display("      " + line, color=COLOURS.get(line[:1]))
+
+    def _show_warnings(self, warnings):
+        """Count the warnings of what a plan does not find yet, show the others."""
+        missing = Counter(text.split("]")[0].lstrip("[") for text in warnings if text.startswith("[missing_"))
+        for text in warnings:
+            if not text.startswith("[missing_"):
+                lines = textwrap.wrap(text, 110, initial_indent="  ! ", subsequent_indent="    ")
+                self._display.display("\n".join(lines), color=C.COLOR_WARN)
+        if missing:
+            counts = ", ".join("%s (%d)" % pair for pair in sorted(missing.items()))
+            self._display.display("  ! not there yet: " + counts, color=C.COLOR_WARN)
+
+    def v2_runner_on_failed(self, result, ignore_errors=False):
+        self._display.display(result.task.name)
+        self._display.display("  failed: %s" % result.result.get("msg"), color=C.COLOR_ERROR)
+
+    def v2_playbook_on_stats(self, stats):
+        for host in sorted(stats.processed):
+            counts = stats.summarize(host)
+            self._display.display(
+                "%s: ok=%d changed=%d failed=%d" % (host, counts["ok"], counts["changed"], counts["failures"])
+            )

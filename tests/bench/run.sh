@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The benchmarks; called inside tests/private.sh by `./run bench`: run.sh DIRECTORY_OF_PLUGINS_1.9.1
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+BENCH_DIR=$(mktemp -d /run/podwire-bench.XXXXXX)
+export BENCH_DIR BENCH_PLUGINS=$1
+export ANSIBLE_PIPELINING=true
+export ANSIBLE_CALLBACK_PLUGINS=$here/callback_plugins ANSIBLE_CALLBACKS_ENABLED=durations
+export ANSIBLE_DEPRECATION_WARNINGS=false ANSIBLE_LOCALHOST_WARNING=false
+
+if ! ansible-playbook -i "$here/inventory.yml" "$here/bench.yml" >"$BENCH_DIR/log" 2>&1; then
+  cat "$BENCH_DIR/log"
+  exit 1
+fi
+python3 "$here/table.py" "$BENCH_DIR"

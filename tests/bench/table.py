@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Prints what the benchmarks measured: table.py DIRECTORY"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections import defaultdict
+from statistics import median
+
+MODULES = ("cni_plugins", "cni_conf", "cni_netns", "cni_attach", "cni_info")
+
+
+def records(directory: str, name: str) -> list[dict]:
+    """Read a file with one JSON object a line."""
+    with open(os.path.join(directory, name), encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
+
+
+class Durations:
+    """The seconds that each task took, by the task's name."""
+
+    def __init__(self, lines: list[dict]) -> None:
+        self._seconds: dict[str, list[float]] = defaultdict(list)
+        for line in lines:
+            if line["task"].startswith("Unchanged") and line["changed"]:
+                sys.exit(f"the task {line['task']!r} changed something; there is nothing to compare")
+            # A plain loop times itself, so that its interpreter's start is not in it.
+            seconds = float(line["stdout"]) if line["task"].startswith("Plain") else line["seconds"]
+            self._seconds[line["task"]].append(seconds)
+
+    def of(self, task: str) -> float:
+        """Return the median without the first repeat, which fills caches."""
+        return median(self._seconds[task][1:])
+
+
+def row(what: str, ours: float, theirs: float, aim: float | None, unit: str) -> None:
+    """Print one line of the table."""
+    ratio = ours / theirs
+    verdict = "" if aim is None else f"{aim:5.2f}  {'met' if ratio <= aim else 'NOT MET'}"
+    print(f"  {what:<54} {ours:8.2f} {theirs:8.2f} {unit:<3} {ratio:6.2f}  {verdict}".rstrip())
+
+
+def main() -> None:
+    directory = sys.argv[1]
+    durations = Durations(records(directory, "durations"))
+    ping = durations.of("Ping before CHECKs")
+    print(f"ansible-core's Python {platform.python_version()}, {os.cpu_count()} CPUs, medians of interleaved repeats\n")
+    print(f"  {'':<54} {'ours':>8} {'other':>8} {'':<3} {'ratio':>6}  {'aim':>5}")
+    row(
+        "nothing to do: cni_plugins + cni_conf / two pings",
+        durations.of("Unchanged cni_plugins") + durations.of("Unchanged cni_conf"),
+        2 * durations.of("Ping"),
+        1.5,
+        "s",
+    )
+    row(
+        "nothing to do: cni_attach of 50 / ping + 50 CHECKs",
+        durations.of("Unchanged cni_attach"),
+        ping + durations.of("Plain loop of check"),
+        1.3,
+        "s",
+    )
+    row(
+        "50 ADDs: cni_attach / the plugins one after another",
+        durations.of("All added by cni_attach"),
+        durations.of("Plain loop of add"),
+        0.65,
+        "s",
+    )
+    memory: dict[str, list[int]] = defaultdict(list)
+    payload: dict[str, int] = {}
+    for line in records(directory, "processes"):
+        memory[line["name"]].append(line["kilobytes"])
+        payload[line["name"]] = max(line["bytes"], payload.get(line["name"], 0))
+    print()
+    for module in MODULES:
+        row(f"peak memory: {module} / ping", median(memory[module]) / 1024, median(memory["ping"]) / 1024, 2.0, "MiB")
+    print()
+    for module in MODULES:
+        row(f"sent to the host: {module} / ping", payload[module] / 1024, payload["ping"] / 1024, None, "KiB")
+    print(
+        """
+18 plugins of 1.9.1, 10 networks (bridge, host-local, tuning), 50 containers in one network. The plain loop of
+CHECKs has as many workers as cni_attach, that of ADDs has one; a CHECK follows each ADD on both sides. What is sent
+includes the arguments of the task."""
+    )
+
+
+if __name__ == "__main__":
+    main()
