@@ -97,6 +97,10 @@ conf:
     managed:
       description: Whether M(podwire.cni.cni_conf) wrote it.
       type: bool
+    managed_as:
+      description: The network that M(podwire.cni.cni_conf) wrote into it, empty if it did not.
+      type: str
+      sample: demo
     edited:
       description: Whether somebody else has changed it since.
       type: bool
@@ -150,6 +154,11 @@ plugins:
       type: bool
     edited:
       description: Whether somebody else has replaced it since.
+      type: bool
+    original:
+      description:
+        - Whether a file of others that was here before M(podwire.cni.cni_plugins) first installed its own is kept, so that
+          it can be restored.
       type: bool
     mode:
       description: Its mode, in octal.

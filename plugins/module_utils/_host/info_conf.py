@@ -60,6 +60,7 @@ def _conf_row(file: ConfFile, folder: Sequence[ConfFile], managed: Optional[Dict
         "config": _masked(file.text),
         "sha256": digest,
         "managed": managed is not None,
+        "managed_as": managed["network"] if managed else "",
         "edited": managed is not None and managed.get("sha256") != digest,
         "link": file.is_link,
         "mode": f"{file.mode:04o}",
@@ -117,6 +118,10 @@ def _files(bin_dir: str) -> List[str]:
 
 
 def _plugin_row(path: str, managed: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    original = managed.get("original") if managed else None
+    if managed and managed.get("gone"):
+        # We removed ours; what stands here now is not it.
+        managed = None
     status = os.lstat(path)
     link = os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""
     target = os.stat(path)
@@ -135,6 +140,7 @@ def _plugin_row(path: str, managed: Optional[Dict[str, Any]]) -> Dict[str, Any]:
         "cni_versions": [],
         "managed": managed is not None,
         "edited": managed is not None and managed.get("sha256") != digest,
+        "original": original is not None,
         "mode": f"{stat.S_IMODE(target.st_mode):04o}",
         "uid": target.st_uid,
         "gid": target.st_gid,
