@@ -160,7 +160,7 @@ integration() {
   for target in "${chosen[@]}"; do
     [ -d "$snapshot/tests/integration/targets/$target" ] || die "no such integration target: $target; there are: $(targets | paste -sd ' ')"
   done
-  [ ${#chosen[@]} -gt 0 ] || die "no integration targets in tests/integration/targets"
+  [ ${#chosen[@]} -gt 0 ] || start 'integration: there are no targets' false
   fetch_plugins bookworm forky
   write_integration_config "$snapshot" /run/home/plugins/bookworm/usr/lib/cni /run/home/plugins/forky/usr/lib/cni
   for target in "${chosen[@]}"; do
