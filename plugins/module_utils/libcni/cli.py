@@ -49,7 +49,7 @@ def main(argv: t.Sequence[str] | None = None) -> int:
         args = _parser().parse_args(argv)
         command: t.Callable[[argparse.Namespace], None] = args.run
         command(args)
-    except CNIError as exc:
+    except (CNIError, OSError) as exc:
         path = getattr(exc, "path", "")
         prefix = f"{path}: " if isinstance(exc, ConfigError) and path and path not in str(exc) else ""
         print(f"libcni: {prefix}{exc}", file=sys.stderr)

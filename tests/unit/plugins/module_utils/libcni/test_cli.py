@@ -210,6 +210,15 @@ def test_usage_errors(debug, run, argv):
     assert debug.command is None
 
 
+def test_vanished_working_directory(debug, run, world, monkeypatch):
+    (world.path / "gone").mkdir()
+    monkeypatch.chdir(world.path / "gone")
+    (world.path / "gone").rmdir()
+    status, out, err = run("add", "net", "relative")
+    assert (status, out) == (1, "")
+    assert err.startswith("libcni: ")
+
+
 def test_help():
     with pytest.raises(SystemExit) as caught:
         cli.main(["--help"])
