@@ -52,7 +52,7 @@ def main(argv: t.Sequence[str] | None = None) -> int:
     except (CNIError, OSError) as exc:
         path = getattr(exc, "path", "")
         prefix = f"{path}: " if isinstance(exc, ConfigError) and path and path not in str(exc) else ""
-        print(f"libcni: {prefix}{exc}", file=sys.stderr)
+        sys.stderr.write(f"libcni: {prefix}{exc}\n")
         return 1
     return 0
 
