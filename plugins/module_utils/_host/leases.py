@@ -116,8 +116,13 @@ def _content(path: str) -> Optional[str]:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(fd, "rb") as stream:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_SIZE:
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None
-        return stream.read(_MAX_SIZE).decode("utf-8", "replace")
+        # One byte more than is allowed tells what is too long.
+        data = os.read(fd, _MAX_SIZE + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return data.decode("utf-8", "replace") if len(data) <= _MAX_SIZE else None

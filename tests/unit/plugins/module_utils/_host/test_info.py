@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import info_attachments, info_conf
+from ansible_collections.podwire.cni.plugins.module_utils._host.attach_request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import ATTACHED, Record, Records
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
+
+CONFIG = {
+    "cniVersion": "1.0.0",
+    "name": "demo",
+    "plugins": [{"type": "bridge", "ipam": {"type": "host-local"}, "token": "s3cr3t-token"}],
+}
+
+
+@pytest.fixture
+def manifest(tmp_path):
+    return Manifest(str(tmp_path / "state"))
+
+
+def conf(conf_dir, manifest):
+    files, problems = info_conf.scan_conf(str(conf_dir))
+    rows, more = info_conf.conf(files, str(conf_dir), manifest)
+    return rows, problems + more
+
+
+def test_an_empty_host_has_empty_lists(tmp_path, manifest):
+    nothing = str(tmp_path / "nothing")
+    assert conf(nothing, manifest) == ([], [])
+    assert info_conf.plugins([nothing], manifest, 2) == ([], [])
+    assert info_attachments.cached(nothing) == ([], [])
+    assert info_attachments.attachments(nothing, []) == ([], [])
+
+
+def test_configurations_are_in_order_masked_and_say_whose_they_are(tmp_path, manifest):
+    path = tmp_path / "20-demo.conflist"
+    path.write_text(json.dumps(CONFIG))
+    (tmp_path / "10-bad.conflist").write_text('{"name": "x", "token": "s3cr3t-token"')
+    (tmp_path / "kubeconfig.conf").write_text("token: s3cr3t-token")
+    (tmp_path / "README.md").write_text("not a configuration")
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "50-tune.conf").write_text('{"type": "tuning"}')
+    manifest.networks[str(path)] = {"network": "demo", "sha256": "another", "original": None}
+    rows, problems = conf(tmp_path, manifest)
+    assert [os.path.basename(row["path"]) for row in rows] == ["10-bad.conflist", "20-demo.conflist", "kubeconfig.conf"]
+    assert (rows[1]["network"], rows[1]["plugins"]) == ("demo", ["bridge", "host-local"])
+    assert (rows[1]["managed"], rows[1]["edited"], rows[0]["managed"]) == (True, True, False)
+    assert rows[1]["drop_ins"] == [str(tmp_path / "demo" / "50-tune.conf")]
+    assert (rows[2]["config"], rows[2]["sha256"]) == (None, "")
+    assert [(entry["code"], os.path.basename(entry["file"])) for entry in problems] == [
+        ("bad_config", "10-bad.conflist"),
+        ("bad_config", "kubeconfig.conf"),
+    ]
+    assert "s3cr3t" not in json.dumps([rows, problems])
+
+
+def test_what_is_no_binary_that_root_may_run_is_not_run(tmp_path, manifest, monkeypatch):
+    monkeypatch.setattr(info_conf.Binaries, "ask", lambda self, name: pytest.fail("ran"))
+    (tmp_path / "README").write_text("text")
+    (tmp_path / "README").chmod(0o644)
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    (tmp_path / "script").chmod(0o755)
+    (tmp_path / "loose").write_bytes(Path("/bin/true").read_bytes())
+    (tmp_path / "loose").chmod(0o777)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    rows, problems = info_conf.plugins([str(tmp_path)], manifest, 1)
+    assert [row["name"] for row in rows] == ["README", "loose", "script"]
+    assert [row["cni_versions"] for row in rows] == [[], [], []]
+    assert rows[1]["machine"]
+    assert rows[1]["sha256"]
+    found = {os.path.basename(entry["file"]): entry["level"] for entry in problems}
+    assert set(found) == {"dangling", "loose", "script"}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    for number, container in enumerate(("web", "db", "old")):
+        entry = Entry(container, json.dumps(CONFIG).encode(), "eth0", "demo", f"/run/netns/{container}")
+        entry.cni_args = [["PASSWORD", "hunter22"]]
+        entry.result = {"cniVersion": "1.0.0", "ips": [{"address": f"10.1.0.{number + 2}/24"}]}
+        write_entry(str(tmp_path), entry)
+    identity = {"boot_id": "b", "dev": 4, "inode": 7, "cookie": 1}
+    Records(str(tmp_path)).attached(Key("demo", "web", "eth0"), Record(ATTACHED, identity, True))
+    Records(str(tmp_path)).attached(Key("demo", "db", "eth0"), Record(ATTACHED, dict(identity, cookie=2), True))
+    there = {"/run/netns/web": Seen(identity, ["eth0"]), "/run/netns/db": Seen(identity)}
+    monkeypatch.setattr(info_attachments, "look", lambda names: there)
+    return tmp_path
+
+
+def test_attachments_say_what_is_left_of_them(cache):
+    entries, problems = info_attachments.cached(str(cache))
+    rows, more = info_attachments.attachments(str(cache), entries)
+    assert problems + more == []
+    assert [(row["container_id"], row["netns_state"], row["interface"], row["ips"]) for row in rows] == [
+        ("db", "other", False, ["10.1.0.3/24"]),
+        ("old", "gone", False, ["10.1.0.4/24"]),
+        ("web", "same", True, ["10.1.0.2/24"]),
+    ]
+    assert "hunter22" not in json.dumps(rows)
+
+
+def test_an_attachment_of_another_tool_has_no_record(cache, monkeypatch):
+    Records(str(cache)).remove(Key("demo", "web", "eth0"))
+    entries, _problems = info_attachments.cached(str(cache))
+    rows, _more = info_attachments.attachments(str(cache), entries)
+    assert rows[2]["netns_state"] == "unknown"
+
+
+def test_what_is_no_entry_is_named(cache):
+    results = cache / "results"
+    (results / "cut-short-eth0").write_bytes(b"")
+    (results / "demo-moved-eth0").write_bytes((results / "demo-web-eth0").read_bytes())
+    (results / "folder").mkdir()
+    (cache / "podwire" / "demo-killed-eth0").write_text('{"state": "adding"}')
+    entries, problems = info_attachments.cached(str(cache))
+    assert len(entries) == 3
+    assert [(os.path.basename(entry["file"]), entry["code"]) for entry in problems] == [
+        ("cut-short-eth0", "cache_damaged"),
+        ("demo-moved-eth0", "cache_damaged"),
+        ("folder", "cache_damaged"),
+    ]
+    _rows, more = info_attachments.attachments(str(cache), entries)
+    assert [(os.path.basename(entry["file"]), entry["code"]) for entry in more] == [("demo-killed-eth0", "interrupted")]

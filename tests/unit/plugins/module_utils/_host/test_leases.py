@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import leases
+
+
+def store(tmp_path, network="demo", **files):
+    folder = tmp_path / network
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_both_formats_are_read_and_sorted_by_address(tmp_path):
+    store(
+        tmp_path,
+        **{
+            "10.1.0.10": b"web\r\neth0",
+            "10.1.0.9": b"old",
+            "fd00::2": b"web\r\neth1",
+            "lock": b"",
+            "last_reserved_ip.0": b"10.1.0.10",
+        },
+    )
+    found, problems = leases.read(str(tmp_path), "demo")
+    assert [(lease.ip, lease.container_id, lease.ifname) for lease in found] == [
+        ("10.1.0.9", "old", ""),
+        ("10.1.0.10", "web", "eth0"),
+        ("fd00::2", "web", "eth1"),
+    ]
+    assert problems == []
+
+
+def test_empty_and_foreign_files_are_named(tmp_path):
+    folder = store(tmp_path, **{"10.1.0.2": b"", "notes.txt": b"x", "10.1.0.3": b"x" * 5000})
+    os.symlink("/etc/passwd", folder / "10.1.0.4")
+    (folder / "10.1.0.5").mkdir()
+    found, problems = leases.read(str(tmp_path), "demo")
+    assert [(lease.ip, lease.container_id) for lease in found] == [("10.1.0.2", "")]
+    assert [(os.path.basename(entry["file"]), entry["code"]) for entry in problems] == [
+        ("10.1.0.2", "lease_empty"),
+        ("10.1.0.3", "lease_unknown"),
+        ("10.1.0.4", "lease_unknown"),
+        ("10.1.0.5", "lease_unknown"),
+        ("notes.txt", "lease_unknown"),
+    ]
+
+
+def test_bytes_that_are_no_text_do_not_stop_it(tmp_path):
+    store(tmp_path, **{"10.1.0.2": b"\xff\xfe\r\neth0"})
+    (lease,) = leases.read(str(tmp_path), "demo")[0]
+    assert lease.ifname == "eth0"
+
+
+def test_reading_makes_no_lock_file(tmp_path):
+    folder = store(tmp_path, **{"10.1.0.2": b"web\r\neth0"})
+    leases.read(str(tmp_path), "demo")
+    assert os.listdir(folder) == ["10.1.0.2"]
+
+
+def test_a_store_that_vanished_is_a_problem(tmp_path):
+    found, problems = leases.read(str(tmp_path), "gone")
+    assert found == []
+    assert problems[0]["code"] == "leases_unreadable"
+
+
+def test_stores_are_those_of_the_networks_and_all_of_the_default_directory(tmp_path):
+    default, other = tmp_path / "default", tmp_path / "other"
+    store(default, "left")
+    store(default, "demo")
+    store(other, "demo")
+    networks = [
+        ("demo", {"type": "bridge", "ipam": {"type": "host-local", "dataDir": f"{other}/"}}),
+        ("demo", {"type": "portmap"}),
+        ("unused", {"type": "bridge", "ipam": {"type": "host-local"}}),
+        ("odd", {"type": "bridge", "ipam": {"type": "host-local", "dataDir": 7}}),
+        ("odd", {"type": "bridge", "ipam": "host-local"}),
+        ("dhcp", {"type": "bridge", "ipam": {"type": "dhcp", "dataDir": str(other)}}),
+    ]
+    assert leases.stores(networks, str(default)) == [
+        (str(default), "demo"),
+        (str(default), "left"),
+        (str(other), "demo"),
+    ]
+
+
+def test_nothing_there_is_no_store(tmp_path):
+    assert leases.stores([], str(tmp_path / "nothing")) == []

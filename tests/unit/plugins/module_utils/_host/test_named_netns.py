@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import named_netns
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A directory in which a file with the text "namespace" plays a namespace, and a pyroute2 that makes such files."""
+    path = tmp_path / "netns"
+    path.mkdir()
+
+    def look(wanted):
+        return {
+            name: Seen({"inode": 1} if os.path.isfile(name) and open(name).read() == "namespace" else None)
+            for name in wanted
+        }
+
+    def create(name):
+        if (path / name).exists():
+            raise FileExistsError(17, "File exists")
+        (path / name).write_text("namespace")
+
+    fake = types.ModuleType("pyroute2")
+    fake.netns = types.ModuleType("pyroute2.netns")
+    fake.netns.create = create
+    fake.netns.remove = lambda name: (path / name).unlink()
+    monkeypatch.setitem(sys.modules, "pyroute2", fake)
+    monkeypatch.setitem(sys.modules, "pyroute2.netns", fake.netns)
+    monkeypatch.setattr(named_netns, "NETNS_DIR", str(path))
+    monkeypatch.setattr(named_netns, "look", look)
+    return path
+
+
+def apply(folder, names, present=True):
+    lock = str(folder.parent / "lock" / "lock")
+    return run(lambda: named_netns.make_plan(names, present), "test", 5, False, path=lock)
+
+
+def actions(plan):
+    return [row["action"] for row in plan.rows]
+
+
+def test_made_once_and_removed_once(folder):
+    plan = apply(folder, ["web", "db"])
+    assert actions(plan) == ["created", "created"]
+    assert plan.rows[0] == {"name": "web", "path": str(folder / "web"), "action": "created"}
+    plan = apply(folder, ["db", "web"])
+    assert (actions(plan), plan.changed) == (["none", "none"], False)
+    plan = apply(folder, ["db", "web"], present=False)
+    assert actions(plan) == ["removed", "removed"]
+    assert {step.step_class for step in plan.steps} == {"disruptive"}
+    assert os.listdir(folder) == []
+    assert not apply(folder, ["db"], present=False).changed
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_what_a_dead_namespace_left_is_replaced_or_removed(folder, kind):
+    def leave():
+        if kind == "file":
+            (folder / "web").write_text("")
+        else:
+            (folder / "web").symlink_to("/proc/0/ns/net")
+
+    leave()
+    plan = apply(folder, ["web"])
+    assert actions(plan) == ["created"]
+    assert plan.diff()[0]["before"] == {"path": str(folder / "web"), "is": "leftover"}
+    (folder / "web").unlink()
+    leave()
+    plan = apply(folder, ["web"], present=False)
+    assert [(step.kind, step.step_class) for step in plan.steps] == [("remove", "safe")]
+    assert os.listdir(folder) == []
+
+
+def test_of_a_link_to_a_namespace_only_the_link_goes(folder):
+    (folder / "real").write_text("namespace")
+    (folder / "link").symlink_to(folder / "real")
+    assert actions(apply(folder, ["link"])) == ["none"]
+    assert actions(apply(folder, ["link"], present=False)) == ["removed"]
+    assert os.listdir(folder) == ["real"]
+
+
+def test_anything_else_is_left_alone(folder):
+    (folder / "web").mkdir()
+    for present in (True, False):
+        with pytest.raises(HostError) as caught:
+            apply(folder, ["web"], present)
+        assert caught.value.code == "not_a_namespace"
+
+
+def test_bad_and_double_names_are_refused_before_anything_is_made(folder):
+    for names, code in ((["web", "../x"], "bad_netns"), (["web", "web"], "duplicate_netns")):
+        with pytest.raises(HostError) as caught:
+            apply(folder, names)
+        assert caught.value.code == code
+        assert "names[1]" in caught.value.msg
+    assert os.listdir(folder) == []
+
+
+def test_what_the_library_raises_becomes_one_sentence(folder, monkeypatch):
+    def create(name):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys.modules["pyroute2.netns"], "create", create)
+    with pytest.raises(HostError) as caught:
+        apply(folder, ["web"])
+    assert caught.value.code == "create_failed"
+    assert caught.value.msg.endswith("No space left on device")

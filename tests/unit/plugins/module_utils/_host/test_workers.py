@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.workers import each
+
+
+def test_everything_is_done_once_and_side_by_side():
+    barrier = threading.Barrier(3, timeout=10)
+    done = []
+
+    def work(number):
+        # Would never be passed by fewer than three workers.
+        barrier.wait()
+        done.append(number)
+
+    each(work, range(9), 3)
+    assert sorted(done) == list(range(9))
+
+
+def test_one_worker_keeps_the_order():
+    done = []
+    each(done.append, [3, 1, 2], 1)
+    assert done == [3, 1, 2]
+
+
+def test_an_exception_reaches_the_caller():
+    def work(number):
+        raise ValueError(number)
+
+    with pytest.raises(ValueError, match="1"):
+        each(work, [1], 4)
+    with pytest.raises(ValueError):
+        each(work, [1, 2, 3], 2)
