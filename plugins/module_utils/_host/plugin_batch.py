@@ -201,7 +201,7 @@ def _attributes(change: Change) -> Attributes:
 
 def _stage_new(directory: Directory, change: Change, stream: BinaryIO) -> None:
     """Stage a binary as root's own, test it, then give it its owner and mode."""
-    change.staged = stage(directory, change.name, stream, Attributes(0o755))
+    change.staged = stage(directory, change.name, stream, Attributes(0o755, os.geteuid(), os.getegid()))
     path = change.staged.path
     with open(path, "rb") as staged:
         machine = elf_machine(staged)
