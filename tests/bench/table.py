@@ -72,6 +72,13 @@ def main() -> None:
         0.65,
         "s",
     )
+    row(
+        "  (what this machine allows: the plugins in parallel)",
+        durations.of("Plain parallel add"),
+        durations.of("Plain loop of add"),
+        None,
+        "s",
+    )
     memory: dict[str, list[int]] = defaultdict(list)
     payload: dict[str, int] = {}
     for line in records(directory, "processes"):
