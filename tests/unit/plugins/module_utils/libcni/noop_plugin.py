@@ -4,13 +4,12 @@
 """A CNI plugin that does nothing but record and report (as Go's plugins/test/noop).
 
 It is told what to do by a JSON file, named by `DEBUG=<file>` in CNI_ARGS or by the key `debugFile` of its
-configuration, and writes back into it how it was called (`Command`, `CmdArgs`, `Env`). Reports: `ReportResult` (JSON
+configuration, and writes back into it how it was called (`Command`, `CmdArgs`, `Pids`). Reports: `ReportResult` (JSON
 text, or PASSTHROUGH: the prevResult, or INJECT-DNS: the prevResult with a nameserver), `ReportError` and
-`ReportErrorCode` and `ReportErrorDetails`, `ReportStderr`, `ReportVersionSupport`, `ExitWithCode`. The key `commandLog`
+`ReportErrorCode` and `ReportErrorDetails`, `ReportStderr`, `ExitWithCode`. The key `commandLog`
 of the configuration names a file to which each call appends a line of JSON.
 
-Beyond Go's: `RawStdout` (printed as it is), `Sleep` (seconds before the answer), `LeaveChild` (seconds that a child
-holds stdout open).
+Beyond Go's: `RawStdout` (printed as it is), `Sleep` (seconds before the answer).
 
 Standard library only, and nothing of the code under test.
 """
@@ -19,7 +18,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 
@@ -56,9 +54,6 @@ def record(path, debug, command, stdin):
 
 
 def misbehave(debug):
-    if "LeaveChild" in debug:
-        # The child inherits stdout, and outlives this process.
-        subprocess.Popen([sys.executable, "-I", "-S", "-c", f"import time; time.sleep({debug['LeaveChild']})"])
     time.sleep(debug.get("Sleep", 0))
     sys.stderr.write(debug.get("ReportStderr", ""))
 
@@ -78,8 +73,7 @@ def main():
             file.write(json.dumps({"Command": command, "StdinData": stdin}) + "\n")
     misbehave(debug)
     if command == "VERSION":
-        versions = debug.get("ReportVersionSupport", VERSIONS)
-        print(json.dumps({"cniVersion": "1.1.0", "supportedVersions": versions}))
+        print(json.dumps({"cniVersion": "1.1.0", "supportedVersions": VERSIONS}))
         return 0
     if "RawStdout" in debug:
         sys.stdout.write(debug["RawStdout"])
@@ -95,5 +89,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.stdout.flush()
     sys.exit(main())

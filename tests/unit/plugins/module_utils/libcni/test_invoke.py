@@ -149,6 +149,12 @@ def test_process_group_and_descriptors(world):
     assert len(output.split()) == 4
 
 
+def test_a_plugin_can_be_told_another_name():
+    """A binary that is several plugins chooses by argv[0]; a shell that reads its program shows it as $0."""
+    assert run("/bin/sh", stdin=b'echo "$0"') == b"/bin/sh\n"
+    assert run("/bin/sh", stdin=b'echo "$0"', executor=invoke.Executor(argv0="/x/bridge")) == b"/x/bridge\n"
+
+
 def test_threads_share_an_executor(world):
     path = world.script("echo", "exec cat")
     executor = invoke.Executor()
