@@ -225,11 +225,13 @@ class Records:
         # A name that starts with a dot is no record's: ids start with a letter or a digit.
         temp = os.path.join(self._folder, "." + os.path.basename(path))
         try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            cache.make_dirs(self._folder)
             fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "wb") as stream:
                 stream.write(json.dumps(data, sort_keys=True).encode("utf-8"))
             os.rename(temp, path)
+        except CacheError as error:
+            raise HostError(f"cannot write {path}: {error}", code="record_unwritable") from error
         except OSError as error:
             raise HostError(f"cannot write {path}: {error.strerror}", code="record_unwritable") from error
 

@@ -166,6 +166,7 @@ def digest_of(stream: BinaryIO) -> str:
 
 
 def _private_directory(path: str) -> None:
+    make_directory(os.path.dirname(path), 0o700)
     make_directory(path, 0o700)
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:

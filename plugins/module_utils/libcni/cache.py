@@ -208,20 +208,20 @@ def prepare(directory: str, network: str, container_id: str, if_name: str) -> st
     name = os.path.basename(path)
     if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
         raise CacheError(f"cache file name {quote(name)} is longer than {_LONGEST_NAME} bytes", path)
-    _make_dirs(os.path.dirname(path))
+    make_dirs(os.path.dirname(path))
     entry = read_entry(path)
     if entry is not None:
         check_owner(entry, path, network, container_id, if_name)
     return path
 
 
-def _make_dirs(directory: str) -> None:
+def make_dirs(directory: str) -> None:
     """Make a directory and those above, all 0700 (os.makedirs gives the ones above another mode)."""
     if os.path.isdir(directory):
         return
     parent = os.path.dirname(directory)
     if parent != directory:
-        _make_dirs(parent)
+        make_dirs(parent)
     try:
         os.mkdir(directory, 0o700)
     except FileExistsError:

@@ -100,3 +100,8 @@ def test_a_link_is_not_followed_into_the_store(state, tmp_path):
     os.symlink(str(tmp_path / "secret"), str(tmp_path / "link"))
     with pytest.raises((HostError, OSError)):
         Manifest(state).keep(str(tmp_path / "link"))
+
+
+def test_the_directory_above_the_state_is_private_too(tmp_path):
+    Manifest(str(tmp_path / "podwire" / "state")).save()
+    assert stat.S_IMODE(os.stat(str(tmp_path / "podwire")).st_mode) == 0o700
