@@ -316,6 +316,7 @@ def test_after_a_crash_each_file_is_old_or_new_and_the_next_run_completes(host, 
     if crashed:
         host.apply(host.present(NEW))
     assert host.files() == NEW
+    assert [host.entry(name)["displaced"] for name in NEW] == [None, None, None]
     host.apply(host.restored())
     assert host.files() == before
 
