@@ -12,7 +12,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.confrequest impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, errors_of, problem
 
-from .positions import DataPositions
+from .positions import UNKNOWN, DataPositions
 from .source import DataSource, TextSource
 from .syntax import name_findings, shown
 from .validate import Checked, Source
@@ -35,6 +35,8 @@ class CheckedNetworks:
         self.present = 0
         self._read = read
         self._levels: Sequence[str] = ()
+        # What is being tested: the place of a complaint that has no better one.
+        self._entry: Any = networks
         if not isinstance(levels, list) or any(level not in LEVELS for level in levels):
             self._error("validate", "the levels are %s; write a list of some of them" % ", ".join(LEVELS))
         else:
@@ -44,13 +46,16 @@ class CheckedNetworks:
             return
         for index, given in enumerate(networks):
             self._network("networks[%d]" % index, given)
+        self._entry = networks
         self._unique()
 
     def _error(self, where: str, message: str, code: str = "bad_argument", given: Any = None) -> None:
-        line, column = DataPositions(given).find(())
+        position = DataPositions(given).find(())
+        line, column = position if position != UNKNOWN else DataPositions(self._entry).find(())
         self.problems.append(problem(ERROR, code, message, where, line=line, column=column))
 
     def _network(self, where: str, given: Any) -> None:
+        self._entry = given
         if not isinstance(given, dict):
             self._error(where, "a network is a mapping such as {'name': 'apps', 'src': 'apps.conflist'}")
             return
@@ -58,15 +63,15 @@ class CheckedNetworks:
         given = {key: value for key, value in given.items() if value is not None}
         state = given.get("state", "present")
         if state not in ("present", "absent"):
-            self._error(where, "state is %r; write present or absent" % (state,), given=given)
+            self._error(where, "state is %r; write present or absent" % (state,))
         out = {"state": state}
         self._options(where, given, out)
         if state == "present":
             self.present += 1
             self._configuration(where, given, out)
         elif "name" not in given:
-            self._error(where, "'state: absent' needs the network's 'name'", given=given)
-        if len(self.problems) == found or not errors_of(self.problems[found:]):
+            self._error(where, "'state: absent' needs the network's 'name'")
+        if not errors_of(self.problems[found:]):
             self.rendered.append(out)
 
     def _options(self, where: str, given: dict[str, Any], out: dict[str, Any]) -> None:
@@ -88,7 +93,7 @@ class CheckedNetworks:
             if "file" in given:
                 out["file"] = read_file_name(str(given["file"]), "file")
         except HostError as error:
-            self._error(where, error.msg, error.code, given)
+            self._error(where, error.msg, error.code, given.get("file"))
 
     def _configuration(self, where: str, given: dict[str, Any], out: dict[str, Any]) -> None:
         sources = [key for key in _SOURCES if key in given]
@@ -97,7 +102,6 @@ class CheckedNetworks:
                 where,
                 "%s; write exactly one of conflist (a mapping), content (JSON text) and src (a file on the controller)"
                 % ("%s exclude each other" % " and ".join(sources) if sources else "the configuration is missing"),
-                given=given,
             )
             return
         opened = self._open(where, sources[0], given[sources[0]])

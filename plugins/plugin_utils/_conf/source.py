@@ -59,8 +59,7 @@ class TextSource:
         try:
             gojson.loads(self.text)
         except JSONError as error:
-            code, message = _cause(self.text, error)
-            raise Unreadable(code, message, error.line or None, error.column or None) from error
+            raise _unreadable(self.text, error) from error
         return parse(self.text, self._object)
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -69,18 +68,26 @@ class TextSource:
         return out
 
 
-def _cause(text: str, error: JSONError) -> tuple[str, str]:
-    """Return code and message for a text that is no JSON: what it is that stands there, and what to write."""
+def _unreadable(text: str, error: JSONError) -> Unreadable:
+    """Return what a text that is no JSON is to be refused with: place, cause, and what to write."""
     if text.startswith("\ufeff"):
-        return (
-            "json_bom",
-            "the text starts with a byte order mark (BOM), which JSON forbids; save it as UTF-8 without BOM",
-        )
+        message = "the text starts with a byte order mark (BOM), which JSON forbids; save it as UTF-8 without BOM"
+        return Unreadable("json_bom", message, 1, 1)
     lines = text.split("\n")
     if not error.line or not error.column or error.line > len(lines):
-        return "json_invalid", "this is not JSON that libcni reads: %s" % error.msg
+        return Unreadable("json_invalid", "this is not JSON that libcni reads: %s" % error.msg)
     at = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
-    before, rest = text[:at].rstrip(), text[at:].lstrip()
+    before = text[:at].rstrip()
+    if text[at:].lstrip()[:1] in ("}", "]") and before.endswith(","):
+        # Some Pythons find the bracket, others the comma, and the comma is what has to go.
+        at = len(before) - 1
+    code, message = _cause(text, at, error.msg)
+    return Unreadable(code, message, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+
+
+def _cause(text: str, at: int, reason: str) -> tuple[str, str]:
+    """Return code and message for what stands at index *at*, where *text* stops to be JSON for *reason*."""
+    rest = text[at:].lstrip()
     if re.match(r"\{[{%#]", text[max(at - 1, 0) :]) or re.match(r"\{[{%#]", rest):
         return (
             "json_template",
@@ -91,7 +98,7 @@ def _cause(text: str, error: JSONError) -> tuple[str, str]:
         )
     if rest.startswith(("//", "/*", "#")):
         return "json_comment", "a comment stands here, and JSON has none; remove it"
-    if (rest[:1] in ("}", "]") and before.endswith(",")) or re.match(r",\s*[}\]]", rest):
+    if re.match(r",\s*[}\]]", rest):
         return "json_trailing_comma", "a comma stands before the closing bracket, which JSON forbids; remove it"
     if rest.startswith("'"):
         return "json_quotes", "JSON knows double quotes only; write \" instead of '"
@@ -100,9 +107,9 @@ def _cause(text: str, error: JSONError) -> tuple[str, str]:
     word = re.match(r"(true|false|null|none|yes|no)\b", rest, re.IGNORECASE)
     if word:
         return "json_word", "%r is no JSON; write true, false or null" % word.group(0)
-    if "','" in error.msg and rest[:1] in ('"', "{", "["):
+    if "','" in reason and rest[:1] in ('"', "{", "["):
         return "json_missing_comma", "a comma is missing before this place; write one"
-    return "json_invalid", "this is not JSON that libcni reads: %s" % error.msg
+    return "json_invalid", "this is not JSON that libcni reads: %s" % reason
 
 
 class DataSource:

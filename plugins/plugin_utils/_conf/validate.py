@@ -69,15 +69,16 @@ class Checked:
         self._single = kind is not None and member(document, "plugins")[0] is None
         if not self._single:
             return document
-        outer: dict[str, Any] = {key: document[key] for key in ("cniVersion", "name") if key in document}
+        outer = {key: value for key, value in document.items() if key in ("cniVersion", "name")}
         return {**outer, "plugins": [{key: value for key, value in document.items() if key not in outer}]}
 
     @staticmethod
     def _with_name(document: dict[str, Any], name: Optional[str]) -> dict[str, Any]:
         if name is None or "name" in document:
             return document
-        version: dict[str, Any] = {key: document[key] for key in ("cniVersion",) if key in document}
-        return {**version, "name": name, **document}
+        # After the version if that comes first, as is usual; nothing else changes its place.
+        head = {key: document[key] for key in list(document)[:1] if key == "cniVersion"}
+        return {**head, "name": name, **document}
 
     def _name_findings(self, data: dict[str, Any], name: Optional[str]) -> Iterator[Finding]:
         given = data.get("name")

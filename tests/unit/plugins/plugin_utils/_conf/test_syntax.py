@@ -33,6 +33,8 @@ def test_a_missing_name_is_filled_in_after_the_version():
     checked = check({"cniVersion": "1.0.0", "plugins": [{"type": "bridge"}]}, "apps")
     assert checked.problems == []
     assert list(json.loads(checked.text)) == ["cniVersion", "name", "plugins"]
+    checked = check({"plugins": [{"type": "bridge"}], "cniVersion": "1.0.0"}, "apps")
+    assert list(json.loads(checked.text)) == ["name", "plugins", "cniVersion"]
 
 
 def test_a_single_plugin_becomes_a_list_of_one():
