@@ -12,7 +12,8 @@ options:
   conf_dir:
     description:
       - Directory of the network configurations that the runtime on the host reads.
-      - Must be absolute. Set it once for all modules with C(module_defaults) and the action group C(group/podwire.cni.all).
+      - Must be absolute. Set it once for all modules with C(module_defaults) and the action group
+        C(group/podwire.cni.all).
     type: path
     default: /etc/cni/net.d
   bin_dirs:

@@ -30,7 +30,9 @@ def create_module(arguments: Dict[str, Any], **keywords: Any) -> AnsibleModule:
     """Return the module, after the tests that every module of the collection makes."""
     module = AnsibleModule(argument_spec=arguments, supports_check_mode=True, **keywords)
     if os.geteuid() != 0:
-        module.fail_json(msg="this module must run as root: set 'become: true' on the task or the play", code="not_root")
+        module.fail_json(
+            msg="this module must run as root: set 'become: true' on the task or the play", code="not_root"
+        )
     # A login without a login shell often lacks sbin, where plugins look for iptables and nft.
     os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/local/sbin:/usr/sbin:/sbin"
     try:

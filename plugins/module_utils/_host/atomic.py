@@ -40,8 +40,8 @@ class Directory:
                 raise HostError(
                     "%s is a symbolic link; name the directory that it leads to (%s)" % (path, os.path.realpath(path)),
                     code="path_is_link",
-                )
-            raise HostError("cannot open the directory %s: %s" % (path, error.strerror), code="no_directory")
+                ) from error
+            raise HostError("cannot open the directory %s: %s" % (path, error.strerror), code="no_directory") from error
 
     def join(self, name: str) -> str:
         return os.path.join(self.path, file_name(name, self.path))
@@ -69,7 +69,7 @@ class Directory:
         for name in names:
             self.remove(name)
 
-    def __enter__(self) -> "Directory":
+    def __enter__(self) -> Directory:
         return self
 
     def __exit__(
@@ -84,7 +84,7 @@ class Directory:
 class Attributes:
     """Mode (an int such as 0o644) and owner (numeric ids) that a file gets before it goes live."""
 
-    __slots__ = ("mode", "uid", "gid")
+    __slots__ = ("gid", "mode", "uid")
 
     def __init__(self, mode: int, uid: int = 0, gid: int = 0) -> None:
         self.mode = mode
@@ -103,7 +103,7 @@ def make_directory(path: str, mode: int) -> None:
         # mkdir's mode is subject to the umask.
         os.chmod(path, mode)
     except OSError as error:
-        raise HostError("cannot make the directory %s: %s" % (path, error.strerror), code="no_directory")
+        raise HostError("cannot make the directory %s: %s" % (path, error.strerror), code="no_directory") from error
 
 
 def write(directory: Directory, name: str, data: bytes, attributes: Attributes) -> None:
@@ -122,7 +122,7 @@ def write(directory: Directory, name: str, data: bytes, attributes: Attributes) 
             directory.remove(temp)
             raise
     except OSError as error:
-        raise HostError("cannot write %s: %s" % (target, error.strerror), code="write_failed")
+        raise HostError("cannot write %s: %s" % (target, error.strerror), code="write_failed") from error
 
 
 class Staged:
@@ -140,7 +140,7 @@ class Staged:
         except OSError as error:
             raise HostError(
                 "cannot rename %s to %s: %s" % (self.path, self._name, error.strerror), code="write_failed"
-            )
+            ) from error
 
     def discard(self) -> None:
         self.directory.remove(self._temp)
@@ -164,7 +164,7 @@ def stage(directory: Directory, name: str, source: BinaryIO, attributes: Attribu
     except BaseException as error:
         directory.remove(temp)
         if isinstance(error, OSError):
-            raise HostError("cannot write %s: %s" % (target, error.strerror), code="write_failed")
+            raise HostError("cannot write %s: %s" % (target, error.strerror), code="write_failed") from error
         raise
     return Staged(directory, temp, name)
 

@@ -29,7 +29,7 @@ def read_state(path: str = LOCK_PATH) -> Dict[str, Any]:
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return {"generation": 0, "holder": "", "pid": 0}
-        raise HostError("cannot read the lock file %s: %s" % (path, error.strerror), code="lock_unusable")
+        raise HostError("cannot read the lock file %s: %s" % (path, error.strerror), code="lock_unusable") from error
     try:
         return _parse(os.read(fd, 4096))
     finally:
@@ -57,7 +57,7 @@ class Lock:
         self._fd = -1
         self._generation = 0
 
-    def __enter__(self) -> "Lock":
+    def __enter__(self) -> Lock:
         self._fd = _open(self.path)
         try:
             waited = self._wait()
@@ -80,11 +80,12 @@ class Lock:
                 return waited
             except OSError as error:
                 if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
-                    raise HostError("cannot lock %s: %s" % (self.path, error.strerror), code="lock_unusable")
+                    raise HostError("cannot lock %s: %s" % (self.path, error.strerror), code="lock_unusable") from error
             if time.monotonic() >= deadline:
                 state = _parse(os.pread(self._fd, 4096, 0))
                 raise HostError(
-                    "waited %g s for %s, which %s (process %d) holds; let it finish, or give more time with lock_timeout"
+                    "waited %g s for %s, which %s (process %d) holds; "
+                    "let it finish, or give more time with lock_timeout"
                     % (self.timeout, self.path, state["holder"] or "another module", state["pid"]),
                     code="lock_timeout",
                 )
@@ -120,7 +121,7 @@ def _open(path: str) -> int:
             )
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise HostError("cannot open the lock file %s: %s" % (path, error.strerror), code="lock_unusable")
+        raise HostError("cannot open the lock file %s: %s" % (path, error.strerror), code="lock_unusable") from error
 
 
 def run(

@@ -14,7 +14,9 @@ MASK = "********"
 _WORDS = re.compile(r"token|passw|passphrase|secret|credential", re.IGNORECASE)
 # etcd_key, private-key, apiKey, client-key-data; but not etcd_key_file, which is a path.
 _KEYS = re.compile(r"(^|[_-])key$|[a-z]Key$|-data$")
-_IN_TEXT = re.compile(r"""(?P<head>["']?(?P<key>[A-Za-z0-9_.-]+)["']?\s*[:=]\s*)(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s,;}\]]+)""")
+_IN_TEXT = re.compile(
+    r"""(?P<head>["']?(?P<key>[A-Za-z0-9_.-]+)["']?\s*[:=]\s*)(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s,;}\]]+)"""
+)
 
 
 def is_secret(key: str, value: Any) -> bool:
@@ -62,7 +64,7 @@ def scrub(text: str, known: Set[str]) -> str:
 def mask_text(text: str) -> str:
     """Mask what looks like ``key: value`` in a text that is not valid JSON."""
 
-    def replace(match: "re.Match[str]") -> str:
+    def replace(match: re.Match[str]) -> str:
         value = match.group("value")
         if not is_secret(match.group("key"), value.strip("\"'")):
             return match.group(0)

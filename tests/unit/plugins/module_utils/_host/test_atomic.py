@@ -87,7 +87,7 @@ def test_the_nameless_file_is_complete_when_it_gets_its_first_name(directory, mo
 
 def test_other_errors_than_missing_support_are_reported(directory, monkeypatch):
     refuse_nameless(monkeypatch, errno.ENOSPC)
-    with pytest.raises(HostError, match="cannot write .*10-a.conflist: No space left"):
+    with pytest.raises(HostError, match=r"cannot write .*10-a\.conflist: No space left"):
         atomic.write(directory, "10-a.conflist", b"x", MINE)
 
 
@@ -140,7 +140,9 @@ def test_a_write_follows_the_descriptor_and_not_the_path(directory, tmp_path):
 
 
 def test_staged_is_complete_but_not_live_until_published(directory):
-    staged = atomic.stage(directory, "bridge", io.BytesIO(b"b" * (3 << 20)), Attributes(0o755, os.getuid(), os.getgid()))
+    staged = atomic.stage(
+        directory, "bridge", io.BytesIO(b"b" * (3 << 20)), Attributes(0o755, os.getuid(), os.getgid())
+    )
     assert os.path.getsize(staged.path) == 3 << 20
     assert not os.path.exists(os.path.join(directory.path, "bridge"))
     staged.publish()
@@ -194,6 +196,8 @@ def test_killed_anywhere_a_reader_sees_the_old_or_the_new_file(directory):
         os.waitpid(child, 0)
         with open(path, "rb") as stream:
             assert stream.read() in bodies
-        assert not [name for name in os.listdir(directory.path) if name != "a.conflist" and name.endswith(CNI_EXTENSIONS)]
+        assert not [
+            name for name in os.listdir(directory.path) if name != "a.conflist" and name.endswith(CNI_EXTENSIONS)
+        ]
     directory.remove_stale_temps()
     assert os.listdir(directory.path) == ["a.conflist"]

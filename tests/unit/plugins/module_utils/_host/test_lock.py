@@ -67,9 +67,8 @@ def test_a_directory_that_others_can_write_is_refused(path):
 
 
 def test_the_holder_is_named_when_time_is_up(path):
-    with Lock("cni_attach", 1, read_state(path), path):
-        with pytest.raises(HostError) as caught:
-            Lock("cni_conf", 0, read_state(path), path).__enter__()
+    with Lock("cni_attach", 1, read_state(path), path), pytest.raises(HostError) as caught:
+        Lock("cni_conf", 0, read_state(path), path).__enter__()
     assert caught.value.code == "lock_timeout"
     assert "cni_attach" in caught.value.msg
     assert "process %d" % os.getpid() in caught.value.msg
