@@ -17,7 +17,7 @@ from ansible_collections.podwire.cni.plugins.modules import cni_conf
 
 def render(mtu):
     """Return the text of the network `loop` with that MTU; a large one, so that a torn file is likely to be seen."""
-    plugins = [{"type": "loopback", "mtu": mtu, "padding": "x" * 60000, "end": mtu}]
+    plugins = [{"type": "loopback", "mtu": mtu, "padding": "x" * 300000, "end": mtu}]
     return json.dumps({"cniVersion": "1.0.0", "name": "loop", "plugins": plugins}, indent=2) + "\n"
 
 

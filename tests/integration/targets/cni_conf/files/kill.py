@@ -14,28 +14,61 @@ import time
 
 from direct import render, start, succeed
 
-ROUNDS = 150
+MANIFEST = "/var/lib/podwire/state/manifest.json"
+ROUNDS = 100
+
+
+def intent():
+    """Return what changes when the module has recorded what it is about to write."""
+    try:
+        return os.stat(MANIFEST).st_ino
+    except FileNotFoundError:
+        return None
+
+
+def wait_for_intent(pid, before):
+    """Return once the module begins to write, or has ended."""
+    while intent() == before:
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return
+
+
+def measure(conf_dir):
+    """Return how long the module takes from its intent to its end, in seconds."""
+    before = intent()
+    pid = start(conf_dir, content=render(1))
+    wait_for_intent(pid, before)
+    begun = time.monotonic()
+    os.waitpid(pid, 0)
+    return time.monotonic() - begun
+
+
+def pause(seconds):
+    """Wait more exactly than sleep does."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
 
 
 def main():
     conf_dir = sys.argv[1]
     path = os.path.join(conf_dir, "10-loop.conflist")
     succeed(conf_dir, content=render(0))
-    begun = time.monotonic()
-    succeed(conf_dir, content=render(1))
-    duration = time.monotonic() - begun
+    duration = measure(conf_dir)
     found = {"old": 0, "new": 0, "temp": 0}
     before = render(1)
     for mtu in range(2, ROUNDS):
-        after = render(mtu)
+        after, recorded = render(mtu), intent()
         pid = start(conf_dir, content=after)
-        time.sleep(random.uniform(0, duration))
+        wait_for_intent(pid, recorded)
+        # Most of that time is after the write, so the early moments are chosen more often.
+        pause(duration * random.random() ** 4)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         with open(path) as stream:
             text = stream.read()
         if text not in (before, after):
-            sys.exit("round %d: the file is neither old nor new: %r ..." % (mtu, text[:80]))
+            sys.exit("round %d: the file is neither old nor new: %d characters" % (mtu, len(text)))
         found["new" if text == after else "old"] += 1
         names = [name for name in os.listdir(conf_dir) if name != "10-loop.conflist"]
         if any(name.endswith((".conf", ".conflist", ".json")) for name in names):
