@@ -38,6 +38,17 @@ _ACTIONS = {
     SET_ATTRIBUTES: "attributes",
 }
 
+# The manifest's entry of a path where nothing of ours ever was.
+_NOTHING_OURS: Dict[str, Any] = {
+    "sha256": "",
+    "archive": None,
+    "cni_versions": None,
+    "gone": False,
+    "replaced": None,
+    "original": None,
+    "displaced": None,
+}
+
 
 class ContentMissing(Exception):
     """The plan is made, but what it has to write is not at hand: *names*."""
@@ -238,8 +249,7 @@ def _already_there(plan: PluginsPlan, name: str, found: Found, wanted: Wanted) -
 def _record_install(change: Change, entry: Record, archive: Record, versions: Optional[List[str]]) -> None:
     """Set what the manifest will say, and where what stands there now is kept."""
     found = change.found
-    new: Dict[str, Any] = {"replaced": None, "original": None, "displaced": None}
-    new.update(entry or {})
+    new: Dict[str, Any] = dict(entry or _NOTHING_OURS)
     new.update(sha256=(change.target or {})["sha256"], archive=None, cni_versions=versions, gone=False)
     if archive is not None:
         new["archive"] = archive["sha256"]
@@ -279,18 +289,13 @@ def plan_absent(
             change.after = _gone(entry)
         elif not force:
             raise _foreign(plan.store.path(name), "remove")
-        elif entry is None:
-            change.keep = ["replaced", "original"]
-            change.during = change.after = {
-                "sha256": "",
-                "archive": None,
-                "cni_versions": None,
-                "gone": True,
-                "displaced": None,
-            }
         else:
-            change.keep = ["displaced"]
-            change.during = change.after = dict(entry, gone=True, replaced=entry["original"])
+            gone = dict(entry or _NOTHING_OURS, gone=True)
+            gone["replaced"] = gone["original"]
+            # A file that came after ours had gone, or where ours never was, can be restored.
+            first = gone["original"] is None and (entry is None or entry["gone"])
+            change.keep = ["replaced", "original"] if first else ["displaced"]
+            change.during = change.after = gone
         changes.append(change)
     _add_removals(plan, changes, conf_dir, cache_dir, force)
     return plan
@@ -327,7 +332,12 @@ def plan_restored(
     """
     plan = PluginsPlan(bin_dir, manifest)
     if names is None:
-        names = [os.path.basename(path) for path in manifest.binaries if os.path.dirname(path) == bin_dir]
+        names = [
+            os.path.basename(path)
+            for path, entry in manifest.binaries.items()
+            # What is gone and had replaced nothing is remembered only for what somebody had put over it.
+            if os.path.dirname(path) == bin_dir and (not entry["gone"] or entry["original"] is not None)
+        ]
     changes = []
     for name in sorted(set(names)):
         found = plan.store.find(name)

@@ -211,7 +211,7 @@ def test_a_broken_file_of_ours_is_repaired_and_what_stood_there_is_kept(host):
     assert host.manifest().has_kept(sha(OLD["bridge"][:5]))
     assert host.apply(host.restored()) == {"bridge": "removed", "ptp": "removed"}
     assert host.manifest().has_kept(sha(OLD["bridge"][:5]))
-    assert not host.restored().changed
+    assert not host.restored().changed and host.restored().report() == []
 
 
 def test_a_missing_file_of_ours_is_installed_again(host):
@@ -363,7 +363,12 @@ def test_absent_removes_ours_and_keeps_what_it_had_replaced(host):
     assert host.read("bridge") == ELF + b"foreign" and host.entry("bridge") is None
 
 
-def test_absent_leaves_a_foreign_file_unless_forced_and_then_keeps_it(host):
+@pytest.mark.parametrize("earlier", [False, True])
+def test_absent_leaves_a_foreign_file_unless_forced_and_then_keeps_it(host, earlier):
+    if earlier:
+        host.apply(host.present({"bridge": OLD["bridge"]}))
+        host.put("bridge", b"somebody's")
+        host.apply(host.absent("bridge", force=True))
     host.put("bridge", ELF + b"foreign")
     with pytest.raises(HostError) as caught:
         host.absent("bridge")
