@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Appends what each module of this collection returns to the file that RECORD names, one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = """
+name: record
+type: notification
+short_description: Write task results to a file
+description: For tests that run a playbook and look at what its tasks returned.
+"""
+
+
+class CallbackModule(CallbackBase):
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "notification"
+    CALLBACK_NAME = "record"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def _record(self, outcome, status):
+        if not outcome.task.action.startswith("podwire.cni."):
+            return
+        line = {"task": outcome.task.get_name(), "action": outcome.task.action, "status": status}
+        line["result"] = outcome.result
+        with open(os.environ["RECORD"], "a", encoding="utf-8") as stream:
+            stream.write(json.dumps(line, default=str) + "\n")
+
+    def v2_runner_on_ok(self, result):
+        self._record(result, "ok")
+
+    def v2_runner_item_on_ok(self, result):
+        self._record(result, "item")
+
+    def v2_runner_on_failed(self, result, ignore_errors=False):
+        self._record(result, "failed")
+
+    def v2_runner_on_skipped(self, result):
+        self._record(result, "skipped")
