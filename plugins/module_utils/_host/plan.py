@@ -28,7 +28,7 @@ class Step:
     other items go on. A failing step without item ends the plan. Steps of one ``lane`` run in order, lanes in parallel.
     """
 
-    __slots__ = ("kind", "target", "step_class", "before", "after", "action", "item", "lane", "state", "error")
+    __slots__ = ("action", "after", "before", "error", "item", "kind", "lane", "state", "step_class", "target")
 
     def __init__(
         self,
