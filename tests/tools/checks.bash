@@ -2,8 +2,8 @@
 # The checks of `./run test`. All of them read a snapshot of the tree, so that what they write (and what is edited meanwhile) meets
 # nobody. Sourced by ./run.
 
-snapshots=$cache/snapshot
-snapshot=$snapshots/ansible_collections/podwire/cni
+snapshots=
+snapshot=
 
 # Prints the files that git tracks or would track, each ended by a NUL.
 tracked_files() {
@@ -16,7 +16,8 @@ tracked_files() {
 
 # Copies them. The copy is a git work tree itself, because ansible-test and reuse ask git for the files.
 take_snapshot() {
-  rm -rf "$snapshots"
+  snapshots=$work/snapshot
+  snapshot=$snapshots/ansible_collections/podwire/cni
   mkdir -p "$snapshot"
   tracked_files | tar --create --directory "$root" --null --files-from - | tar --extract --directory "$snapshot"
   git -C "$snapshot" init --quiet
@@ -128,6 +129,7 @@ run_host_units() {
     return
   fi
   environment=$cache/python$version
+  lock
   if [ ! -e "$environment/.complete" ]; then
     rm -rf "$environment"
     if ! "$python" -m venv "$environment"; then
@@ -137,6 +139,7 @@ run_host_units() {
     "$environment/bin/python" -m pip install -qq --disable-pip-version-check pytest
     touch "$environment/.complete"
   fi
+  unlock
   run_units "$environment/bin/python" tests/unit/plugins/module_utils/libcni tests/unit/plugins/module_utils/_host
 }
 

@@ -23,6 +23,15 @@ die() {
   exit 1
 }
 
+# Between lock and unlock, no other ./run changes the cache.
+lock() {
+  mkdir -p "$cache"
+  exec {cache_lock}>"$cache/lock"
+  flock "$cache_lock"
+}
+
+unlock() { exec {cache_lock}>&-; }
+
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -- "$@"; fi
 }
@@ -72,14 +81,15 @@ use_environment() {
   local name=$1 requirements=$2 python directory
   python=$(choose_python)
   directory=$cache/$name-$(environment_key "$python")
+  lock
   if [ ! -e "$directory/.complete" ]; then
     say "Making a virtual environment for $name with $("$python" -V)"
     rm -rf "$directory"
-    mkdir -p "$cache"
     "$python" -m venv "$directory"
     "$directory/bin/python" -m pip install -qq --disable-pip-version-check --requirement "$requirements"
     touch "$directory/.complete"
   fi
+  unlock
   export VIRTUAL_ENV=$directory PATH=$directory/bin:$PATH
   unset PYTHONPATH PYTHONHOME
 }

@@ -20,20 +20,18 @@ debian_mirror() {
 # Fetches the plugins of the Debian suites that are given, each verified by apt with Debian's keys. apt works in a directory of
 # its own; the machine's sources, lists and packages stay as they are.
 fetch_plugins() {
-  local suite missing=()
+  local suite
+  lock
   for suite in "$@"; do
-    [ -d "$(plugins_of "$suite")" ] || missing+=("$suite")
+    [ -d "$(plugins_of "$suite")" ] || fetch_suite "$suite"
   done
-  [ ${#missing[@]} -gt 0 ] || return 0
-  command -v apt-get >/dev/null || die "the plugins come from Debian's archive, by apt-get, which is not here"
-  say "Fetching $plugin_package of ${missing[*]}"
-  for suite in "${missing[@]}"; do
-    fetch_suite "$suite"
-  done
+  unlock
 }
 
 fetch_suite() {
   local suite=$1 apt=$cache/apt-$1 mirror keyring
+  say "Fetching $plugin_package of $suite"
+  command -v apt-get >/dev/null || die "the plugins come from Debian's archive, by apt-get, which is not here"
   mirror=$(debian_mirror)
   [ -n "$mirror" ] || die "this machine's apt sources name no mirror of Debian's main archive; see: apt-get indextargets"
   keyring=/usr/share/keyrings/debian-archive-keyring.gpg

@@ -1,11 +1,15 @@
 # shellcheck shell=bash
 # Runs steps, several at once, and says how they went: a line per step, the whole log of one that fails, a summary. Sourced by ./run.
 
+# What this run makes: its results and its snapshot of the tree. Several runs may go on at once.
+work=
 results=
 steps=0
 
 begin_steps() {
-  results=$(mktemp -d)
+  work=$(mktemp -d "$cache/run.XXXXXX")
+  results=$work/results
+  mkdir "$results"
   trap end_steps EXIT
 }
 
@@ -15,7 +19,7 @@ end_steps() {
   for step in $(jobs -rp); do
     kill -- "-$step" 2>/dev/null || true
   done
-  rm -rf "$results"
+  rm -rf "$work"
 }
 
 # Starts a step in the background, as soon as a processor is free: start NAME COMMAND [ARGUMENT...]
