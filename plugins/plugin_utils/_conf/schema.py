@@ -164,9 +164,9 @@ def _clauses(error: Any, path: tuple[Any, ...]) -> Iterator[str]:
     subject = _subject(path)
     if keyword == "required":
         # One error for each missing key, which is named in the message only.
-        missing = next(key for key in rule if error.message.startswith(repr(key)))
-        yield "%s is missing" % _member(subject, missing)
-        yield from _example(schema.get("properties", {}).get(missing, {}), missing)
+        for missing in [key for key in rule if error.message.startswith(repr(key))]:
+            yield "%s is missing" % _member(subject, missing)
+            yield from _example(schema.get("properties", {}).get(missing, {}), missing)
         return
     if "x-message" in schema:
         yield "%s: %s" % (subject, schema["x-message"]) if path else schema["x-message"]

@@ -46,16 +46,16 @@ def _portmap(plugin: dict[str, Any]) -> Iterator[Finding]:
     if backend == "nftables" and plugin.get("externalSetMarkChain"):
         text = "portmap: externalSetMarkChain is for iptables only, and backend is nftables; remove one of them"
         yield Finding(ERROR, "schema", text, ("externalSetMarkChain",))
-    flavours = {}
-    for key in ("conditionsV4", "conditionsV6"):
-        words = plugin.get(key, [])
-        if words:
-            flavours[key] = "iptables" if words[0][:1] in ("-", "!") else "nftables"
-    for key, flavour in flavours.items():
-        other = backend or next(iter(flavours.values()))
-        if flavour != other:
+    flavours = [
+        (key, "iptables" if plugin[key][0][:1] in ("-", "!") else "nftables")
+        for key in ("conditionsV4", "conditionsV6")
+        if plugin.get(key)
+    ]
+    for key, flavour in flavours:
+        wanted = backend or flavours[0][1]
+        if flavour != wanted:
             text = "portmap: %s is in the words of %s, and the rest is for %s; rewrite it, or change backend"
-            yield Finding(ERROR, "schema", text % (key, flavour, other), (key,))
+            yield Finding(ERROR, "schema", text % (key, flavour, wanted), (key,))
 
 
 _PLUGINS: dict[str, Callable[[dict[str, Any]], Iterator[Finding]]] = {"bridge": _bridge, "portmap": _portmap}

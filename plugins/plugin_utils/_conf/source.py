@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, NamedTuple, Optional
 
@@ -138,7 +139,7 @@ def _plain(value: Any, pointer: tuple[Any, ...]) -> Any:
         return [_plain(element, (*pointer, index)) for index, element in enumerate(value)]
     if value is None or isinstance(value, (bool, int)):
         return value
-    if isinstance(value, float) and value == value and abs(value) != float("inf"):
+    if isinstance(value, float) and math.isfinite(value):
         return value
     if isinstance(value, str):
         return str(value)

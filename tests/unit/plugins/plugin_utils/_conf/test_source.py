@@ -61,7 +61,7 @@ def test_a_mapping_becomes_plain_and_keeps_its_order():
     document = DataSource({Tagged("b"): (Tagged("x"), 1.5), "a": None}).document()
     assert list(document) == ["b", "a"]
     assert document == {"b": ["x", 1.5], "a": None}
-    assert type(document["b"][0]) is str
+    assert not isinstance(document["b"][0], Tagged)
 
 
 @pytest.mark.parametrize(
