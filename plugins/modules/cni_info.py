@@ -157,8 +157,8 @@ plugins:
       type: bool
     original:
       description:
-        - Whether a file of others that was here before M(podwire.cni.cni_plugins) first installed its own is kept, so that
-          it can be restored.
+        - Whether a file of others that was here before M(podwire.cni.cni_plugins) first installed its own is kept, so
+          that it can be restored.
       type: bool
     mode:
       description: Its mode, in octal.

@@ -11,10 +11,14 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
-from pyroute2 import IPRoute
-
 from .leases import packed
 from .netns import enter
+
+try:
+    from pyroute2 import IPRoute
+except ImportError:
+    # Whoever imports this module has asked for the library first (cni_info, cni_netns).
+    IPRoute = None
 
 # The library has no type hints.
 _connect: Callable[[], Any] = IPRoute

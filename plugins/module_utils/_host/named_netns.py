@@ -86,7 +86,8 @@ def _create(name: str, there: str) -> None:
         os.makedirs(NETNS_DIR, mode=0o755, exist_ok=True)
         if there == _LEFTOVER:
             os.unlink(path)
-        pyroute2.netns.create(name)
+        # By its path, in bytes: of a name pyroute2 expects that it is ASCII.
+        pyroute2.netns.create(os.fsencode(path))
     except Exception as error:
         raise HostError(f"cannot make the network namespace {name}: {_text(error)}", code="create_failed") from error
     if look({path: ()})[path].identity is None:
@@ -106,7 +107,7 @@ def _remove(name: str, there: str) -> None:
             return
         import pyroute2.netns
 
-        pyroute2.netns.remove(name)
+        pyroute2.netns.remove(os.fsencode(path))
     except Exception as error:
         raise HostError(f"cannot remove the network namespace {name}: {_text(error)}", code="remove_failed") from error
 

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .errors import HostError
+from .workers import each
 
 SAFE = "safe"
 """Content, mode or owner of our file; a missing or changed binary of ours."""
@@ -102,31 +102,7 @@ class Plan:
         for step in self.steps:
             if step.step_class != FOREIGN:
                 lanes.setdefault(step.lane, []).append(step)
-        waiting = list(lanes.values())
-        if workers <= 1 or len(waiting) <= 1:
-            for lane in waiting:
-                _run_lane(lane)
-            return
-        fatal: List[BaseException] = []
-
-        def work() -> None:
-            while not fatal:
-                try:
-                    lane = waiting.pop(0)
-                except IndexError:
-                    return
-                try:
-                    _run_lane(lane)
-                except BaseException as error:  # handed to the caller's thread below
-                    fatal.append(error)
-
-        threads = [threading.Thread(target=work) for _ in range(min(workers, len(waiting)))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if fatal:
-            raise fatal[0]
+        each(_run_lane, lanes.values(), workers)
 
 
 def _run_lane(steps: List[Step]) -> None:

@@ -32,7 +32,7 @@ def each(function: Callable[[T], None], things: Iterable[T], workers: int) -> No
             except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
                 errors.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(min(workers, len(waiting)))]
+    threads = [threading.Thread(target=work) for dummy in range(min(workers, len(waiting)))]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -13,8 +13,7 @@ from __future__ import annotations
 import typing as t
 
 from . import attachments, cache, version
-from .attachments import NetworkAttachment as NetworkAttachment
-from .attachments import RuntimeConf as RuntimeConf
+from .attachments import NetworkAttachment, RuntimeConf
 from .conf import NetworkConfigList, PluginConfig, inject_conf
 from .errors import (
     CacheError,
@@ -30,6 +29,8 @@ from .exec import exec_plugin_with_result
 from .invoke import Args, Executor, get_version_info
 from .types import Result
 from .validate import validate_container_id, validate_if_name, validate_network_name
+
+__all__ = ("CNIConfig", "NetworkAttachment", "RuntimeConf")
 
 
 class CNIConfig:
@@ -149,7 +150,7 @@ class CNIConfig:
         validate_network_name(lst.name)
         if lst.disable_gc:
             return
-        keep = [(container_id, if_name) for container_id, if_name in valid]
+        keep = [(pair[0], pair[1]) for pair in valid]
         errors = self._delete_stale(lst, set(keep))
         if _at_least(lst.cni_version, "1.1.0"):
             pairs = [{"containerID": container_id, "ifname": if_name} for container_id, if_name in keep]

@@ -30,7 +30,7 @@ class RuntimeConf:
         self.container_id = container_id
         self.net_ns = net_ns
         self.if_name = if_name
-        self.args = [(key, value) for key, value in args or ()]
+        self.args = [(pair[0], pair[1]) for pair in args or ()]
         self.capability_args = dict(capability_args or {})
 
 

@@ -23,9 +23,23 @@ from .errors import (
     os_error_text,
     quote,
 )
-from .plugin_conf import PluginConfig as PluginConfig
-from .plugin_conf import network_plugin_conf_from_bytes as network_plugin_conf_from_bytes
+from .plugin_conf import PluginConfig, network_plugin_conf_from_bytes
 from .validate import validate_network_name
+
+__all__ = (
+    "NetworkConfigList",
+    "PluginConfig",
+    "conf_files",
+    "conf_list_from_conf",
+    "inject_conf",
+    "load_conf",
+    "load_network_conf",
+    "network_conf_from_bytes",
+    "network_conf_from_file",
+    "network_plugin_conf_from_bytes",
+    "network_plugin_conf_from_file",
+    "network_plugin_confs_from_files",
+)
 
 _LIST = "error parsing configuration list: "
 

@@ -38,7 +38,7 @@ def fetched(tmp_path, monkeypatch):
 
 def test_it_is_fetched_once_for_all_processes(fetched):
     context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=archive_cache.obtain, args=("https://h/a", SUM)) for _ in range(4)]
+    processes = [context.Process(target=archive_cache.obtain, args=("https://h/a", SUM)) for dummy in range(4)]
     for process in processes:
         process.start()
     for process in processes:
