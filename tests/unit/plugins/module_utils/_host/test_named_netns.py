@@ -29,14 +29,15 @@ def folder(tmp_path, monkeypatch):
         }
 
     def create(name):
-        if (path / name).exists():
-            raise FileExistsError(17, "File exists")
-        (path / name).write_text("namespace")
+        # In bytes, because pyroute2 encodes a text as ASCII.
+        assert isinstance(name, bytes)
+        with open(name, "x") as stream:
+            stream.write("namespace")
 
     fake = types.ModuleType("pyroute2")
     fake.netns = types.ModuleType("pyroute2.netns")
     fake.netns.create = create
-    fake.netns.remove = lambda name: (path / name).unlink()
+    fake.netns.remove = os.unlink
     monkeypatch.setitem(sys.modules, "pyroute2", fake)
     monkeypatch.setitem(sys.modules, "pyroute2.netns", fake.netns)
     monkeypatch.setattr(named_netns, "NETNS_DIR", str(path))
