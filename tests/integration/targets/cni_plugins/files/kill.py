@@ -23,7 +23,8 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.podwire.cni.plugins.modules import cni_plugins
 
 NAMES = ["bandwidth", "loopback", "portmap", "ptp", "tuning"]
-ROUNDS = 60
+ROUNDS = 40
+STATE = "/var/lib/podwire/state"
 
 
 def start(bin_dir, **options):
@@ -31,15 +32,15 @@ def start(bin_dir, **options):
     pid = os.fork()
     if pid:
         return pid
-    with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
-        with patch_module_args({"bin_dir": bin_dir, **options}):
-            try:
-                cni_plugins.main()
-            except SystemExit as ended:
-                os._exit(ended.code or 0)
-            finally:
-                sys.stderr.flush()
-                os._exit(70)
+    arguments = {"bin_dir": bin_dir, **options}
+    with open(os.devnull, "w") as null, contextlib.redirect_stdout(null), patch_module_args(arguments):
+        try:
+            cni_plugins.main()
+        except SystemExit as ended:
+            os._exit(ended.code or 0)
+        finally:
+            sys.stderr.flush()
+            os._exit(70)
 
 
 def present(source):
@@ -59,6 +60,14 @@ def digests(folder):
         with open(os.path.join(folder, name), "rb") as stream:
             found[name] = hashlib.sha256(stream.read()).hexdigest()
     return found
+
+
+def kept():
+    """Yield the digests of the files that the manifest refers to."""
+    with open(STATE + "/manifest.json") as stream:
+        for entry in json.load(stream)["binaries"].values():
+            for slot in ("replaced", "original", "displaced"):
+                yield (entry[slot] or {}).get("sha256")
 
 
 def main():
@@ -94,8 +103,9 @@ def main():
     succeed(bin_dir, state="restored", force=True)
     if os.listdir(bin_dir):
         sys.exit("not taken for our own after so many crashes: %s" % os.listdir(bin_dir))
-    if os.listdir("/var/lib/podwire/state/objects"):
-        sys.exit("kept files that nothing refers to")
+    unreferenced = set(os.listdir(STATE + "/objects")) - set(kept())
+    if unreferenced:
+        sys.exit("kept files that nothing refers to: %s" % sorted(unreferenced))
     print(json.dumps(seen))
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Serves the files of a directory over https until it is killed, and logs each request: serve.py DIR CERT KEY PORT_FILE LOG
+"""Serves a directory over https until it is killed, and logs each request: serve.py DIR CERT KEY PORT_FILE LOG
 
 /redirect/http leads to a URL that is not https, /redirect/NAME to /NAME.
 """
