@@ -15,7 +15,7 @@ import sys
 
 import yaml
 
-BLOCK = re.compile(r"^(?P<skip><!-- not run: .+ -->\n\s*)?```yaml\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^(?P<skip><!-- not run: [^\n]+ -->\n\s*)?```yaml\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def examples(text: str) -> list[list[dict]]:
