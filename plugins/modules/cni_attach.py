@@ -233,7 +233,7 @@ attachments:
       elements: dict
       sample: []
 actions:
-  description: The steps of the plan, the same in check mode and in a run; with C(state) when the module fails.
+  description: The steps of the plan, the same in check mode and in a run; with C(state) when a run fails.
   returned: always
   type: list
   elements: dict
@@ -309,8 +309,9 @@ def main() -> None:
     result["attachments"] = mask([outcome.row() for outcome in plan.outcomes])
     failed = [outcome.error for outcome in plan.outcomes if outcome.error is not None]
     if failed:
-        result["changed"] = any(step.state == "done" for step in plan.steps)
-        result["actions"] = plan.progress()
+        if not module.check_mode:
+            result["changed"] = any(step.state == "done" for step in plan.steps)
+            result["actions"] = plan.progress()
         more = f" (and {len(failed) - 1} more; see 'attachments')" if len(failed) > 1 else ""
         module.fail_json(msg=failed[0]["message"] + more, code=failed[0]["code"], **result)
     module.exit_json(**result)
