@@ -11,6 +11,7 @@ from typing import AbstractSet, Any, Dict, List, Mapping, Optional, Sequence, Tu
 from ..libcni import cache
 from ..libcni.errors import CacheError, CNIError
 from . import leases as store
+from . import links
 from .attach_request import Key
 from .attachments import RECORDS, Attached, Record, Records, attached_from_bytes
 from .errors import HostError
@@ -126,8 +127,6 @@ def leases(networks: Sequence[Tuple[str, Mapping[str, Any]]]) -> Tuple[Rows, Row
 
 def kernel(entries: Sequence[Attached]) -> Dict[str, Any]:
     """Return what the kernel has: the host's interfaces and routes, and the same of each attachment. Needs pyroute2."""
-    from . import links
-
     host = links.read_host()
     inside = links.read_namespaces(sorted({attached.netns for attached in entries if attached.netns}))
     rows: Rows = []

@@ -1,10 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel's state through pyroute2: interfaces, addresses and routes of the host and of namespaces.
-
-Importing this module loads pyroute2, which costs 25 MiB; whoever may do without imports it where it is needed.
-"""
+"""The kernel's state through pyroute2: interfaces, addresses and routes of the host and of namespaces."""
 
 from __future__ import annotations
 
@@ -14,18 +11,20 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 from .leases import packed
 from .netns import enter
 
-try:
-    from pyroute2 import IPRoute
-except ImportError:
-    # Whoever imports this module has asked for the library first (cni_info, cni_netns).
-    IPRoute = None
-
-# The library has no type hints.
-_connect: Callable[[], Any] = IPRoute
 _FAMILIES = {2: "ipv4", 10: "ipv6"}
 _UNICAST = 1
 _TABLE_LOCAL = 255
 _FLAG_UP = 1
+
+
+def _connect() -> Any:
+    """Return a netlink socket of the namespace that this thread is in."""
+    # Whoever gets here has tested that the library is there; loading it takes 25 MiB.
+    from pyroute2 import IPRoute
+
+    # The library has no type hints.
+    connect: Callable[[], Any] = IPRoute
+    return connect()
 
 
 class Interface:
