@@ -217,7 +217,7 @@ attachments:
             address: 10.88.0.2/24
             gateway: 10.88.0.1
     ips:
-      description: The addresses in RV(attachments[].result).
+      description: The addresses in RV(attachments[].result); V(null) in check mode for what would be attached.
       type: list
       elements: str
       sample: [10.88.0.2/24]

@@ -98,7 +98,8 @@ class Outcome:
             "action": self.action,
             "reason": self.reason,
             "result": self.result,
-            "ips": addresses(self.result),
+            # Only a run can know the addresses of what it is about to attach.
+            "ips": None if self.todo in (ADD, RENEW) and self.result is None else addresses(self.result),
             "error": self.error,
             "warnings": self.warnings,
         }

@@ -19,8 +19,8 @@ from .plan import DISRUPTIVE, SAFE, Step
 
 def check_unusable(key: Key, failure: Failed) -> str:
     return (
-        f"{key}: CHECK says nothing here, it has failed ever since the attachment was made ({failure}); drift that "
-        "only CHECK can see is not found"
+        f"{key}: CHECK cannot pass here, it has failed ever since the attachment was made ({failure}); drift that only "
+        "this plugin or a later one of the chain sees is not found"
     )
 
 

@@ -145,6 +145,7 @@ def test_add_then_nothing(host):
     predicted = host.check(web())
     assert actions(predicted) == ["added"]
     assert predicted.outcomes[0].result is None
+    assert predicted.outcomes[0].row()["ips"] is None
     assert host.calls == []
     plan = host.run(web())
     assert plan.actions() == predicted.actions() == [{"kind": "add", "target": "demo/web/eth0", "class": "safe"}]
