@@ -221,12 +221,11 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import read_state
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_plan import PluginsPlan, Wanted
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_source import Source, attributes_of, names_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_store import Store
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugins import (
     ContentMissing,
-    PluginsPlan,
-    Wanted,
     plan_absent,
     plan_present,
     plan_restored,

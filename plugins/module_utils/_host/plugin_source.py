@@ -16,8 +16,9 @@ from .confrequest import read_attributes
 from .errors import HostError
 from .manifest import Manifest
 from .plugin_names import plugin_name, select
+from .plugin_plan import Wanted
 from .plugin_store import FILE, Store
-from .plugins import Wanted, known_archive
+from .plugins import known_archive
 
 
 def attributes_of(mode: Any, owner: str, group: str) -> Attributes:

@@ -12,14 +12,14 @@ import signal
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import plugin_batch, plugin_store, plugins
+from ansible_collections.podwire.cni.plugins.module_utils._host import plugin_batch, plugin_plan, plugin_store
 from ansible_collections.podwire.cni.plugins.module_utils._host.atomic import TEMP_SUFFIX, Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import read_state
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_plan import Wanted
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugins import (
     ContentMissing,
-    Wanted,
     known_archive,
     plan_absent,
     plan_present,
@@ -112,7 +112,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(plugin_store, "ask_version", made.version)
     monkeypatch.setattr(plugin_batch, "check_executable", lambda path: path)
     monkeypatch.setattr(plugin_batch, "host_machine", lambda: "x86_64")
-    monkeypatch.setattr(plugins, "check_directory", lambda path: None)
+    monkeypatch.setattr(plugin_plan, "check_directory", lambda path: None)
     return made
 
 
@@ -196,7 +196,7 @@ def test_what_another_module_did_meanwhile_counts_more_than_what_was_learned(hos
     host.put("bridge", NEW["bridge"])
     seen = read_state(host.lock)
     plan = host.present({"bridge": NEW["bridge"]}, archive={"sha256": "a" * 64, "sha512": "", "plugins": {}})
-    plugins.Lock("other", 0, seen, host.lock).__enter__().__exit__(None, None, None)
+    plugin_plan.Lock("other", 0, seen, host.lock).__enter__().__exit__(None, None, None)
     plan.remember(seen, host.lock)
     assert host.manifest().archives == {}
 
