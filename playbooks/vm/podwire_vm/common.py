@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all parts share: the error for people, progress, the cache directory, locks."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+
+class VmError(Exception):
+    """Something about the virtual machines failed, not what is tested on them: what, where, and what to do."""
+
+
+def say(text: str) -> None:
+    """Show progress."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def cache_directory() -> Path:
+    """Return the directory of images and saved states; it exists, and only its owner may look into it."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    path = Path(base) / "podwire-cni" / "vm"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+@contextlib.contextmanager
+def locked(path: Path, holder: str | None) -> Iterator[int]:
+    """Hold the lock file ``path`` exclusively; yield its descriptor.
+
+    The kernel lets go of it when the last process that has it dies.
+    ``holder`` says what the one who is waited for does; None means not to wait, but to raise VmError.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if holder is None:
+                raise VmError(f"{path}: in use; destroy the machines that run on it first") from error
+            say(f"waiting for another run, which {holder}")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def lock_shared(path: Path) -> Iterator[int]:
+    """Hold the lock file ``path`` together with others; yield its descriptor, and note the time of use."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        os.utime(descriptor)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def need_program(*names: str) -> None:
+    """Raise VmError naming the programs that are not installed."""
+    missing = [name for name in names if shutil.which(name) is None]
+    if missing:
+        raise VmError(
+            f"{', '.join(missing)}: not found. On Debian: apt-get install qemu-system-x86 qemu-utils mmdebstrap "
+            "e2fsprogs openssh-client debian-archive-keyring (and uidmap, where images are not built by root)"
+        )
+
+
+def need_space(directory: Path, mebibytes: int) -> None:
+    """Raise VmError when the file system of ``directory`` has less than that to spare."""
+    free = shutil.disk_usage(directory).free // 2**20
+    if free < mebibytes:
+        raise VmError(
+            f"{directory}: {free} MiB of disk are free, {mebibytes} MiB are needed. Make room, or choose another "
+            "directory (that of the images is below XDG_CACHE_HOME)"
+        )
+
+
+def need_memory(mebibytes: int) -> None:
+    """Raise VmError when the machine has less memory than that to give."""
+    with open("/proc/meminfo", encoding="ascii") as lines:
+        available = next(int(line.split()[1]) // 1024 for line in lines if line.startswith("MemAvailable:"))
+    if available < mebibytes:
+        raise VmError(
+            f"{available} MiB of memory are available, a virtual machine needs {mebibytes} MiB. End what uses memory, "
+            "or run fewer machines at once"
+        )
+
+
+def run(command: Sequence[str | Path], *, what: str, env: Mapping[str, str] | None = None, timeout: float = 120) -> str:
+    """Run a short command and return its output; VmError with all it said when it fails."""
+    try:
+        done = subprocess.run(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=env,
+            timeout=timeout,
+            check=False,
+            text=True,
+            errors="replace",
+        )
+    except subprocess.TimeoutExpired as error:
+        raise VmError(f"{what}: {command[0]} did not end within {timeout:g} s") from error
+    if done.returncode != 0:
+        raise VmError(
+            f"{what}: {command[0]} failed with status {done.returncode}: {done.stdout.strip() or '(no output)'}"
+        )
+    return done.stdout
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory, if it is there, that may hold files of the users that an image was built as."""
+    if not path.exists():
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        run(["unshare", "--user", "--map-root-user", "--map-auto", "--", "rm", "-rf", path], what=f"removing {path}")
+
+
+class Deadline:
+    """A point in time, and how far away it is."""
+
+    def __init__(self, seconds: float) -> None:
+        self.begun = time.monotonic()
+        self.seconds = seconds
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.begun
+
+    @property
+    def over(self) -> bool:
+        """Whether the time has run out."""
+        return self.elapsed > self.seconds

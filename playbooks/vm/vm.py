@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command that vm_create, vm_destroy and ./run call; its output is JSON, its progress goes to standard error."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+
+from podwire_vm import images, machines, states  # noqa: E402
+from podwire_vm.common import VmError  # noqa: E402
+
+BUILDS_AT_ONCE = 2
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the command line's arguments."""
+    parser = argparse.ArgumentParser(prog="vm.py", description=__doc__)
+    parser.add_argument("--accelerator", default="auto", help="auto (default), kvm or tcg")
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("check", help="check the description of machines; tell what has to be built")
+    command.add_argument("machines", type=json.loads, help="JSON list")
+    command = commands.add_parser("build", help="build an image and save its state, unless they are in the cache")
+    command.add_argument("image", nargs="+", help="a name, or JSON that describes a cloud image")
+    command = commands.add_parser("create", help="make a machine, unless it is running")
+    command.add_argument("directory", type=Path, help="where the run's machines are")
+    command.add_argument("machine", type=json.loads, help="JSON mapping")
+    command = commands.add_parser("destroy", help="destroy all machines in or below a directory")
+    command.add_argument("directory", type=Path)
+    return parser.parse_args()
+
+
+def wanted_image(text: str) -> object:
+    """Return the name or the description that ``text`` stands for."""
+    return json.loads(text) if text.startswith("{") else text
+
+
+def check(descriptions: object, accelerator: str) -> dict[str, Any]:
+    """Return the names and images of the machines, and whether something has to be built for them."""
+    if not isinstance(descriptions, list) or not descriptions:
+        raise VmError(
+            "no machines: vm_machines (or platforms, in molecule.yml) has to be a list of at least one mapping"
+        )
+    wishes = [machines.Wish.parse(description) for description in descriptions]
+    names = [wish.name for wish in wishes]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise VmError(f"machine {', '.join(twice)}: there are two of that name")
+    return {
+        "machines": [
+            {"name": wish.name, "image": wish.image, "build": not states.is_saved(images.find(wish.image), accelerator)}
+            for wish in wishes
+        ]
+    }
+
+
+def build(wanted: object, accelerator: str) -> dict[str, Any]:
+    """Build an image and save its state."""
+    image = images.find(wanted)
+    built = images.build(image)
+    directory, _, saved = states.save(image, accelerator)
+    return {"changed": built or saved, "directory": str(directory)}
+
+
+def main() -> int:
+    """Run a command; return the exit status."""
+    arguments = parse_arguments()
+    os.umask(0o077)
+    try:
+        if arguments.command == "check":
+            result: Any = check(arguments.machines, arguments.accelerator)
+        elif arguments.command == "build":
+            with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
+                result = list(pool.map(lambda text: build(wanted_image(text), arguments.accelerator), arguments.image))
+        elif arguments.command == "create":
+            result = machines.create(
+                arguments.directory.absolute(), machines.Wish.parse(arguments.machine), arguments.accelerator
+            )
+        else:
+            result = {"destroyed": machines.destroy_all(arguments.directory.absolute())}
+    except VmError as error:
+        print(f"The virtual machines failed, not what is tested on them: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
