@@ -10,7 +10,7 @@ linked_collection=$linked/ansible_collections/podwire/cni
 
 # python3-pyroute2 is the managed host's; the managed host of tests and demo is this machine, through /usr/bin/python3.
 packages_to_run=(ca-certificates curl iproute2 iptables iputils-ping nftables python3 python3-pyroute2 python3-venv)
-packages_to_test=("${packages_to_run[@]}" git openssl shellcheck)
+packages_to_test=("${packages_to_run[@]}" git openssl procps shellcheck xz-utils)
 
 # The Pythons that a managed host may have.
 host_pythons=(3.8 3.9 3.10 3.11 3.12 3.13 3.14)
