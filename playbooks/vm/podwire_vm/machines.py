@@ -72,7 +72,7 @@ def create(parent: Path, wish: Wish, accelerator: str) -> dict[str, Any]:
         images.build(image)
         # Held by QEMU, too, so that nobody removes the files that it reads.
         with lock_shared(image.lock) as lock:
-            state, chosen, _ = states.save(image, accelerator)
+            state, chosen, dummy = states.save(image, accelerator)
             wanted = {
                 "image": str(image.directory),
                 "state": state.name,
@@ -97,7 +97,7 @@ def _running(directory: Path) -> dict[str, Any] | None:
         record: dict[str, Any] = json.loads((directory / "machine.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return record if any(True for _ in processes_in(directory)) else None
+    return record if any(True for dummy in processes_in(directory)) else None
 
 
 def _start(

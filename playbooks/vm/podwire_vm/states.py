@@ -159,7 +159,7 @@ def overlay(backing: Path, form: str, path: Path) -> None:
 
 def check_alive(directory: Path) -> None:
     """Raise VmError when the machine's QEMU has ended."""
-    if not any(True for _ in processes_in(directory)):
+    if not any(True for dummy in processes_in(directory)):
         raise VmError(f"the machine's QEMU ended by itself; {last_words(directory)}")
 
 
