@@ -67,7 +67,7 @@ def build(wanted: object, accelerator: str) -> dict[str, Any]:
     """Build an image and save its state."""
     image = images.find(wanted)
     built = images.build(image)
-    directory, dummy, saved = states.save(image, accelerator)
+    directory, _dummy, saved = states.save(image, accelerator)
     return {"changed": built or saved, "directory": str(directory)}
 
 

@@ -72,7 +72,7 @@ def create(parent: Path, wish: Wish, accelerator: str) -> dict[str, Any]:
         images.build(image)
         # Held by QEMU, too, so that nobody removes the files that it reads.
         with lock_shared(image.lock) as lock:
-            state, chosen, dummy = states.save(image, accelerator)
+            state, chosen, _dummy = states.save(image, accelerator)
             wanted = {
                 "image": str(image.directory),
                 "state": state.name,
