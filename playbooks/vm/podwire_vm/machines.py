@@ -19,7 +19,7 @@ from .qemu import Hardware, Monitor, end_processes, processes_in, start
 from .ssh import run_as_root
 
 CLONE_SECONDS = 60
-CLONE_MEMORY = 400  # MiB that a clone takes beside what it shares with the saved state
+CLONE_MEMORY = 1500  # MiB that a clone grows to: its own memory, and with TCG the translated code
 HOST_NAME = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 

@@ -26,7 +26,7 @@ QEMU = "qemu-system-x86_64"
 MEMORY = 1024  # MiB; part of a saved state, which can only go on with as much
 ACCELERATORS = {
     # x86-64-v2 is what today's distributions ask for; the newest CPU that TCG knows is no faster.
-    "tcg": ["-accel", "tcg,thread=multi,tb-size=128", "-cpu", "Nehalem"],
+    "tcg": ["-accel", "tcg,thread=multi,tb-size=1024", "-cpu", "Nehalem"],
     "kvm": ["-accel", "kvm", "-cpu", "host"],
 }
 

@@ -1,0 +1,97 @@
+# shellcheck shell=bash
+# Scenarios on virtual machines (molecule/). Sourced by ./run.
+
+packages_for_machines=(
+  debian-archive-keyring e2fsprogs mmdebstrap openssh-client python3 python3-venv qemu-system-x86 qemu-utils uidmap util-linux
+)
+machine_images=(debian-12 debian-13 debian-forky)
+
+# Every run has a directory of its own, so that two beside each other do not meet. Whoever has died does not hold its lock.
+molecule_runs=$cache/molecule
+molecule_run=
+
+vm() { XDG_CACHE_HOME=$(dirname "$cache") "$(choose_python)" "$root/playbooks/vm/vm.py" "$@"; }
+
+prepare_molecule() {
+  install_packages "${packages_for_machines[@]}"
+  use_environment molecule "$root/tests/requirements-molecule.txt"
+  XDG_CACHE_HOME=$(dirname "$cache")
+  export XDG_CACHE_HOME ANSIBLE_HOME=$cache/home/.ansible PYTHONDONTWRITEBYTECODE=1
+  use_private_home
+  link_collection
+  say "$(ansible --version | sed -n 1p), $(NO_COLOR=1 molecule --version | sed -n 1p)"
+}
+
+scenarios() { find "$root/molecule" -mindepth 2 -maxdepth 2 -name molecule.yml -printf '%h\n' | sed 's|.*/||' | sort; }
+
+# Destroys the machines of runs that have ended without doing it.
+sweep_molecule_runs() {
+  local run
+  for run in "$molecule_runs"/run.*; do
+    [ -d "$run" ] && flock --nonblock "$run/lock" true && remove_molecule_run "$run"
+  done
+  return 0
+}
+
+remove_molecule_run() {
+  vm destroy "$1" >/dev/null
+  rm -rf "$1"
+}
+
+begin_molecule_run() {
+  mkdir -p "$molecule_runs"
+  sweep_molecule_runs
+  molecule_run=$(mktemp -d "$molecule_runs/run.XXXXXX")
+  exec {molecule_lock}>"$molecule_run/lock"
+  flock "$molecule_lock"
+  trap 'remove_molecule_run "$molecule_run"' EXIT
+}
+
+destroy_machines() {
+  say "Destroying the virtual machines of all runs"
+  vm destroy "$molecule_runs" >/dev/null
+  rm -rf "$molecule_runs"
+}
+
+# Ends every virtual machine that has its files in the cache.
+end_machines() { [ ! -d "$cache/vm" ] || vm destroy "$cache" >/dev/null; }
+
+run_scenario() {
+  local scenario=$1
+  mkdir "$molecule_run/$scenario"
+  cd "$root" || return
+  MOLECULE_EPHEMERAL_DIRECTORY=$molecule_run/$scenario molecule -c molecule/config.yml test --no-command-borders --scenario-name "$scenario"
+}
+
+run_molecule() {
+  local scenario status begun report=() failures=0
+  if [ "${1-}" = destroy ]; then
+    destroy_machines
+    return
+  fi
+  if [ $# -eq 0 ]; then
+    mapfile -t < <(scenarios)
+    set -- "${MAPFILE[@]}"
+  fi
+  for scenario in "$@"; do
+    [ -f "$root/molecule/$scenario/molecule.yml" ] || die "no such scenario: $scenario (there are: $(scenarios | paste -sd ' '))"
+  done
+  prepare_molecule
+  begin_molecule_run
+  vm build "${machine_images[@]}" >/dev/null
+  for scenario in "$@"; do
+    begun=$SECONDS status=0
+    say "Scenario $scenario"
+    (run_scenario "$scenario") </dev/null || status=$?
+    if [ "$status" -eq 0 ]; then
+      report+=("ok     $scenario  $((SECONDS - begun)) s")
+    else
+      report+=("FAILED $scenario  $((SECONDS - begun)) s")
+      failures=$((failures + 1))
+    fi
+  done
+  say
+  printf '%s\n' "${report[@]}"
+  say "$(($# - failures)) passed, $failures failed"
+  [ "$failures" -eq 0 ]
+}

@@ -1,0 +1,297 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The parts of the virtual machines' machinery that need no virtual machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "playbooks" / "vm"))
+
+import vm
+from podwire_vm import cloud, common, images, machines, qemu, states
+
+CHECKSUM = "sha256:" + "0" * 64
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "podwire-cni" / "vm"
+
+
+@pytest.fixture
+def pretended_qemu(tmp_path):
+    """Start processes that look like QEMU with a pid file; end them."""
+    started = []
+
+    def start(pid_file, name=qemu.QEMU):
+        command = [name, "-c", "import time; print(flush=True); time.sleep(600)", "-pidfile", str(pid_file)]
+        process = subprocess.Popen(command, executable=sys.executable, stdout=subprocess.PIPE)
+        process.stdout.readline()
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("machine", "complaint"),
+    [
+        ("debian-12", "not a mapping"),
+        ({}, "not a host name"),
+        ({"name": "Debian"}, "not a host name"),
+        ({"name": "a/b"}, "not a host name"),
+        ({"name": "../x"}, "not a host name"),
+        ({"name": "a" * 64}, "not a host name"),
+        ({"name": "a", "restrict": "no"}, "not true or false"),
+        ({"name": "a", "forward": [80]}, "not a mapping"),
+        ({"name": "a", "forward": {"http": 0}}, "not a TCP port"),
+        ({"name": "a", "forward": {0: 0}}, "not a TCP port"),
+        ({"name": "a", "forward": {80: 65536}}, "not a TCP port"),
+        ({"name": "a", "forward": {80: True}}, "not a TCP port"),
+    ],
+)
+def test_a_wrong_machine_is_refused(machine, complaint):
+    with pytest.raises(common.VmError, match=complaint):
+        machines.Wish.parse(machine)
+
+
+def test_a_machine_is_understood():
+    wish = machines.Wish.parse({"name": "web", "image": "debian-13", "forward": {"8080": 0, 53: "5353"}})
+    assert (wish.name, wish.image, wish.restrict, wish.ports) == ("web", "debian-13", True, {22: 0, 8080: 0, 53: 5353})
+
+
+def test_the_name_is_the_image_unless_one_is_named():
+    assert machines.Wish.parse({"name": "debian-12"}).image == "debian-12"
+
+
+@pytest.mark.parametrize("given", [[], {}, None, "debian-12"])
+def test_no_machines_are_refused(given):
+    with pytest.raises(common.VmError, match="no machines"):
+        vm.check(given, "tcg")
+
+
+def test_two_machines_of_one_name_are_refused():
+    with pytest.raises(common.VmError, match="web: there are two"):
+        vm.check([{"name": "web", "image": "debian-12"}, {"name": "web", "image": "debian-13"}], "tcg")
+
+
+def test_an_unknown_image_is_refused_with_those_that_are_known():
+    with pytest.raises(common.VmError, match=r"'debian-11': unknown\. Known are debian-12, debian-13, debian-forky"):
+        images.find("debian-11")
+
+
+def test_an_image_is_kept_by_the_digest_of_its_recipe(cache, tmp_path, monkeypatch):
+    before = images.find("debian-12").directory
+    assert before.parent == cache / "images"
+    assert images.find("debian-12").directory == before
+    recipe = tmp_path / "recipe"
+    recipe.write_text("another")
+    monkeypatch.setattr(images, "RECIPE", recipe)
+    assert images.find("debian-12").directory != before
+
+
+@pytest.mark.parametrize(
+    ("wanted", "complaint"),
+    [
+        ({"url": "http://example.org/i.qcow2", "checksum": CHECKSUM}, "not an https"),
+        ({"checksum": CHECKSUM}, "not an https"),
+        ({"url": "https://example.org/i.qcow2"}, "checksum is ''"),
+        ({"url": "https://example.org/i.qcow2", "checksum": "md5:0"}, "checksum is 'md5:0'"),
+        ({"url": "https://example.org/i.qcow2", "checksum": CHECKSUM, "user": "a b"}, "not a user name"),
+        ({"url": "https://example.org/i.qcow2", "checksum": CHECKSUM, "format": "qcow2"}, "unknown key format"),
+    ],
+)
+def test_a_wrong_cloud_image_is_refused(wanted, complaint):
+    with pytest.raises(common.VmError, match=complaint):
+        images.find(wanted)
+
+
+def test_a_cloud_image_with_another_checksum_is_not_kept(tmp_path, cache):
+    disk = tmp_path / "disk.img"
+    disk.write_bytes(b"somebody else's")
+    image = images.find({"url": disk.as_uri(), "checksum": CHECKSUM})
+    with pytest.raises(common.VmError, match=f"its sha256 is {hashlib.sha256(disk.read_bytes()).hexdigest()}, not 000"):
+        images.build(image)
+    assert not [path for path in (cache / "images").iterdir() if path.is_dir()]
+
+
+def test_a_cloud_image_that_is_not_there_is_an_error_with_its_address(tmp_path):
+    address = (tmp_path / "missing").as_uri()
+    with pytest.raises(common.VmError, match=address):
+        images.build(images.find({"url": address, "checksum": CHECKSUM}))
+
+
+def test_cloud_init_is_told_whom_to_let_in(tmp_path):
+    (tmp_path / "ssh_key.pub").write_text("ssh-ed25519 AAAA podwire-vm\n")
+    cloud._write_seed(cloud.parse({"url": "https://example.org/i", "checksum": CHECKSUM, "user": "admin"}), tmp_path)
+    first, rest = (tmp_path / "seed" / "user-data").read_text().split("\n", 1)
+    assert first == "#cloud-config"
+    (user,) = json.loads(rest)["users"]
+    assert (user["name"], user["ssh_authorized_keys"]) == ("admin", ["ssh-ed25519 AAAA podwire-vm"])
+
+
+def pretend_to_bootstrap(monkeypatch, fail=None):
+    built = []
+
+    def bootstrap(name, directory, lock):
+        built.append(name)
+        (directory / "disk.raw").write_bytes(b"disk")
+        if fail:
+            raise fail
+
+    monkeypatch.setattr(images, "_bootstrap", bootstrap)
+    monkeypatch.setattr(images, "need_space", lambda *arguments: None)
+    return built
+
+
+def test_an_image_is_built_once(monkeypatch):
+    built = pretend_to_bootstrap(monkeypatch)
+    image = images.find("debian-12")
+    assert images.build(image)
+    assert not images.build(image)
+    assert built == ["debian-12"]
+
+
+@pytest.mark.parametrize("fail", [common.VmError("no network"), KeyboardInterrupt()])
+def test_a_failed_build_leaves_nothing(monkeypatch, fail):
+    pretend_to_bootstrap(monkeypatch, fail)
+    image = images.find("debian-12")
+    with pytest.raises(type(fail)):
+        images.build(image)
+    assert not [path for path in image.directory.parent.iterdir() if path.is_dir()]
+
+
+def test_what_a_killed_build_has_left_is_removed(monkeypatch):
+    pretend_to_bootstrap(monkeypatch)
+    image = images.find("debian-12")
+    leftover = image.directory.with_name(f".{image.directory.name}.tmp-x")
+    leftover.mkdir()
+    images.build(image)
+    assert not leftover.exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"disk and more", None])
+def test_a_damaged_image_is_built_again(monkeypatch, damage):
+    built = pretend_to_bootstrap(monkeypatch)
+    image = images.find("debian-12")
+    images.build(image)
+    disk = image.directory / "disk.raw"
+    if damage is None:
+        disk.unlink()
+    else:
+        disk.write_bytes(damage)
+    assert images.build(image)
+    assert image.ready
+    assert len(built) == 2
+
+
+def test_an_image_is_not_removed_under_a_machine(monkeypatch):
+    pretend_to_bootstrap(monkeypatch)
+    image = images.find("debian-12")
+    images.build(image)
+    with common.lock_shared(image.lock), pytest.raises(common.VmError, match="in use"):
+        images.remove_unused(image)
+    images.remove_unused(image)
+    assert not image.directory.exists()
+
+
+def test_images_that_nobody_uses_are_removed_when_another_is_built(monkeypatch):
+    pretend_to_bootstrap(monkeypatch)
+    old, used = images.find("debian-12"), images.find("debian-13")
+    images.build(old)
+    images.build(used)
+    with common.lock_shared(old.lock), common.lock_shared(used.lock):
+        pass
+    os.utime(old.lock, (0, 0))
+    images.build(images.find("debian-forky"))
+    assert (old.ready, used.ready) == (False, True)
+
+
+def test_the_sweep_leaves_a_build_alone_that_goes_on(monkeypatch):
+    pretend_to_bootstrap(monkeypatch)
+    image = images.find("debian-12")
+    images.build(image)
+    partial = image.directory.with_name(f".{image.directory.name}.tmp-x")
+    booting = image.directory / "tmp-x"
+    partial.mkdir()
+    booting.mkdir()
+    with common.locked(image.build_lock, None), common.locked(image.save_lock, None):
+        states.sweep()
+        assert partial.exists() and booting.exists()
+    image.save_lock.touch()
+    states.sweep()
+    assert not partial.exists() and not booting.exists()
+
+
+def test_too_little_room_is_said_before_anything_is_built(tmp_path):
+    with pytest.raises(common.VmError, match="MiB of disk are free, 99999999999 MiB are needed"):
+        common.need_space(tmp_path, 99999999999)
+
+
+def test_too_little_memory_is_said(tmp_path):
+    with pytest.raises(common.VmError, match="memory are available, a virtual machine needs 99999999999 MiB"):
+        common.need_memory(99999999999)
+
+
+def test_a_missing_program_is_said_with_the_packages():
+    with pytest.raises(common.VmError, match=r"no-such-program: not found. On Debian: apt-get install qemu"):
+        common.need_program("sh", "no-such-program")
+
+
+def test_a_wrong_accelerator_is_refused():
+    with pytest.raises(common.VmError, match="not one of auto, tcg, kvm"):
+        states.choose_accelerator(images.find("debian-12"), "xen")
+
+
+def test_only_the_processes_of_a_directory_are_ended(tmp_path, pretended_qemu):
+    ours, deeper = pretended_qemu(tmp_path / "run/a/pid"), pretended_qemu(tmp_path / "run/a/b/pid")
+    theirs, other_program = pretended_qemu(tmp_path / "run2/pid"), pretended_qemu(tmp_path / "run/a/pid", name="sleep")
+    # A pid file whose process has ended, and whose number is another's by now.
+    (tmp_path / "run/a").mkdir(parents=True)
+    (tmp_path / "run/a/pid").write_text(str(theirs.pid))
+    assert sorted(qemu.end_processes(tmp_path / "run")) == sorted([ours.pid, deeper.pid])
+    assert ours.wait(10) == deeper.wait(10) == -15
+    assert theirs.poll() is None and other_program.poll() is None
+
+
+def test_all_machines_of_a_run_are_destroyed_and_nothing_else(tmp_path, pretended_qemu):
+    run = tmp_path / "run"
+    (run / "web").mkdir(parents=True)
+    (run / ".web.lock").touch()
+    (run / "notes").touch()
+    process, lost = pretended_qemu(run / "web/pid"), pretended_qemu(run / "gone/pid")
+    assert machines.destroy_all(run) == ["web", f"process {lost.pid}"]
+    assert process.wait(10) == lost.wait(10) == -15
+    assert [path.name for path in run.iterdir()] == ["notes"]
+    assert machines.destroy_all(run) == []
+
+
+def test_nothing_is_destroyed_where_nothing_is(tmp_path):
+    assert machines.destroy_all(tmp_path / "run") == []
+
+
+def test_a_path_with_a_comma_reaches_qemu_whole():
+    options = qemu.Hardware("tcg", Path("/a,b/disk"), Path("/a,b/memory"), ["-kernel", "k"]).options()
+    assert any("file=/a,,b/disk," in option for option in options)
+    assert any("mem-path=/a,,b/memory," in option for option in options)
+
+
+@pytest.mark.parametrize(("restrict", "word"), [(True, "on"), (False, "off")])
+def test_the_network_is_closed_unless_wished_otherwise(restrict, word):
+    hardware = qemu.Hardware("tcg", Path("d"), Path("m"), [], restrict=restrict, forward={22: 0, 80: 8080})
+    (network,) = (option for option in hardware.options() if option.startswith("user,"))
+    assert network == f"user,id=net,restrict={word},hostfwd=tcp:127.0.0.1:0-:22,hostfwd=tcp:127.0.0.1:8080-:80"
