@@ -47,7 +47,7 @@ def locked(path: Path, holder: str | None) -> Iterator[int]:
         except BlockingIOError as error:
             if holder is None:
                 raise VmError(f"{path}: in use; destroy the machines that run on it first") from error
-            say(f"waiting for another run, which {holder}")
+            say(f"waiting: something else {holder}")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor
     finally:

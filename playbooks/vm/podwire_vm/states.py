@@ -169,6 +169,9 @@ def choose_accelerator(image: images.Image, wish: str) -> str:
         return wish
     if wish != "auto":
         raise VmError(f"accelerator {wish!r}: not one of auto, {', '.join(ACCELERATORS)}")
+    known = _known()
+    if known is not None:
+        return known
     with locked(cache_directory() / ".accelerator.lock", "finds out whether KVM works"):
         known = _known()
         if known is None:

@@ -257,6 +257,20 @@ def test_a_wrong_accelerator_is_refused():
         states.choose_accelerator(images.find("debian-12"), "xen")
 
 
+def test_whether_kvm_works_is_found_out_once_for_each_machine_and_not_waited_for(monkeypatch, cache):
+    image = images.find("debian-12")
+    probed = []
+    monkeypatch.setattr(states, "_machine", lambda: "this one")
+    monkeypatch.setattr(states, "_probe", lambda asked: probed.append(asked) or ("kvm", "it works"))
+    assert states.choose_accelerator(image, "auto") == "kvm"
+    with common.locked(cache / ".accelerator.lock", None):
+        assert states.choose_accelerator(image, "auto") == "kvm"
+    assert len(probed) == 1
+    monkeypatch.setattr(states, "_machine", lambda: "another one")
+    states.choose_accelerator(image, "auto")
+    assert len(probed) == 2
+
+
 def test_only_the_processes_of_a_directory_are_ended(tmp_path, pretended_qemu):
     ours, deeper = pretended_qemu(tmp_path / "run/a/pid"), pretended_qemu(tmp_path / "run/a/b/pid")
     theirs, other_program = pretended_qemu(tmp_path / "run2/pid"), pretended_qemu(tmp_path / "run/a/pid", name="sleep")
