@@ -87,7 +87,7 @@ def main() -> int:
             )
         else:
             result = {"destroyed": machines.destroy_all(arguments.directory.absolute())}
-    except VmError as error:
+    except (VmError, OSError) as error:
         print(f"The virtual machines failed, not what is tested on them: {error}", file=sys.stderr)
         return 1
     print(json.dumps(result))

@@ -271,6 +271,15 @@ def test_whether_kvm_works_is_found_out_once_for_each_machine_and_not_waited_for
     assert len(probed) == 2
 
 
+def test_what_the_system_refuses_is_said_without_a_traceback(monkeypatch, capsys, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    monkeypatch.setattr(sys, "argv", ["vm.py", "build", "debian-12"])
+    assert vm.main() == 1
+    said = capsys.readouterr().err
+    assert said.startswith("The virtual machines failed, not what is tested on them: [Errno")
+    assert str(tmp_path / "cache") in said
+
+
 def test_only_the_processes_of_a_directory_are_ended(tmp_path, pretended_qemu):
     ours, deeper = pretended_qemu(tmp_path / "run/a/pid"), pretended_qemu(tmp_path / "run/a/b/pid")
     theirs, other_program = pretended_qemu(tmp_path / "run2/pid"), pretended_qemu(tmp_path / "run/a/pid", name="sleep")
