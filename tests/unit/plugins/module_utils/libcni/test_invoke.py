@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import invoke
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import invoke, process
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError, PluginNotFoundError
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -250,13 +250,13 @@ def test_garbage_is_one_error(world, output):
 def test_stderr_is_bounded_to_its_end(world):
     body = "i=0; while [ $i -lt 4000 ]; do echo 'line of the log' >&2; i=$((i+1)); done; echo THE END >&2; exit 1"
     error = failure(world.script("bad", body))
-    assert len(error.stderr) == invoke.STDERR_LIMIT
+    assert len(error.stderr) == process.STDERR_LIMIT
     assert error.stderr.endswith("\nTHE END\n")
     assert len(str(error)) < 2 * invoke.QUOTE_LIMIT
 
 
 def test_stdout_is_bounded(world, monkeypatch):
-    monkeypatch.setattr(invoke, "STDOUT_LIMIT", 100000)
+    monkeypatch.setattr(process, "STDOUT_LIMIT", 100000)
     error = failure(world.script("bad", "echo why >&2; exec cat /dev/zero"), timeout=None)
     assert "signal: killed (it printed more than 100000 bytes)" in str(error)
     assert error.stderr == "why\n"
@@ -360,14 +360,14 @@ def test_flood_on_stderr_does_not_outlive_the_deadline(world):
 
 def test_answer_that_was_there_in_time_counts(world, monkeypatch):
     """On a host that is too busy to read it before the deadline."""
-    popen = invoke._popen
+    popen = process._popen
 
     def finished(*args):
-        process = popen(*args)
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        return process
+        started = popen(*args)
+        os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
+        return started
 
-    monkeypatch.setattr(invoke, "_popen", finished)
+    monkeypatch.setattr(process, "_popen", finished)
     assert run(world.script("quick", "echo '{}'"), timeout=0) == b"{}\n"
 
 
@@ -377,7 +377,7 @@ def test_interrupt_kills_the_plugin(world, monkeypatch):
     def interrupt(_run, _fd):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(invoke._Run, "_receive", interrupt)
+    monkeypatch.setattr(process._Run, "_receive", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run(path)
     assert wait_for_death(int((world.path / "pid").read_text()))
@@ -394,7 +394,7 @@ def busy(world, monkeypatch):
     with open(path, "r+b") as file:
         # Only the module's own clock: subprocess sleeps too.
         clock = SimpleNamespace(monotonic=time.monotonic, sleep=waits.append)
-        monkeypatch.setattr(invoke, "time", clock)
+        monkeypatch.setattr(process, "time", clock)
         yield path, file, waits, clock
 
 

@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running the host's own commands as root: found in fixed directories, bounded in time and output."""
+
+from __future__ import annotations
+
+import os
+from typing import Mapping, NamedTuple, Optional, Sequence
+
+from ..libcni.process import run_program
+from .bindir import check_executable
+from .errors import HostError
+
+# Where root looks for commands, in root's order. PATH is not asked.
+DIRECTORIES = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+# The firewall of a host with ten thousand services prints some megabytes.
+OUTPUT_LIMIT = 32 * 1024 * 1024
+
+# So much of what a command says about its failure is quoted.
+_QUOTE_LIMIT = 500
+
+
+class Done(NamedTuple):
+    """What a command that ran to its end left: ``stderr`` is its end, as text."""
+
+    rc: int
+    stdout: bytes
+    stderr: str
+
+
+def find(name: str, directories: Sequence[str] = DIRECTORIES) -> Optional[str]:
+    """Return the path of the command *name*, None where it is not installed.
+
+    One that root must not run is passed over if there is another; else it raises HostError ``unsafe_permissions`` or
+    ``not_elf``.
+    """
+    refused: Optional[HostError] = None
+    for directory in directories:
+        path = os.path.join(directory, name)
+        if not os.access(path, os.X_OK):
+            continue
+        try:
+            check_executable(path)
+            return path
+        except HostError as error:
+            refused = refused or error
+    if refused is not None:
+        raise refused
+    return None
+
+
+def run(
+    argv: Sequence[str],
+    timeout: float,
+    stdin: Optional[bytes] = None,
+    env: Optional[Mapping[str, str]] = None,
+) -> Done:
+    """Run a command, whose first word is a path from :func:`find`, to its end. An exit status is no error here.
+
+    *timeout* is in seconds; *env* is added to an environment of a fixed PATH, the C locale and root's HOME. Raises
+    HostError ``command_failed`` if it cannot be started, is killed, or prints more than :data:`OUTPUT_LIMIT`.
+    """
+    check_executable(argv[0])
+    environment = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C", "HOME": os.environ.get("HOME", "/root")}
+    environment.update(env or {})
+    ended = run_program(argv[0], argv, stdin or b"", environment, timeout, OUTPUT_LIMIT)
+    stderr = ended.stderr.decode("utf-8", "replace")
+    if ended.returncode is None or ended.returncode < 0 or ended.killed:
+        raise failure(argv, ended.failure, stderr)
+    return Done(ended.returncode, ended.stdout, stderr)
+
+
+def failure(argv: Sequence[str], reason: str, stderr: str = "") -> HostError:
+    """Return the HostError ``command_failed`` for a command, with the end of what it said."""
+    said = " ".join(stderr.split())[-_QUOTE_LIMIT:]
+    text = f"{' '.join(argv)} failed: {reason}" + (f": {said}" if said else "")
+    return HostError(text, code="command_failed", command=list(argv))
