@@ -119,12 +119,26 @@ def enter(path: str) -> bool:
     return _open_and_enter(path, os.stat(_OWN).st_dev) is not None
 
 
+def enter_known(path: str, status: os.stat_result) -> bool:
+    """Move this thread into the namespace at *path*; False if it is not the one that *status* is of any more.
+
+    Raises HostError ``netns_unusable``.
+    """
+    here = _open_and_enter(path, status.st_dev)
+    return here is not None and here.st_ino == status.st_ino
+
+
+def identity_here(status: os.stat_result, boot: str) -> Dict[str, Any]:
+    """Return the identity of the namespace that this thread is in, whose file has *status*."""
+    return {"boot_id": boot, "dev": status.st_dev, "inode": status.st_ino, "cookie": _cookie()}
+
+
 def _look(path: str, names: Iterable[str], boot: str, own_device: int) -> Seen:
     status = _open_and_enter(path, own_device)
     if status is None:
         return Seen()
     links = [name for name in names if _link_exists(name)]
-    return Seen({"boot_id": boot, "dev": status.st_dev, "inode": status.st_ino, "cookie": _cookie()}, links)
+    return Seen(identity_here(status, boot), links)
 
 
 def _open_and_enter(path: str, own_device: int) -> Optional[os.stat_result]:

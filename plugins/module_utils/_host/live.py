@@ -1,0 +1,276 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What lives on a host: the containers that somebody answers for, and the network namespaces that there are.
+
+A source names containers. Namespaces need no source: whatever an address is in use in is left alone, whoever owns it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from . import rtnetlink
+from .errors import HostError
+from .leases import packed
+from .netns import NETNS_DIR, boot_id, enter_known, identity_here
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+# A host with a thousand containers has some MiB of this.
+_MAX_MOUNTS = 64 << 20
+
+
+class Answer:
+    """What one source says.
+
+    ``containers``: container id as CNI saw it -> names of its interfaces (None: all of them). ``namespaces``: paths of
+    network namespaces that are in use. ``count``: how many containers it knows. ``asked``: what was asked, in words.
+    """
+
+    __slots__ = ("asked", "containers", "count", "namespaces", "source")
+
+    def __init__(
+        self,
+        source: str,
+        containers: Mapping[str, Optional[FrozenSet[str]]],
+        namespaces: Iterable[str] = (),
+        count: Optional[int] = None,
+        asked: str = "",
+    ) -> None:
+        self.source = source
+        self.containers: Dict[str, Optional[FrozenSet[str]]] = dict(containers)
+        self.namespaces = list(namespaces)
+        self.count = len(self.containers) if count is None else count
+        self.asked = asked
+
+
+class Namespace:
+    """A network namespace: ``identity`` as in :class:`netns.Seen`, ``path`` that leads to it, ``name`` for people.
+
+    ``addresses``: packed address -> (index of the interface, prefix length); ``links`` by index, empty unless asked
+    for; ``own`` tells that it is the one this process is in, the host's.
+    """
+
+    __slots__ = ("addresses", "identity", "links", "name", "own", "path")
+
+    def __init__(self, identity: Dict[str, Any], path: str, name: str, own: bool) -> None:
+        self.identity = identity
+        self.path = path
+        self.name = name
+        self.own = own
+        self.addresses: Dict[bytes, Tuple[int, int]] = {}
+        self.links: Dict[int, rtnetlink.Link] = {}
+
+
+class Namespaces:
+    """All network namespaces of a host that a name, a mount or a process leads to."""
+
+    def __init__(self, found: Sequence[Namespace]) -> None:
+        self.all = list(found)
+        self._by_inode = {(ns.identity["dev"], ns.identity["inode"]): ns for ns in found}
+        self._by_address: Dict[bytes, Namespace] = {}
+        # The host's own comes last: another one's is the better evidence.
+        for ns in sorted(found, key=lambda ns: not ns.own):
+            self._by_address.update(dict.fromkeys(ns.addresses, ns))
+
+    def holder(self, address: str) -> Optional[Namespace]:
+        """Return a namespace in which *address* (such as 10.1.0.2 or 10.1.0.2/24) is in use, None if there is none."""
+        raw = packed(address.partition("/")[0])
+        return self._by_address.get(raw) if raw else None
+
+    def alive(self, identity: Optional[Mapping[str, Any]]) -> Optional[Namespace]:
+        """Return the namespace that *identity* (of this boot) is of, if it is still there."""
+        if identity is None:
+            return None
+        here = self._by_inode.get((identity.get("dev"), identity.get("inode")))
+        if here is None or here.identity["boot_id"] != identity.get("boot_id"):
+            return None
+        cookies = (here.identity["cookie"], identity.get("cookie"))
+        return here if None in cookies or cookies[0] == cookies[1] else None
+
+    @property
+    def host(self) -> Optional[Namespace]:
+        """The namespace of this process."""
+        return next((ns for ns in self.all if ns.own), None)
+
+
+def read_namespaces(more: Iterable[str] = (), with_links: bool = False) -> Namespaces:
+    """Return every network namespace: the named ones, those of all mounts and processes, and those at the paths *more*.
+
+    Raises HostError ``netns_unusable`` or ``kernel_unreadable``: what cannot be looked into may hold anything.
+    """
+    paths = _distinct(more)
+    found: List[Namespace] = []
+    errors: List[BaseException] = []
+
+    def work() -> None:
+        # A thread has a network namespace of its own, see netns.look.
+        try:
+            own, boot = os.stat("/proc/self/ns/net"), boot_id()
+            for status, path, name in paths:
+                if not enter_known(path, status):
+                    continue
+                is_own = (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino)
+                ns = Namespace(identity_here(status, boot), path, "the host itself" if is_own else name, is_own)
+                ns.addresses = rtnetlink.addresses()
+                if with_links:
+                    ns.links = rtnetlink.links()
+                found.append(ns)
+        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return Namespaces(found)
+
+
+def _distinct(more: Iterable[str]) -> List[Tuple[os.stat_result, str, str]]:
+    """Return (status, path, name) of each namespace once, under the name that says most to people."""
+    device = os.stat("/proc/self/ns/net").st_dev
+    found: Dict[int, Tuple[os.stat_result, str, str]] = {}
+
+    def add(path: str, name: str) -> None:
+        try:
+            status = os.stat(path)
+        except OSError:
+            return
+        if status.st_dev == device and status.st_ino not in found:
+            found[status.st_ino] = (status, path, name)
+
+    for name in _names(NETNS_DIR):
+        path = os.path.join(NETNS_DIR, name)
+        add(path, path)
+    for path in more:
+        add(path, path)
+    mounts: Dict[int, str] = {}
+    for pid in _processes():
+        add(f"/proc/{pid}/ns/net", f"process {pid}{_command(pid)}")
+        try:
+            mounts.setdefault(os.stat(f"/proc/{pid}/ns/mnt").st_ino, pid)
+        except OSError:
+            continue
+    for pid in mounts.values():
+        for inode, path in _mounted(pid):
+            if inode not in found:
+                add(f"/proc/{pid}/root{path}", path)
+    return list(found.values())
+
+
+def _processes() -> Iterator[str]:
+    return (name for name in _names("/proc") if name.isdigit())
+
+
+def _command(pid: str) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as stream:
+            return " (%s)" % stream.read(64).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _mounted(pid: str) -> Iterator[Tuple[int, str]]:
+    """Yield (inode, path) of each namespace file that is mounted where a process is."""
+    try:
+        with open(f"/proc/{pid}/mountinfo", encoding="utf-8", errors="surrogateescape") as stream:
+            lines = stream.read(_MAX_MOUNTS).splitlines()
+    except OSError:
+        return
+    for line in lines:
+        # "... 0:4 net:[4026532281] /run/netns/web rw shared:1 - nsfs nsfs rw"
+        if " - nsfs " not in line:
+            continue
+        fields = line.split(" ")
+        root = fields[3]
+        if root.startswith("net:[") and root[5:-1].isdigit():
+            yield int(root[5:-1]), _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), fields[4])
+
+
+def _names(folder: str) -> List[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise HostError(
+            f"cannot list {folder}: {error.strerror}; without it nobody knows what lives here", code="source_unusable"
+        ) from error
+
+
+class LiveSet:
+    """All that is known to live.
+
+    ``answers`` of the sources that were asked, ``found``: evidence for each source that is on the host, ``namespaces``,
+    ``complete``: whether every source that was found was asked, ``why``: if not, why not.
+    """
+
+    def __init__(
+        self,
+        answers: Sequence[Answer],
+        found: Mapping[str, str],
+        namespaces: Namespaces,
+        why: str = "",
+    ) -> None:
+        self.answers = list(answers)
+        self.found = dict(found)
+        self.namespaces = namespaces
+        self.why = why
+        self._owners: Dict[str, Answer] = {}
+        for answer in answers:
+            for container_id in answer.containers:
+                self._owners.setdefault(container_id, answer)
+
+    @property
+    def complete(self) -> bool:
+        return not self.why
+
+    @property
+    def empty(self) -> bool:
+        """Whether no source names any container."""
+        return not self._owners
+
+    def owner(self, container_id: str) -> str:
+        """Return the name of a source that has the container, "" if none has."""
+        answer = self._owners.get(container_id)
+        return answer.source if answer else ""
+
+    def has(self, container_id: str, ifname: str) -> bool:
+        """Tell whether a source has the container with that very interface."""
+        for answer in self.answers:
+            if container_id in answer.containers:
+                names = answer.containers[container_id]
+                if names is None or ifname in names:
+                    return True
+        return False
+
+    def pairs(self) -> Iterator[Tuple[str, str]]:
+        """Yield (container id, interface) of all whose interfaces are known."""
+        for answer in self.answers:
+            for container_id, names in answer.containers.items():
+                for ifname in names or ():
+                    yield container_id, ifname
+
+    def ids(self) -> Iterator[str]:
+        """Yield the ids of all containers."""
+        return iter(self._owners)
+
+    def rows(self) -> List[Dict[str, Any]]:
+        """Return ``[{source, found, asked, containers}]``: what is on the host, and what was asked."""
+        asked = {answer.source: answer for answer in self.answers}
+        rows = []
+        for source in sorted(set(asked) | set(self.found)):
+            answer = asked.get(source)
+            rows.append(
+                {
+                    "source": source,
+                    "found": self.found.get(source, ""),
+                    "asked": answer.asked if answer else "",
+                    "containers": answer.count if answer else None,
+                }
+            )
+        return rows

@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The little of netlink that has to work on every host, with the standard library alone.
+
+Which addresses a namespace has decides what is garbage, so that it cannot depend on a library that may be missing.
+Addresses on interfaces that are down count, too; they are not in ``/proc/net/fib_trie``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from .errors import HostError
+
+_ERROR, _DONE = 2, 3
+_NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
+_NEWADDR, _GETADDR = 20, 22
+_REQUEST, _ACK, _INTERRUPTED, _DUMP = 0x1, 0x4, 0x10, 0x300
+_HEADER = struct.Struct("=LHHLL")
+_ATTRIBUTE = struct.Struct("=HH")
+_LINK = struct.Struct("=BxHiII")
+_ADDRESS = struct.Struct("=BBBBI")
+_IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_IFLA_IFNAME, _IFLA_LINK, _IFLA_MASTER, _IFLA_LINKINFO, _INFO_KIND = 3, 5, 10, 18, 1
+_FLAG_UP = 1
+# The kernel sends at most 32 KiB at once.
+_BUFFER = 128 * 1024
+_TRIES = 5
+_TIMEOUT = 10.0
+
+
+class Link:
+    """One interface. ``link`` is the index of its other end or lower device, ``master`` that of its bridge; else 0."""
+
+    __slots__ = ("index", "kind", "link", "master", "name", "up")
+
+    def __init__(self, index: int, name: str, kind: str, link: int, master: int, up: bool) -> None:
+        self.index = index
+        self.name = name
+        self.kind = kind
+        self.link = link
+        self.master = master
+        self.up = up
+
+
+def addresses() -> Dict[bytes, Tuple[int, int]]:
+    """Return the addresses of this thread's namespace: ``leases.packed`` -> (index of the interface, prefix length)."""
+    found: Dict[bytes, Tuple[int, int]] = {}
+    for payload in _dump(_GETADDR, _NEWADDR, _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
+        family, prefix, _flags, _scope, index = _ADDRESS.unpack_from(payload)
+        attributes = _attributes(payload[_ADDRESS.size :])
+        # On a point-to-point interface IFA_ADDRESS is the other side's.
+        raw = attributes.get(_IFA_LOCAL) or attributes.get(_IFA_ADDRESS)
+        if raw and family in (socket.AF_INET, socket.AF_INET6):
+            found[(b"4" if family == socket.AF_INET else b"6") + raw] = (index, prefix)
+    return found
+
+
+def links() -> Dict[int, Link]:
+    """Return the interfaces of this thread's namespace by index."""
+    found = {}
+    for payload in _dump(_GETLINK, _NEWLINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
+        _family, _type, index, flags, _change = _LINK.unpack_from(payload)
+        attributes = _attributes(payload[_LINK.size :])
+        info = _attributes(attributes.get(_IFLA_LINKINFO, b""))
+        found[index] = Link(
+            index,
+            _text(attributes.get(_IFLA_IFNAME)),
+            _text(info.get(_INFO_KIND)),
+            _number(attributes.get(_IFLA_LINK)),
+            _number(attributes.get(_IFLA_MASTER)),
+            bool(flags & _FLAG_UP),
+        )
+    return found
+
+
+def delete_link(index: int, name: str) -> None:
+    """Remove an interface if it still has that index and that name; one that is gone is fine.
+
+    Raises HostError ``link_not_removed``.
+    """
+    here = links().get(index)
+    if here is None or here.name != name:
+        return
+    with _socket() as netlink:
+        payload = _LINK.pack(socket.AF_UNSPEC, 0, index, 0, 0)
+        netlink.send(_HEADER.pack(_HEADER.size + len(payload), _DELLINK, _REQUEST | _ACK, 1, 0) + payload)
+        for kind, _flags, answer in _messages(netlink.recv(_BUFFER)):
+            number = -struct.unpack_from("=i", answer)[0] if kind == _ERROR else 0
+            if number and index in links():
+                raise HostError(f"cannot remove the interface {name}: {os.strerror(number)}", code="link_not_removed")
+
+
+def _dump(request: int, answer: int, payload: bytes) -> List[bytes]:
+    """Return what the kernel lists; once more if something changed while it did, so that nothing is missed."""
+    for _try in range(_TRIES):
+        found = _dump_once(request, answer, payload)
+        if found is not None:
+            return found
+    raise HostError("the kernel's interfaces change faster than they can be read; run again", code="kernel_unreadable")
+
+
+def _dump_once(request: int, answer: int, payload: bytes) -> Optional[List[bytes]]:
+    found = []
+    whole = True
+    with _socket() as netlink:
+        netlink.send(_HEADER.pack(_HEADER.size + len(payload), request, _REQUEST | _DUMP, 1, 0) + payload)
+        while True:
+            for kind, flags, content in _messages(_receive(netlink)):
+                whole = whole and not flags & _INTERRUPTED
+                if kind == _DONE:
+                    return found if whole else None
+                if kind == _ERROR:
+                    number = -struct.unpack_from("=i", content)[0]
+                    raise HostError(f"cannot ask the kernel: {os.strerror(number)}", code="kernel_unreadable")
+                if kind == answer:
+                    found.append(content)
+
+
+def _socket() -> socket.socket:
+    try:
+        netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        netlink.settimeout(_TIMEOUT)
+    except OSError as error:
+        raise HostError(f"cannot open a netlink socket: {error.strerror}", code="kernel_unreadable") from error
+    return netlink
+
+
+def _receive(netlink: socket.socket) -> bytes:
+    try:
+        return netlink.recv(_BUFFER)
+    except OSError as error:
+        raise HostError(f"cannot ask the kernel: {error}", code="kernel_unreadable") from error
+
+
+def _messages(data: bytes) -> Iterator[Tuple[int, int, bytes]]:
+    """Split what was received into (type, flags, payload)."""
+    while len(data) >= _HEADER.size:
+        length, kind, flags, _sequence, _port = _HEADER.unpack_from(data)
+        if length < _HEADER.size or length > len(data):
+            raise HostError("the kernel's answer was cut short", code="kernel_unreadable")
+        yield kind, flags, data[_HEADER.size : length]
+        data = data[(length + 3) & ~3 :]
+
+
+def _attributes(data: bytes) -> Dict[int, bytes]:
+    found = {}
+    while len(data) >= _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(data)
+        if length < _ATTRIBUTE.size:
+            break
+        found[kind & 0x3FFF] = data[_ATTRIBUTE.size : length]
+        data = data[(length + 3) & ~3 :]
+    return found
+
+
+def _text(raw: Optional[bytes]) -> str:
+    return os.fsdecode((raw or b"").rstrip(b"\0"))
+
+
+def _number(raw: Optional[bytes]) -> int:
+    return int(struct.unpack("=I", raw)[0]) if raw and len(raw) == 4 else 0
