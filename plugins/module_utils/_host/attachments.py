@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..libcni import cache
 from ..libcni.conf import NetworkConfigList, network_conf_from_bytes
@@ -234,6 +234,16 @@ class Records:
             raise HostError(f"cannot write {path}: {error}", code="record_unwritable") from error
         except OSError as error:
             raise HostError(f"cannot write {path}: {error.strerror}", code="record_unwritable") from error
+
+
+def record_from_bytes(data: bytes) -> Tuple[Optional[Key], Optional[Record]]:
+    """Parse a record whose attachment is not known before. What cannot be read is None."""
+    try:
+        parsed = json.loads(data.decode("utf-8"))
+        key = Key(*(str(parsed[name]) for name in ("network", "container_id", "ifname")))
+        return key, _record(key, parsed)
+    except (ValueError, KeyError, TypeError, AttributeError, CNIError):
+        return None, None
 
 
 def _record(key: Key, data: Mapping[str, Any]) -> Record:

@@ -9,11 +9,15 @@ alone), beside ``lock`` and ``last_reserved_ip.<range>`` (plugins/ipam/host-loca
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import socket
 import stat
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+import time
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
+from .errors import HostError
 from .problems import WARNING, problem
 
 DEFAULT_DATA_DIR = "/var/lib/cni/networks"
@@ -21,16 +25,34 @@ _MAX_SIZE = 4096
 
 
 class Lease:
-    """One reservation: ``ip`` as text, ``container_id`` ("" for an empty file), ``ifname`` ("" in the old format)."""
+    """One reservation: ``ip`` as text, ``container_id`` ("" for an empty file), ``ifname`` ("" in the old format).
 
-    __slots__ = ("container_id", "data_dir", "ifname", "ip", "network")
+    ``status`` and ``text`` are the file's.
+    """
 
-    def __init__(self, data_dir: str, network: str, ip: str, container_id: str, ifname: str) -> None:
+    __slots__ = ("container_id", "data_dir", "ifname", "ip", "network", "status", "text")
+
+    def __init__(
+        self,
+        data_dir: str,
+        network: str,
+        ip: str,
+        container_id: str,
+        ifname: str,
+        text: str = "",
+        status: Optional[os.stat_result] = None,
+    ) -> None:
         self.data_dir = data_dir
         self.network = network
         self.ip = ip
         self.container_id = container_id
         self.ifname = ifname
+        self.text = text
+        self.status = status
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.data_dir, self.network, self.ip)
 
     def row(self) -> Dict[str, Any]:
         return {
@@ -86,7 +108,7 @@ def read(data_dir: str, network: str) -> Tuple[List[Lease], List[Dict[str, Any]]
         if name == "lock" or name.startswith("last_reserved_ip."):
             continue
         path = os.path.join(folder, name)
-        text = _content(path)
+        text, status = _content(path)
         if not packed(name) or text is None:
             problems.append(problem(WARNING, "lease_unknown", "this is no reservation of host-local", path))
             continue
@@ -94,10 +116,22 @@ def read(data_dir: str, network: str) -> Tuple[List[Lease], List[Dict[str, Any]]
         container_id = lines[0].strip() if lines else ""
         if not container_id:
             problems.append(problem(WARNING, "lease_empty", "the reservation is empty: no DEL will ever free it", path))
-        leases.append(Lease(data_dir, network, name, container_id, lines[1].strip() if len(lines) > 1 else ""))
+        ifname = lines[1].strip() if len(lines) > 1 else ""
+        leases.append(Lease(data_dir, network, name, container_id, ifname, text, status))
     leases.sort(key=lambda lease: packed(lease.ip))
     problems.sort(key=lambda entry: str(entry["file"]))
     return leases, problems
+
+
+def last_reserved(data_dir: str, network: str) -> List[str]:
+    """Return the addresses that host-local gave last, one for each range, as far as they can be read."""
+    folder = os.path.join(data_dir, network)
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.startswith("last_reserved_ip."))
+    except OSError:
+        return []
+    texts = [(_content(os.path.join(folder, name))[0] or "").strip() for name in names]
+    return [text for text in texts if packed(text)]
 
 
 def packed(ip: str) -> bytes:
@@ -110,19 +144,67 @@ def packed(ip: str) -> bytes:
     return b""
 
 
-def _content(path: str) -> Optional[str]:
-    """Return a small regular file's text, None for anything else."""
+def remove(lease: Lease, timeout: float) -> None:
+    """Free a reservation under host-local's own lock, unless it is gone or not the one that was read any more.
+
+    *timeout* in seconds for the lock. Raises HostError ``lease_locked`` or ``lease_not_removed``.
+    """
+    folder = os.path.join(lease.data_dir, lease.network)
+    try:
+        with _locked(folder, timeout):
+            text, status = _content(lease.path)
+            # The same content could be a newer reservation of a container with that id.
+            if text == lease.text and _same_file(status, lease.status):
+                os.unlink(lease.path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise HostError(f"cannot free {lease.path}: {error.strerror}", code="lease_not_removed") from error
+
+
+def _same_file(one: Optional[os.stat_result], other: Optional[os.stat_result]) -> bool:
+    if one is None or other is None:
+        return False
+    return (one.st_ino, one.st_mtime_ns) == (other.st_ino, other.st_mtime_ns)
+
+
+@contextlib.contextmanager
+def _locked(folder: str, timeout: float) -> Iterator[None]:
+    """Hold the lock of a store as host-local does: flock(2) on its file ``lock``."""
+    path = os.path.join(folder, "lock")
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise HostError(
+                        f"waited {timeout:g} s for {path}, which host-local holds; run again when it has ended",
+                        code="lease_locked",
+                    ) from None
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _content(path: str) -> Tuple[Optional[str], Optional[os.stat_result]]:
+    """Return a small regular file's text and status, None for anything else."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return None
+        return None, None
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return None
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            return None, None
         # One byte more than is allowed tells what is too long.
         data = os.read(fd, _MAX_SIZE + 1)
     except OSError:
-        return None
+        return None, None
     finally:
         os.close(fd)
-    return data.decode("utf-8", "replace") if len(data) <= _MAX_SIZE else None
+    return (data.decode("utf-8", "replace"), status) if len(data) <= _MAX_SIZE else (None, None)

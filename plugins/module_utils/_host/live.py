@@ -91,6 +91,14 @@ class Namespaces:
         cookies = (here.identity["cookie"], identity.get("cookie"))
         return here if None in cookies or cookies[0] == cookies[1] else None
 
+    def at(self, path: str) -> Optional[Namespace]:
+        """Return the namespace that *path* leads to."""
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        return self._by_inode.get((status.st_dev, status.st_ino))
+
     @property
     def host(self) -> Optional[Namespace]:
         """The namespace of this process."""

@@ -133,7 +133,7 @@ def run(
     """
     seen = read_state(path)
     plan = make_plan()
-    if check_mode or not plan.changed:
+    if check_mode or not plan.pending:
         return plan
     with Lock(holder, timeout, seen, path) as lock:
         if lock.moved:

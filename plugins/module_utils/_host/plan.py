@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from .errors import HostError
 from .workers import each
@@ -76,6 +76,11 @@ class Plan:
     def changed(self) -> bool:
         return any(step.step_class != FOREIGN for step in self.steps)
 
+    @property
+    def pending(self) -> bool:
+        """Whether there is anything to apply."""
+        return self.changed
+
     def actions(self) -> List[Dict[str, str]]:
         """Return ``[{kind, target, class}]``, the same in check mode and in a run."""
         return [step.describe() for step in self.steps]
@@ -98,8 +103,13 @@ class Plan:
 
     def apply(self, workers: int = 1) -> None:
         """Execute the steps. Raises the first error of a step without item; others stay at their step."""
+        self.apply_steps(self.steps, workers)
+
+    @staticmethod
+    def apply_steps(steps: Iterable[Step], workers: int) -> None:
+        """Execute some of the steps."""
         lanes: Dict[str, List[Step]] = {}
-        for step in self.steps:
+        for step in steps:
             if step.step_class != FOREIGN:
                 lanes.setdefault(step.lane, []).append(step)
         each(_run_lane, lanes.values(), workers)

@@ -26,6 +26,7 @@ _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBI")
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _IFLA_IFNAME, _IFLA_LINK, _IFLA_MASTER, _IFLA_LINKINFO, _INFO_KIND = 3, 5, 10, 18, 1
+_IFLA_LINK_NETNSID = 37
 _FLAG_UP = 1
 # The kernel sends at most 32 KiB at once.
 _BUFFER = 128 * 1024
@@ -34,17 +35,21 @@ _TIMEOUT = 10.0
 
 
 class Link:
-    """One interface. ``link`` is the index of its other end or lower device, ``master`` that of its bridge; else 0."""
+    """One interface. ``link`` is the index of its other end or lower device, ``master`` that of its bridge; else 0.
 
-    __slots__ = ("index", "kind", "link", "master", "name", "up")
+    ``abroad`` tells that ``link`` counts in another namespace.
+    """
 
-    def __init__(self, index: int, name: str, kind: str, link: int, master: int, up: bool) -> None:
+    __slots__ = ("abroad", "index", "kind", "link", "master", "name", "up")
+
+    def __init__(self, index: int, name: str, kind: str, link: int, master: int, up: bool, abroad: bool) -> None:
         self.index = index
         self.name = name
         self.kind = kind
         self.link = link
         self.master = master
         self.up = up
+        self.abroad = abroad
 
 
 def addresses() -> Dict[bytes, Tuple[int, int]]:
@@ -74,6 +79,7 @@ def links() -> Dict[int, Link]:
             _number(attributes.get(_IFLA_LINK)),
             _number(attributes.get(_IFLA_MASTER)),
             bool(flags & _FLAG_UP),
+            _IFLA_LINK_NETNSID in attributes,
         )
     return found
 
@@ -105,7 +111,7 @@ def _dump(request: int, answer: int, payload: bytes) -> List[bytes]:
 
 
 def _dump_once(request: int, answer: int, payload: bytes) -> Optional[List[bytes]]:
-    found = []
+    found: List[bytes] = []
     whole = True
     with _socket() as netlink:
         netlink.send(_HEADER.pack(_HEADER.size + len(payload), request, _REQUEST | _DUMP, 1, 0) + payload)

@@ -1,0 +1,182 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Interfaces of the host as candidates for ``cni_gc``: veths of nobody on bridges of CNI, and bridges of nobody."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
+
+from . import rtnetlink
+from .errors import HostError
+from .gc_cache import Contents
+from .gc_outcome import DELETED, LINK, Candidate, GcPlan, Settings
+from .leases import last_reserved, packed
+from .live import LiveSet, Namespace
+from .live_sources import other_runtime
+from .rtnetlink import Link
+
+# (network, plugin object) for each plugin.
+Networks = Iterable[Tuple[str, Mapping[str, object]]]
+
+
+def bridges_of(networks: Networks) -> Dict[str, str]:
+    """Return bridge -> network of all plugins of the type bridge."""
+    found: Dict[str, str] = {}
+    for network, plugin in networks:
+        if plugin.get("type") == "bridge":
+            name = plugin.get("bridge")
+            found.setdefault(name if isinstance(name, str) and name else "cni0", network)
+    return found
+
+
+class Links:
+    """``configured``, ``cached``: bridge -> network of the files in conf_dir, and of the attachments in cache_dir."""
+
+    def __init__(
+        self,
+        configured: Mapping[str, str],
+        cached: Mapping[str, str],
+        contents: Contents,
+        live: LiveSet,
+        plan: GcPlan,
+        settings: Settings,
+    ) -> None:
+        self._configured = configured
+        self._cached = cached
+        self._contents = contents
+        self._live = live
+        self._plan = plan
+        self._settings = settings
+        host = live.namespaces.host
+        self._host: Namespace = host or live.namespaces.all[0]
+        self._taken: Set[int] = {index for index, _prefix in self._host.addresses.values()}
+
+    def veths(self) -> List[Candidate]:
+        """Return the veths on bridges of CNI networks whose other end no live container has."""
+        wanted = []
+        inside = {
+            (link.link, link.index)
+            for ns in self._live.namespaces.all
+            if not ns.own
+            for link in ns.links.values()
+            if link.kind == "veth"
+        }
+        bridges = dict(self._cached, **self._configured)
+        owners = self._owners()
+        for link in sorted(self._host.links.values(), key=lambda link: link.name):
+            bridge = self._host.links.get(link.master)
+            if link.kind != "veth" or bridge is None or bridge.kind != "bridge" or bridge.name not in bridges:
+                continue
+            network, container_id = owners.get(link.name, (bridges[bridge.name], ""))
+            if not self._settings.wants(network):
+                continue
+            if (link.index, link.link) in inside and link.abroad:
+                self._plan.kept[LINK] += 1
+                continue
+            evidence = [f"it is a port of the bridge {bridge.name}", self._peer(link)]
+            candidate = self._candidate(link, network, container_id, evidence)
+            if not link.abroad:
+                self._leave_if_used(candidate, link)
+            wanted.append(candidate)
+        return wanted
+
+    def _owners(self) -> Dict[str, Tuple[str, str]]:
+        """Return host interface -> (network, container id), by the results that are cached."""
+        found: Dict[str, Tuple[str, str]] = {}
+        for entry in self._contents.entries:
+            interfaces = ((entry.attached.result if entry.attached else None) or {}).get("interfaces")
+            for interface in interfaces if isinstance(interfaces, list) else []:
+                if entry.key and isinstance(interface, dict) and not interface.get("sandbox"):
+                    found[str(interface.get("name"))] = (entry.key.network, entry.key.container_id)
+        return found
+
+    def _peer(self, link: Link) -> str:
+        if link.abroad:
+            return "its other end is in a network namespace that no name, mount or process leads to"
+        other = self._host.links.get(link.link)
+        return f"its other end, {other.name if other else link.link}, is on the host as well"
+
+    def _leave_if_used(self, candidate: Candidate, link: Link) -> None:
+        other = self._host.links.get(link.link)
+        if other is None or other.master or other.up or other.index in self._taken:
+            candidate.leave("in_use", "the other end is up, has an address or is a port of a bridge")
+
+    def bridges(self, veths: Sequence[Candidate], stores: Iterable[Tuple[str, str]]) -> List[Candidate]:
+        """Return the bridges of CNI networks that no configuration names and that have no port any more.
+
+        *veths* are decided; those that are collected count as gone.
+        """
+        going = {candidate.ident for candidate in veths if candidate.action == DELETED}
+        busy = {link.master for link in self._host.links.values() if link.name not in going}
+        needed = bridges_of(self._staying())
+        wanted = []
+        for link in sorted(self._host.links.values(), key=lambda link: link.name):
+            if link.kind != "bridge" or link.index in busy or link.name in self._configured or link.name in needed:
+                continue
+            network = self._cached.get(link.name, "")
+            evidence = f"attachments of the network {network} in {self._settings.cache_dir} used it" if network else ""
+            if not network:
+                network, evidence = self._by_store(link, stores)
+            if not evidence or not self._settings.wants(network):
+                continue
+            lonely = f"no interface is a port of it, and no file in {self._settings.conf_dir} names it"
+            candidate = self._candidate(link, network, "", [lonely, evidence])
+            candidate.ours = link.name in self._cached
+            runtime = other_runtime(self._live)
+            if runtime and not candidate.ours:
+                candidate.leave("other_runtime", f"{runtime} and may have a network with it")
+            wanted.append(candidate)
+        return wanted
+
+    def _staying(self) -> List[Tuple[str, Mapping[str, object]]]:
+        """Return the plugins of the attachments that are not collected."""
+        going = {str(candidate.target) for candidate in self._plan.candidates if candidate.action == DELETED}
+        return [
+            (entry.key.network, plugin.network)
+            for entry in self._contents.entries
+            if entry.attached is not None and entry.key is not None and str(entry.key) not in going
+            for plugin in entry.attached.config.plugins
+        ]
+
+    def _by_store(self, link: Link, stores: Iterable[Tuple[str, str]]) -> Tuple[str, str]:
+        """Return (network, evidence) if host-local gave an address of a bridge's subnet, ("", "") if it did not."""
+        own = [(raw, prefix) for raw, (index, prefix) in self._host.addresses.items() if index == link.index]
+        for data_dir, network in stores:
+            for ip in last_reserved(data_dir, network):
+                if any(_in_subnet(packed(ip), raw, prefix) for raw, prefix in own):
+                    return network, f"host-local gave {ip} of its subnet to a container of the network {network}"
+        return "", ""
+
+    def _candidate(self, link: Link, network: str, container_id: str, evidence: Sequence[str]) -> Candidate:
+        return Candidate(
+            LINK,
+            network,
+            link.name,
+            link.name,
+            partial(_remove, link, link.kind == "bridge"),
+            container_id=container_id,
+            ours=bool(container_id) and (network, container_id) in self._contents.made,
+            before={"kind": link.kind, "index": link.index},
+            evidence=evidence,
+        )
+
+
+def _remove(link: Link, is_bridge: bool) -> None:
+    if is_bridge:
+        ports = [port.name for port in rtnetlink.links().values() if port.master == link.index]
+        if ports:
+            raise HostError(
+                f"not removed: {ports[0]} has become a port of {link.name} in the meantime", code="link_in_use"
+            )
+    rtnetlink.delete_link(link.index, link.name)
+
+
+def _in_subnet(raw: bytes, other: bytes, prefix: int) -> bool:
+    """Tell whether two packed addresses are in one subnet with *prefix* bits."""
+    if len(raw) != len(other):
+        return False
+    shift = (len(raw) - 1) * 8 - prefix
+    one, two = int.from_bytes(raw[1:], "big"), int.from_bytes(other[1:], "big")
+    return one >> shift == two >> shift
