@@ -36,17 +36,17 @@ def read() -> Found:
     found = Found()
     for backend in rules_iptables.BACKENDS:
         for family in rules_iptables.FAMILIES:
-            if not _add(found, f"{backend} {family}", lambda: rules_iptables.read(backend, family)):  # noqa: B023
+            if not _add(found, f"{backend} {family}", rules_iptables.read, backend, family):
                 _tell_missing(found, backend, family)
     _add(found, rules_nftables.BACKEND, rules_nftables.read)
     found.sets.sort(key=lambda one: one.key)
     return found
 
 
-def _add(found: Found, where: str, get: Callable[[], Optional[List[RuleSet]]]) -> bool:
-    """Add what *get* returns; False if its tool is not installed."""
+def _add(found: Found, where: str, get: Callable[..., Optional[List[RuleSet]]], *arguments: str) -> bool:
+    """Add what *get* returns for *arguments*; False if its tool is not installed."""
     try:
-        sets = get()
+        sets = get(*arguments)
     except HostError as error:
         message = f"cannot read {where}: {error.msg}"
         found.problems.append(problem(WARNING, "rules_unreadable", message))
