@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import rules, rules_iptables, rules_nftables
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.rules_owner import Owner, RuleSet
+
+
+def ruleset(name, backend="iptables-nft", family="ipv4", unclear=""):
+    return RuleSet(backend, family, "ipmasq", name, Owner("net", name), unclear=unclear)
+
+
+@pytest.fixture
+def backends(monkeypatch):
+    """What each backend answers; all are there and empty."""
+    answers = {}
+
+    def read(*where):
+        answer = answers.get(where, [])
+        if isinstance(answer, HostError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(rules_iptables, "read", read)
+    monkeypatch.setattr(rules_nftables, "read", read)
+    monkeypatch.setattr(rules_nftables, "has_chains_of_iptables", lambda: False)
+    return answers
+
+
+def problems_of(found):
+    return [(entry["code"], entry["level"]) for entry in found.problems]
+
+
+def test_everything_is_read_and_sorted(backends):
+    backends["iptables-nft", "ipv6"] = [ruleset("c", family="ipv6")]
+    backends["iptables-nft", "ipv4"] = [ruleset("b"), ruleset("a")]
+    backends["iptables-legacy", "ipv4"] = [ruleset("e", "iptables-legacy")]
+    backends[()] = [ruleset("d", "nftables", "inet")]
+    found = rules.read()
+    assert [one.name for one in found.sets] == ["e", "a", "b", "c", "d"]
+    assert not found.problems
+
+
+def test_a_backend_that_cannot_be_read_hides_no_other(backends):
+    backends["iptables-nft", "ipv4"] = HostError("iptables-nft-save failed: exit status 4", code="command_failed")
+    backends["iptables-nft", "ipv6"] = [ruleset("c", family="ipv6")]
+    found = rules.read()
+    assert [one.name for one in found.sets] == ["c"]
+    assert problems_of(found) == [("rules_unreadable", "warning")]
+    assert found.problems[0]["message"] == "cannot read iptables-nft ipv4: iptables-nft-save failed: exit status 4"
+
+
+def test_a_missing_tool_is_a_problem_only_where_the_kernel_has_something(backends, monkeypatch):
+    backends["iptables-nft", "ipv4"] = None
+    backends[()] = None
+    assert not rules.read().problems
+    monkeypatch.setattr(rules_nftables, "has_chains_of_iptables", lambda: True)
+    assert problems_of(rules.read()) == [("rules_tool_missing", "warning")]
+    # None of legacy means that the kernel has tables of it.
+    backends.clear()
+    backends["iptables-legacy", "ipv6"] = None
+    found = rules.read()
+    assert problems_of(found) == [("rules_tool_missing", "warning")]
+    assert "ip6tables-save" in found.problems[0]["message"]
+
+
+class Removals:
+    """Stands for both backends; `bad` are the names of sets that cannot be removed."""
+
+    def __init__(self, monkeypatch, *bad):
+        self.bad = bad
+        self.groups = []
+        for module in (rules_iptables, rules_nftables):
+            monkeypatch.setattr(module, "remove", self.remove)
+
+    def remove(self, group):
+        self.groups.append([one.name for one in group])
+        for one in group:
+            if one.name in self.bad:
+                raise HostError(one.name, code="rules_changed")
+
+
+def test_sets_of_one_place_go_together(monkeypatch):
+    removals = Removals(monkeypatch)
+    sets = [
+        ruleset("a"),
+        ruleset("b", family="ipv6"),
+        ruleset("c"),
+        ruleset("d", "iptables-legacy"),
+        ruleset("e", "nftables", "inet"),
+        ruleset("f", "nftables", "ipv4"),
+    ]
+    outcomes = rules.remove_all(sets)
+    assert removals.groups == [["a", "c"], ["b"], ["d"], ["e", "f"]]
+    assert sorted(one.name for one, error in outcomes if error is None) == list("abcdef")
+    assert rules.remove_all([]) == []
+
+
+def test_one_that_cannot_go_keeps_no_other(monkeypatch):
+    removals = Removals(monkeypatch, "b")
+    outcomes = rules.remove_all([ruleset("a"), ruleset("b"), ruleset("c")])
+    assert [(one.name, error and error.msg) for one, error in outcomes] == [("a", None), ("b", "b"), ("c", None)]
+    assert removals.groups == [["a", "b", "c"], ["a"], ["b"], ["c"]]
+
+
+def test_what_is_unclear_is_never_removed(monkeypatch):
+    removals = Removals(monkeypatch)
+    with pytest.raises(HostError, match="someone else's rule leads there") as caught:
+        rules.remove(ruleset("a", unclear="someone else's rule leads there"))
+    assert caught.value.code == "rules_unclear"
+    assert removals.groups == []
+    outcomes = rules.remove_all([ruleset("a", unclear="why"), ruleset("b")])
+    assert [(one.name, error and error.code) for one, error in outcomes] == [("a", "rules_unclear"), ("b", None)]
+
+
+def test_owners_are_completed_from_known_containers(backends):
+    backends["iptables-nft", "ipv4"] = [RuleSet("iptables-nft", "ipv4", "ipmasq", "CNI-550bca792007a5271a5dd6e3")]
+    found = rules.read()
+    found.attribute(["net-a"], ["web1"])
+    assert (found.sets[0].network, found.sets[0].container_id) == ("net-a", "web1")
