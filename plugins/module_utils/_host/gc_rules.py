@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from typing import Callable, Dict, List, Mapping, Optional, Set, Tuple
 
@@ -26,14 +27,17 @@ class Batch:
     def __init__(self) -> None:
         self._all: List[Tuple[Candidate, RuleSet]] = []
         self._errors: Optional[Dict[Tuple[str, str, str, str], Optional[HostError]]] = None
+        # The steps of a plan run in several threads.
+        self._lock = threading.Lock()
 
     def add(self, candidate: Candidate, ruleset: RuleSet) -> None:
         self._all.append((candidate, ruleset))
 
     def remove(self, ruleset: RuleSet) -> None:
-        if self._errors is None:
-            wanted = [one for candidate, one in self._all if candidate.action == DELETED]
-            self._errors = {one.key: error for one, error in rules.remove_all(wanted)}
+        with self._lock:
+            if self._errors is None:
+                wanted = [one for candidate, one in self._all if candidate.action == DELETED]
+                self._errors = {one.key: error for one, error in rules.remove_all(wanted)}
         error = self._errors.get(ruleset.key)
         if error is not None:
             raise error

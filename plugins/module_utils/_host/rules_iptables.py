@@ -21,6 +21,7 @@ NFT = "iptables-nft"
 BACKENDS = (NFT, LEGACY)
 FAMILIES = {"ipv4": "iptables", "ipv6": "ip6tables"}
 TIMEOUT = 30
+TRIES = 3
 # The chain from which each kind of a container's chains is entered.
 _ENTRIES = {"": "POSTROUTING", "DN-": "CNI-HOSTPORT-DNAT", "SN-": "CNI-HOSTPORT-SNAT"}
 _FORWARD = "CNI-FORWARD"
@@ -225,20 +226,30 @@ def remove(sets: Sequence[RuleSet]) -> None:
     """
     backend, family = sets[0].backend, sets[0].family
     restore = tool(backend, family, "restore")
-    present = read(backend, family)
-    if restore is None or present is None:
-        raise HostError(
-            f"{FAMILIES[family]}-restore of {backend} is not installed, so its rules stay; install it and run again",
-            code="rules_not_removed",
-        )
-    script = _script(sets, {one.key: one for one in present})
-    if not script:
-        return
-    argv = [restore, "--noflush", "--wait=10"]
-    done = commands.run(argv, TIMEOUT, script.encode("utf-8", "surrogateescape"))
-    if done.rc != 0:
-        error = commands.failure(argv, f"exit status {done.rc}", done.stderr)
-        raise HostError(f"{error.msg}; nothing was removed", code="rules_not_removed")
+    error = HostError(
+        f"{FAMILIES[family]}-restore of {backend} is not installed, so its rules stay; install it and run again",
+        code="rules_not_removed",
+    )
+    # A plugin's DEL may take away a rule between the reading and the transaction, which fails then.
+    for _try in range(TRIES if restore is not None else 0):
+        present = read(backend, family)
+        if present is None:
+            break
+        script = _script(sets, {one.key: one for one in present})
+        if not script:
+            return
+        argv = [str(restore), "--noflush", "--wait=10"]
+        done = commands.run(argv, TIMEOUT, script.encode("utf-8", "surrogateescape"))
+        if done.rc == 0:
+            return
+        error = not_removed(argv, done)
+    raise error
+
+
+def not_removed(argv: Sequence[str], done: commands.Done) -> HostError:
+    """Return the HostError for a transaction that failed."""
+    error = commands.failure(argv, f"exit status {done.rc}", done.stderr)
+    return HostError(f"{error.msg}; nothing was removed", code="rules_not_removed")
 
 
 def _script(sets: Sequence[RuleSet], present: Dict[object, RuleSet]) -> str:

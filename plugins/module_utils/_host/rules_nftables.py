@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from . import commands
 from .errors import HostError
-from .rules_iptables import TIMEOUT, check_unchanged
+from .rules_iptables import TIMEOUT, TRIES, check_unchanged, not_removed
 from .rules_owner import IPMASQ, MACSPOOFCHK, PORTMAP, Owner, Rule, RuleSet, is_id, of_nftables
 
 BACKEND = "nftables"
@@ -219,18 +219,20 @@ def remove(sets: Sequence[RuleSet]) -> None:
     Raises HostError ``rules_changed`` if one of them has got rules since it was read, ``rules_not_removed`` if the
     transaction failed. Nothing is removed then.
     """
-    nft, present = commands.find("nft"), read()
-    if nft is None or present is None:
-        raise HostError("nft is not installed, so its rules stay; install it and run again", code="rules_not_removed")
-    wanted = _deletions(sets, {one.key: one for one in present})
-    if not wanted:
-        return
-    argv = [nft, "-j", "-f", "-"]
-    script = json.dumps({"nftables": [{"delete": entry} for entry in wanted]})
-    done = commands.run(argv, TIMEOUT, script.encode("utf-8", "surrogateescape"))
-    if done.rc != 0:
-        error = commands.failure(argv, f"exit status {done.rc}", done.stderr)
-        raise HostError(f"{error.msg}; nothing was removed", code="rules_not_removed")
+    nft = commands.find("nft")
+    error = HostError("nft is not installed, so its rules stay; install it and run again", code="rules_not_removed")
+    # As in iptables, a DEL may come between.
+    for _try in range(TRIES if nft is not None else 0):
+        wanted = _deletions(sets, {one.key: one for one in read() or []})
+        if not wanted:
+            return
+        argv = [str(nft), "-j", "-f", "-"]
+        script = json.dumps({"nftables": [{"delete": entry} for entry in wanted]})
+        done = commands.run(argv, TIMEOUT, script.encode("utf-8", "surrogateescape"))
+        if done.rc == 0:
+            return
+        error = not_removed(argv, done)
+    raise error
 
 
 def _deletions(sets: Sequence[RuleSet], present: Mapping[Tuple[str, ...], RuleSet]) -> List[Dict[str, Any]]:

@@ -280,6 +280,21 @@ def test_a_set_with_new_rules_is_left(monkeypatch):
     assert [name for name, _arguments, _stdin in host.calls] == ["iptables-nft-save"]
 
 
+def test_a_plugin_that_removes_a_rule_meanwhile_is_no_failure(monkeypatch):
+    host = Host(monkeypatch, "iptables-nft-save", "iptables-nft-restore")
+    one = only(host.text, WEB1)
+
+    def run(argv, timeout, stdin=None):
+        if "--noflush" not in argv or "-j " + WEB1 not in host.text:
+            return Host.run(host, argv, timeout, stdin)
+        host.text = without(host.text, "-j " + WEB1)
+        return commands.Done(1, b"", "Bad rule")
+
+    monkeypatch.setattr(commands, "run", run)
+    rules_iptables.remove([one])
+    assert host.script.count("\n-D") == 2
+
+
 def test_what_keeps_a_set_is_told(monkeypatch):
     host = Host(monkeypatch, "iptables-nft-save", "iptables-nft-restore")
     one = only(host.text, WEB1)
@@ -287,6 +302,7 @@ def test_what_keeps_a_set_is_told(monkeypatch):
     with pytest.raises(HostError, match="exit status 2: it said no; nothing was removed") as caught:
         rules_iptables.remove([one])
     assert caught.value.code == "rules_not_removed"
+    assert [name for name, _arguments, _stdin in host.calls].count("iptables-nft-restore") == rules_iptables.TRIES
     host.tools = ("iptables-nft-save",)
     with pytest.raises(HostError, match="is not installed") as caught:
         rules_iptables.remove([one])
