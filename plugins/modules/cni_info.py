@@ -13,7 +13,8 @@ version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Returns configurations, plugin binaries, attachments, address reservations and the kernel's state in one call.
+  - Returns configurations, plugin binaries, attachments, address reservations, the kernel's state and what of all this
+    no live container seems to own, in one call.
   - Everything is sorted and nothing depends on the time of the call, so that two results can be compared.
   - Values of keys that look like secrets are masked. Kubeconfigs are never read.
   - Nothing is changed, and no plugin is run but with C(VERSION).
@@ -23,6 +24,7 @@ options:
       - What to gather. What is left out is V(null) in the result.
       - The default is everything. V(kernel) needs pyroute2; where that is missing, the default gathers the rest, and
         naming V(kernel) fails.
+      - V(garbage) asks the runtimes that are found on the host which containers live.
     type: list
     elements: str
     choices:
@@ -31,6 +33,7 @@ options:
       - attachments
       - leases
       - kernel
+      - garbage
 requirements:
   - pyroute2 0.7.2 or later on the managed host for V(kernel) (C(python3-pyroute2) on Debian and Fedora)
 extends_documentation_fragment:
@@ -40,6 +43,7 @@ extends_documentation_fragment:
 seealso:
   - module: podwire.cni.cni_attach
   - module: podwire.cni.cni_conf
+  - module: podwire.cni.cni_gc
   - module: podwire.cni.cni_plugins
 """
 
@@ -253,6 +257,87 @@ leases:
       description: host-local's directory.
       type: str
       sample: /var/lib/cni/networks
+pools:
+  description: How full host-local's pools are, for each configured network that uses it. Returned with V(leases).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    network:
+      description: Name of the network.
+      type: str
+      sample: demo
+    data_dir:
+      description: host-local's directory.
+      type: str
+      sample: /var/lib/cni/networks
+    ranges:
+      description: First and last address of each range.
+      type: list
+      elements: str
+      sample: [10.88.0.1-10.88.0.254]
+    size:
+      description: How many addresses the ranges have for containers, gateways not counted.
+      type: int
+      sample: 253
+    used:
+      description: How many of them are reserved.
+      type: int
+      sample: 2
+    free:
+      description: How many of them are not reserved.
+      type: int
+      sample: 251
+    outside:
+      description: How many addresses are reserved that are in none of the ranges.
+      type: int
+      sample: 0
+    owners:
+      description: The reserved addresses (C(ips)) by C(container_id), which is empty for empty files.
+      type: list
+      elements: dict
+      sample:
+        - container_id: web
+          ips: [10.88.0.2]
+garbage:
+  description:
+    - What M(podwire.cni.cni_gc) would find with O(podwire.cni.cni_gc#module:scope) of all kinds and without regard to
+      age; V(null) if a source of live containers cannot be asked, see RV(problems).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    kind:
+      description: What it is, as in RV(podwire.cni.cni_gc#module:collected[].kind).
+      type: str
+      sample: lease
+    network:
+      description: Name of the network, empty if that is not known.
+      type: str
+      sample: demo
+    id:
+      description: What it is called.
+      type: str
+      sample: 10.88.0.2
+    container_id:
+      description: Id of its container, empty if that is not known.
+      type: str
+      sample: web
+    ifname:
+      description: Name of the interface in the container, empty if that is not known.
+      type: str
+      sample: eth0
+    evidence:
+      description: What was seen, in sentences.
+      type: list
+      elements: str
+    collectable:
+      description: Whether M(podwire.cni.cni_gc) would collect it once it is old enough.
+      type: bool
+    reason:
+      description: Why, or why not, as in RV(podwire.cni.cni_gc#module:collected[].reason).
+      type: str
+      sample: owner_dead
 kernel:
   description: The kernel's state; V(null) without pyroute2.
   returned: success
@@ -298,13 +383,13 @@ from typing import Any, Dict
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ..module_utils._host import info_attachments, info_conf
+from ..module_utils._host import info_attachments, info_conf, info_garbage
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.manifest import Manifest
 from ..module_utils._host.problems import INFO, problem
 from ..module_utils._module import COMMON_ARGUMENTS, create_module, fail
 
-SETS = ["conf", "plugins", "attachments", "leases", "kernel"]
+SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage"]
 
 
 def main() -> None:
@@ -318,7 +403,7 @@ def main() -> None:
 def gather(module: AnsibleModule) -> Dict[str, Any]:
     params = module.params
     wanted = set(SETS if params["gather"] is None else params["gather"])
-    result: Dict[str, Any] = dict.fromkeys(SETS)
+    result: Dict[str, Any] = dict.fromkeys([*SETS, "pools"])
     problems = []
     if "kernel" in wanted and importlib.util.find_spec("pyroute2") is None:
         if params["gather"] is not None:
@@ -337,18 +422,21 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     if "plugins" in wanted:
         result["plugins"], found = info_conf.plugins(params["bin_dirs"], manifest, workers)
         problems.extend(found)
-    cached, found = info_attachments.cached(params["cache_dir"]) if wanted - {"conf", "plugins"} else ([], [])
+    reads_cache = wanted - {"conf", "plugins", "garbage"}
+    cached, found = info_attachments.cached(params["cache_dir"]) if reads_cache else ([], [])
     if "attachments" in wanted:
         problems.extend(found)
         result["attachments"], found = info_attachments.attachments(params["cache_dir"], cached)
         problems.extend(found)
     if "leases" in wanted:
         networks = info_conf.networks_of(files, params["conf_dir"])
-        networks += [(entry.key.network, plugin.network) for entry in cached for plugin in entry.config.plugins]
-        result["leases"], found = info_attachments.leases(networks)
+        result["leases"], result["pools"], found = info_attachments.leases(networks, cached)
         problems.extend(found)
     if "kernel" in wanted:
         result["kernel"] = info_attachments.kernel(cached)
+    if "garbage" in wanted:
+        result["garbage"], found = info_garbage.garbage(params["conf_dir"], params["bin_dirs"], params["cache_dir"])
+        problems.extend(found)
     result["problems"] = problems
     return result
 

@@ -20,7 +20,7 @@ from .errors import HostError
 from .gc_entries import Entries
 from .gc_judge import Judge, newest
 from .gc_links import Links, bridges_of
-from .gc_outcome import ATTACHMENT, CACHE, DELETED, LEASE, LINK, RULE, Candidate, GcPlan, Settings
+from .gc_outcome import ATTACHMENT, CACHE, DELETED, LEASE, LINK, ORDER, RULE, Candidate, GcPlan, Settings
 from .gc_seen import FirstSeen
 from .gc_verb import verbs
 from .leases import Lease, packed
@@ -83,7 +83,7 @@ class Planner:
 
         if live.empty and not settings.allow_empty:
             _refuse(plan)
-        for candidate in plan.candidates:
+        for candidate in sorted(plan.candidates, key=lambda candidate: ORDER.index(candidate.kind)):
             if candidate.action == DELETED:
                 plan.add(_step(candidate))
         if ATTACHMENT in settings.scope:

@@ -14,6 +14,9 @@ from .plan import Plan
 ATTACHMENT, LEASE, RULE, CACHE, LINK = "attachment", "lease", "rule", "cache", "link"
 SCOPES = {"attachments": ATTACHMENT, "leases": LEASE, "rules": RULE, "cache": CACHE, "links": LINK}
 
+# In which they are collected.
+ORDER = (RULE, ATTACHMENT, LEASE, CACHE, LINK)
+
 DELETED, LEFT, FAILED = "deleted", "left", "failed"
 
 
@@ -185,9 +188,11 @@ class GcPlan(Plan):
         return self.changed or any(verb.send for verb in self.verbs)
 
     def apply(self, workers: int = 1) -> None:
-        # A DEL takes most of the rest away, so it comes first; only DELs gain from being done side by side.
-        self.apply_steps([step for step in self.steps if step.kind == "del"], workers)
-        self.apply_steps([step for step in self.steps if step.kind != "del"], 1)
+        # As long as its address is reserved, no new container's rules can be taken for those of the dead one. So rules
+        # come first, then DELs, which free addresses; only DELs gain from being done side by side.
+        for kind in ORDER:
+            steps = [step for step in self.steps if step.item[0] == kind]
+            self.apply_steps(steps, workers if kind == ATTACHMENT else 1)
         # Plugins are told when everything else is done, so that they find a tidy host.
         for verb in self.verbs:
             if verb.send:

@@ -11,7 +11,7 @@ from typing import AbstractSet, Any, Dict, List, Mapping, Optional, Sequence, Tu
 from ..libcni import cache
 from ..libcni.errors import CacheError, CNIError
 from . import leases as store
-from . import links
+from . import links, pools
 from .attach_request import Key
 from .attachments import RECORDS, Attached, Record, Records, attached_from_bytes
 from .errors import HostError
@@ -114,15 +114,19 @@ def _interrupted(cache_dir: str, known: AbstractSet[str]) -> Rows:
     ]
 
 
-def leases(networks: Sequence[Tuple[str, Mapping[str, Any]]]) -> Tuple[Rows, Rows]:
-    """Return host-local's reservations, those of cached networks and of its default directory included."""
-    rows: Rows = []
+def leases(networks: Sequence[Tuple[str, Mapping[str, Any]]], entries: Sequence[Attached]) -> Tuple[Rows, Rows, Rows]:
+    """Return host-local's reservations, how full the pools of *networks* are, and problems.
+
+    The reservations of cached networks and of its default directory are included.
+    """
+    known = [*networks, *((entry.key.network, plugin.network) for entry in entries for plugin in entry.config.plugins)]
+    every: List[store.Lease] = []
     problems: Rows = []
-    for data_dir, network in store.stores(networks):
+    for data_dir, network in store.stores(known):
         found, wrong = store.read(data_dir, network)
-        rows.extend(lease.row() for lease in found)
+        every.extend(found)
         problems.extend(wrong)
-    return rows, problems
+    return [lease.row() for lease in every], pools.rows(networks, every), problems
 
 
 def kernel(entries: Sequence[Attached]) -> Dict[str, Any]:

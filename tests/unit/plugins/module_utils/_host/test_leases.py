@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 
+import pytest
+
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 
 
 def store(tmp_path, network="demo", **files):
@@ -92,3 +96,38 @@ def test_stores_are_those_of_the_networks_and_all_of_the_default_directory(tmp_p
 
 def test_nothing_there_is_no_store(tmp_path):
     assert leases.stores([], str(tmp_path / "nothing")) == []
+
+
+def test_a_reservation_is_removed_only_if_it_is_the_one_that_was_read(tmp_path):
+    folder = store(tmp_path, **{"10.1.0.2": b"web\r\neth0", "10.1.0.3": b"web\r\neth0", "10.1.0.4": b"web\r\neth0"})
+    found = leases.read(str(tmp_path), "demo")[0]
+    (folder / "10.1.0.3").write_bytes(b"db\r\neth0")
+    # The same text in another file is a newer reservation.
+    (folder / "new").write_bytes(b"web\r\neth0")
+    os.replace(folder / "new", folder / "10.1.0.4")
+    for lease in found:
+        leases.remove(lease, 1)
+        leases.remove(lease, 1)
+    assert sorted(os.listdir(folder)) == ["10.1.0.3", "10.1.0.4", "lock"]
+
+
+def test_a_reservation_waits_for_the_lock_of_host_local(tmp_path):
+    folder = store(tmp_path, **{"10.1.0.2": b"web\r\neth0", "lock": b""})
+    (lease,) = leases.read(str(tmp_path), "demo")[0]
+    with open(folder / "lock", "rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        with pytest.raises(HostError) as caught:
+            leases.remove(lease, 0.1)
+    assert caught.value.code == "lease_locked"
+    leases.remove(lease, 0.1)
+    assert not (folder / "10.1.0.2").exists()
+
+
+def test_a_store_that_is_gone_has_nothing_to_remove(tmp_path):
+    leases.remove(leases.Lease(str(tmp_path), "nowhere", "10.1.0.2", "web", "eth0"), 1)
+
+
+def test_what_was_given_last_is_read(tmp_path):
+    store(tmp_path, **{"last_reserved_ip.0": b"10.1.0.7", "last_reserved_ip.1": b"junk", "10.1.0.2": b""})
+    assert leases.last_reserved(str(tmp_path), "demo") == ["10.1.0.7"]
+    assert leases.last_reserved(str(tmp_path), "nowhere") == []
