@@ -106,7 +106,7 @@ class Namespaces:
 
 
 def read_namespaces(more: Iterable[str] = (), with_links: bool = False) -> Namespaces:
-    """Return every network namespace: the named ones, those of all mounts and processes, and those at the paths *more*.
+    """Return every network namespace: named, mounted anywhere, with a process in it or held open by one, and *more*.
 
     Raises HostError ``netns_unusable`` or ``kernel_unreadable``: what cannot be looked into may hold anything.
     """
@@ -167,6 +167,10 @@ def _distinct(more: Iterable[str]) -> List[Tuple[os.stat_result, str, str]]:
         for inode, path in _mounted(pid):
             if inode not in found:
                 add(f"/proc/{pid}/root{path}", path)
+    for pid in _processes():
+        for inode, path in _held(pid):
+            if inode not in found:
+                add(path, f"a namespace that process {pid}{_command(pid)} holds open")
     return list(found.values())
 
 
@@ -180,6 +184,24 @@ def _command(pid: str) -> str:
             return " (%s)" % stream.read(64).decode("utf-8", "replace").strip()
     except OSError:
         return ""
+
+
+def _held(pid: str) -> Iterator[Tuple[int, str]]:
+    """Yield (inode, path) of each network namespace that a process holds open without being in it."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        # The process has come to its end.
+        return
+    for name in names:
+        path = f"{folder}/{name}"
+        try:
+            target = os.readlink(path)
+        except OSError:
+            continue
+        if target.startswith("net:[") and target[5:-1].isdigit():
+            yield int(target[5:-1]), path
 
 
 def _mounted(pid: str) -> Iterator[Tuple[int, str]]:

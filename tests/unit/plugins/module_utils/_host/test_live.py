@@ -98,6 +98,34 @@ def test_a_namespace_that_only_a_path_leads_to_is_read():
         thread.join()
 
 
+def test_namespaces_that_a_process_holds_open_are_found():
+    before = list(live._held(str(os.getpid())))
+    with open("/proc/self/ns/net") as held, open("/proc/self/ns/mnt"), open(os.devnull):
+        path = "/proc/%d/fd/%d" % (os.getpid(), held.fileno())
+        found = list(live._held(str(os.getpid())))
+        assert [entry for entry in found if entry not in before] == [(os.fstat(held.fileno()).st_ino, path)]
+    assert list(live._held("0")) == []
+
+
+@root_only
+def test_a_namespace_that_is_only_held_open_is_read():
+    fds = []
+
+    def hold():
+        netns.unshare()
+        fds.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY))
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    thread.join()
+    try:
+        here = live.read_namespaces().at("/proc/self/fd/%d" % fds[0])
+        assert here is not None and not here.own
+        assert "holds open" in here.name
+    finally:
+        os.close(fds[0])
+
+
 def test_mounts_of_namespaces_are_found(tmp_path, monkeypatch):
     text = (
         "100 90 0:4 net:[4026532281] /run/netns/a\\040b rw shared:1 - nsfs nsfs rw\n"
