@@ -171,6 +171,7 @@ integration() {
   done
   [ ${#chosen[@]} -gt 0 ] || start 'integration: there are no targets' false
   fetch_plugins bookworm forky
+  fetch_runtimes
   write_integration_config "$snapshot" /run/home/plugins/bookworm/usr/lib/cni /run/home/plugins/forky/usr/lib/cni
   for target in "${chosen[@]}"; do
     start "integration: $target" run_target "$target"
@@ -184,6 +185,7 @@ write_integration_config() {
 ---
 cni_test_plugins_old: $2
 cni_test_plugins_new: $3
+cni_test_runtimes: $(runtimes)
 cni_test_dir: "{{ output_dir }}"
 END
 }

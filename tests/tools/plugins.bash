@@ -1,7 +1,15 @@
 # shellcheck shell=bash
-# The real CNI plugins of two generations, unpacked from Debian's packages and not installed. Sourced by ./run.
+# The real CNI plugins of two generations, and container runtimes that call plugins, unpacked from Debian's packages and not
+# installed. Sourced by ./run.
 
 plugin_package=containernetworking-plugins
+
+# containerd, and podman as it still was with CNI, which later Debians do not have; with the libraries that a small system lacks.
+runtime_suite=bookworm
+runtime_packages=(
+  containerd podman crun conmon busybox-static golang-github-containers-common golang-github-containers-image
+  libassuan0 libdevmapper1.02.1 libglib2.0-0 libgpgme11 libseccomp2 libsubid4 libyajl2
+)
 
 # Prints the directory of the plugins of SUITE; they are there after fetch_plugins.
 plugins_of() {
@@ -17,21 +25,35 @@ debian_mirror() {
     awk -v release="$code" '$2 == release { print $1; exit }'
 }
 
-# Fetches the plugins of the Debian suites that are given, each verified by apt with Debian's keys. apt works in a directory of
-# its own; the machine's sources, lists and packages stay as they are.
+# Prints the directory of the runtimes; they are there after fetch_runtimes.
+runtimes() {
+  # What is in the list names the directory, so that another list is fetched anew.
+  printf '%s\n' "$cache/runtimes-$(printf '%s\n' "$runtime_suite" "${runtime_packages[@]}" | sha256sum | cut -c 1-12)"
+}
+
+# Fetches the plugins of the Debian suites that are given.
 fetch_plugins() {
   local suite
   lock
   for suite in "$@"; do
-    [ -d "$(plugins_of "$suite")" ] || fetch_suite "$suite"
+    [ -d "$(plugins_of "$suite")" ] || unpack_packages "$suite" "$cache/plugins/$suite" "$plugin_package"
   done
   unlock
 }
 
-fetch_suite() {
-  local suite=$1 apt=$cache/apt-$1 mirror keyring
-  say "Fetching $plugin_package of $suite"
-  command -v apt-get >/dev/null || die "the plugins come from Debian's archive, by apt-get, which is not here"
+fetch_runtimes() {
+  lock
+  [ -d "$(runtimes)" ] || unpack_packages "$runtime_suite" "$(runtimes)" "${runtime_packages[@]}"
+  unlock
+}
+
+# Unpacks packages of a Debian suite, each verified by apt with Debian's keys: unpack_packages SUITE DIRECTORY PACKAGE...
+# apt works in a directory of its own; the machine's sources, lists and packages stay as they are.
+unpack_packages() {
+  local suite=$1 directory=$2 apt=$cache/apt-$1 mirror keyring package
+  shift 2
+  say "Fetching $* of $suite"
+  command -v apt-get >/dev/null || die "$1 comes from Debian's archive, by apt-get, which is not here"
   mirror=$(debian_mirror)
   [ -n "$mirror" ] || die "this machine's apt sources name no mirror of Debian's main archive; see: apt-get indextargets"
   keyring=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -46,10 +68,12 @@ fetch_suite() {
     -o Acquire::Languages=none -o APT::Sandbox::User=
   )
   apt-get "${options[@]}" update
-  (cd "$apt" && apt-get "${options[@]}" download "$plugin_package")
-  dpkg-deb --extract "$apt"/"$plugin_package"_*.deb "$apt/unpacked"
-  mkdir -p "$cache/plugins"
-  rm -rf "$cache/plugins/$suite"
-  mv "$apt/unpacked" "$cache/plugins/$suite"
+  (cd "$apt" && apt-get "${options[@]}" download "$@")
+  for package in "$apt"/*.deb; do
+    dpkg-deb --extract "$package" "$apt/unpacked"
+  done
+  mkdir -p "$(dirname "$directory")"
+  rm -rf "$directory"
+  mv "$apt/unpacked" "$directory"
   rm -rf "$apt"
 }

@@ -128,6 +128,9 @@ def _ask_daemon(ctr: str, address: str) -> Tuple[List[Tuple[str, str]], str]:
     """Return the containers and sandboxes of one daemon, each with its namespace, and what was asked."""
     base = [ctr, "--address", address, "--connect-timeout", "10s"]
     remedy = f"start the containerd of {address}"
+    if not os.path.exists(address):
+        # ctr would wait for it.
+        unusable(SOURCE, f"containers run whose containerd's socket {address} is not there", remedy)
     argv = [*base, "namespaces", "list", "--quiet"]
     namespaces = ids(SOURCE, run(SOURCE, argv, remedy), argv, remedy)
     found: Set[Tuple[str, str]] = set()

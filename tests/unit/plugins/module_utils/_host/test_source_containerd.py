@@ -90,6 +90,7 @@ def _host(monkeypatch, tmp_path):
     monkeypatch.setattr(source_containerd, "_SOCKETS", str(sockets))
     monkeypatch.setattr(source_containerd, "BUILDKIT", str(tmp_path / "cni"))
     monkeypatch.setattr(source_containerd, "processes", lambda name: [])
+    monkeypatch.setattr(source_containerd.os.path, "exists", lambda path: True)
     monkeypatch.setattr(commands, "find", lambda name: "/usr/bin/" + name)
     monkeypatch.setattr(commands, "run", Ctr().run)
     return monkeypatch
@@ -151,6 +152,12 @@ def test_a_running_container_tells_of_a_daemon_that_is_stopped():
 def test_a_shim_that_does_not_say_whose_it_is_is_the_usual_daemons(_host, argv):
     _host.setattr(source_containerd, "processes", lambda name: [Process(152, argv)])
     assert SOCKET in source_containerd.present()
+
+
+def test_a_socket_that_is_not_there_is_not_waited_for(_running):
+    _running.setattr(source_containerd.os.path, "exists", lambda path: path != SOCKET)
+    _running.setattr(commands, "run", lambda argv, timeout: pytest.fail("run"))
+    assert f"containers run whose containerd's socket {SOCKET} is not there; start the containerd of" in refused()
 
 
 @pytest.mark.usefixtures("_running")
