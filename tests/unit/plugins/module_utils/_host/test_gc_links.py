@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import gc_links, rtnetlink
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.gc_cache import Contents
+from ansible_collections.podwire.cni.plugins.module_utils._host.gc_links import Links
+from ansible_collections.podwire.cni.plugins.module_utils._host.gc_outcome import GcPlan, Settings
+from ansible_collections.podwire.cni.plugins.module_utils._host.leases import packed
+from ansible_collections.podwire.cni.plugins.module_utils._host.live import LiveSet, Namespace, Namespaces
+from ansible_collections.podwire.cni.plugins.module_utils._host.rtnetlink import Link
+
+
+def link(index, name, kind="veth", peer=0, master=0, up=False, abroad=False):
+    return Link(index, name, kind, peer, master, up, abroad)
+
+
+def namespace(links, own=False, addresses=()):
+    found = Namespace({"boot_id": "b", "dev": 4, "inode": 1 if own else 2, "cookie": 1}, "/x", "x", own)
+    found.links = {one.index: one for one in links}
+    found.addresses = {packed(ip): (index, prefix) for ip, index, prefix in addresses}
+    return found
+
+
+def make(host, inside=(), configured=None, cached=None, runtime=False, addresses=()):
+    namespaces = Namespaces([namespace(host, True, addresses), namespace(inside)])
+    live = LiveSet([], {"podman": "x"} if runtime else {}, namespaces)
+    settings = Settings("/net.d", ["/bin"], "/cache", scope=["links"])
+    configured = {"cni0": "demo"} if configured is None else configured
+    return Links(configured, cached or {}, Contents([]), live, GcPlan(), settings)
+
+
+BRIDGE = link(10, "cni0", "bridge")
+
+
+def test_a_veth_whose_other_end_a_live_namespace_has_is_kept():
+    host = [BRIDGE, link(11, "veth1", peer=2, master=10, abroad=True)]
+    inside = [link(2, "eth0", peer=11, abroad=True)]
+    assert make(host, inside).veths() == []
+    # Another namespace has those numbers the wrong way round.
+    assert [one.ident for one in make(host, [link(11, "eth0", peer=2, abroad=True)]).veths()] == ["veth1"]
+    assert [one.ident for one in make(host).veths()] == ["veth1"]
+
+
+def test_interfaces_on_bridges_of_others_are_not_looked_at():
+    host = [link(10, "br0", "bridge"), link(11, "veth1", peer=2, master=10, abroad=True), link(12, "veth2", peer=3)]
+    assert make(host).veths() == []
+
+
+@pytest.mark.parametrize(
+    "other, reason",
+    [
+        (link(12, "veth2", peer=11), ""),
+        (link(12, "veth2", peer=11, up=True), "in_use"),
+        (link(12, "veth2", peer=11, master=13), "in_use"),
+        (link(14, "veth2", peer=11), "in_use"),
+    ],
+)
+def test_a_veth_with_both_ends_on_the_host_must_be_idle(other, reason):
+    host = [BRIDGE, link(11, "veth1", peer=12, master=10), other]
+    (found,) = make(host).veths()
+    assert found.reason == reason
+    (found,) = make(host, addresses=[("10.1.0.1", 12, 24)]).veths()
+    assert found.reason == "in_use"
+
+
+def test_a_bridge_is_nobodys_only_with_evidence_that_it_was_of_cni(tmp_path):
+    store = tmp_path / "gone"
+    store.mkdir()
+    (store / "last_reserved_ip.0").write_text("10.7.0.9")
+    stores = [(str(tmp_path), "gone")]
+    host = [BRIDGE, link(20, "br0", "bridge"), link(21, "old0", "bridge"), link(22, "seen0", "bridge")]
+    addresses = [("10.7.0.1", 21, 24), ("10.8.0.1", 20, 24)]
+    found = make(host, addresses=addresses, cached={"seen0": "demo"}).bridges([], stores)
+    assert [(one.ident, one.network, one.ours) for one in found] == [("old0", "gone", False), ("seen0", "demo", True)]
+    found = make(host, addresses=addresses, cached={"seen0": "demo"}, runtime=True).bridges([], stores)
+    assert [(one.ident, one.reason) for one in found] == [("old0", "other_runtime"), ("seen0", "")]
+
+
+def test_a_bridge_with_a_port_is_somebodys_unless_the_port_goes():
+    host = [link(22, "seen0", "bridge"), link(11, "veth1", peer=2, master=22, abroad=True)]
+    links = make(host, cached={"seen0": "demo"})
+    (veth,) = links.veths()
+    assert links.bridges([veth], []) == []
+    veth.collect("owner_dead")
+    assert [one.ident for one in links.bridges([veth], [])] == ["seen0"]
+
+
+def test_bridges_are_named_as_the_plugin_names_them():
+    plugins = [("a", {"type": "bridge"}), ("b", {"type": "bridge", "bridge": "br1"}), ("c", {"type": "ptp"})]
+    assert gc_links.bridges_of(plugins) == {"cni0": "a", "br1": "b"}
+
+
+def test_a_bridge_that_has_got_a_port_meanwhile_stays(monkeypatch):
+    monkeypatch.setattr(rtnetlink, "links", lambda: {11: link(11, "veth1", master=10)})
+    monkeypatch.setattr(rtnetlink, "delete_link", lambda index, name: pytest.fail("removed"))
+    with pytest.raises(HostError) as caught:
+        gc_links._remove(BRIDGE, True)
+    assert caught.value.code == "link_in_use"
+
+
+def test_subnets_of_one_family_are_compared():
+    assert gc_links._in_subnet(packed("10.1.2.3"), packed("10.1.2.200"), 24)
+    assert not gc_links._in_subnet(packed("10.1.3.3"), packed("10.1.2.200"), 24)
+    assert not gc_links._in_subnet(packed("fd00::1"), packed("10.1.2.200"), 0)
+    assert gc_links._in_subnet(packed("fd00::1"), packed("fd00::ffff"), 64)
