@@ -209,5 +209,6 @@ def _step(candidate: Candidate) -> Step:
         None,
         remove,
         item=candidate.key,
-        lane=candidate.container_id,
+        # Only DELs are done side by side; a bridge goes after its ports.
+        lane=candidate.container_id if candidate.kind == ATTACHMENT else "",
     )

@@ -440,3 +440,12 @@ def test_what_is_live_by_the_cache_has_its_interfaces(host):
     assert answer.containers == {"one": frozenset(["eth0"])}
     assert contents.answer(host.cache_dir, Namespaces([])).containers == {}
     assert isinstance(host.plan(), GcPlan)
+
+
+def test_everything_but_dels_goes_in_the_order_of_the_plan(host):
+    host.attached("one", "10.1.0.5")
+    host.attached("two", "10.1.0.6")
+    host.lease("10.1.0.5", "one\r\neth0")
+    host.lease("10.1.0.7", "")
+    lanes = [(step.kind, step.lane) for step in host.plan().steps]
+    assert lanes == [("del", "one"), ("del", "two"), ("release", ""), ("release", "")]
