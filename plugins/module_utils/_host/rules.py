@@ -48,6 +48,8 @@ def _add(found: Found, where: str, get: Callable[..., Optional[List[RuleSet]]], 
     try:
         sets = get(*arguments)
     except HostError as error:
+        if error.code == rules_iptables.INCOMPATIBLE and not _kernel_has_chains():
+            return True
         message = f"cannot read {where}: {error.msg}"
         found.problems.append(problem(WARNING, "rules_unreadable", message))
         return True
@@ -57,15 +59,19 @@ def _add(found: Found, where: str, get: Callable[..., Optional[List[RuleSet]]], 
 
 def _tell_missing(found: Found, backend: str, family: str) -> None:
     """Add a problem if the kernel has tables for which the tool is missing."""
-    try:
-        there = backend == rules_iptables.LEGACY or rules_nftables.has_chains_of_iptables()
-    except HostError:
-        # The reading of nftables reports it.
-        return
-    if there:
+    if backend == rules_iptables.LEGACY or _kernel_has_chains():
         name = rules_iptables.FAMILIES[family]
         message = f"the kernel has tables of {backend} ({family}), but {name}-save of that kind is not installed"
         found.problems.append(problem(WARNING, "rules_tool_missing", message))
+
+
+def _kernel_has_chains() -> bool:
+    """Tell whether tables of iptables-nft hold chains of CNI."""
+    try:
+        return rules_nftables.has_chains_of_iptables()
+    except HostError:
+        # The reading of nftables reports it.
+        return False
 
 
 def remove(ruleset: RuleSet) -> None:

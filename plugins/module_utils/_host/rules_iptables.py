@@ -27,6 +27,8 @@ _ENTRIES = {"": "POSTROUTING", "DN-": "CNI-HOSTPORT-DNAT", "SN-": "CNI-HOSTPORT-
 _FORWARD = "CNI-FORWARD"
 _NAMES = {"ipv4": "/proc/net/ip_tables_names", "ipv6": "/proc/net/ip6_tables_names"}
 _HOST_BITS = {"ipv4": "/32", "ipv6": "/128"}
+INCOMPATIBLE = "rules_incompatible"
+_INCOMPATIBLE = re.compile("^# Table `(nat|filter)' is incompatible", re.MULTILINE)
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
 
 
@@ -81,7 +83,10 @@ def in_use(backend: str, family: str) -> bool:
 
 
 def read(backend: str, family: str) -> Optional[List[RuleSet]]:
-    """Return the containers' rules, None if the tool that could tell is not installed. Raises HostError."""
+    """Return the containers' rules, None if the tool that could tell is not installed.
+
+    Raises HostError, with the code :data:`INCOMPATIBLE` if a table cannot be shown.
+    """
     if not in_use(backend, family):
         return []
     save = tool(backend, family, "save")
@@ -90,7 +95,15 @@ def read(backend: str, family: str) -> Optional[List[RuleSet]]:
     done = commands.run([save], TIMEOUT)
     if done.rc != 0:
         raise commands.failure([save], f"exit status {done.rc}", done.stderr)
-    return group(backend, family, done.stdout.decode("utf-8", "surrogateescape"))
+    dump = done.stdout.decode("utf-8", "surrogateescape")
+    hidden = _INCOMPATIBLE.search(dump)
+    if hidden:
+        raise HostError(
+            f"the table {hidden.group(1)} of {backend} ({family}) holds rules that were made with nft and that iptables "
+            "cannot show, and with them it hides all others of that table; put those into a table of another name",
+            code=INCOMPATIBLE,
+        )
+    return group(backend, family, dump)
 
 
 def group(backend: str, family: str, dump: str) -> List[RuleSet]:

@@ -69,6 +69,13 @@ def test_a_missing_tool_is_a_problem_only_where_the_kernel_has_something(backend
     assert "ip6tables-save" in found.problems[0]["message"]
 
 
+def test_a_table_that_iptables_cannot_show_is_a_problem_only_with_chains_of_cni(backends, monkeypatch):
+    backends["iptables-nft", "ipv4"] = HostError("it hides all", code="rules_incompatible")
+    assert not rules.read().problems
+    monkeypatch.setattr(rules_nftables, "has_chains_of_iptables", lambda: True)
+    assert problems_of(rules.read()) == [("rules_unreadable", "warning")]
+
+
 class Removals:
     """Stands for both backends; `bad` are the names of sets that cannot be removed."""
 

@@ -235,6 +235,14 @@ def test_the_tool_without_a_backend_in_its_name_is_asked_for_it(monkeypatch):
     assert host.calls == []
 
 
+def test_a_tool_that_fails_is_an_error(monkeypatch):
+    host = Host(monkeypatch, "iptables-nft-save")
+    monkeypatch.setattr(commands, "run", lambda *_arguments: commands.Done(4, b"", "no permission"))
+    with pytest.raises(HostError, match="iptables-nft-save failed: exit status 4: no permission"):
+        rules_iptables.read("iptables-nft", "ipv4")
+    assert host.calls == []
+
+
 def test_legacy_is_not_asked_where_the_kernel_has_no_tables_of_it(monkeypatch, tmp_path):
     host = Host(monkeypatch, "iptables-legacy-save")
     names = tmp_path / "names"
@@ -247,6 +255,16 @@ def test_legacy_is_not_asked_where_the_kernel_has_no_tables_of_it(monkeypatch, t
     assert len(rules_iptables.read("iptables-legacy", "ipv4")) == 8
     host.tools = ()
     assert rules_iptables.read("iptables-legacy", "ipv4") is None
+
+
+def test_a_table_that_iptables_cannot_show_is_an_error(monkeypatch):
+    host = Host(monkeypatch, "iptables-nft-save")
+    host.text = "# Table `mangle' is incompatible, use 'nft' tool.\n" + host.text
+    assert len(rules_iptables.read("iptables-nft", "ipv4")) == 8
+    host.text = "# Table `nat' is incompatible, use 'nft' tool.\n" + host.text
+    with pytest.raises(HostError, match="the table nat of iptables-nft") as caught:
+        rules_iptables.read("iptables-nft", "ipv4")
+    assert caught.value.code == "rules_incompatible"
 
 
 def test_a_set_is_removed_by_one_transaction_of_its_own_lines(monkeypatch):
