@@ -99,8 +99,8 @@ def read(backend: str, family: str) -> Optional[List[RuleSet]]:
     hidden = _INCOMPATIBLE.search(dump)
     if hidden:
         raise HostError(
-            f"the table {hidden.group(1)} of {backend} ({family}) holds rules that were made with nft and that iptables "
-            "cannot show, and with them it hides all others of that table; put those into a table of another name",
+            f"the table {hidden.group(1)} of {backend} ({family}) holds rules that were made with nft and that "
+            "iptables cannot show, and with them it hides all others of that table; give those a table of their own",
             code=INCOMPATIBLE,
         )
     return group(backend, family, dump)
