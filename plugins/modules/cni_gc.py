@@ -23,8 +23,8 @@ options:
     description:
       - The sources that are asked which containers live.
       - V(cache) is what O(cache_dir) knows, as far as its namespace is still the one of the ADD.
-      - V(netns) is every network namespace that has a name, is mounted or belongs to a process. Addresses in use in
-        one of them are never collected, whether this is listed or not.
+      - V(netns) is every network namespace that has a name, is mounted, belongs to a process or thread or is held open
+        by one. Addresses in use in one of them are never collected, whether this is listed or not.
       - V(containerd), V(podman) and V(nomad) are the runtimes. V(containerd) stands for every containerd of the host.
       - The default is every source that is found on the host. One that is found but cannot be asked fails the module.
       - Naming fewer sources than are found narrows the work to what O(cache_dir) says that this collection made.

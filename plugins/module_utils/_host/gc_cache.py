@@ -15,11 +15,12 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 from ..libcni import cache
 from ..libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ..libcni.errors import CNIError, JSONError
+from .all_netns import Namespace, Namespaces
 from .attach_request import Key
 from .attachments import ADDING, ATTACHED, RECORDS, Attached, Record, record_from_bytes
 from .errors import HostError
 from .leases import packed
-from .live import Answer, Namespace, Namespaces
+from .live import Answer
 
 _MAX_SIZE = 1 << 20
 

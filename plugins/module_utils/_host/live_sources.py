@@ -10,10 +10,11 @@ import stat
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from . import source_containerd, source_nomad, source_podman
+from .all_netns import read_namespaces
 from .errors import HostError
 from .gc_cache import Contents
 from .gc_outcome import Settings
-from .live import Answer, LiveSet, read_namespaces
+from .live import Answer, LiveSet
 from .plan import Plan
 
 

@@ -8,6 +8,7 @@ containers.py forget|truncate|reboot CACHE_DIR ID...
 containers.py release CACHE_DIR LEASE_DIR ID...   forget, and free the address
 containers.py interrupt CACHE_DIR BIN_DIR LIBCNI_DIR ID...   DEL, killed before it reaches the first plugin of the chain
 containers.py serve PIDFILE           a server in each live container's namespace
+containers.py hold NETNS PIDFILE      a process elsewhere that has a socket in the namespace
 containers.py alive CACHE_DIR HOST_IP every live container answers
 containers.py traces CACHE_DIR LEASE_DIR   what there is of the dead (a line each)
 """
@@ -166,6 +167,18 @@ def serve(pidfile: str) -> None:
             connection.close()
 
 
+def hold(netns: str, pidfile: str) -> None:
+    """Keep a namespace by nothing but a socket, which nothing leads to, until this process is ended."""
+    with open("/proc/self/ns/net", "rb") as home, open(netns, "rb") as there:
+        enter(there.fileno())
+        kept = socket.socket()
+        enter(home.fileno())
+    with open(pidfile, "w", encoding="ascii") as stream:
+        stream.write(str(os.getpid()))
+    signal.pause()
+    kept.close()
+
+
 def enter(number: int) -> None:
     import ctypes
 
@@ -240,6 +253,7 @@ def main() -> None:
         "release": release,
         "interrupt": interrupt,
         "serve": serve,
+        "hold": hold,
         "alive": alive,
         "traces": traces,
     }[command](*arguments)

@@ -6,44 +6,16 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import live, live_sources, netns, rtnetlink
+from ansible_collections.podwire.cni.plugins.module_utils._host import live_sources, rtnetlink
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.gc_cache import Contents
 from ansible_collections.podwire.cni.plugins.module_utils._host.gc_outcome import GcPlan, Settings
-from ansible_collections.podwire.cni.plugins.module_utils._host.leases import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.live import Answer, LiveSet, Namespace, Namespaces
+from ansible_collections.podwire.cni.plugins.module_utils._host.live import Answer, LiveSet, Namespaces
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
-
-
-def namespace(inode=1, cookie=7, own=False, ips=(), boot="b"):
-    found = Namespace({"boot_id": boot, "dev": 4, "inode": inode, "cookie": cookie}, "/path", "ns%d" % inode, own)
-    found.addresses = {packed(ip): (2, 24) for ip in ips}
-    return found
-
-
-def test_an_address_is_found_whatever_its_form():
-    found = Namespaces([namespace(1, own=True, ips=["10.1.0.1"]), namespace(2, ips=["10.1.0.2", "fd00::2"])])
-    assert found.holder("10.1.0.2/24").name == "ns2"
-    assert found.holder("fd00:0::0002").name == "ns2"
-    assert found.holder("10.1.0.1").own
-    assert found.holder("10.1.0.3") is None
-    assert found.holder("no address") is None
-
-
-def test_a_namespace_lives_if_inode_boot_and_cookie_are_the_same():
-    found = Namespaces([namespace(1, cookie=7)])
-    same = {"boot_id": "b", "dev": 4, "inode": 1, "cookie": 7}
-    assert found.alive(same) is not None
-    assert found.alive(dict(same, cookie=None)) is not None
-    assert found.alive(dict(same, cookie=8)) is None
-    assert found.alive(dict(same, boot_id="other")) is None
-    assert found.alive(dict(same, inode=2)) is None
-    assert found.alive(None) is None
 
 
 def test_a_live_set_knows_who_said_what():
@@ -61,88 +33,6 @@ def test_a_live_set_knows_who_said_what():
         ("nomad", None),
         ("podman", 3),
     ]
-
-
-@root_only
-def test_namespaces_of_processes_and_threads_are_read():
-    found = live.read_namespaces(with_links=True)
-    assert found.host is not None
-    assert found.holder("127.0.0.1") is not None or not found.host.addresses
-    assert any(link.name == "lo" for link in found.host.links.values())
-
-
-@root_only
-def test_a_namespace_that_only_a_path_leads_to_is_read():
-    ready, done = threading.Event(), threading.Event()
-    numbers = []
-
-    def hold():
-        netns.unshare()
-        numbers.append(threading.get_native_id())
-        ready.set()
-        done.wait()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    ready.wait()
-    try:
-        path = "/proc/%d/task/%d/ns/net" % (os.getpid(), numbers[0])
-        # A process' own main thread is somewhere else.
-        found = live.read_namespaces([path, "/etc/passwd", "/nowhere"])
-        here = found.at(path)
-        assert here is not None and not here.own and here.name == path
-        assert here.addresses == {}
-        assert live.read_namespaces().at(path) is None
-    finally:
-        done.set()
-        thread.join()
-
-
-def test_namespaces_that_a_process_holds_open_are_found():
-    before = list(live._held(str(os.getpid())))
-    with open("/proc/self/ns/net") as held, open("/proc/self/ns/mnt"), open(os.devnull):
-        path = "/proc/%d/fd/%d" % (os.getpid(), held.fileno())
-        found = list(live._held(str(os.getpid())))
-        assert [entry for entry in found if entry not in before] == [(os.fstat(held.fileno()).st_ino, path)]
-    assert list(live._held("0")) == []
-
-
-@root_only
-def test_a_namespace_that_is_only_held_open_is_read():
-    fds = []
-
-    def hold():
-        netns.unshare()
-        fds.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY))
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    thread.join()
-    try:
-        here = live.read_namespaces().at("/proc/self/fd/%d" % fds[0])
-        assert here is not None and not here.own
-        assert "holds open" in here.name
-    finally:
-        os.close(fds[0])
-
-
-def test_mounts_of_namespaces_are_found(tmp_path, monkeypatch):
-    text = (
-        "100 90 0:4 net:[4026532281] /run/netns/a\\040b rw shared:1 - nsfs nsfs rw\n"
-        "101 90 0:4 mnt:[4026532282] /run/other rw - nsfs nsfs rw\n"
-        "102 90 8:1 / / rw - ext4 /dev/sda1 rw\n"
-    )
-    real_open = open
-
-    def fake(path, *arguments, **more):
-        if path == "/proc/7/mountinfo":
-            (tmp_path / "mountinfo").write_text(text)
-            path = tmp_path / "mountinfo"
-        return real_open(path, *arguments, **more)
-
-    monkeypatch.setattr("builtins.open", fake)
-    assert list(live._mounted("7")) == [(4026532281, "/run/netns/a b")]
-    assert list(live._mounted("0")) == []
 
 
 def test_messages_of_the_kernel_that_are_cut_are_refused():
