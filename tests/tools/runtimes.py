@@ -83,6 +83,10 @@ def output(*words):
     return subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout.decode()
 
 
+def succeeds(*words):
+    return subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
 def wait_for(what, condition):
     deadline = time.monotonic() + WAIT
     while not condition():
@@ -154,10 +158,9 @@ def container(name):
 def remove_container(name):
     """Remove a container of ctr's. Its network stays as it is: ctr does nothing about that."""
     if name in output("ctr", "tasks", "list", "--quiet").split():
-        quietly = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
         # The task may have ended by itself.
-        subprocess.run(["ctr", "tasks", "kill", "--signal", "SIGKILL", name], **quietly)
-        wait_for("the task's end", lambda: subprocess.run(["ctr", "tasks", "rm", name], **quietly).returncode == 0)
+        succeeds("ctr", "tasks", "kill", "--signal", "SIGKILL", name)
+        wait_for("the task's end", lambda: succeeds("ctr", "tasks", "rm", name))
     command("ctr", "containers", "rm", name)
 
 

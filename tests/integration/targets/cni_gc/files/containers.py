@@ -196,7 +196,8 @@ def alive(cache_dir: str, host_ip: str) -> None:
     wrong = []
     for index in live():
         ip = address(cache_dir, index)
-        if subprocess.run(["ping", "-c", "1", "-W", "5", "-q", ip], stdout=subprocess.DEVNULL).returncode:
+        command = ["ping", "-c", "1", "-W", "5", "-q", ip]
+        if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode:
             wrong.append(f"{name(index)} ({ip}) does not answer a ping")
         try:
             with socket.create_connection((host_ip, PORT + index), timeout=10) as connection:

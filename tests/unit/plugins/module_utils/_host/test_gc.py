@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from types import MappingProxyType
 
 import pytest
 
@@ -25,7 +26,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.rules_owner impo
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
-IDENTITY = {"boot_id": "b", "dev": 4, "inode": 11, "cookie": 7}
+IDENTITY = MappingProxyType({"boot_id": "b", "dev": 4, "inode": 11, "cookie": 7})
 OTHER = dict(IDENTITY, inode=12)
 
 
@@ -84,7 +85,7 @@ class Host:
         netns = str(self.path / "nowhere")
         path = write_entry(self.cache_dir, Entry(container_id, config, "eth0", network, netns, result=result))
         if identity is not None:
-            Records(self.cache_dir).attached(key, Record(ATTACHED, identity, True))
+            Records(self.cache_dir).attached(key, Record(ATTACHED, dict(identity), True))
             self.aged(self.record(container_id), age)
         self.aged(path, age)
         return path
@@ -247,7 +248,7 @@ def test_an_attachment_whose_plugin_is_missing_is_left_and_its_address_is_freed(
 def test_an_interrupted_add_is_taken_back_when_its_namespace_is_gone(host):
     config = network_conf_from_bytes(host.config("demo"))
     given = Attached(Key("demo", "half", "eth0"), config, "/nowhere", [], {}, None)
-    Records(host.cache_dir).adding(given, IDENTITY)
+    Records(host.cache_dir).adding(given, dict(IDENTITY))
     host.aged(host.record("half"), 3600)
     assert host.verdicts() == {("attachment", "half/eth0"): ("deleted", "interrupted")}
     host.namespaces.append(alive())
