@@ -19,6 +19,8 @@ from .netns import NETNS_DIR, boot_id, enter_known, identity_here
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _MAX_MOUNTS = 64 << 20
+# How often what leads to a namespace may go away while it is read.
+_ATTEMPTS = 10
 # include/uapi/linux/nsfs.h and sched.h
 _NS_GET_NSTYPE = 0xB703
 _CLONE_NEWNET = 0x40000000
@@ -87,23 +89,14 @@ def read_namespaces(more: Iterable[str] = (), with_links: bool = False) -> Names
 
     Raises HostError ``netns_unusable`` or ``kernel_unreadable``: what cannot be looked into may hold anything.
     """
-    paths = _distinct(more)
+    more = list(more)
     found: List[Namespace] = []
     errors: List[BaseException] = []
 
     def work() -> None:
         # A thread has a network namespace of its own, see netns.look.
         try:
-            own, boot = os.stat("/proc/self/ns/net"), boot_id()
-            for status, path, name in paths:
-                if not enter_known(path, status):
-                    continue
-                is_own = (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino)
-                ns = Namespace(identity_here(status, boot), path, "the host itself" if is_own else name, is_own)
-                ns.addresses = rtnetlink.addresses()
-                if with_links:
-                    ns.links = rtnetlink.links()
-                found.append(ns)
+            _read_all(more, with_links, found)
         except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
             errors.append(error)
 
@@ -113,6 +106,31 @@ def read_namespaces(more: Iterable[str] = (), with_links: bool = False) -> Names
     if errors:
         raise errors[0]
     return Namespaces(found)
+
+
+def _read_all(more: Sequence[str], with_links: bool, found: List[Namespace]) -> None:
+    own, boot = os.stat("/proc/self/ns/net"), boot_id()
+    wanted = _distinct(more)
+    for _attempt in range(_ATTEMPTS):
+        lost = set()
+        for status, path, name in wanted:
+            if not enter_known(path, status):
+                lost.add(status.st_ino)
+                continue
+            is_own = (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino)
+            ns = Namespace(identity_here(status, boot), path, "the host itself" if is_own else name, is_own)
+            ns.addresses = rtnetlink.addresses()
+            if with_links:
+                ns.links = rtnetlink.links()
+            found.append(ns)
+        # Whoever led there has come to its end; that others still do is found out by looking again.
+        wanted = [entry for entry in _distinct(more) if entry[0].st_ino in lost] if lost else []
+        if not wanted:
+            return
+    raise HostError(
+        f"network namespaces change hands faster than they can be read ({wanted[0][1]}); run again",
+        code="netns_unusable",
+    )
 
 
 def _distinct(more: Iterable[str]) -> List[Tuple[os.stat_result, str, str]]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+import time
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import all_netns, netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.all_netns import Namespace, Namespaces
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.leases import packed
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
@@ -114,6 +116,50 @@ def test_a_namespace_that_is_only_held_open_is_read(tmp_path, unmounted):
         assert "holds open" in here.name
     finally:
         os.close(fds[0])
+
+
+@root_only
+def test_a_namespace_is_read_though_the_first_way_to_it_goes_away_meanwhile(monkeypatch):
+    ready, done = threading.Event(), threading.Event()
+    fds, numbers, ends = [], [], []
+
+    def wait():
+        fds.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY))
+        numbers.append(threading.get_native_id())
+        ready.set()
+        done.wait()
+
+    thread = in_a_namespace_of_its_own(wait)
+    ready.wait()
+    first = "/proc/%d/task/%d/ns/net" % (os.getpid(), numbers[0])
+    real = all_netns.enter_known
+
+    def enter_known(path, status):
+        if path == first:
+            done.set()
+            thread.join()
+            while os.path.exists(path):
+                time.sleep(0.01)
+            ends.append(path)
+        return real(path, status)
+
+    monkeypatch.setattr(all_netns, "enter_known", enter_known)
+    try:
+        here = all_netns.read_namespaces().at("/proc/self/fd/%d" % fds[0])
+        assert ends == [first]
+        assert here is not None and "holds open" in here.name
+    finally:
+        done.set()
+        os.close(fds[0])
+
+
+@root_only
+def test_namespaces_that_change_hands_without_end_are_an_error(monkeypatch):
+    monkeypatch.setattr(all_netns, "enter_known", lambda path, status: False)
+    with pytest.raises(HostError) as error:
+        all_netns.read_namespaces()
+    assert error.value.code == "netns_unusable"
+    assert "run again" in error.value.msg
 
 
 def test_only_network_namespaces_that_are_held_open_count():
