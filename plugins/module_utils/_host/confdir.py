@@ -32,10 +32,11 @@ def extension(name: str) -> str:
 class ConfFile:
     """One entry of the directory that a runtime would read.
 
-    ``name`` file name, ``path``, ``kind`` (``conflist``, ``conf``, ``json``), ``is_link``, ``mode``, ``uid``, ``gid``
-    (of the entry itself), ``text`` (bytes; None if it was not read), ``network`` (its network's name, None if it
-    cannot be read or has none), ``cni_version`` (negotiated, "" if none), ``plugins`` (parsed plugin objects),
-    ``inlined_only`` (it does without drop-ins), ``error`` (why no runtime can load it, "" if it can be loaded).
+    ``name`` file name, ``path``, ``kind`` (``conflist``, ``conf``, ``json``), ``is_link``, ``is_special`` (neither link
+    nor regular file), ``mode``, ``uid``, ``gid`` (of the entry itself), ``text`` (bytes; None if it was not read),
+    ``network`` (its network's name, None if it cannot be read or has none), ``cni_version`` (negotiated, "" if none),
+    ``plugins`` (parsed plugin objects), ``inlined_only`` (it does without drop-ins), ``error`` (why no runtime can load
+    it, "" if it can be loaded).
     """
 
     __slots__ = (
@@ -44,6 +45,7 @@ class ConfFile:
         "gid",
         "inlined_only",
         "is_link",
+        "is_special",
         "kind",
         "mode",
         "name",
@@ -59,6 +61,7 @@ class ConfFile:
         self.path = path
         self.kind = extension(name)[1:]
         self.is_link = False
+        self.is_special = False
         self.mode = 0
         self.uid = 0
         self.gid = 0
@@ -95,13 +98,20 @@ def scan(conf_dir: str) -> List[ConfFile]:
     return [file for file in found if file is not None]
 
 
-def _read_entry(directory: Directory, name: str) -> Optional[ConfFile]:
-    file = ConfFile(name, os.path.join(directory.path, name))
+def read_as(conf_dir: str, name: str, future: str) -> Optional[ConfFile]:
+    """Return the file *name* of *conf_dir* as it is read when it has the name *future*; None if it is gone."""
+    with Directory(conf_dir) as directory:
+        return _read_entry(directory, name, future)
+
+
+def _read_entry(directory: Directory, name: str, future: str = "") -> Optional[ConfFile]:
+    file = ConfFile(future or name, os.path.join(directory.path, future or name))
     try:
         status = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
     except FileNotFoundError:
         return None
     file.is_link = stat.S_ISLNK(status.st_mode)
+    file.is_special = not file.is_link and not stat.S_ISREG(status.st_mode)
     file.mode, file.uid, file.gid = stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
     try:
         file.text = _read(directory.fd, name)

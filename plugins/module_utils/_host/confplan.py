@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from .atomic import Attributes, Directory, make_directory, stage, write
 from .errors import HostError
 from .manifest import Manifest
-from .netchange import shown
-from .plan import DISRUPTIVE, SAFE, Plan, Step
+from .netchange import moves_addresses, shown
+from .plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
 
 ASIDE_SUFFIX = ".podwire-aside"
 
@@ -35,6 +35,7 @@ class ConfPlan(Plan):
         self._intents: Dict[str, Dict[str, Any]] = {}
         self._touched: Set[str] = set()
         self._adopted: Set[str] = set()
+        self._vacated: Set[str] = set()
         self._directory: Optional[Directory] = None
 
     def path(self, name: str) -> str:
@@ -58,6 +59,7 @@ class ConfPlan(Plan):
         def action() -> None:
             if not replaces:
                 self._expect_nothing(path)
+            self._claim(path)
             write(self._open(), name, after, self.attributes)
 
         self._step(
@@ -85,6 +87,7 @@ class ConfPlan(Plan):
             elif entry.get("original"):
                 # The new name has an original of its own to remember.
                 self._return_original(old, network, entry["original"])
+            self._claim(new_path)
             self._open().rename(old, new)
 
         self._step("rename", old_path, SAFE, {"path": old_path}, {"path": new_path}, action)
@@ -97,7 +100,7 @@ class ConfPlan(Plan):
 
         def action() -> None:
             entry = self._intents[path]
-            entry["original"] = self.manifest.keep(path)
+            entry["original"] = dict(self.manifest.keep(path), path=path)
             self.manifest.networks[path] = entry
             self.manifest.save()
 
@@ -128,16 +131,89 @@ class ConfPlan(Plan):
 
         self._step("remove", path, DISRUPTIVE, shown(before or b""), None, action)
 
-    def set_aside(self, name: str, network: str) -> None:
-        """Rename a foreign file so that no runtime reads it; the manifest records how to bring it back."""
+    def set_aside(self, name: str, network: str, managed: Optional[Dict[str, Any]]) -> None:
+        """Rename a file so that no runtime reads it; the manifest records how to bring it back.
+
+        *managed* is the manifest's entry of a file of ours, which stays ours there.
+        """
         path = self.path(name)
         aside = self._aside_name(name)
+        self._vacated.add(path)
 
         def action() -> None:
-            self._record_aside(aside, path, network)
+            self._record_aside(aside, path, network, managed)
             self._open().rename(name, aside)
+            if managed:
+                self.manifest.networks.pop(path, None)
 
         self._step("set_aside", path, DISRUPTIVE, {"path": path}, {"path": self.path(aside)}, action)
+
+    def bring_back(
+        self,
+        aside: str,
+        name: str,
+        record: Dict[str, Any],
+        replaced: Optional[bytes] = None,
+        text: Optional[bytes] = None,
+    ) -> None:
+        """Rename a file that was set aside to *name*, in place of our file with the text *replaced* if there is one.
+
+        *text* is what is brought back.
+        """
+        path = self.path(name)
+        managed = record.get("managed")
+        if managed:
+            self._intents[path] = dict(managed)
+            self._touched.add(path)
+
+        def action() -> None:
+            if replaced is None:
+                self._expect_nothing(path)
+            else:
+                self._yield(path, replaced)
+            self._claim(path)
+            self._open().rename(aside, name)
+            if not managed:
+                self.manifest.networks.pop(path, None)
+
+        if replaced is None:
+            self._step("restore", path, SAFE, {"path": self.path(aside)}, {"path": path}, action)
+        else:
+            self._step("restore", path, DISRUPTIVE, shown(replaced), shown(text or b""), action)
+
+    def restore_original(
+        self, name: str, current: str, original: Dict[str, Any], texts: Tuple[bytes, bytes], there: bool
+    ) -> None:
+        """Put a kept original back under *name* and remove our file *current*, which may be the same or set aside.
+
+        *texts* are ours and the original's; *there* tells that an interrupted run has put it there already.
+        """
+        path, ours = self.path(name), self.path(current)
+
+        def action() -> None:
+            if name == current:
+                self._yield(path, texts[0])
+            elif not there:
+                self._expect_nothing(path)
+            if not there:
+                self._publish_original(name, original)
+            if name != current:
+                self._open().remove(current)
+            self.manifest.networks.pop(ours, None)
+
+        step_class = DISRUPTIVE if moves_addresses(*texts) else SAFE
+
+        self._step("restore", path, step_class, shown(texts[0]), shown(texts[1]), action)
+
+    def remove_aside(self, aside: str) -> None:
+        """Remove a file of ours that was set aside."""
+        self._step(
+            "remove", self.path(aside), SAFE, {"path": self.path(aside)}, None, lambda: self._open().remove(aside)
+        )
+
+    def leave(self, name: str, before: Any, after: Any) -> None:
+        """Report what somebody else has made of a file of ours, and leave it so."""
+        self.add(Step("leave", self.path(name), FOREIGN, before, after, lambda: None))
 
     def _own(self, path: str, network: str, digest: str) -> None:
         known = self.manifest.networks.get(path) or {}
@@ -163,7 +239,7 @@ class ConfPlan(Plan):
         """Execute the steps, in order; the manifest is right at every moment."""
         self.manifest.remove_stale_temps()
         self.manifest.networks.update(
-            {path: entry for path, entry in self._intents.items() if path not in self._adopted}
+            {path: entry for path, entry in self._intents.items() if path not in self._adopted | self._vacated}
         )
         self.manifest.save()
         try:
@@ -190,6 +266,12 @@ class ConfPlan(Plan):
             self._directory.remove_stale_temps()
         return self._directory
 
+    def _claim(self, path: str) -> None:
+        """Record that *path* is ours now, where somebody else's file stood when the plan was begun."""
+        if path in self._vacated:
+            self.manifest.networks[path] = self._intents[path]
+            self.manifest.save()
+
     def _expect_nothing(self, path: str) -> None:
         if os.path.lexists(path):
             raise HostError(
@@ -204,16 +286,28 @@ class ConfPlan(Plan):
             candidate = "%s.%d%s" % (name, number, ASIDE_SUFFIX)
         return candidate
 
-    def _record_aside(self, aside: str, path: str, network: str) -> None:
-        self.manifest.aside[self.path(aside)] = {"path": path, "network": network}
+    def _record_aside(self, aside: str, path: str, network: str, managed: Optional[Dict[str, Any]] = None) -> None:
+        record: Dict[str, Any] = {"path": path, "network": network}
+        if managed:
+            record["managed"] = managed
+        self.manifest.aside[self.path(aside)] = record
+        self.manifest.save()
+
+    def _yield(self, path: str, text: bytes) -> None:
+        """Record that our file, which holds *text*, gives way to one that is not ours."""
+        self.manifest.networks[path]["yields"] = hashlib.sha256(text).hexdigest()
         self.manifest.save()
 
     def _return_original(self, name: str, network: str, original: Dict[str, Any]) -> None:
-        aside = self._aside_name(name)
-        self._record_aside(aside, self.path(name), network)
+        path = original.get("path", self.path(name))
+        aside = self._aside_name(os.path.basename(path))
+        self._record_aside(aside, path, network)
+        self._publish_original(aside, original)
+
+    def _publish_original(self, name: str, original: Dict[str, Any]) -> None:
         with self.manifest.kept(original["sha256"]) as source:
             attributes = Attributes(original["mode"], original["uid"], original["gid"])
-            stage(self._open(), aside, source, attributes).publish()
+            stage(self._open(), name, source, attributes).publish()
 
 
 def _describe(attributes: Attributes) -> Dict[str, Any]:

@@ -5,101 +5,90 @@
 
 from __future__ import annotations
 
-import os
-import re
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, Iterator, List, Optional
 
-from .confdir import ConfFile, sort_key
-from .problems import INFO, WARNING, problem
+from .advisories import security_problems
+from .confchain import chain_problems
+from .confdir import ConfFile
+from .conffiles import file_problems
+from .confhost import host_problems
+from .confnets import address_problems
+from .confstores import store_problems
+from .confview import View
+from .netuse import uses_of_network
+from .pluginuse import Binaries
+from .problems import ERROR, WARNING, problem
 
-# Names that people and tools give to what should not be live; only a last extension other than CNI's makes it so.
-_BACKUP = re.compile(
-    r"(^|[-_. ])(bak|backup|old|orig|save|saved|copy|tmp|temp|rpmsave|rpmnew)([-_. \d]|$)", re.IGNORECASE
-)
+Problem = Dict[str, Any]
 
 
-def directory_problems(
-    conf_dir: str, files: Sequence[ConfFile], after: Mapping[str, Optional[str]], ours: Set[str]
-) -> List[Dict[str, Any]]:
-    """Return the problems of the planned directory.
-
-    *files* is what is there now, in order; *after* maps the name of each file that will be there to its network (None:
-    nobody can tell); *ours* are the names of the files that we wrote.
-    """
-    present = {file.name: file for file in files}
-    names = sorted(after, key=sort_key)
-    problems: List[Dict[str, Any]] = []
-    problems.extend(_order_flip(conf_dir, files, names, after))
-    problems.extend(_duplicates(conf_dir, names, after))
-    wanted = [name for name in names if name not in present or name in ours or after[name] != present[name].network]
-    last_of_ours = wanted[-1] if wanted else ""
-    for name in names:
-        if name in present and name not in wanted:
-            problems.extend(_foreign_file(present[name], sort_key(name) < sort_key(last_of_ours)))
+def directory_problems(view: View, binaries: Binaries) -> List[Problem]:
+    """Return the problems of the planned directory. *binaries* are asked for releases only where that matters."""
+    problems: List[Problem] = []
+    problems.extend(_order(view))
+    problems.extend(_names(view))
+    problems.extend(file_problems(view))
+    uses = []
+    for file in view.loaded():
+        problems.extend(_drop_ins(view, file))
+        problems.extend(chain_problems(view, file))
+        uses.append(uses_of_network(view, file))
+    problems.extend(address_problems(view, uses))
+    problems.extend(store_problems(view, uses))
+    problems.extend(host_problems(view, uses))
+    problems.extend(security_problems(view, binaries))
     return problems
 
 
-def _order_flip(
-    conf_dir: str, files: Sequence[ConfFile], names: Sequence[str], after: Mapping[str, Optional[str]]
-) -> List[Dict[str, Any]]:
-    if not files or not names:
-        return []
-    old, new = files[0], names[0]
-    if old.network is None or after[new] is None or old.network == after[new]:
-        return []
+def _order(view: View) -> Iterator[Problem]:
+    """Yield that another network than before comes first: by another file, or by another name in the same one."""
+    if not view.before or not view.files:
+        return
+    old, new = view.before[0], view.files[0]
+    if old.network is None or new.network is None or old.network == new.network:
+        return
+    runtimes = "runtimes that go by order (containerd, CRI-O) change from the network %r to %r"
+    if old.name == new.name:
+        text = (
+            "this file, which comes first, changes its network's name, so " + runtimes + "; rules and reservations of "
+            "attached containers go by the name: detach them first, and choose another 'file' if that is not meant"
+        )
+        yield problem(WARNING, "name_flip", text % (old.network, new.network), new.path, "/name")
+        return
     text = (
-        "this file becomes the first one in place of %s, so runtimes that go by order (containerd, CRI-O) change from "
-        "the network %r to %r; choose another 'priority' if that is not meant (names are compared as text: 100- comes "
-        "before 20-)"
+        "this file becomes the first one in place of %s, so " + runtimes + "; choose another 'priority' if that is not "
+        "meant (names are compared as text: 100- comes before 20-, capitals and dots before small letters)"
     )
-    return [problem(WARNING, "order_flip", text % (old.name, old.network, after[new]), os.path.join(conf_dir, new))]
+    yield problem(WARNING, "order_flip", text % (old.name, old.network, new.network), new.path)
 
 
-def _duplicates(conf_dir: str, names: Sequence[str], after: Mapping[str, Optional[str]]) -> List[Dict[str, Any]]:
-    first: Dict[str, str] = {}
-    problems = []
-    for name in names:
-        network = after[name]
-        if not network:
+def _names(view: View) -> Iterator[Problem]:
+    first: Dict[str, ConfFile] = {}
+    for file in view.files:
+        if not file.network:
             continue
-        if network in first:
+        other: Optional[ConfFile] = first.setdefault(file.network, file)
+        if other is file or other is None:
+            continue
+        if (file.kind == "conflist") != (other.kind == "conflist"):
+            listed, single = (file, other) if file.kind == "conflist" else (other, file)
             text = (
-                "the network %r is in %s already; runtimes take the file that sorts first, some take both: remove one"
+                "the network %r is in %s, too: by name libcni takes the list (%s), by order runtimes take %s, and some "
+                "take both; remove one"
             )
-            problems.append(
-                problem(WARNING, "duplicate_name", text % (network, first[network]), os.path.join(conf_dir, name))
-            )
-        first.setdefault(network, name)
-    return problems
+            message = text % (file.network, other.name, listed.name, other.name)
+            yield problem(WARNING, "conf_and_conflist", message, single.path)
+            continue
+        text = "the network %r is in %s already; runtimes take the file that sorts first, some take both: remove one"
+        yield problem(WARNING, "duplicate_name", text % (file.network, other.name), file.path)
 
 
-def _foreign_file(file: ConfFile, before_ours: bool) -> List[Dict[str, Any]]:
-    """Return what is to be said of a file that is not ours; *before_ours* if it sorts before a network of ours."""
-    if file.name.startswith(".ansible_tmp"):
-        return [
-            _problem(
-                file,
-                WARNING,
-                "temp_file",
-                "Ansible's copy or template left this half-written file, and runtimes read it; remove it",
-            )
-        ]
-    problems = []
-    if file.error:
-        effect = "containerd then loads no network at all, others skip it" if before_ours else "most runtimes skip it"
-        text = "cannot be loaded: %s; %s: mend it, remove it, or give it another extension" % (file.error, effect)
-        problems.append(_problem(file, WARNING, "broken_file", text))
-    if file.name.startswith("."):
-        text = "runtimes read hidden files, too, and before all others; remove it, or give it another extension"
-        problems.append(_problem(file, WARNING, "hidden_file", text))
-    elif _BACKUP.search(file.name[: file.name.rfind(".")]):
-        text = "looks like a backup, but runtimes read it; give it an extension such as .bak at the end"
-        problems.append(_problem(file, WARNING, "backup_file", text))
-    elif not file.error and file.kind != "conflist":
-        text = "is a single plugin, not a list; libcni looks at it only where no list has the name, others by order"
-        problems.append(_problem(file, INFO, "single_plugin", text))
-    return problems
-
-
-def _problem(file: ConfFile, level: str, code: str, text: str) -> Dict[str, Any]:
-    return problem(level, code, text, file.path)
+def _drop_ins(view: View, file: ConfFile) -> Iterator[Problem]:
+    for extra in view.drop_ins(file):
+        if extra.error:
+            text = "%s; because of it no runtime with libcni 1.3 or later loads the network %r: mend or remove it"
+            level = ERROR if file.name in view.wanted else WARNING
+            yield problem(level, "drop_in_broken", text % (extra.error, file.network), extra.path)
+            continue
+        text = "libcni 1.3 and later append this plugin to the network %r, older ones do not; it is not ours and stays"
+        yield problem(view.level(file), "drop_in", text % file.network, extra.path)

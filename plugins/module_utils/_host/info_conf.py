@@ -44,7 +44,7 @@ def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[
         for candidate in [file, *folder]:
             if candidate.error:
                 problems.append(problem(ERROR, "bad_config", mask_text(candidate.error), candidate.path))
-        rows.append(_conf_row(file, folder, manifest.networks.get(file.path)))
+        rows.append(_conf_row(file, folder, manifest.network_file(file.path, file.text)))
     return rows, problems
 
 

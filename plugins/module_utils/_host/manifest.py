@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import stat
-from typing import Any, BinaryIO, Dict, Set
+from typing import Any, BinaryIO, Dict, Optional, Set
 
 from .atomic import Attributes, Directory, make_directory, stage, write
 from .errors import HostError
@@ -26,7 +26,8 @@ class Manifest:
     """``manifest.json`` in the state directory (root, 0700), and ``objects/`` with kept files by their sha256.
 
     - ``networks``: path of a conflist -> ``{network, sha256, original}``; ``original`` (None or
-      ``{sha256, mode, uid, gid}``) is the foreign file that was adopted.
+      ``{sha256, mode, uid, gid, path}``) is the foreign file that was adopted. ``yields`` is there while a file of
+      somebody else is brought back to the path: the sha256 of ours; what has another one is not ours any more.
     - ``binaries``: path of a plugin -> ``{sha256, archive, cni_versions, gone, replaced, original, displaced}``.
       ``archive`` (sha256 or None) says what it was installed from, ``gone`` that it was removed on purpose. The last
       three are kept files, each None, ``{sha256, mode, uid, gid, archive}`` or ``{link}`` (text of a symbolic link):
@@ -34,9 +35,11 @@ class Manifest:
       the foreign file that stood there before the first of ours, ``displaced`` what somebody had put over ours and a
       repair took away.
     - ``archives``: sha256 of an archive -> ``{sha512, plugins}``, the latter ``{plugin name: sha256}`` of all in it.
-    - ``aside``: path of a file that was set aside -> ``{path, network}``: where it was, and which network it holds.
-    - ``versions``: real path of a plugin -> ``{identity, cni_versions, sha256}``: what VERSION answered, and the inode,
-      size and times of the file that answered; saves executing it again. ``sha256`` is there if it was computed.
+    - ``aside``: path of a file that was set aside -> ``{path, network}``: where it was, and which network it holds ("":
+      nobody can tell). ``managed`` is there for a file of ours: its entry of ``networks``.
+    - ``versions``: real path of a plugin -> ``{identity, cni_versions, sha256, release}``: what VERSION answered, and
+      the inode, size and times of the file that answered; saves executing it again. ``sha256`` is there if it was
+      computed, ``release`` ("": nobody can tell) if it was asked for.
 
     An entry is written before the file that it speaks of goes live, so that after a crash a file of ours is never
     taken for a foreign one; an entry alone therefore says "ours", not "there".
@@ -73,6 +76,14 @@ class Manifest:
                 "and must be named with 'file' once to be adopted" % (path, error),
                 code="manifest_damaged",
             ) from error
+
+    def network_file(self, path: str, text: Optional[bytes]) -> Optional[Dict[str, Any]]:
+        """Return the entry of the conflist *path*, which holds *text*, if it is ours; None if it is not."""
+        entry = self.networks.get(path)
+        if entry is not None and "yields" in entry and text is not None:
+            # A run was interrupted that brought the file of somebody else back to this place.
+            return entry if entry["yields"] == hashlib.sha256(text).hexdigest() else None
+        return entry
 
     def save(self) -> None:
         """Write the manifest, durably."""
@@ -140,7 +151,8 @@ class Manifest:
     def prune(self) -> None:
         """Remove kept files and archive lists that no entry refers to any more."""
         wanted: Set[str] = set()
-        for entry in list(self.networks.values()) + list(self.binaries.values()):
+        managed = [record["managed"] for record in self.aside.values() if record.get("managed")]
+        for entry in list(self.networks.values()) + managed + list(self.binaries.values()):
             for key in ("original", "replaced", "displaced"):
                 if entry.get(key):
                     wanted.add(entry[key].get("sha256", ""))

@@ -15,17 +15,17 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
     host-local where its ``delegate`` says nothing else. Values of the wrong type count for nothing here.
     """
     found: List[Tuple[str, str]] = []
-    own = _text(plugin, "type")
+    own = text_of(plugin, "type")
     if own:
         found.append((pointer + "/type", own))
-    ipam = _text(_object(plugin, "ipam"), "type")
+    ipam = text_of(object_of(plugin, "ipam"), "type")
     if ipam:
         found.append((pointer + "/ipam/type", ipam))
-    delegate = _object(plugin, "delegate")
+    delegate = object_of(plugin, "delegate")
     if own == "flannel":
         # Where flannel's own choice applies, the place to name is what would have to be written to change it.
         delegate = dict({"type": "bridge"}, **delegate)
-        delegate["ipam"] = dict({"type": "host-local"}, **_object(delegate, "ipam"))
+        delegate["ipam"] = dict({"type": "host-local"}, **object_of(delegate, "ipam"))
     if delegate:
         found.extend(named_plugins(delegate, pointer + "/delegate"))
     return found
@@ -36,18 +36,20 @@ def types_of(plugins: List[Dict[str, Any]]) -> List[str]:
     return sorted({name for plugin in plugins for _pointer, name in named_plugins(plugin)})
 
 
-def _text(data: Dict[str, Any], key: str) -> str:
-    value = _member(data, key)
+def text_of(data: Dict[str, Any], key: str) -> str:
+    """Return the text of a member, "" for anything else. *key* in lower case."""
+    value = member_of(data, key)
     return value if isinstance(value, str) else ""
 
 
-def _object(data: Dict[str, Any], key: str) -> Dict[str, Any]:
-    value = _member(data, key)
+def object_of(data: Dict[str, Any], key: str) -> Dict[str, Any]:
+    """Return the object in a member, an empty one for anything else. *key* in lower case."""
+    value = member_of(data, key)
     return value if isinstance(value, dict) else {}
 
 
-def _member(data: Dict[str, Any], key: str) -> Any:
-    """Return a member as Go does: the key in any case, the last one in document order."""
+def member_of(data: Dict[str, Any], key: str) -> Any:
+    """Return a member as Go does: *key* (lower case) in any case, the last one in document order; None for none."""
     value = None
     for name, candidate in data.items():
         if name.lower() == key:

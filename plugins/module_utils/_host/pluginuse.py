@@ -50,6 +50,11 @@ class Binaries:
                 raise
         return self._asked[name]
 
+    def memory(self, name: str) -> Dict[str, Any]:
+        """Return what the manifest remembers of plugin *name*, to be added to. Raises as :meth:`ask`."""
+        path, _versions = self.ask(name)
+        return self._remembered[os.path.realpath(path)]
+
     def _find(self, name: str) -> Tuple[str, List[str]]:
         try:
             path = find_in_path(name, self.bin_dirs)

@@ -16,12 +16,18 @@ from .leases import DEFAULT_DATA_DIR, Lease, packed
 
 
 class Range:
-    """Addresses from ``start`` to ``end`` (numbers, both inclusive), without ``gateway``, which is never given."""
+    """Addresses from ``start`` to ``end`` (numbers, both inclusive), without ``gateway``, which is never given.
 
-    __slots__ = ("end", "family", "gateway", "start")
+    ``first`` and ``last`` are those of the whole subnet, ``length`` is that of its prefix.
+    """
 
-    def __init__(self, family: int, start: int, end: int, gateway: int) -> None:
+    __slots__ = ("end", "family", "first", "gateway", "last", "length", "start")
+
+    def __init__(self, family: int, first: int, length: int, start: int, end: int, gateway: int) -> None:
         self.family = family
+        self.first = first
+        self.length = length
+        self.last = first + (1 << ((32 if family == socket.AF_INET else 128) - length)) - 1
         self.start = start
         self.end = end
         self.gateway = gateway
@@ -32,12 +38,16 @@ class Range:
 
     def __contains__(self, raw: bytes) -> bool:
         """Tell whether a packed address is in it."""
-        family, number = _number(raw)
+        family, number = address_number(raw)
         return family == self.family and self.start <= number <= self.end
 
     @property
     def text(self) -> str:
-        return f"{_text(self.family, self.start)}-{_text(self.family, self.end)}"
+        return f"{address_text(self.family, self.start)}-{address_text(self.family, self.end)}"
+
+    @property
+    def subnet(self) -> str:
+        return f"{address_text(self.family, self.first)}/{self.length}"
 
 
 def rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequence[Lease]) -> List[Dict[str, Any]]:
@@ -80,14 +90,15 @@ def ranges_of(ipam: Mapping[str, Any]) -> List[Range]:
     entries: List[Any] = [ipam] if ipam.get("subnet") else []
     for one in sets if isinstance(sets, list) else []:
         entries += one if isinstance(one, list) else []
-    found = [_range(entry) for entry in entries if isinstance(entry, dict)]
+    found = [range_of(entry) for entry in entries if isinstance(entry, dict)]
     return [one for one in found if one is not None]
 
 
-def _range(entry: Mapping[str, Any]) -> Optional[Range]:
+def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
+    """Return one range, None for what host-local would refuse."""
     address, _slash, length = str(entry.get("subnet") or "").partition("/")
     raw = packed(address)
-    family, number = _number(raw)
+    family, number = address_number(raw)
     bits = 32 if family == socket.AF_INET else 128
     if not raw or not length.isdigit() or int(length) > bits - 2:
         return None
@@ -99,18 +110,19 @@ def _range(entry: Mapping[str, Any]) -> Optional[Range]:
         last -= 1
     start, end = _given(entry, "rangeStart", first + 1), _given(entry, "rangeEnd", last)
     gateway = _given(entry, "gateway", first + 1)
-    return Range(family, start, end, gateway) if first <= start <= end else None
+    return Range(family, first, int(length), start, end, gateway) if first <= start <= end else None
 
 
 def _given(entry: Mapping[str, Any], key: str, default: int) -> int:
     raw = packed(str(entry.get(key) or ""))
-    return _number(raw)[1] if raw else default
+    return address_number(raw)[1] if raw else default
 
 
-def _number(raw: bytes) -> Tuple[int, int]:
+def address_number(raw: bytes) -> Tuple[int, int]:
     """Return (family, number) of a packed address."""
     return socket.AF_INET6 if raw[:1] == b"6" else socket.AF_INET, int.from_bytes(raw[1:], "big")
 
 
-def _text(family: int, number: int) -> str:
+def address_text(family: int, number: int) -> str:
+    """Return an address as it is written."""
     return socket.inet_ntop(family, number.to_bytes(4 if family == socket.AF_INET else 16, "big"))

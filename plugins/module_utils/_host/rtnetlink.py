@@ -12,21 +12,25 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .errors import HostError
 
 _ERROR, _DONE = 2, 3
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
 _NEWADDR, _GETADDR = 20, 22
+_NEWROUTE, _GETROUTE = 24, 26
 _REQUEST, _ACK, _INTERRUPTED, _DUMP = 0x1, 0x4, 0x10, 0x300
 _HEADER = struct.Struct("=LHHLL")
 _ATTRIBUTE = struct.Struct("=HH")
 _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBI")
+_ROUTE = struct.Struct("=BBBBBBBBI")
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _IFLA_IFNAME, _IFLA_LINK, _IFLA_MASTER, _IFLA_LINKINFO, _INFO_KIND = 3, 5, 10, 18, 1
 _IFLA_LINK_NETNSID = 37
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_MULTIPATH, _RTA_TABLE, _RTA_VIA = 1, 4, 5, 9, 15, 18
+_MAIN_TABLE = 254
 _FLAG_UP = 1
 # The kernel sends at most 32 KiB at once.
 _BUFFER = 128 * 1024
@@ -52,6 +56,18 @@ class Link:
         self.abroad = abroad
 
 
+class Route(NamedTuple):
+    """A route of the main table: ``raw`` (``leases.packed``) and ``length`` of the destination.
+
+    ``link`` is the index of its interface (0 for none, or several), ``remote`` tells that it leads through a gateway.
+    """
+
+    raw: bytes
+    length: int
+    link: int
+    remote: bool
+
+
 def addresses() -> Dict[bytes, Tuple[int, int]]:
     """Return the addresses of this thread's namespace: ``leases.packed`` -> (index of the interface, prefix length)."""
     found: Dict[bytes, Tuple[int, int]] = {}
@@ -62,6 +78,22 @@ def addresses() -> Dict[bytes, Tuple[int, int]]:
         raw = attributes.get(_IFA_LOCAL) or attributes.get(_IFA_ADDRESS)
         if raw and family in (socket.AF_INET, socket.AF_INET6):
             found[(b"4" if family == socket.AF_INET else b"6") + raw] = (index, prefix)
+    return found
+
+
+def routes() -> List[Route]:
+    """Return the routes of this thread's namespace that are in its main table, without default routes."""
+    found = []
+    for payload in _dump(_GETROUTE, _NEWROUTE, _ROUTE.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0)):
+        family, length, _source, _tos, table, _protocol, _scope, _type, _flags = _ROUTE.unpack_from(payload)
+        if family not in (socket.AF_INET, socket.AF_INET6) or not length:
+            continue
+        attributes = _attributes(payload[_ROUTE.size :])
+        if (_number(attributes.get(_RTA_TABLE)) or table) != _MAIN_TABLE or _RTA_DST not in attributes:
+            continue
+        raw = (b"4" if family == socket.AF_INET else b"6") + attributes[_RTA_DST]
+        remote = any(key in attributes for key in (_RTA_GATEWAY, _RTA_VIA, _RTA_MULTIPATH))
+        found.append(Route(raw, length, _number(attributes.get(_RTA_OIF)), remote))
     return found
 
 

@@ -6,80 +6,87 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile
-from ansible_collections.podwire.cni.plugins.module_utils._host.confrules import directory_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host import confrules
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import sort_key
+from ansible_collections.podwire.cni.plugins.module_utils._host.confview import View
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.pluginuse import Binaries
+
+LO = {"type": "loopback"}
 
 
-def make(name, network="x", error=""):
-    file = ConfFile(name, "/net.d/" + name)
-    file.network = network
-    file.error = error
-    return file
+@pytest.fixture
+def check(directory, tmp_path):
+    def run(before=(), wanted=(), ours=(), after=None):
+        files = directory.files if after is None else after
+        files = sorted(files, key=lambda file: sort_key(file.name))
+        view = View(directory.path, list(before), files, set(ours), set(wanted))
+        binaries = Binaries([str(tmp_path)], Manifest(str(tmp_path / "state")))
+        return confrules.directory_problems(view, binaries)
+
+    return run
 
 
-def check(files, after, ours=()):
-    found = directory_problems("/net.d", sorted(files, key=lambda file: file.name), after, set(ours))
-    return [(entry["level"], entry["code"], entry["file"]) for entry in found]
+def found(problems):
+    return [(entry["level"], entry["code"], entry["file"]) for entry in problems]
 
 
-def test_a_clean_directory_has_no_problems():
-    assert check([make("10-a.conflist", "a")], {"10-a.conflist": "a", "20-b.conflist": "b"}, ["10-a.conflist"]) == []
+def test_a_clean_directory_has_no_problems(directory, check):
+    before = [directory.add("a", LO)]
+    directory.add("b", LO, name="20-b.conflist")
+    assert check(before, wanted=["20-b.conflist"], ours=["10-a.conflist"]) == []
 
 
-def test_another_network_in_front_is_a_flip():
-    files = [make("87-podman.conflist", "podman")]
-    after = {"87-podman.conflist": "podman", "10-a.conflist": "a"}
-    assert check(files, after) == [("warning", "order_flip", "/net.d/10-a.conflist")]
+def test_another_network_in_front_is_a_flip(directory, check):
+    before = [directory.add("podman", LO, name="87-podman.conflist")]
+    directory.add("a", LO)
+    (problem,) = check(before, wanted=["10-a.conflist"])
+    assert found([problem]) == [("warning", "order_flip", "/net.d/10-a.conflist")]
+    assert all(word in problem["message"] for word in ("87-podman.conflist", "'podman'", "'a'", "priority"))
 
 
-def test_a_flip_is_seen_as_text_and_by_network():
-    files = [make("20-a.conflist", "a")]
-    assert check(files, {"20-a.conflist": "a", "100-b.conflist": "b"}) == [
-        ("warning", "order_flip", "/net.d/100-b.conflist")
-    ]
-    assert check(files, {"10-a.conflist": "a"}) == []
-    assert check([], {"10-a.conflist": "a"}) == []
-    assert check(files, {}) == []
+def test_a_flip_is_seen_as_text_and_by_network(directory, check):
+    before = [directory.add("a", LO, name="20-a.conflist")]
+    directory.add("b", LO, name="100-b.conflist")
+    assert found(check(before)) == [("warning", "order_flip", "/net.d/100-b.conflist")]
+    again = directory.add("a", LO, name="10-a.conflist")
+    assert check(before, after=[again]) == []
+    assert check(after=[again]) == []
+    assert check(before, after=[]) == []
 
 
-def test_one_name_in_two_files_is_reported_at_the_second():
-    files = [make("10-a.conflist", "a"), make("20-a.conflist", "a")]
-    assert check(files, {"10-a.conflist": "a", "20-a.conflist": "a"}) == [
-        ("warning", "duplicate_name", "/net.d/20-a.conflist")
-    ]
+def test_another_name_in_the_first_file_is_a_flip_of_the_name(directory, check):
+    before = [directory.add("a", LO, name="main.conflist")]
+    after = [directory.add("b", LO, name="main.conflist")]
+    (problem,) = check(before, wanted=["main.conflist"], after=after)
+    assert (problem["code"], problem["pointer"]) == ("name_flip", "/name")
+    assert all(word in problem["message"] for word in ("'a'", "'b'", "detach"))
 
 
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [
-        (make(".ansible_tmpabc10-a.conflist", None, "is empty"), [("warning", "temp_file")]),
-        (make(".10-a.conflist"), [("warning", "hidden_file")]),
-        (make("05-broken.conflist", None, "is empty"), [("warning", "broken_file")]),
-        (make(".05-broken.conflist", None, "is empty"), [("warning", "broken_file"), ("warning", "hidden_file")]),
-        (make("50-x-backup.conflist"), [("warning", "backup_file")]),
-        (make("50-x.old.conflist"), [("warning", "backup_file")]),
-        (make("50-x_bak2.conf"), [("warning", "backup_file")]),
-        (make("50-goldfish.conflist"), []),
-        (make("50-x.conf"), [("info", "single_plugin")]),
-        (make("50-x.json"), [("info", "single_plugin")]),
-        (make("50-x.json", None, "missing 'type'"), [("warning", "broken_file")]),
-    ],
-)
-def test_files_of_others_that_a_runtime_reads_by_mistake(file, expected):
-    after = {file.name: file.network, "10-a.conflist": "a"}
-    found = check([file, make("10-a.conflist", "a")], after, ["10-a.conflist"])
-    assert [entry[:2] for entry in found] == expected
+def test_one_name_in_two_files_is_reported_at_the_second(directory, check):
+    directory.add("a", LO)
+    directory.add("a", LO, name="20-a.conflist")
+    assert found(check(directory.files)) == [("warning", "duplicate_name", "/net.d/20-a.conflist")]
 
 
-def test_our_own_files_and_removed_ones_are_not_complained_about():
-    files = [make("10-old.conflist", "a"), make("50-x.bak.conflist", "b")]
-    assert check(files, {"10-old.conflist": "a"}, ["10-old.conflist"]) == []
+@pytest.mark.parametrize("single", ["05-a.conf", "20-a.json"])
+def test_one_network_as_list_and_single_plugin(directory, check, single):
+    directory.add("a", LO)
+    directory.add("a", LO, name=single)
+    problems = [entry for entry in check(directory.files) if entry["level"] == "warning"]
+    assert found(problems) == [("warning", "conf_and_conflist", "/net.d/" + single)]
+    first = min("10-a.conflist", single)
+    assert "takes the list (10-a.conflist), by order runtimes take %s," % first in problems[0]["message"]
 
 
-def test_what_a_broken_file_does_depends_on_where_it_sorts():
-    def message(name):
-        files = [make(name, None, "is empty")]
-        return directory_problems("/net.d", files, {name: None, "10-a.conflist": "a"}, set())[0]["message"]
-
-    assert "no network at all" in message("05-x.conflist")
-    assert "no network at all" not in message("20-x.conflist")
+def test_drop_ins_are_told_of_whoever_has_the_list(tmp_path, directory, check):
+    directory.path = str(tmp_path)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "50-x.conf").write_text('{"type": "loopback"}')
+    directory.add("a", LO)
+    path = str(tmp_path / "a" / "50-x.conf")
+    assert found(check(directory.files, wanted=["10-a.conflist"])) == [("warning", "drop_in", path)]
+    assert found(check(directory.files)) == [("info", "drop_in", path)]
+    (tmp_path / "a" / "50-x.conf").write_text("{")
+    assert found(check(directory.files, wanted=["10-a.conflist"])) == [("error", "drop_in_broken", path)]
+    assert found(check(directory.files)) == [("warning", "drop_in_broken", path)]

@@ -10,79 +10,22 @@ import stat
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import networks
-from ansible_collections.podwire.cni.plugins.module_utils._host.atomic import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Request, Wanted, make_plan
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
-
-
-def text(name, **keys):
-    plugin = dict({"type": "bridge", "bridge": "b0"}, **keys)
-    return (json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": [plugin]}, indent=2) + "\n").encode()
-
-
-def want(name, file=None, priority=None, **keys):
-    return Wanted(name, True, text(name, **keys), file, priority)
-
-
-def unwant(name):
-    return Wanted(name, False)
-
-
-class Host:
-    def __init__(self, root, monkeypatch):
-        self.conf_dir = root / "net.d"
-        self.state = str(root / "state")
-        self.cache = str(root / "cache")
-        monkeypatch.setattr(networks, "Manifest", lambda: Manifest(self.state))
-
-    def plan(self, *wanted, mode=0o644, levels=("directory",), **options):
-        attributes = Attributes(mode, os.getuid(), os.getgid())
-        return make_plan(Request(wanted, str(self.conf_dir), ["/nowhere"], self.cache, attributes, levels, **options))
-
-    def run(self, *wanted, **options):
-        plan = self.plan(*wanted, **options)
-        if plan.changed:
-            plan.apply()
-            assert not self.plan(*wanted, **options).changed, "a second run plans something"
-        return plan
-
-    def refused(self, *wanted, **options):
-        with pytest.raises(HostError) as error:
-            self.plan(*wanted, **options)
-        errors = [entry for entry in error.value.facts["problems"] if entry["level"] == "error"]
-        return [(entry["code"], os.path.basename(entry["file"])) for entry in errors]
-
-    def put(self, name, data):
-        self.conf_dir.mkdir(exist_ok=True)
-        (self.conf_dir / name).write_bytes(data)
-
-    def files(self):
-        return sorted(os.listdir(self.conf_dir))
-
-    def read(self, name):
-        return (self.conf_dir / name).read_bytes()
-
-    def manifest(self):
-        return Manifest(self.state)
-
-    def attach(self, network):
-        write_entry(self.cache, Entry("c1", b"{}", "eth0", network))
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Wanted
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.conf_host import (
+    Host,
+    actions,
+    dies_at,
+    steps,
+    text,
+    unwant,
+    want,
+)
 
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     return Host(tmp_path, monkeypatch)
-
-
-def steps(plan):
-    return [(step.kind, os.path.basename(step.target), step.step_class) for step in plan.steps]
-
-
-def actions(plan):
-    return [entry["action"] for entry in plan.networks]
 
 
 def test_a_new_network_makes_the_directory_and_one_file(host):
@@ -124,7 +67,7 @@ def test_another_layout_is_no_change(host):
 
 def test_drifted_content_is_written_anew(host):
     host.run(want("a"))
-    for drift in (text("a", mtu=1), b"", b"{", text("other")):
+    for drift in (text("a", mtu=1), b"", b"{"):
         host.put("10-a.conflist", drift)
         plan = host.run(want("a"))
         assert steps(plan) == [("write", "10-a.conflist", "safe")]
@@ -349,6 +292,17 @@ def test_moving_addresses_is_refused_while_the_network_is_attached(host):
     host.run(want("a", ipam=moved), force=True)
 
 
+def test_a_changed_name_is_refused_while_the_old_one_is_attached(host):
+    host.run(want("a"))
+    host.put("10-a.conflist", text("other"))
+    assert steps(host.plan(want("a"))) == [("write", "10-a.conflist", "disruptive")]
+    host.attach("other")
+    assert host.refused(want("a")) == [("attachments_exist", "10-a.conflist")]
+    with pytest.raises(HostError, match="its name changes from 'other' to 'a'"):
+        host.plan(want("a"))
+    assert actions(host.run(want("a"), force=True)) == ["updated"]
+
+
 def test_giving_an_attached_networks_file_away_is_refused(host):
     host.run(want("a", file="main.conflist"))
     host.attach("a")
@@ -378,14 +332,15 @@ def test_drop_ins_count_and_are_told_of(host):
     folder = host.conf_dir / "a"
     folder.mkdir(parents=True)
     (folder / "50-x.conf").write_text('{"type": "extra"}')
-    plan = host.plan(want("a"), levels=("plugins",), tolerate_missing=True)
+    levels = ("plugins", "directory")
+    plan = host.plan(want("a"), levels=levels, tolerate_missing=True)
     assert [(entry["code"], os.path.basename(entry["file"])) for entry in plan.problems] == [
-        ("drop_in", "50-x.conf"),
         ("missing_plugin", "10-a.conflist"),
         ("missing_plugin", "50-x.conf"),
+        ("drop_in", "50-x.conf"),
     ]
     (folder / "50-x.conf").write_text("{")
-    assert ("drop_in_broken", "50-x.conf") in host.refused(want("a"), levels=("plugins",), tolerate_missing=True)
+    assert host.refused(want("a"), levels=levels, tolerate_missing=True) == [("drop_in_broken", "50-x.conf")]
 
 
 def test_a_list_that_does_without_drop_ins_ignores_the_folder(host):
@@ -415,33 +370,6 @@ def test_all_errors_are_reported_at_once(host):
 
 
 # ---- crashes
-
-
-class Died(BaseException):
-    pass
-
-
-def dies_at(moment, monkeypatch, work):
-    """Tell whether *work* was ended at its change number *moment* to the disk; nothing is changed after that."""
-    count = [0]
-
-    def dying(real):
-        def call(*args, **keywords):
-            if count[0] == moment:
-                raise Died
-            count[0] += 1
-            return real(*args, **keywords)
-
-        return call
-
-    with monkeypatch.context() as patch:
-        for name in ("rename", "link", "fsync", "unlink"):
-            patch.setattr(os, name, dying(getattr(os, name)))
-        try:
-            work()
-        except Died:
-            return True
-    return False
 
 
 def test_a_crash_at_any_point_leaves_old_or_new_and_ours(tmp_path, monkeypatch):

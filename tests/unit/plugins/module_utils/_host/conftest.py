@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import confdir
+from ansible_collections.podwire.cni.plugins.module_utils._host.confview import View
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+
+
+class Directory:
+    """A directory of network configurations that is not on any disk, for the rules of the level ``directory``.
+
+    Networks are given as plugin objects by keyword: the name of the file is ``10-NETWORK.conflist`` unless it is told.
+    """
+
+    path = "/net.d"
+
+    def __init__(self):
+        self.files = []
+
+    def add(self, network, *plugins, name=None):
+        """Add a list, or with a name that does not end in .conflist a single plugin."""
+        name = name or "10-%s.conflist" % network
+        data = {"cniVersion": "1.0.0", "name": network}
+        data.update({"plugins": list(plugins)} if name.endswith(".conflist") else plugins[0])
+        return self.put(name, json.dumps(data).encode())
+
+    def put(self, name, text):
+        file = confdir.ConfFile(name, self.path + "/" + name)
+        file.text = text
+        try:
+            confdir.parse(file, text)
+        except HostError as error:
+            file.error = error.msg
+        self.files.append(file)
+        return file
+
+    def view(self, wanted=None, ours=(), before=()):
+        """Return the view in which all files are asked for, or those named *wanted*."""
+        names = {file.name for file in self.files}
+        files = sorted(self.files, key=lambda file: confdir.sort_key(file.name))
+        return View(self.path, list(before), files, set(ours), names if wanted is None else set(wanted))
+
+
+@pytest.fixture
+def directory():
+    return Directory()
+
+
+def _codes(problems):
+    return [(entry["level"], entry["code"], entry["file"], entry["pointer"]) for entry in problems]
+
+
+@pytest.fixture
+def codes():
+    """Return level, code, file and pointer of each problem."""
+    return _codes
