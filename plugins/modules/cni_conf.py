@@ -37,7 +37,8 @@ options:
         description:
           - Name of the network. It begins with a letter or digit and goes on with letters, digits, C(_), C(.) and C(-).
           - If omitted it is taken from the configuration. If the configuration has no name it gets this one.
-          - Required for O(networks[].state=absent).
+          - Required for O(networks[].state=absent), and for O(networks[].state=restored) unless O(networks[].file) is
+            given.
         type: str
       conflist:
         description:
@@ -45,7 +46,7 @@ options:
             of one.
           - Put quotes around versions. C(cniVersion) must be a string, and YAML reads C(1.0) as a number.
           - Exactly one of O(networks[].conflist), O(networks[].content) and O(networks[].src) is needed for
-            O(networks[].state=present); they are ignored for O(networks[].state=absent).
+            O(networks[].state=present); they are ignored for the other states.
         type: dict
       content:
         description:
@@ -69,14 +70,18 @@ options:
           - Name of the file in O(conf_dir), with the extension C(.conflist). The default is C(PRIORITY-NAME.conflist).
           - Another file or priority for a network of ours renames its file.
           - Naming a file that is not ours adopts it; its original is kept in the collection's state directory.
+          - For O(networks[].state=restored) the name that the file had, with any extension.
         type: str
       state:
         description:
           - Whether the network is to be there.
           - V(absent) removes the file that this module wrote. If it had been adopted, the original comes back beside
             it, with the extension C(.podwire-aside), which no runtime reads.
+          - V(restored) brings back what was before. A file that was set aside gets its name back, and the original of
+            an adopted file its place. A file of ours for that network is removed then. A network that replaced nothing,
+            or is not known, is left alone.
         type: str
-        choices: [present, absent]
+        choices: [present, absent, restored]
         default: present
   validate:
     description:
@@ -87,11 +92,20 @@ options:
         on the controller.'
       - 'V(plugins): every plugin, IPAM plugin and delegate is in O(bin_dirs), may be executed, and supports the
         C(cniVersion) of its list, on the host.'
-      - 'V(directory): the files of O(conf_dir) taken together (names, order, broken files and leftovers), on the host.'
+      - 'V(directory): the files of O(conf_dir) taken together (names, order, broken files and leftovers, chains,
+        bridges, subnets, known security problems), and with the addresses and routes of the host, on the host.'
     type: list
     elements: str
     choices: [syntax, schema, plugins, directory]
     default: [syntax, schema, plugins, directory]
+  exclusive:
+    description:
+      - Set aside every other regular file or link directly in O(conf_dir) that runtimes read, whoever wrote it. It is
+        renamed within the directory to C(NAME.podwire-aside), and O(networks[].state=restored) brings it back.
+      - Folders and kubeconfigs stay. A file that a running daemon writes, such as that of Calico, Cilium or Multus, is
+        an error, which names the setting of the daemon to change.
+    type: bool
+    default: false
   mode:
     description:
       - Mode of the files, as an octal number in quotes. It is corrected where it differs.
@@ -109,9 +123,12 @@ options:
     default: root
   force:
     description:
-      - Remove a network, or change its bridge, subnet or ranges, although attachments of it are in O(cache_dir).
+      - Remove a network or set it aside, or change its name, bridge, subnet or ranges, although attachments of it are
+        in O(cache_dir).
       - With O(networks[].state=absent) set aside a file that is not ours. With O(networks[].file) take over a file that
         is not ours and holds another network.
+      - Remove plugins that Istio or Linkerd have put into a list of ours, and write a file that Cilium has renamed.
+        They will do it again as long as they run.
     type: bool
     default: false
 requirements:
@@ -158,6 +175,21 @@ EXAMPLES = r"""
       - name: edge
         content: "{{ lookup('ansible.builtin.template', 'edge.conflist.j2') }}"
 
+- name: Have one network only, and set aside what packages and former tools have left
+  podwire.cni.cni_conf:
+    exclusive: true
+    networks:
+      - name: apps
+        src: apps.conflist
+
+- name: Bring back a network and a file that were set aside
+  podwire.cni.cni_conf:
+    networks:
+      - name: podman
+        state: restored
+      - file: 50-loopback.conf
+        state: restored
+
 - name: Take over the file that a package has put there
   podwire.cni.cni_conf:
     networks:
@@ -178,13 +210,14 @@ networks:
       type: str
       sample: apps
     path:
-      description: Its file. V(null) for a network that is absent and was not there.
+      description: Its file. V(null) for a network that is not there, and was not.
       type: str
       sample: /etc/cni/net.d/10-apps.conflist
     action:
       description:
-        - The main thing that was done, one of V(none), V(created), V(updated), V(renamed), V(removed), V(adopted) and
-          V(attributes). All steps are in RV(actions).
+        - The main thing that was done, one of V(none), V(created), V(updated), V(renamed), V(removed), V(adopted),
+          V(restored), V(attributes) and V(foreign). The last one says that somebody else, such as Cilium, has taken the
+          file away and would do so again. All steps are in RV(actions).
       type: str
       sample: created
 problems:
@@ -233,8 +266,9 @@ actions:
   contains:
     kind:
       description:
-        - One of V(make_directory), V(create), V(write), V(rename), V(adopt), V(set_attributes), V(remove) and
-          V(set_aside).
+        - One of V(make_directory), V(create), V(write), V(rename), V(adopt), V(set_attributes), V(remove),
+          V(set_aside), V(restore) and V(leave). V(leave) is no change; it shows what somebody else has made of our
+          file.
       type: str
       sample: create
     target:
@@ -244,7 +278,7 @@ actions:
     class:
       description:
         - V(safe) for content, mode and owner of our files; V(disruptive) for a removed network and for a changed name,
-          bridge, subnet or range.
+          bridge, subnet or range; V(foreign) for what a running daemon has done to our file, which is left so.
       type: str
       sample: safe
 code:
@@ -261,6 +295,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.confrequest impo
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Request, Wanted, make_plan
+from ansible_collections.podwire.cni.plugins.module_utils._host.paths import file_name
 from ansible_collections.podwire.cni.plugins.module_utils._module import (
     COMMON_ARGUMENTS,
     LOCK_ARGUMENTS,
@@ -277,25 +312,30 @@ NETWORK_ARGUMENTS = {
     "src": {"type": "str"},
     "priority": {"type": "int"},
     "file": {"type": "str"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
 }
 LEVELS = ["syntax", "schema", "plugins", "directory"]
 
 
 def read_network(index, given):
     """Return the Wanted of one entry of `networks`, as the action plugin hands it over: with name and rendered text."""
-    present = given["state"] == "present"
-    if not given["name"] or (present and given["content"] is None):
+    present, restored = given["state"] == "present", given["state"] == "restored"
+    named = given["name"] or (restored and given["file"])
+    if not named or (present and given["content"] is None):
         raise HostError(
             "networks[%d]: its name and content are missing; the configuration is rendered by the action plugin of "
             "this module, so call it from a playbook or with 'ansible -m podwire.cni.cni_conf'" % index,
             code="not_rendered",
         )
+    where = "networks[%d].file" % index
+    if restored:
+        file = given["file"] and file_name(given["file"], where)
+        return Wanted(given["name"] or "", False, file=file, restored=True)
     return Wanted(
         given["name"],
         present,
         (given["content"] or "").encode("utf-8") if present else b"",
-        read_file_name(given["file"], "networks[%d].file" % index),
+        read_file_name(given["file"], where),
         check_priority(given["priority"], "networks[%d].priority" % index),
     )
 
@@ -304,6 +344,7 @@ def main():
     arguments = {
         "networks": {"type": "list", "elements": "dict", "required": True, "options": NETWORK_ARGUMENTS},
         "validate": {"type": "list", "elements": "str", "choices": LEVELS, "default": LEVELS},
+        "exclusive": {"type": "bool", "default": False},
         "mode": {"type": "raw", "default": "0644"},
         "owner": {"type": "str", "default": "root"},
         "group": {"type": "str", "default": "root"},
@@ -324,6 +365,7 @@ def main():
             params["validate"],
             params["force"],
             tolerate_missing=module.check_mode,
+            exclusive=params["exclusive"],
         )
     except HostError as error:
         fail(module, error)

@@ -105,6 +105,15 @@ conf:
       description: The network that M(podwire.cni.cni_conf) wrote into it, empty if it did not.
       type: str
       sample: demo
+    original:
+      description: Whether the file of others that stood there before is kept, so that it can be restored.
+      type: bool
+    owner:
+      description:
+        - The daemon that writes such a file, by its plugins or its name, whether it is running or not; empty if it is
+          ours or anybody's.
+      type: str
+      sample: Calico
     edited:
       description: Whether somebody else has changed it since.
       type: bool
@@ -124,6 +133,27 @@ conf:
     error:
       description: Why no runtime can load it, empty if it can be loaded.
       type: str
+aside:
+  description: The files in O(conf_dir) that M(podwire.cni.cni_conf) has set aside, so that no runtime reads them.
+  returned: success, with C(conf) among O(gather)
+  type: list
+  elements: dict
+  contains:
+    path:
+      description: Where the file is now.
+      type: str
+      sample: /etc/cni/net.d/87-podman.conflist.podwire-aside
+    original_path:
+      description: Where it was.
+      type: str
+      sample: /etc/cni/net.d/87-podman.conflist
+    network:
+      description: Network that it holds, empty if nobody can tell.
+      type: str
+      sample: podman
+    managed:
+      description: Whether M(podwire.cni.cni_conf) wrote it.
+      type: bool
 plugins:
   description: The files in O(bin_dirs), by directory and name.
   returned: success
@@ -403,7 +433,7 @@ def main() -> None:
 def gather(module: AnsibleModule) -> Dict[str, Any]:
     params = module.params
     wanted = set(SETS if params["gather"] is None else params["gather"])
-    result: Dict[str, Any] = dict.fromkeys([*SETS, "pools"])
+    result: Dict[str, Any] = dict.fromkeys([*SETS, "aside", "pools"])
     problems = []
     if "kernel" in wanted and importlib.util.find_spec("pyroute2") is None:
         if params["gather"] is not None:
@@ -419,6 +449,7 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     if "conf" in wanted:
         result["conf"], found = info_conf.conf(files, params["conf_dir"], manifest)
         problems.extend(found)
+        result["aside"] = info_conf.aside(params["conf_dir"], manifest)
     if "plugins" in wanted:
         result["plugins"], found = info_conf.plugins(params["bin_dirs"], manifest, workers)
         problems.extend(found)

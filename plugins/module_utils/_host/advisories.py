@@ -17,6 +17,8 @@ from .pluginuse import Binaries
 from .problems import INFO, WARNING, problem
 
 Plugin = Dict[str, Any]
+# Tells whether the host has a command.
+Has = Callable[[str], bool]
 _TIMEOUT = 10.0
 
 
@@ -29,34 +31,31 @@ class Advisory(NamedTuple):
     name: str
     plugins: Tuple[str, ...]
     fixed: Tuple[int, int, int]
-    used: Callable[[Plugin], str]
+    used: Callable[[Plugin, Has], str]
     safe: Callable[[List[str]], bool]
     effect: str
 
 
-def _always(_plugin: Plugin) -> str:
+def _always(_plugin: Plugin, _has: Has) -> str:
     return "as configured here"
 
 
-def _nftables(plugin: Plugin) -> str:
+def _nftables(plugin: Plugin, has: Has) -> str:
     backend = text_of(plugin, "backend")
     if backend == "nftables":
         return "with the backend nftables"
     # Where there is no iptables the plugin takes nft (plugins/meta/portmap/main.go:ensureBackend).
-    if not backend and _has("nft") and not _has("iptables"):
+    if not backend and has("nft") and not has("iptables"):
         return "with the backend nftables, which it takes because this host has no iptables"
     return ""
 
 
-def _selinux(plugin: Plugin) -> str:
+def _iptables(plugin: Plugin, _has: Has) -> str:
+    return "with the backend iptables" if text_of(plugin, "backend") != "nftables" else ""
+
+
+def _selinux(plugin: Plugin, _has: Has) -> str:
     return "with selinuxContext" if text_of(plugin, "selinuxcontext") else ""
-
-
-def _has(command: str) -> bool:
-    try:
-        return find(command) is not None
-    except HostError:
-        return True
 
 
 ADVISORIES = (
@@ -89,7 +88,7 @@ ADVISORIES = (
         "CVE-2019-9946",
         ("portmap",),
         (0, 7, 5),
-        lambda plugin: "with the backend iptables" if text_of(plugin, "backend") != "nftables" else "",
+        _iptables,
         lambda versions: "0.4.0" in versions,
         "its rules come before those of Kubernetes services (kube-proxy with IPVS)",
     ),
@@ -98,16 +97,30 @@ ADVISORIES = (
 
 def security_problems(view: View, binaries: Binaries) -> Iterator[Dict[str, Any]]:
     """Yield the known problems of what the networks of the request, and others of ours, use."""
+    known: Dict[str, bool] = {}
+
+    def has(command: str) -> bool:
+        if command not in known:
+            known[command] = _is_there(command)
+        return known[command]
+
     for file in view.loaded():
         if file.name in view.wanted | view.ours:
             for placed in view.chain(file):
                 for advisory in ADVISORIES:
-                    yield from _concerning(advisory, placed, binaries)
+                    yield from _concerning(advisory, placed, binaries, has)
 
 
-def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries) -> Iterator[Dict[str, Any]]:
+def _is_there(command: str) -> bool:
+    try:
+        return find(command) is not None
+    except HostError:
+        return True
+
+
+def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has) -> Iterator[Dict[str, Any]]:
     kind = text_of(placed.plugin, "type")
-    used = advisory.used(placed.plugin) if kind in advisory.plugins else ""
+    used = advisory.used(placed.plugin, has) if kind in advisory.plugins else ""
     if not used:
         return
     try:

@@ -41,6 +41,10 @@ class ConfPlan(Plan):
     def path(self, name: str) -> str:
         return os.path.join(self.conf_dir, name)
 
+    def claims(self, name: str) -> bool:
+        """Tell whether a step makes the file *name* ours."""
+        return self.path(name) in self._intents
+
     # ---- planning
 
     def make_directory(self) -> None:

@@ -48,7 +48,7 @@ def restore(state: State, wanted: Wanted) -> Set[str]:
     for aside, record in _newest(state, work):
         _bring_back(work, aside, record)
     for file in list(state.files.values()):
-        if state.is_ours(file.name) and file.name not in state.vacated:
+        if state.is_ours(file.name) and file.name not in state.vacated | state.replaced:
             entry = state.manifest.networks[file.path]
             original = entry.get("original")
             if original and work.means(entry["network"], original.get("path", file.path)):
@@ -93,6 +93,7 @@ def _bring_back(work: _Return, aside: str, record: Entry) -> None:
         return
     if standing is not None:
         _refuse_move(state, standing, file)
+        state.replaced.add(name)
     replaced = None if standing is None else standing.text or b""
     state.plan.bring_back(os.path.basename(aside), name, record, replaced, file.text)
     _will_stand(work, file, bool(managed))
@@ -119,7 +120,7 @@ def _bring_original(work: _Return, ours: ConfFile, current: str, original: Entry
     state.plan.restore_original(name, current, original, (ours.text or b"", file.text), there)
     state.after.pop(current, None)
     if current in state.files:
-        state.vacated.add(current)
+        (state.replaced if name == current else state.vacated).add(current)
     _will_stand(work, file, False)
 
 
@@ -168,7 +169,7 @@ def _remove_ours(work: _Return) -> None:
         if not foreign:
             continue
         for file in state.own_files(network):
-            if file.name in state.after and file.name not in state.vacated and file.name not in work.names:
+            if file.name in state.after and file.name not in work.names:
                 _refuse_move(state, file, foreign[0])
                 state.plan.remove(file.name, file.text)
                 state.vacated.add(file.name)

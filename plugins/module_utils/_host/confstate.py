@@ -25,7 +25,8 @@ class State:
     """``files`` is what is there, ``after`` what will be: name of each file -> its network (None: nobody can tell).
 
     ``contents`` has the text of the files that will be written, moved or brought back, ``vacated`` the names that an
-    earlier step of the plan frees, ``disturbed`` the files of others that are adopted or set aside.
+    earlier step of the plan frees, ``replaced`` those of our files that others come back to, ``disturbed`` the files of
+    others that are adopted or set aside.
     """
 
     def __init__(self, request: Request, manifest: Manifest) -> None:
@@ -36,10 +37,18 @@ class State:
         self.after: Dict[str, Optional[str]] = {name: file.network for name, file in self.files.items()}
         self.contents: Dict[str, bytes] = {}
         self.vacated: Set[str] = set()
+        self.replaced: Set[str] = set()
         self.disturbed: List[ConfFile] = []
         self.owners = Owners()
         self._reports: Dict[int, Dict[str, Any]] = {}
         self._attached: Optional[Dict[str, List[str]]] = None
+        self._entries: Dict[str, Dict[str, Any]] = {}
+        self._own: Dict[str, List[ConfFile]] = {}
+        for file in self.files.values():
+            entry = manifest.network_file(file.path, file.text)
+            if entry is not None:
+                self._entries[file.name] = entry
+                self._own.setdefault(entry["network"], []).append(file)
 
     def error(self, code: str, message: str, file: str) -> None:
         self.plan.problems.append(problem(ERROR, code, message, self.plan.path(file)))
@@ -58,16 +67,11 @@ class State:
     # ---- whose file
 
     def is_ours(self, name: str) -> bool:
-        file = self.files.get(name)
-        return self.manifest.network_file(self.plan.path(name), file.text if file else None) is not None
+        return name in self._entries
 
     def own_files(self, network: str) -> List[ConfFile]:
-        """Return the files that we wrote for *network*, whatever is in them now."""
-        return [
-            file
-            for name, file in self.files.items()
-            if self.is_ours(name) and self.manifest.networks[file.path]["network"] == network
-        ]
+        """Return the files that we wrote for *network*, whatever is in them now, as far as they stay so far."""
+        return [file for file in self._own.get(network, []) if file.name not in self.vacated | self.replaced]
 
     def foreign_files(self, network: str) -> List[ConfFile]:
         """Return the files of others that hold *network* and stay where they are."""
@@ -130,6 +134,11 @@ class State:
         self.after.pop(old, None)
         self.after[new] = network
         self.contents[new] = text or b""
+
+    def ours_after(self) -> Set[str]:
+        """Return the names of the files that will be ours."""
+        kept = set(self._entries) - self.vacated - self.replaced
+        return {name for name in self.after if name in kept or self.plan.claims(name)}
 
     def planned(self) -> List[ConfFile]:
         """Return the files as they will be, in the order of the runtimes."""

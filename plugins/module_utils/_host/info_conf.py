@@ -16,6 +16,7 @@ from .bindir import check_executable, elf_machine
 from .confdir import ConfFile, drop_ins, scan
 from .errors import HostError
 from .manifest import Manifest, digest_of
+from .owners import recognise
 from .plugintypes import types_of
 from .pluginuse import Binaries
 from .problems import ERROR, INFO, WARNING, problem
@@ -50,6 +51,7 @@ def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[
 
 def _conf_row(file: ConfFile, folder: Sequence[ConfFile], managed: Optional[Dict[str, Any]]) -> Dict[str, Any]:
     digest = hashlib.sha256(file.text).hexdigest() if file.text is not None else ""
+    owner = recognise(file)
     return {
         "path": file.path,
         "kind": file.kind,
@@ -61,6 +63,8 @@ def _conf_row(file: ConfFile, folder: Sequence[ConfFile], managed: Optional[Dict
         "sha256": digest,
         "managed": managed is not None,
         "managed_as": managed["network"] if managed else "",
+        "original": bool(managed and managed.get("original")),
+        "owner": owner.name if owner and not managed else "",
         "edited": managed is not None and managed.get("sha256") != digest,
         "link": file.is_link,
         "mode": f"{file.mode:04o}",
@@ -68,6 +72,20 @@ def _conf_row(file: ConfFile, folder: Sequence[ConfFile], managed: Optional[Dict
         "gid": file.gid,
         "error": mask_text(file.error),
     }
+
+
+def aside(conf_dir: str, manifest: Manifest) -> Rows:
+    """Return a row for each file of *conf_dir* that was set aside and is still there, sorted by path."""
+    return [
+        {
+            "path": path,
+            "original_path": record["path"],
+            "network": record["network"],
+            "managed": bool(record.get("managed")),
+        }
+        for path, record in sorted(manifest.aside.items())
+        if os.path.dirname(path) == conf_dir and os.path.lexists(path)
+    ]
 
 
 def _masked(text: Optional[bytes]) -> Any:

@@ -108,8 +108,8 @@ class _Planner:
             wanted_names = set(targets.values())
             check_plugins(state.plan, self.binaries, [f for f in planned if f.name in wanted_names], request)
         if "directory" in request.levels:
-            ours = {file.name for file in planned if state.is_ours(file.name)}
-            view = View(request.conf_dir, list(state.files.values()), planned, ours, set(targets.values()))
+            before = list(state.files.values())
+            view = View(request.conf_dir, before, planned, state.ours_after(), set(targets.values()))
             self.plan.problems.extend(directory_problems(view, self.binaries))
             note_packages(state)
         self.binaries.forget_missing()

@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional, Sequence
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.confrequest import check_priority, read_file_name
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.paths import file_name
 from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, errors_of, problem
 
 from .positions import UNKNOWN, DataPositions
@@ -20,6 +21,7 @@ from .validate import Checked, Source
 LEVELS = ("syntax", "schema", "plugins", "directory")
 _KEYS = ("name", "conflist", "content", "src", "priority", "file", "state")
 _SOURCES = ("conflist", "content", "src")
+_STATES = ("present", "absent", "restored")
 
 
 class CheckedNetworks:
@@ -62,15 +64,16 @@ class CheckedNetworks:
         found = len(self.problems)
         given = {key: value for key, value in given.items() if value is not None}
         state = given.get("state", "present")
-        if state not in ("present", "absent"):
-            self._error(where, "state is %r; write present or absent" % (state,))
+        if state not in _STATES:
+            self._error(where, "state is %r; write %s or %s" % (state, ", ".join(_STATES[:-1]), _STATES[-1]))
         out = {"state": state}
         self._options(where, given, out)
         if state == "present":
             self.present += 1
             self._configuration(where, given, out)
-        elif "name" not in given:
-            self._error(where, "'state: absent' needs the network's 'name'")
+        elif "name" not in given and (state != "restored" or "file" not in given):
+            needed = "the network's 'name', or the 'file' that is" if state == "restored" else "the network's 'name'"
+            self._error(where, "'state: %s' needs %s" % (state, needed))
         if not errors_of(self.problems[found:]):
             self.rendered.append(out)
 
@@ -91,7 +94,9 @@ class CheckedNetworks:
             if "priority" in given:
                 out["priority"] = check_priority(_integer(given["priority"]), "priority")
             if "file" in given:
-                out["file"] = read_file_name(str(given["file"]), "file")
+                # What comes back had any name.
+                read = file_name if given.get("state") == "restored" else read_file_name
+                out["file"] = read(str(given["file"]), "file")
         except HostError as error:
             self._error(where, error.msg, error.code, given.get("file"))
 
@@ -145,10 +150,11 @@ class CheckedNetworks:
     def _unique(self) -> None:
         seen: dict[str, int] = {}
         for index, network in enumerate(self.rendered):
-            name = network["name"]
-            if name in seen:
+            name = network.get("name")
+            if name is not None and name in seen:
                 self._error("networks", "the network %r is listed twice; keep one of the entries" % name, "name_twice")
-            seen[name] = index
+            if name is not None:
+                seen[name] = index
 
 
 def _integer(value: Any) -> int:

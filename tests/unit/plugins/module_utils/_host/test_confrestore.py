@@ -181,6 +181,18 @@ def test_a_kept_original_that_is_damaged_is_found_before_anything_is_done(host):
     assert error.value.code == "not_kept"
 
 
+def test_ours_can_go_while_what_was_before_comes_back(host):
+    host.put("10-a.conflist", text("a", mtu=1))
+    host.put("87-b.conflist", text("b", mtu=1))
+    host.run(want("a"), want("b"), exclusive=True)
+    plan = host.plan(unset(file="10-a.conflist"), unset(file="87-b.conflist"), unwant("a"), unwant("b"))
+    plan.apply()
+    assert actions(plan) == ["restored", "restored", "none", "none"]
+    assert host.files() == ["10-a.conflist", "87-b.conflist"]
+    assert host.read("10-a.conflist") == text("a", mtu=1)
+    assert host.manifest().networks == {}
+
+
 # ---- what stands in the way
 
 

@@ -65,6 +65,31 @@ def test_configurations_are_in_order_masked_and_say_whose_they_are(tmp_path, man
     assert "s3cr3t" not in json.dumps([rows, problems])
 
 
+def test_whose_a_file_is_and_what_was_set_aside(tmp_path, manifest):
+    (tmp_path / "10-calico.conflist").write_text(json.dumps(dict(CONFIG, plugins=[{"type": "calico"}])))
+    ours = tmp_path / "20-demo.conflist"
+    ours.write_text(json.dumps(dict(CONFIG, plugins=[{"type": "flannel"}])))
+    manifest.networks[str(ours)] = {"network": "demo", "sha256": "", "original": {"sha256": "x"}}
+    for name, managed in (("87-b.conflist", None), ("30-c.conflist", {"network": "c"})):
+        path = tmp_path / (name + ".podwire-aside")
+        path.write_text("{}")
+        record = {"path": str(tmp_path / name), "network": name[3]}
+        manifest.aside[str(path)] = dict(record, managed=managed) if managed else record
+    manifest.aside[str(tmp_path / "gone.podwire-aside")] = {"path": str(tmp_path / "gone"), "network": ""}
+    manifest.aside["/elsewhere/x.podwire-aside"] = {"path": "/elsewhere/x", "network": ""}
+    rows, _problems = conf(tmp_path, manifest)
+    assert [(row["owner"], row["original"]) for row in rows] == [("Calico", False), ("", True)]
+    assert info_conf.aside(str(tmp_path), manifest) == [
+        {
+            "path": str(tmp_path / (name + ".podwire-aside")),
+            "original_path": str(tmp_path / name),
+            "network": network,
+            "managed": managed,
+        }
+        for name, network, managed in (("30-c.conflist", "c", True), ("87-b.conflist", "b", False))
+    ]
+
+
 def test_what_is_no_binary_that_root_may_run_is_not_run(tmp_path, manifest, monkeypatch):
     monkeypatch.setattr(info_conf.Binaries, "ask", lambda self, name: pytest.fail("ran"))
     (tmp_path / "README").write_text("text")

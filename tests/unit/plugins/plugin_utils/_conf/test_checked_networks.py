@@ -36,6 +36,17 @@ def test_what_the_module_gets_is_name_and_text():
     assert second == {"name": "old", "state": "absent"}
 
 
+def test_what_comes_back_needs_a_name_or_a_file_of_any_kind():
+    wanted = [{"name": "a"}, {"file": "05-broken.conf"}, {"file": ".x.json"}, {"name": "b", "file": "b.conflist"}]
+    checked = check(*[dict(one, state="restored", src="ignored") for one in wanted])
+    assert (checked.problems, checked.present) == ([], 0)
+    assert checked.rendered == [dict(one, state="restored") for one in wanted]
+    assert codes(check({"state": "restored"})) == [("bad_argument", "networks[0]")]
+    assert "'file'" in check({"state": "restored"}).problems[0]["message"]
+    assert codes(check({"state": "restored", "file": "../x"})) == [("bad_file_name", "networks[0]")]
+    assert codes(check({"state": "gone", "name": "a"})) == [("bad_argument", "networks[0]")]
+
+
 def test_a_file_is_named_by_its_path():
     checked = check({"name": "a", "src": "a.json"}, files={"a.json": b'{"cniVersion": 1,\n "type": "loopback"}'})
     (entry,) = checked.problems
