@@ -220,7 +220,8 @@ class ConfPlan(Plan):
         self.add(Step("leave", self.path(name), FOREIGN, before, after, lambda: None))
 
     def _own(self, path: str, network: str, digest: str) -> None:
-        known = self.manifest.networks.get(path) or {}
+        # What an earlier step of this plan brings to the path counts, its original above all.
+        known = self._intents.get(path) or self.manifest.networks.get(path) or {}
         self._intents[path] = {"network": network, "sha256": digest, "original": known.get("original")}
         self._touched.add(path)
 

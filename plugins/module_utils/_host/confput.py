@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Tuple
 
 from .atomic import Attributes
 from .confdir import ConfFile
@@ -167,6 +167,28 @@ def _taken_by_cilium(state: State, wanted: Wanted) -> bool:
     return True
 
 
+def warn_of_cilium(state: State) -> None:
+    """Say so if Cilium has renamed files of others here and will probably do so with what is new."""
+    new = sorted(name for name in state.after if name not in state.files)
+    taken = [name for name in _names(state.request.conf_dir) if name.endswith(CILIUM_SUFFIX)] if new else []
+    cilium = state.owners.named("Cilium") if taken and not state.request.force else None
+    if cilium is not None:
+        state.warning(
+            "foreign_owner",
+            "Cilium, which is running (%s, process %d), has renamed other files here, such as %s, and may do so with "
+            "this one; set cni.exclusive=false among its Helm values (cni-exclusive in the ConfigMap cilium-config)"
+            % (cilium.process, cilium.pid, taken[0]),
+            new[0],
+        )
+
+
+def _names(directory: str) -> List[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return []
+
+
 # ---- a file of ours that was set aside
 
 
@@ -260,13 +282,3 @@ def _check_own_target(state: State, wanted: Wanted, target: str) -> None:
             "in a task before this one" % (holder, wanted.name, holder),
             target,
         )
-
-
-def early(state: State, present: Sequence[Wanted], targets: Mapping[str, str]) -> List[ConfFile]:
-    """Return the files of others that stand where networks belong, and that `exclusive` sets aside first."""
-    found = []
-    for wanted in present:
-        standing = state.standing(targets[wanted.name])
-        if standing is not None and not state.is_ours(standing.name) and not wanted.file:
-            found.append(standing)
-    return found

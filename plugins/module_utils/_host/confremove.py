@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterable, Mapping, Optional
+from typing import Iterable, Mapping, Optional, Sequence
 
 from .confdir import ConfFile
 from .confstate import State
@@ -60,11 +60,19 @@ def set_aside_others(state: State, kept: Iterable[str], texts: Mapping[str, byte
     """
     keep = set(kept)
     for name, file in state.files.items():
-        if name in keep or name not in state.after or file.is_special:
-            continue
-        if _is_kubeconfig(file):
-            continue
-        set_aside(state, file, texts)
+        if name in state.after and name not in keep and _may_go(file):
+            set_aside(state, file, texts)
+
+
+def make_room(state: State, present: Sequence[Wanted], targets: Mapping[str, str], texts: Mapping[str, bytes]) -> None:
+    """Plan to set aside files of others that stand where networks of the request belong, unless they are to be adopted.
+
+    *targets* are the names of the networks' files, *texts* as for :func:`set_aside_others`.
+    """
+    for wanted in present:
+        standing = state.standing(targets[wanted.name])
+        if standing is not None and not wanted.file and not state.is_ours(standing.name) and _may_go(standing):
+            set_aside(state, standing, texts)
 
 
 def set_aside(state: State, file: ConfFile, texts: Optional[Mapping[str, bytes]] = None) -> None:
@@ -90,9 +98,10 @@ def _gone(state: State, file: ConfFile) -> None:
     state.after.pop(file.name, None)
 
 
-def _is_kubeconfig(file: ConfFile) -> bool:
-    """Tell whether a file holds somebody's access to a cluster: by its name, or by what is in it."""
-    return "kubeconfig" in file.name.lower() or bool(file.error and _KUBECONFIG.search(file.text or b""))
+def _may_go(file: ConfFile) -> bool:
+    """Tell whether `exclusive` may set a file aside: not what is no file, and not somebody's access to a cluster."""
+    is_kubeconfig = "kubeconfig" in file.name.lower() or (file.error and _KUBECONFIG.search(file.text or b""))
+    return not file.is_special and not is_kubeconfig
 
 
 def note_packages(state: State) -> None:

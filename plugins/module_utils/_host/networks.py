@@ -11,8 +11,8 @@ from typing import Dict, Optional, Sequence, Set
 from .atomic import Attributes
 from .confplan import ConfPlan
 from .confplugins import check_plugins
-from .confput import check_targets, early, put, target_of
-from .confremove import note_packages, remove, set_aside, set_aside_others
+from .confput import check_targets, put, target_of, warn_of_cilium
+from .confremove import make_room, note_packages, remove, set_aside_others
 from .confrestore import restore
 from .confrules import directory_problems
 from .confstate import State
@@ -128,8 +128,7 @@ class _Planner:
         for wanted in in_the_way:
             remove(state, wanted)
         if self.request.exclusive:
-            for file in early(state, present, targets):
-                set_aside(state, file, texts)
+            make_room(state, present, targets, texts)
         for wanted in present:
             put(state, wanted, targets[wanted.name])
         kept: Set[str] = set(targets.values())
@@ -141,6 +140,7 @@ class _Planner:
                 remove(state, wanted)
         if self.request.exclusive:
             set_aside_others(state, kept, texts)
+        warn_of_cilium(state)
 
     def _finish(self) -> None:
         problems = mask(self.plan.problems)

@@ -87,6 +87,14 @@ def test_what_no_runtime_reads_stays(host):
     assert all(os.listdir(host.conf_dir / folder) == ["50-inner.conflist"] for folder in folders)
 
 
+@pytest.mark.parametrize("network", ["pipe", "kubeconfig"])
+def test_what_stays_stands_in_the_way(host, network):
+    host.conf_dir.mkdir()
+    os.mkfifo(host.conf_dir / "10-pipe.conflist")
+    host.put("10-kubeconfig.conflist", b"x")
+    assert len(host.refused(want(network), exclusive=True)) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "data"),
     [
@@ -125,6 +133,16 @@ def test_ours_comes_back_from_aside_under_another_name(host):
     plan = host.run(want("b", priority=30))
     assert (steps(plan), actions(plan)) == ([("restore", "30-b.conflist", "safe")], ["restored"])
     assert list(host.manifest().networks) == [str(host.conf_dir / name) for name in ("10-a.conflist", "30-b.conflist")]
+
+
+def test_an_original_is_kept_while_ours_is_aside_and_comes_back_changed(host):
+    host.put("87-b.conflist", text("b", mtu=1))
+    host.run(want("a"), want("b", file="87-b.conflist"))
+    host.run(want("a"), exclusive=True)
+    host.run(want("b", priority=30, mtu=7))
+    entry = host.manifest().networks[str(host.conf_dir / "30-b.conflist")]
+    with host.manifest().kept(entry["original"]["sha256"]) as kept:
+        assert kept.read() == text("b", mtu=1)
 
 
 def test_absent_removes_ours_from_aside(host):

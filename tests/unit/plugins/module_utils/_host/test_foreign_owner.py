@@ -90,13 +90,27 @@ def test_what_cilium_has_renamed_is_left_so(host):
         assert steps(plan) == [("leave", "10-a.conflist", "foreign"), ("create", "10-b.conflist", "safe")]
         assert actions(plan) == ["foreign", "created"]
         assert plan.steps[0].before == {"path": str(taken)}
-        (problem,) = [entry for entry in plan.problems if entry["code"] == "foreign_owner"]
-        assert problem["level"] == "warning"
+        problem, other = [entry for entry in plan.problems if entry["code"] == "foreign_owner"]
+        assert (problem["level"], other["file"]) == ("warning", str(host.conf_dir / "10-b.conflist"))
         words = ("Cilium", "process 7", "10-a.conflist.cilium_bak", "cni.exclusive=false")
         assert all(word in problem["message"] for word in words)
     plan = host.plan(want("a"))
     assert not plan.changed
     assert steps(host.run(want("a"), force=True)) == [("create", "10-a.conflist", "safe")]
+
+
+def test_what_is_new_may_be_renamed_by_cilium_too(host):
+    host.put("10-b.conflist.cilium_bak", text("b"))
+    host.processes["cilium-agent"] = 7
+    plan = host.run(want("a"))
+    (problem,) = plan.problems
+    assert (problem["level"], problem["code"]) == ("warning", "foreign_owner")
+    assert problem["file"] == str(host.conf_dir / "10-a.conflist")
+    assert all(word in problem["message"] for word in ("10-b.conflist.cilium_bak", "process 7", "cni.exclusive=false"))
+    assert host.plan(want("a", mtu=5)).problems == []
+    assert host.plan(want("c", bridge="b1"), force=True).problems == []
+    host.processes.clear()
+    assert host.plan(want("c", bridge="b1")).problems == []
 
 
 def test_without_cilium_what_it_has_renamed_comes_back(host):

@@ -164,6 +164,17 @@ def test_ours_moves_onto_an_adopted_file(host):
     assert host.manifest().networks[str(host.conf_dir / "87-a.conflist")]["original"]
 
 
+def test_an_original_is_kept_while_ours_moves_and_changes(host):
+    host.put("87-a.conflist", text("a", mtu=1))
+    host.run(want("a", file="87-a.conflist"))
+    host.run(want("a", priority=10, mtu=2))
+    entry = host.manifest().networks[str(host.conf_dir / "10-a.conflist")]
+    with host.manifest().kept(entry["original"]["sha256"]) as kept:
+        assert kept.read() == text("a", mtu=1)
+    host.run(unwant("a"))
+    assert host.read("87-a.conflist.podwire-aside") == text("a", mtu=1)
+
+
 def test_two_originals_are_both_kept(host):
     host.put("10-a.conflist", text("a", mtu=1))
     host.run(want("a", file="10-a.conflist"))
