@@ -281,6 +281,9 @@ def crash(tmp_path, monkeypatch, file, replace):
         live = [host.read(name) for name in host.files() if name.endswith(".conflist")]
         assert live
         assert set(live) <= {text("a"), text("a", mtu=1)}
+        if file in host.files() and host.read(file) == text("a", mtu=1):
+            # It is somebody else's from the first moment on.
+            assert host.refused(want("a", priority=50)) == [("duplicate_name", file)]
         host.run(unset("a"))
         assert host.files() == [file]
         assert host.read(file) == text("a", mtu=1)

@@ -266,6 +266,8 @@ def test_a_crash_at_any_point_loses_nothing(tmp_path, monkeypatch):
             + [name + ASIDE for name in ("10-b.conflist", "10-c.conflist", "87-x.conflist")]
         )
         assert host.read("10-c.conflist" + ASIDE) == text("foreign")
+        asides = [str(host.conf_dir / name) for name in host.files() if name.endswith(ASIDE)]
+        assert sorted(host.manifest().aside) == asides
         assert json.loads(host.read("10-c.conflist"))["name"] == "c"
         host.run(want("b"))
         assert host.read("10-b.conflist") == text("b")
