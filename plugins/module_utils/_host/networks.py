@@ -9,13 +9,15 @@ import os
 from typing import Dict, Optional, Sequence, Set
 
 from .atomic import Attributes
+from .confforeign import warn_of_cilium
 from .confplan import ConfPlan
 from .confplugins import check_plugins
-from .confput import check_targets, put, target_of, warn_of_cilium
+from .confput import put
 from .confremove import make_room, note_packages, remove, set_aside_others
 from .confrestore import restore
 from .confrules import directory_problems
 from .confstate import State
+from .conftarget import check_targets, target_of
 from .confview import View
 from .errors import HostError
 from .manifest import Manifest
