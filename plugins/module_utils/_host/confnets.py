@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Any, Dict, Iterator, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from .confview import View
 from .leases import packed
@@ -80,12 +80,19 @@ def _is_in(address: str, gateway: str) -> bool:
 
 
 def _bridges(view: View, bridges: Sequence[Bridge]) -> Iterator[Problem]:
-    first: Dict[Tuple[str, int], Bridge] = {}
+    users: Dict[Tuple[str, int], List[Bridge]] = {}
     for bridge in bridges:
         yield from _two_gateways(view, bridge)
-        other = first.setdefault((bridge.name, bridge.vlan), bridge)
-        if other is bridge or other.file.network == bridge.file.network:
-            continue
+        others = users.setdefault((bridge.name, bridge.vlan), [])
+        known = any(other.file.network == bridge.file.network for other in others)
+        if others and not known:
+            yield _shared_bridge(view, bridge, others)
+        others.append(bridge)
+
+
+def _shared_bridge(view: View, bridge: Bridge, others: Sequence[Bridge]) -> Problem:
+    """Return what is to be said of a bridge that *others* use, too: the worst first."""
+    for other in others:
         clash = _clash(other, bridge)
         if clash is not None:
             text = (
@@ -94,15 +101,15 @@ def _bridges(view: View, bridges: Sequence[Bridge]) -> Iterator[Problem]:
                 "them another bridge"
             )
             message = text % (bridge.name, clash[1], clash[0], other.file.network, other.file.name)
-            yield _at_bridge(bridge, view.level(bridge.file, other.file), "bridge_two_subnets", message)
-            continue
-        text = (
-            "the network %r in %s uses the bridge %s, too, so that containers of both reach each other; give one of "
-            "them another bridge if that is not meant"
-        )
-        level = view.level(bridge.file, other.file) if bridge.gateway or other.gateway else INFO
-        message = text % (other.file.network, other.file.name, bridge.name)
-        yield _at_bridge(bridge, level, "bridge_shared", message)
+            return _at_bridge(bridge, view.level(bridge.file, other.file), "bridge_two_subnets", message)
+    other = next((other for other in others if other.gateway), others[0])
+    text = (
+        "the network %r in %s uses the bridge %s, too, so that containers of both reach each other; give one of "
+        "them another bridge if that is not meant"
+    )
+    level = view.level(bridge.file, other.file) if bridge.gateway or other.gateway else INFO
+    message = text % (other.file.network, other.file.name, bridge.name)
+    return _at_bridge(bridge, level, "bridge_shared", message)
 
 
 def _two_gateways(view: View, bridge: Bridge) -> Iterator[Problem]:

@@ -136,6 +136,18 @@ def test_flannel_makes_a_bridge_too(directory, check):
     assert check() == [("warning", "bridge_shared", "/net.d/10-b.conflist", "/plugins/0/bridge")]
 
 
+def test_the_worst_of_several_networks_on_a_bridge_is_told(directory, check, messages):
+    directory.add("a", {"type": "flannel"})
+    directory.add("b", bridge("cni0", "10.2.0.0/24"))
+    directory.add("c", bridge("cni0", "10.3.0.0/24"))
+    directory.add("c", bridge("cni0", "10.3.0.0/24"), name="20-c.conflist")
+    assert [entry[1:3] for entry in check()] == [
+        ("bridge_shared", "/net.d/10-b.conflist"),
+        ("bridge_two_subnets", "/net.d/10-c.conflist"),
+    ]
+    assert "'b' in 10-b.conflist" in messages()[1]
+
+
 def test_two_gateways_of_one_network_never_work(directory, check):
     place = "/plugins/0/ipam/ranges/1/0"
     directory.add("a", bridge("b0", "10.1.0.0/24", "10.2.0.0/24"))
