@@ -142,6 +142,10 @@ class CheckedNetworks:
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             text = "line %d is not UTF-8, which JSON has to be; save the file as UTF-8 without BOM" % line
+            if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+                text = "the file is UTF-16, as PowerShell's > writes it; save it as UTF-8 without BOM"
+            elif data.startswith(b"\x1f\x8b"):
+                text = "the file is compressed by gzip; unpack it"
             self.problems.append(problem(ERROR, "not_utf8", text, label, line=line, column=1))
         except ValueError as error:
             self._error(label, str(error), "src_unreadable", value)

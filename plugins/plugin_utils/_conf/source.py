@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, NamedTuple, Optional
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import gojson
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import JSONError
 
+from .causes import cause, whole_text_cause
 from .positions import DataPositions, TextPositions
 from .render import parse
 
@@ -71,46 +71,14 @@ class TextSource:
 
 def _unreadable(text: str, error: JSONError) -> Unreadable:
     """Return what a text that is no JSON is to be refused with: place, cause, and what to write."""
-    if text.startswith("\ufeff"):
-        message = "the text starts with a byte order mark (BOM), which JSON forbids; save it as UTF-8 without BOM"
-        return Unreadable("json_bom", message, 1, 1)
-    lines = text.split("\n")
-    if not error.line or not error.column or error.line > len(lines):
-        return Unreadable("json_invalid", "this is not JSON that libcni reads: %s" % error.msg)
-    at = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
-    before = text[:at].rstrip()
-    if text[at:].lstrip()[:1] in ("}", "]") and before.endswith(","):
-        # Some Pythons find the bracket, others the comma, and the comma is what has to go.
-        at = len(before) - 1
-    code, message = _cause(text, at, error.msg)
+    found = whole_text_cause(text)
+    if found is None:
+        lines = text.split("\n")
+        if not error.line or not error.column or error.line > len(lines):
+            return Unreadable("json_invalid", "this is not JSON that libcni reads: %s" % error.msg)
+        found = cause(text, sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1, error.msg)
+    code, message, at = found
     return Unreadable(code, message, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
-
-
-def _cause(text: str, at: int, reason: str) -> tuple[str, str]:
-    """Return code and message for what stands at index *at*, where *text* stops to be JSON for *reason*."""
-    rest = text[at:].lstrip()
-    if re.match(r"\{[{%#]", text[max(at - 1, 0) :]) or re.match(r"\{[{%#]", rest):
-        return (
-            "json_template",
-            (
-                "an unrendered template stands here; 'src' is read as it is, so render it with content: \"{{ "
-                "lookup('ansible.builtin.template', 'FILE') }}\""
-            ),
-        )
-    if rest.startswith(("//", "/*", "#")):
-        return "json_comment", "a comment stands here, and JSON has none; remove it"
-    if re.match(r",\s*[}\]]", rest):
-        return "json_trailing_comma", "a comma stands before the closing bracket, which JSON forbids; remove it"
-    if rest.startswith("'"):
-        return "json_quotes", "JSON knows double quotes only; write \" instead of '"
-    if re.match(r"[A-Za-z_][\w-]*\s*:", rest):
-        return "json_unquoted_key", "a key without quotes stands here; put it in double quotes"
-    word = re.match(r"(true|false|null|none|yes|no)\b", rest, re.IGNORECASE)
-    if word:
-        return "json_word", "%r is no JSON; write true, false or null" % word.group(0)
-    if "','" in reason and rest[:1] in ('"', "{", "["):
-        return "json_missing_comma", "a comma is missing before this place; write one"
-    return "json_invalid", "this is not JSON that libcni reads: %s" % reason
 
 
 class DataSource:
@@ -137,7 +105,14 @@ def _plain(value: Any, pointer: tuple[Any, ...]) -> Any:
         return {str(key): _plain(member, (*pointer, key)) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(element, (*pointer, index)) for index, element in enumerate(value)]
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        try:
+            float(value)
+        except OverflowError:
+            text = "this number is larger than anything that Go reads; put it in quotes if it is none"
+            raise Unreadable("json_number", text, pointer=pointer) from None
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value

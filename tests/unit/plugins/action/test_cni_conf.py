@@ -45,7 +45,7 @@ def test_bad_input_never_reaches_the_host(action):
     action._task.args = {"networks": [{"name": "a", "content": "{"}]}
     result = action.run(None, {})
     assert action.calls == []
-    assert (result["failed"], result["code"]) == (True, "json_invalid")
+    assert (result["failed"], result["code"]) == (True, "json_truncated")
     assert result["msg"].startswith("networks[0].content, line 1, column 2: ")
 
 

@@ -92,10 +92,20 @@ def test_bad_entries_are_refused_with_their_place(network, code, file):
     assert all(entry["level"] == "error" for entry in checked.problems)
 
 
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [("{}".encode("utf-16"), "UTF-16"), (b"\x1f\x8b\x08\0", "gzip"), (b'{\n"a": "\xe4"}', "line 2 is not UTF-8")],
+)
+def test_what_a_file_is_instead_of_utf8_is_named(data, words):
+    (entry,) = check({"name": "a", "src": "x"}, files={"x": data}).problems
+    assert entry["code"] == "not_utf8"
+    assert words in entry["message"]
+
+
 def test_all_errors_of_all_networks_are_collected():
     checked = check({"name": "a", "content": "{"}, GOOD, {"name": "b"}, {"name": "c d", "state": "absent"})
     assert codes(checked) == [
-        ("json_invalid", "networks[0].content"),
+        ("json_truncated", "networks[0].content"),
         ("bad_argument", "networks[2]"),
         ("bad_name", "networks[3]"),
     ]

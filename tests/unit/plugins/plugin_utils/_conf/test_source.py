@@ -10,39 +10,85 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource, TextSource, Unreadable
 
+BAD = [
+    ("", "json_empty", None, None, "write a network configuration"),
+    (" \n ", "json_empty", None, None, "nothing in it"),
+    ("\ufeff{}", "json_bom", 1, 1, "without"),
+    ("\0\0\0\0", "json_zeros", 1, 1, "crash"),
+    ("$ANSIBLE_VAULT;1.1;AES256\n6162", "json_vault", 1, 1, "decrypt"),
+    ("\n<!DOCTYPE html><html>", "json_markup", 2, 1, "failed download"),
+    ("---\ncniVersion: 1.0.0", "json_yaml", 1, 1, "conflist"),
+    ("- type: bridge\n", "json_yaml", 1, 1, "conflist"),
+    ("cniVersion: 1.0.0\nname: a", "json_yaml", 1, 1, "conflist"),
+    ('{"a": 1}\n<<<<<<< HEAD\n{}', "json_conflict", 2, 1, "merge conflict"),
+    ('{"a": 1,}', "json_trailing_comma", 1, 8, "remove it"),
+    ('{\n"a": [1 ,\n]}', "json_trailing_comma", 2, 9, "remove it"),
+    ('{"a": 1,, "b": 2}', "json_extra_comma", 1, 9, "remove it"),
+    ("[,1]", "json_extra_comma", 1, 2, "remove it"),
+    ('{\n  // why\n  "a": 1}', "json_comment", 2, 3, '"_comment"'),
+    ('{"a": 1} # why', "json_comment", 1, 10, "remove it"),
+    ('{"a": /* why */ 1}', "json_comment", 1, 7, "remove it"),
+    ("# why\n{}", "json_comment", 1, 1, "remove it"),
+    ('{"a": {{ b }}}', "json_template", 1, None, "lookup"),
+    ("{% if a %}{}{% endif %}", "json_template", 1, None, "lookup"),
+    ("{{ a | to_json }}", "json_template", 1, None, "lookup"),
+    ('{"mtu": __CNI_MTU__}', "json_template", 1, 9, "unrendered"),
+    ('{"mtu": ${MTU}}', "json_template", 1, 9, "unrendered"),
+    ('{"mtu": <%= mtu %>}', "json_template", 1, 9, "unrendered"),
+    ("{'a': 1}", "json_quotes", 1, 2, 'write "'),
+    ("{\u201ca\u201d: 1}", "json_quotes", 1, 2, 'write "'),
+    ("{\"a\": 'b'}", "json_quotes", 1, 7, 'write "'),
+    ("{a: 1}", "json_unquoted_key", 1, 2, "double quotes"),
+    ('{"a": bridge}', "json_unquoted_value", 1, 7, 'write "bridge"'),
+    ('{"a": 10.1.0.0/24}', "json_unquoted_value", 1, 7, 'write "10.1.0.0/24"'),
+    ('{"a": fd00::/64}', "json_unquoted_value", 1, 7, 'write "fd00::/64"'),
+    ('{"a": True}', "json_word", 1, 7, "true, false or null"),
+    ('{"a": None}', "json_word", 1, 7, "true, false or null"),
+    ('{"a": NaN}', "json_number", 1, 7, "write a number"),
+    ('{"a": -Infinity}', "json_number", 1, 7, "write a number"),
+    ('{"a": 1e999}', "json_number", 1, 7, "no number that JSON allows"),
+    ('{"a": 007}', "json_number", 1, 7, "zeros before it"),
+    ('{"a": +1}', "json_number", 1, 7, "without sign"),
+    ('{"a": 0x10}', "json_number", 1, 7, "0x10"),
+    ('{"a": 1500px}', "json_number", 1, 7, "1500px"),
+    ('{"a": 1 "b": 2}', "json_missing_comma", 1, 9, "write one"),
+    ('{"a": 1\n "b": 2}', "json_missing_comma", 2, 2, "write one"),
+    ('{"a": [1 2]}', "json_missing_comma", 1, 10, "write one"),
+    ('{"a": 1; "b": 2}', "json_missing_comma", 1, 8, "';'"),
+    ('{"a" 1}', "json_missing_colon", 1, 6, "write one"),
+    ('{"a" = 1}', "json_missing_colon", 1, 6, "'='"),
+    ('{"a": , "b": 1}', "json_missing_value", 1, 5, "empty variable"),
+    ('{"a": }', "json_missing_value", 1, 5, "write one"),
+    ('{"a": "\t"}', "json_control", 1, 8, "a tab"),
+    ('{"a": "b\n}', "json_control", 1, 9, "a line break"),
+    ('{"a": "\\d"}', "json_escape", 1, 8, "backslash"),
+    ('{"a": "b', "json_truncated", 1, 7, "closing quote"),
+    ('{"a": 1', "json_truncated", 1, 8, "} is missing"),
+    ('{"a": [\n {"b": [2', "json_truncated", 2, 10, "the '[' of line 2 is open; it is cut off, or ]}]} is missing"),
+    ('{"a": [1}', "json_wrong_bracket", 1, 9, "does not close the '[' of line 1"),
+    ('{"a": 1}}', "json_extra_bracket", 1, 9, "remove it"),
+    ('{"a": 1}\n{"b": 1}', "json_extra_text", 2, 1, "one file holds one network"),
+]
 
-@pytest.mark.parametrize(
-    ("text", "code", "line", "column"),
-    [
-        ("", "json_empty", None, None),
-        (" \n ", "json_empty", None, None),
-        ("\ufeff{}", "json_bom", 1, 1),
-        ('{"a": 1,}', "json_trailing_comma", 1, 8),
-        ('{\n"a": [1 ,\n]}', "json_trailing_comma", 2, 9),
-        ('{\n  // why\n  "a": 1}', "json_comment", 2, 3),
-        ('{"a": 1} # why', "json_comment", 1, 10),
-        ('{"a": /* why */ 1}', "json_comment", 1, 7),
-        ('{"a": {{ b }}}', "json_template", 1, None),
-        ("{% if a %}{}{% endif %}", "json_template", 1, None),
-        ("{{ a | to_json }}", "json_template", 1, None),
-        ("{'a': 1}", "json_quotes", 1, 2),
-        ("{a: 1}", "json_unquoted_key", 1, 2),
-        ("cniVersion: 1.0.0", "json_unquoted_key", 1, 1),
-        ('{"a": True}', "json_word", 1, 7),
-        ('{"a": None}', "json_word", 1, 7),
-        ('{"a": 1 "b": 2}', "json_missing_comma", 1, 9),
-        ('{"a": 1', "json_invalid", 1, 8),
-        ('{"a": NaN}', "json_invalid", 1, 7),
-        ('{"a": 1e999}', "json_invalid", 1, 7),
-        ('{"a": "\t"}', "json_invalid", 1, 8),
-    ],
-)
-def test_the_cause_of_invalid_json_is_named(text, code, line, column):
+
+@pytest.mark.parametrize(("text", "code", "line", "column", "words"), BAD, ids=range(len(BAD)))
+def test_the_cause_of_invalid_json_is_named(text, code, line, column, words):
     with pytest.raises(Unreadable) as error:
         TextSource(text).document()
     assert error.value.code == code
     assert line is None or error.value.line == line
     assert column is None or error.value.column == column
+    assert words in error.value.message
+
+
+@pytest.mark.parametrize("cut", range(1, 90))
+def test_a_text_cut_off_anywhere_is_refused_with_a_place(cut):
+    text = '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "mtu": 1500, "ipam": {"a": [true]}}]}'
+    with pytest.raises(Unreadable) as error:
+        TextSource(text[:cut]).document()
+    assert error.value.code.startswith("json_")
+    assert error.value.line == 1
+    assert error.value.column <= cut + 1
 
 
 def test_duplicate_keys_are_noticed():
