@@ -87,9 +87,8 @@ options:
     description:
       - What to validate.
       - 'V(syntax): what libcni itself refuses, on the controller.'
-      - 'V(schema): the keys, types and values of each known plugin, on the controller. Known are bridge, ptp, loopback,
-        host-local, static, portmap, tuning and firewall; others pass with an info. Needs the Python library jsonschema
-        on the controller.'
+      - 'V(schema): the keys, types and values of each known plugin, on the controller. Known are all reference plugins
+        and many others; a type that is not known passes with an info. Needs the Python library jsonschema there.'
       - 'V(plugins): every plugin, IPAM plugin and delegate is in O(bin_dirs), may be executed, and supports the
         C(cniVersion) of its list, on the host.'
       - 'V(directory): the files of O(conf_dir) taken together (names, order, broken files and leftovers, chains,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 from typing import Union
@@ -16,21 +17,32 @@ Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
+@functools.lru_cache(maxsize=1024)
 def ip(text: str) -> Address:
-    """An address, as Go's net.ParseIP takes it (no zone)."""
+    """An address, as Go's net.ParseIP takes it: no zone, and an IPv4 address within IPv6 is an IPv4 address."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
         raise ValueError("is no IP address") from None
     if "%" in text:
         raise ValueError("has a zone, which is not allowed here")
-    return address
+    return getattr(address, "ipv4_mapped", None) or address
 
 
+def optional_ip(text: str) -> None:
+    """An address, or "" for none."""
+    if text:
+        ip(text)
+
+
+@functools.lru_cache(maxsize=1024)
 def cidr(text: str) -> Network:
     """An address with a prefix length, as Go's net.ParseCIDR takes it."""
     address, slash, length = text.partition("/")
+    if text.startswith("usePodCidr"):
+        raise ValueError("is a word that only Calico replaces; write a network such as 10.55.0.0/24")
     if not slash:
+        ip(address)
         raise ValueError("has no prefix length; write %s/%d" % (text, 64 if ":" in text else 24))
     if not re.fullmatch(r"[0-9]{1,3}", length):
         raise ValueError("has no prefix length after the slash; netmasks are not understood")
@@ -41,6 +53,7 @@ def cidr(text: str) -> Network:
         raise ValueError("has a prefix length that is too large") from None
 
 
+@functools.lru_cache(maxsize=1024)
 def network(text: str) -> Network:
     """A network for addresses to be given out of: without host bits, and with room for more than the gateway."""
     found = cidr(text)
@@ -53,9 +66,18 @@ def network(text: str) -> Network:
     return found
 
 
+def address_range(text: str) -> None:
+    """A network, or FIRST-LAST/PREFIX, as whereabouts takes them; "" is none."""
+    first, dash, rest = text.rpartition("-")
+    if text:
+        cidr(rest)
+    if dash:
+        ip(first)
+
+
 def mac(text: str) -> None:
-    """A MAC address, as Go's net.ParseMAC takes it."""
-    if not re.fullmatch(r"([0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}|([0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}", text):
+    """A MAC address, as Go's net.ParseMAC takes it; "" is none."""
+    if text and not re.fullmatch(r"([0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}|([0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}", text):
         raise ValueError("is no MAC address")
 
 
@@ -74,4 +96,13 @@ def path(text: str) -> None:
         raise ValueError("is no absolute path")
 
 
-FORMATS = {"ip": ip, "cidr": cidr, "network": network, "mac": mac, "ifname": ifname, "path": path}
+FORMATS = {
+    "ip": ip,
+    "optional-ip": optional_ip,
+    "cidr": cidr,
+    "network": network,
+    "address-range": address_range,
+    "mac": mac,
+    "ifname": ifname,
+    "path": path,
+}

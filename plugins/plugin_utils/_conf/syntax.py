@@ -21,11 +21,15 @@ from ansible_collections.podwire.cni.plugins.module_utils.libcni.validate import
 
 from .source import Finding
 
+REFUSED = "refused_by_libcni"
+"""Code of what libcni says itself, since nothing here has noticed it before."""
+
 _FLAGS = ("disableCheck", "disableGC", "loadOnlyInlinedPlugins")
 # What libcni looks up by its exact name; everything else matches in any case.
 _EXACT = ("name", "cniVersion", "cniVersions", *_FLAGS, "plugins")
 _NAME_RULE = "a network's name begins with a letter or digit and goes on with letters, digits, '_', '.' and '-'"
-_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_TEMPLATE = re.compile(r"__[A-Z][A-Z0-9_]*__|\$\{[A-Za-z_]|@[A-Z][A-Z_]+@")
+_TEMPLATE_MARKS = (("{{", "}}"), ("{%", "%}"), ("<%", "%>"))
 
 
 def name_findings(name: Any) -> Iterator[Finding]:
@@ -55,7 +59,7 @@ def list_findings(data: dict[str, Any]) -> list[Finding]:
             # Its own name is tested elsewhere.
             conf.network_conf_from_bytes(gojson.dumps({**data, "name": "any"}))
         except ConfigError as error:
-            findings.append(Finding(ERROR, "refused_by_libcni", "libcni cannot load this: %s" % error))
+            findings.append(Finding(ERROR, REFUSED, "libcni cannot load this: %s" % error))
     return findings
 
 
@@ -174,6 +178,14 @@ def _binary_name(name: Any, place: tuple[Any, ...]) -> Iterator[Finding]:
         yield Finding(ERROR, "bad_type", text, place)
 
 
+def _is_template(text: str) -> bool:
+    for first, last in _TEMPLATE_MARKS:
+        at = text.find(first)
+        if at >= 0 and text.find(last, at) > 0:
+            return True
+    return bool(_TEMPLATE.search(text))
+
+
 def _template_findings(value: Any, place: tuple[Any, ...]) -> Iterator[Finding]:
     if isinstance(value, dict):
         for key, element in value.items():
@@ -181,7 +193,7 @@ def _template_findings(value: Any, place: tuple[Any, ...]) -> Iterator[Finding]:
     elif isinstance(value, list):
         for index, element in enumerate(value):
             yield from _template_findings(element, (*place, index))
-    elif isinstance(value, str) and _TEMPLATE.search(value):
+    elif isinstance(value, str) and _is_template(value):
         text = "this text looks like an unrendered template, and plugins do not render it; 'src' is read as it is"
         yield Finding(WARNING, "template", text, place)
 

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Optional, Sequence, Union
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, INFO, WARNING, errors_of, problem
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, WARNING, errors_of, problem
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import gojson
 
-from . import schema
 from .positions import text_of
 from .render import render
-from .semantics import ipam_findings, plugin_findings
+from .schema import schema_findings
 from .source import DataSource, Finding, TextSource, Unreadable
-from .syntax import list_findings, member, name_findings
+from .syntax import REFUSED, list_findings, member, name_findings
 
 Source = Union[TextSource, DataSource]
 
@@ -52,7 +51,10 @@ class Checked:
     def _check(self, name: Optional[str], levels: Sequence[str]) -> None:
         document = self._source.document()
         if not isinstance(document, dict):
-            raise Unreadable("not_object", 'this is no object; a configuration begins with {"cniVersion": ...')
+            text = 'this is no object; a configuration begins with {"cniVersion": ...'
+            if isinstance(document, str) and document.lstrip().startswith("{"):
+                text = "this is a string that holds JSON, as to_json makes it when it is applied twice; leave one away"
+            raise Unreadable("not_object", text)
         document = self._as_list(document)
         document = self._with_name(document, name)
         self.text = render(document)
@@ -61,8 +63,13 @@ class Checked:
         if "syntax" in levels:
             self._add(list_findings(data))
             self._add(self._duplicate_keys())
-        if "schema" in levels and not self.failed:
-            self._add(list(_schema_findings(data)))
+        refused = [entry for entry in self.problems if entry["code"] == REFUSED]
+        if "schema" in levels and errors_of(self.problems) == refused:
+            findings = schema_findings(data)
+            if refused and any(finding.level == ERROR for finding in findings):
+                # The schema knows the place, and what to write.
+                self.problems.remove(refused[0])
+            self._add(findings)
 
     def _as_list(self, document: dict[str, Any]) -> dict[str, Any]:
         kind = member(document, "type")[0]
@@ -116,45 +123,3 @@ class Checked:
         if self._single and pointer[:1] == ("plugins",):
             return pointer[2:]
         return pointer
-
-
-def _schema_findings(data: dict[str, Any]) -> Iterator[Finding]:
-    yield from schema.validate("", "list", data, "the network", ())[1]
-    plugins = data.get("plugins")
-    for index, plugin in enumerate(plugins if isinstance(plugins, list) else []):
-        if isinstance(plugin, dict):
-            yield from _plugin_schema_findings(plugin, ("plugins", index))
-
-
-def _plugin_schema_findings(plugin: dict[str, Any], at: tuple[Any, ...]) -> Iterator[Finding]:
-    kind = str(member(plugin, "type")[1])
-    if kind in schema.names("plugins"):
-        folded, findings = schema.validate("plugins", kind, plugin, kind, at)
-    else:
-        text = "there is no schema for the plugin %s, so its own keys are not validated" % kind
-        yield Finding(INFO, "unknown_plugin", text, at)
-        folded, findings = schema.validate("", "plugin", plugin, kind, at)
-        # Its own keys are unknown here, and nothing to warn of.
-        findings = [finding for finding in findings if finding.code != "unknown_key"]
-    yield from findings
-    if not any(finding.level == ERROR for finding in findings):
-        for finding in plugin_findings(folded):
-            yield finding._replace(pointer=at + finding.pointer)
-    key, ipam = member(plugin, "ipam")
-    if isinstance(ipam, dict) and ipam:
-        yield from _ipam_schema_findings(ipam, folded, (*at, key))
-
-
-def _ipam_schema_findings(ipam: dict[str, Any], plugin: dict[str, Any], at: tuple[Any, ...]) -> Iterator[Finding]:
-    kind = str(member(ipam, "type")[1])
-    if kind not in schema.names("ipam"):
-        text = "there is no schema for the IPAM plugin %s, so its keys are not validated" % kind
-        yield Finding(INFO, "unknown_plugin", text, at)
-        return
-    folded, findings = schema.validate("ipam", kind, ipam, kind, at)
-    # The plugin's schema knows the key `type`, too, and has spoken of its case.
-    findings = [finding for finding in findings if finding.code != "key_case" or finding.pointer[-1].lower() != "type"]
-    yield from findings
-    if not any(finding.level == ERROR for finding in findings):
-        for finding in ipam_findings(folded, plugin):
-            yield finding._replace(pointer=at + finding.pointer)

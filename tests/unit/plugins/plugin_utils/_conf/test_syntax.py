@@ -126,6 +126,24 @@ def test_something_else_than_an_object_is_refused(text):
     assert found(Checked(TextSource(text), "here", "a", ("syntax",))) == [("error", "not_object", "")]
 
 
+def test_json_in_a_string_is_told_from_other_strings():
+    (entry,) = Checked(TextSource('"{\\"name\\": \\"a\\"}"'), "here", "a", ("syntax",)).problems
+    assert (entry["code"], "to_json" in entry["message"]) == ("not_object", True)
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ mtu }}", "{% if x %}1{% endif %}", "__CNI_MTU__", "x ${MTU}", "<% x %>", "@MTU_1_@@A_B@"]
+)
+def test_a_value_that_nobody_has_rendered_is_a_warning(text):
+    plugin = {"type": "bridge", "x": [text]}
+    assert found(check({**GOOD, "plugins": [plugin]})) == [("warning", "template", "/plugins/0/x/0")]
+
+
+@pytest.mark.parametrize("text", ["{{", "}} {{", "__init__", "a__B", "$ENV", "100%", "me@EXAMPLE", "{%"])
+def test_values_that_only_look_a_bit_like_templates_pass(text):
+    assert found(check({**GOOD, "plugins": [{"type": "bridge", "x": text}]})) == []
+
+
 def test_deep_nesting_is_an_error_and_no_traceback():
     text = '{"name": "a", "plugins": [{"type": "x", "y": %s1%s}]}' % ("[" * 5000, "]" * 5000)
     assert found(Checked(TextSource(text), "here", None, ("syntax",))) == [("error", "json_invalid", "")]

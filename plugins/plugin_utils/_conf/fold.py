@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A configuration as a plugin's Go decoder sees it: keys in any case, null for nothing."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, NamedTuple
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import INFO, WARNING
+
+from .schemas import Schema, Shape
+from .source import Finding
+
+# As many findings of one object as somebody reads.
+LIMIT = 50
+# Difflib's measure of likeness: what is taken for a slip of the pen.
+_LIKE = 0.6
+_LIKE_IN_MAP = 0.8
+_LONGEST_KEY = 100
+
+
+class Chosen(NamedTuple):
+    """An object inside that another schema describes: which *kind*, *path* in the folded value, the value as it is."""
+
+    kind: str
+    path: tuple[Any, ...]
+    value: dict[str, Any]
+    extra: Schema
+
+
+class Folded:
+    """``value``: keys in the schema's spelling, members that are null left out. ``findings``: keys in another case, and
+    keys that the schema does not know. ``chosen``: the objects inside that have schemas of their own, not yet folded.
+
+    *owner* is the subject of messages, *at* the pointer of the whole.
+    """
+
+    def __init__(self, value: Any, shape: Shape, owner: str, at: tuple[Any, ...]) -> None:
+        self.findings: list[Finding] = []
+        self.chosen: list[Chosen] = []
+        self._owner = owner
+        self._at = at
+        self._written: dict[tuple[Any, ...], str] = {}
+        self.value = self._fold(value, shape, ())
+
+    def pointer(self, path: Any) -> tuple[Any, ...]:
+        """Return where *path* of the folded value stands in the original."""
+        out = list(self._at)
+        path = tuple(path)
+        for index, part in enumerate(path):
+            out.append(self._written.get((*path[:index], part), part))
+        return tuple(out)
+
+    def put(self, path: tuple[Any, ...], value: Any) -> None:
+        """Replace what stands at *path* (not the whole)."""
+        inside = self.value
+        for part in path[:-1]:
+            inside = inside[part]
+        inside[path[-1]] = value
+
+    def _fold(self, value: Any, shape: Shape, path: tuple[Any, ...]) -> Any:
+        if isinstance(value, dict):
+            if shape.choose is not None and path:
+                self.chosen.append(Chosen(shape.choose, path, value, shape.extra))
+                return value
+            return self._fold_object(value, shape, path)
+        if isinstance(value, list) and shape.items:
+            return [self._fold(element, shape.items[0], (*path, index)) for index, element in enumerate(value)]
+        return value
+
+    def _fold_object(self, value: dict[str, Any], shape: Shape, path: tuple[Any, ...]) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for written, member in value.items():
+            key = written
+            if written not in shape.properties and not shape.exact:
+                key = shape.by_case.get(written.lower(), written)
+            inner = shape.properties.get(key)
+            if inner is None:
+                self._note_unknown(written, shape, (*path, key))
+                out[key] = self._fold(member, shape.rest, (*path, key)) if shape.rest else member
+                continue
+            pointer = (*path, key)
+            if key in out:
+                # libcni sorts the keys, and the last one wins: the one in small letters.
+                first = self._written[pointer]
+                last = max(written, first)
+                text = "%s: %r and %r are the same key, and only %r counts; remove the other"
+                self._note(WARNING, "duplicate_key", text % (self._owner, first, written, last), pointer)
+                if written != last:
+                    continue
+            self._written[pointer] = written
+            if member is not None:
+                self._note_known(written, key, inner, member, pointer)
+                out[key] = self._fold(member, inner, pointer)
+        return out
+
+    def _note(self, level: str, code: str, message: str, path: tuple[Any, ...]) -> None:
+        if len(self.findings) < LIMIT:
+            self.findings.append(Finding(level, code, message, self.pointer(path), key=True))
+
+    def _note_known(self, written: str, key: str, shape: Shape, member: Any, path: tuple[Any, ...]) -> None:
+        if written != key:
+            text = "%s takes %r for %r, since Go does not mind the case; write %r" % (self._owner, written, key, key)
+            self._note(INFO, "key_case", text, path)
+        since = shape.since
+        if isinstance(since, dict):
+            since = since.get(member) if isinstance(member, str) else None
+        if shape.deprecated:
+            what = shape.deprecated[:1].lower() + shape.deprecated[1:]
+            text = "%s: %s is for old releases only: %s" % (self._owner, key, what)
+            self._note(INFO, "deprecated_key", text, path)
+        if since is not None:
+            text = "%s: %s needs %s of the plugins; older ones ignore or refuse it"
+            text %= (self._owner, "%s %s" % (key, member) if isinstance(shape.since, dict) else key, since)
+            self._note(INFO, "needs_release", text, path)
+
+    def _note_unknown(self, key: str, shape: Shape, path: tuple[Any, ...]) -> None:
+        known = list(shape.properties)
+        if not known or len(self.findings) >= LIMIT or any(pattern.search(key) for pattern in shape.patterns):
+            return
+        like = _LIKE if shape.rest is None else _LIKE_IN_MAP
+        near = difflib.get_close_matches(key, known, 1, like) if len(key) <= _LONGEST_KEY else []
+        if shape.rest is not None and not near:
+            return
+        advice = "did you mean %r?" % near[0] if near else "remove it, or look up its name"
+        shown = key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "..."
+        if shape.rest is not None:
+            text = "%s: %r is not a usual key here; %s" % (self._owner, shown, advice)
+        elif shape.closed:
+            text = "%s has no key %r and ignores it; %s" % (self._owner, shown, advice)
+        else:
+            text = "%s has no key %r as far as is known here, and would ignore it; %s" % (self._owner, shown, advice)
+        self._note(WARNING, "unknown_key", text, path)

@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Errors of jsonschema in words: what is wrong, the rule, and what to write instead."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from typing import Any, Iterator, Optional
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import MASK, is_secret, mask
+
+from .syntax import shown
+
+_KINDS = {
+    "boolean": "true or false, without quotes",
+    "integer": "a whole number, without quotes",
+    "string": "a string, in quotes",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+_RULES = {
+    "minItems": "it must have at least %s entries",
+    "maxItems": "it may have %s entries at most",
+    "minLength": "it must have at least %s characters",
+    "maxLength": "it may have %s characters at most",
+    "minimum": "the minimum is %s",
+    "maximum": "the maximum is %s",
+    "exclusiveMinimum": "it must be more than %s",
+    "pattern": "it must match %s",
+}
+
+
+def message_of(error: Any, owner: str) -> str:
+    """Return the message for a ``jsonschema.ValidationError`` in the configuration of *owner*."""
+    return "%s: %s" % (owner, "; ".join(_clauses(error, tuple(error.absolute_path))))
+
+
+def _clauses(error: Any, path: tuple[Any, ...]) -> Iterator[str]:
+    schema, keyword, rule, value = error.schema, error.validator, error.validator_value, error.instance
+    subject = _subject(path)
+    if "errorMessage" in schema:
+        yield "%s: %s" % (subject, schema["errorMessage"]) if path else schema["errorMessage"]
+        return
+    if keyword == "pattern" and "patternErrorMessage" in schema:
+        yield "%s is %s" % (subject, _given(path, value))
+        yield schema["patternErrorMessage"]
+        return
+    if keyword == "required":
+        # One error for each missing key, which is named in the message only.
+        for missing in [key for key in rule if error.message.startswith(repr(key))]:
+            yield "%s is missing" % _member(subject, missing)
+            yield from _example(schema.get("properties", {}).get(missing, {}), missing)
+        return
+    given = _given(path, value)
+    if keyword == "format":
+        yield "%s is %s, which %s" % (subject, given, error.cause)
+        if "write" not in str(error.cause):
+            yield from _example(schema)
+        return
+    yield "%s is %s" % (subject, given)
+    if keyword == "type":
+        kinds = [rule] if isinstance(rule, str) else rule
+        yield "it must be %s" % " or ".join(_KINDS[kind] for kind in kinds)
+        meant = _meant(kinds, value) if given != MASK else None
+        if meant is not None:
+            yield "write %s" % meant
+            return
+    elif keyword in ("enum", "const"):
+        yield from _choice([item for item in (rule if keyword == "enum" else [rule]) if item != ""], value)
+        return
+    elif keyword == "dependentRequired":
+        yield "it needs %s, too" % ", ".join(sorted({key for keys in rule.values() for key in keys} - set(value)))
+    else:
+        yield _RULES[keyword] % (rule,) if keyword in _RULES else "it breaks the rule %r" % keyword
+    yield from _example(schema)
+
+
+def _given(path: tuple[Any, ...], value: Any) -> str:
+    if any(isinstance(part, str) and is_secret(part, value) for part in path):
+        return MASK
+    return shown(mask(value))
+
+
+def _choice(allowed: list[Any], value: Any) -> Iterator[str]:
+    yield "it must be one of %s" % ", ".join(json.dumps(item) for item in allowed)
+    if isinstance(value, str) and len(value) <= 100:
+        by_case = {str(item).lower(): str(item) for item in allowed}
+        near = difflib.get_close_matches(value.lower(), by_case, 1, 0.5)
+        if near:
+            yield "did you mean %s?" % by_case[near[0]]
+
+
+def _meant(kinds: list[str], value: Any) -> Optional[str]:
+    """Return the JSON text of what was meant by a value of another type; None if that cannot be told."""
+    if isinstance(value, str):
+        if "integer" in kinds and re.fullmatch(r"-?[0-9]{1,20}", value):
+            return str(int(value))
+        if "boolean" in kinds and value.lower() in ("true", "false"):
+            return value.lower()
+    elif "boolean" in kinds and value in (0, 1) and not isinstance(value, bool):
+        return "true" if value else "false"
+    elif "string" in kinds and isinstance(value, (bool, int)):
+        return '"%s"' % json.dumps(value)
+    return None
+
+
+def _example(schema: dict[str, Any], key: str = "") -> Iterator[str]:
+    for example in schema.get("examples", [])[:1]:
+        text = json.dumps(example)
+        yield "write, for example, %s" % ('"%s": %s' % (key, text) if key else text)
+
+
+def _subject(path: tuple[Any, ...]) -> str:
+    out = ""
+    for part in path:
+        out = "%s[%d]" % (out, part) if isinstance(part, int) else _member(out, part)
+    return out or "the configuration"
+
+
+def _member(owner: str, key: str) -> str:
+    return key if owner in ("", "the configuration") else "%s.%s" % (owner, key)

@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
+
+
+@pytest.fixture()
+def problems():
+    """Return a function that validates one plugin and returns (level, code, pointer in the plugin, message) of each."""
+
+    def check(plugin, version="1.0.0", before=()):
+        data = {"cniVersion": version, "name": "a", "plugins": [*before, plugin]}
+        entries = Checked(DataSource(data), "here", None, ("syntax", "schema")).problems
+        place = "/plugins/%d" % len(before)
+        return [(e["level"], e["code"], e["pointer"].replace(place, "", 1), e["message"]) for e in entries]
+
+    return check
