@@ -373,10 +373,10 @@ def test_public_addresses_without_masquerading_and_private_ones_with_it_are_fine
         ({"type": "tc-redirect-tap"}, "0.3.0", "0.2.0"),
     ],
 )
-def test_a_version_that_no_release_of_the_plugin_supports_is_an_error(problems, plugin, first, too_old):
+def test_a_version_that_no_release_of_the_plugin_supports_is_a_warning(problems, plugin, first, too_old):
     assert problems(plugin, first, [BRIDGE]) == []
     ((level, code, pointer, message),) = problems(plugin, too_old, [BRIDGE])
-    assert (level, code, pointer) == ("error", "unsupported_by_plugin", "")
+    assert (level, code, pointer) == ("warning", "version_too_old", "")
     assert first in message
 
 
