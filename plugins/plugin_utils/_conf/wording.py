@@ -20,8 +20,8 @@ _KINDS = {
     "string": "a string, in quotes",
     "array": "a list",
     "object": "an object",
-    "null": "null",
 }
+_FLAGS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false"}
 _RULES = {
     "minItems": "it must have at least %s entries",
     "maxItems": "it may have %s entries at most",
@@ -42,6 +42,8 @@ def message_of(error: Any, owner: str) -> str:
 def _clauses(error: Any, path: tuple[Any, ...]) -> Iterator[str]:
     schema, keyword, rule, value = error.schema, error.validator, error.validator_value, error.instance
     subject = _subject(path)
+    if "propertyNames" in error.absolute_schema_path:
+        subject = "a key of %s" % subject
     if "errorMessage" in schema:
         yield "%s: %s" % (subject, schema["errorMessage"]) if path else schema["errorMessage"]
         return
@@ -63,17 +65,22 @@ def _clauses(error: Any, path: tuple[Any, ...]) -> Iterator[str]:
         return
     yield "%s is %s" % (subject, given)
     if keyword == "type":
-        kinds = [rule] if isinstance(rule, str) else rule
+        if "enum" in schema:
+            yield from _choice(schema["enum"], value)
+            return
+        kinds = [kind for kind in ([rule] if isinstance(rule, str) else rule) if kind != "null"]
         yield "it must be %s" % " or ".join(_KINDS[kind] for kind in kinds)
         meant = _meant(kinds, value) if given != MASK else None
         if meant is not None:
             yield "write %s" % meant
             return
     elif keyword in ("enum", "const"):
-        yield from _choice([item for item in (rule if keyword == "enum" else [rule]) if item != ""], value)
+        yield from _choice(rule if keyword == "enum" else [rule], value)
         return
     elif keyword == "dependentRequired":
         yield "it needs %s, too" % ", ".join(sorted({key for keys in rule.values() for key in keys} - set(value)))
+    elif keyword in ("minItems", "minLength") and rule == 1:
+        yield "it must not be empty"
     else:
         yield _RULES[keyword] % (rule,) if keyword in _RULES else "it breaks the rule %r" % keyword
     yield from _example(schema)
@@ -85,7 +92,8 @@ def _given(path: tuple[Any, ...], value: Any) -> str:
     return shown(mask(value))
 
 
-def _choice(allowed: list[Any], value: Any) -> Iterator[str]:
+def _choice(values: list[Any], value: Any) -> Iterator[str]:
+    allowed = [item for item in values if item != ""]
     yield "it must be one of %s" % ", ".join(json.dumps(item) for item in allowed)
     if isinstance(value, str) and len(value) <= 100:
         by_case = {str(item).lower(): str(item) for item in allowed}
@@ -99,8 +107,8 @@ def _meant(kinds: list[str], value: Any) -> Optional[str]:
     if isinstance(value, str):
         if "integer" in kinds and re.fullmatch(r"-?[0-9]{1,20}", value):
             return str(int(value))
-        if "boolean" in kinds and value.lower() in ("true", "false"):
-            return value.lower()
+        if "boolean" in kinds and value.lower() in _FLAGS:
+            return _FLAGS[value.lower()]
     elif "boolean" in kinds and value in (0, 1) and not isinstance(value, bool):
         return "true" if value else "false"
     elif "string" in kinds and isinstance(value, (bool, int)):

@@ -32,8 +32,8 @@ ROUTES = "dst gw mtu advmss priority table scope"
 # The plugin bridge has a library that speaks JSON with nft.
 NFT = """
 add addr bytes chain comment counter delete dnat expr family field flags flush goto handle hook index
-json_schema_version jump left masquerade match metainfo nftables op packets payload policy port prio redirect release_name right rule
-snat table target value
+json_schema_version jump left masquerade match metainfo nftables op packets payload policy port prio redirect
+release_name right rule snat table target value
 """
 
 
