@@ -1,13 +1,12 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runtimes' sources of live containers share: their processes, lists of ids, and how they fail."""
+"""What the runtimes' sources of live containers share: lists of ids, and how they fail."""
 
 from __future__ import annotations
 
-import os
 import re
-from typing import List, NamedTuple, NoReturn, Sequence
+from typing import List, NoReturn, Sequence
 
 from . import commands
 from .errors import HostError
@@ -17,41 +16,6 @@ TIMEOUT = 60.0
 
 # What containerd, podman and CNI accept in an id; a name like this cannot be taken for an option.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
-_COMMAND_LINE_LIMIT = 64 * 1024
-
-
-class Process(NamedTuple):
-    """A process of root."""
-
-    pid: int
-    argv: List[str]
-
-
-def processes(name: str) -> List[Process]:
-    """Return root's processes whose name, which the kernel cuts to 15 characters, is *name*, sorted by number.
-
-    Only those that see this process' files: what is in another mount namespace (a cluster in a container, a user's own
-    runtime) keeps its containers' state elsewhere, and its paths mean nothing here.
-    """
-    found = []
-    own = os.stat("/proc/self/ns/mnt")
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/comm", "rb") as stream:
-                if stream.read().rstrip(b"\n") != name.encode("ascii"):
-                    continue
-            mounts = os.stat(f"/proc/{entry}/ns/mnt")
-            if os.stat(f"/proc/{entry}").st_uid != 0 or (mounts.st_dev, mounts.st_ino) != (own.st_dev, own.st_ino):
-                continue
-            with open(f"/proc/{entry}/cmdline", "rb") as stream:
-                line = stream.read(_COMMAND_LINE_LIMIT)
-        except OSError:
-            # It has ended.
-            continue
-        found.append(Process(int(entry), [os.fsdecode(word) for word in line.rstrip(b"\0").split(b"\0")]))
-    return sorted(found)
 
 
 def unusable(source: str, why: str, remedy: str) -> NoReturn:

@@ -21,7 +21,8 @@ from typing import Dict, FrozenSet, List, Optional, Set, Tuple
 from . import commands
 from .errors import HostError
 from .live import Answer
-from .source import TIMEOUT, find, ids, is_id, processes, run, unusable
+from .processes import processes
+from .source import TIMEOUT, find, ids, is_id, run, unusable
 
 SOURCE = "containerd"
 BUILDKIT = "/var/lib/buildkit/net/cni"
@@ -86,7 +87,7 @@ def _is_daemons(path: str) -> bool:
     try:
         status = os.stat(path)
     except OSError:
-        # It listens in another mount namespace, see source.processes.
+        # It listens in another mount namespace, see processes.
         return False
     return stat.S_ISSOCK(status.st_mode) and status.st_uid == 0
 

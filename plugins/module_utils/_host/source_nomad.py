@@ -24,7 +24,8 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from .errors import HostError
 from .live import Answer
 from .paths import absolute
-from .source import processes, unusable
+from .processes import processes
+from .source import unusable
 
 SOURCE = "nomad"
 DEFAULT_ADDRESS = "http://127.0.0.1:4646"

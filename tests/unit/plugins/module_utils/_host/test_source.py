@@ -4,57 +4,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
-import time
-
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands, source
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-
-
-@pytest.fixture
-def _sleeper(tmp_path):
-    """A process of root with a runtime's name, which the kernel cuts."""
-    program = tmp_path / "containerd-shim-runc-v2"
-    shutil.copy(shutil.which("sleep"), program)
-    process = subprocess.Popen([str(program), "600"])
-    deadline = time.monotonic() + 30
-    while not source.processes("containerd-shim") and time.monotonic() < deadline:
-        time.sleep(0.01)
-    yield process
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-
-
-def test_processes_are_found_by_their_name(_sleeper, tmp_path):
-    found = {process.pid: process.argv for process in source.processes("containerd-shim")}
-    assert found[_sleeper.pid] == [str(tmp_path / "containerd-shim-runc-v2"), "600"]
-    assert _sleeper.pid not in [process.pid for process in source.processes("containerd-shi")]
-
-
-@pytest.mark.parametrize("different", ["mnt", "uid"])
-def test_processes_of_users_and_of_other_mount_namespaces_are_not(_sleeper, monkeypatch, different):
-    real = os.stat
-
-    def stat(path, *args, **kwargs):
-        status = real(path, *args, **kwargs)
-        if different == "mnt" and path == f"/proc/{_sleeper.pid}/ns/mnt":
-            return os.stat_result((status.st_mode, status.st_ino + 1, *tuple(status)[2:]))
-        if different == "uid" and path == f"/proc/{_sleeper.pid}":
-            return os.stat_result((*tuple(status)[:4], 1000, *tuple(status)[5:]))
-        return status
-
-    monkeypatch.setattr(source.os, "stat", stat)
-    assert _sleeper.pid not in [process.pid for process in source.processes("containerd-shim")]
-
-
-def test_a_process_that_ends_meanwhile_is_left_out(monkeypatch):
-    monkeypatch.setattr(source.os, "listdir", lambda path: ["4194305", "version"])
-    assert source.processes("containerd-shim") == []
 
 
 @pytest.mark.parametrize("output", [b"", b"web\n", b"a1\nb_2.c-3\n", b"no-newline-at-the-end"])

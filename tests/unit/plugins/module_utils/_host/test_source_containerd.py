@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands, source_containerd
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.source import Process
+from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 
 SOCKET = "/run/containerd/containerd.sock"
 WEB = "65c78e7145de3884573d8cb6afe509cdb2fa691b874bef17f343acdd8b05a3bc"

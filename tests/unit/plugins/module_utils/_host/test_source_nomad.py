@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import source_nomad
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.source import Process
+from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 
 ONE = "6b235529-8111-4bbe-520b-d639b1d2a94e"
 TWO = "0d6e9d6a-1f6d-4b8f-9a55-3c1e5fdc3f10"
