@@ -129,13 +129,24 @@ def _read(dir_fd: int, name: str) -> bytes:
         fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
     except OSError as error:
         raise HostError("cannot be opened: %s" % error.strerror) from error
-    with os.fdopen(fd, "rb") as stream:
+    return read_regular(fd)
+
+
+def read_regular(fd: int) -> bytes:
+    """Return the content of a file and close it. HostError, with the reason, for what is no file or too large."""
+    try:
         status = os.fstat(fd)
+        # A directory, where a link leads to one, could not even be made a stream of.
         if not stat.S_ISREG(status.st_mode):
             raise HostError("is not a regular file")
         if status.st_size > MAX_SIZE:
             raise HostError("is larger than 1 MiB and was not read")
-        return stream.read(MAX_SIZE + 1)
+        with os.fdopen(fd, "rb", closefd=False) as stream:
+            return stream.read(MAX_SIZE + 1)
+    except OSError as error:
+        raise HostError("cannot be read: %s" % error.strerror) from error
+    finally:
+        os.close(fd)
 
 
 def parse(file: ConfFile, text: bytes) -> None:

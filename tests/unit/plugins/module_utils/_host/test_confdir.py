@@ -74,14 +74,16 @@ def test_files_that_are_never_opened(conf_dir, monkeypatch):
     (conf_dir / "my-kubeconfig.conf").write_text("token: secret")
     (conf_dir / "x.json").mkdir()
     os.mkfifo(str(conf_dir / "fifo.conf"))
+    (conf_dir / "folder").mkdir()
+    (conf_dir / "folder.conf").symlink_to("folder")
     monkeypatch.setattr(confdir, "MAX_SIZE", 10)
     (conf_dir / "large.conf").write_text("x" * 11)
     (conf_dir / "gone.conf").symlink_to("nowhere")
     found = {file.name: (file.text, file.error) for file in scan(str(conf_dir))}
-    assert set(found) == {"my-kubeconfig.conf", "fifo.conf", "large.conf", "gone.conf"}
+    assert set(found) == {"my-kubeconfig.conf", "fifo.conf", "folder.conf", "large.conf", "gone.conf"}
     assert all(text is None and error for text, error in found.values())
     assert "kubeconfig" in found["my-kubeconfig.conf"][1]
-    assert "regular" in found["fifo.conf"][1]
+    assert "regular" in found["fifo.conf"][1] and "regular" in found["folder.conf"][1]
     assert "larger" in found["large.conf"][1]
 
 
