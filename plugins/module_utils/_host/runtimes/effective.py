@@ -1,0 +1,205 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which network each runtime would use: for cni_conf of the directory as planned, for cni_info as it is."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ..confdir import ConfFile, parse, scan, sort_key
+from ..errors import HostError
+from ..manifest import Manifest
+from ..pluginuse import Binaries
+from ..problems import ERROR, WARNING, problem
+from . import discover
+from .profiles import NAMED, OWN
+from .rules import Verdict, judge
+from .runtime import Runtime
+
+Rows = List[Dict[str, Any]]
+
+
+def planned(
+    conf_dir: str,
+    files: Mapping[str, ConfFile],
+    after: Mapping[str, Optional[str]],
+    texts: Mapping[str, bytes],
+) -> List[ConfFile]:
+    """Return the files of *conf_dir* as they will be, in order.
+
+    *files* are there now, *after* maps the name of each that will be there to its network, *texts* those that will be
+    written. One that is in neither comes back from where it was kept; nothing but its network is known of it.
+    """
+    found = []
+    for name in sorted(after, key=sort_key):
+        if name in files and name not in texts:
+            found.append(files[name])
+            continue
+        file = ConfFile(name, os.path.join(conf_dir, name))
+        file.network = after[name]
+        if name in texts:
+            file.text = texts[name]
+            try:
+                parse(file, texts[name])
+            except HostError as error:
+                file.error = error.msg
+        found.append(file)
+    return found
+
+
+class Effective:
+    """The runtimes that a task is about, and what each does.
+
+    *names* of profiles, or None for the runtimes of this host. *files* are those of *conf_dir* that there will be, in
+    order.
+    """
+
+    def __init__(
+        self,
+        names: Optional[Sequence[str]],
+        conf_dir: str,
+        bin_dirs: Sequence[str],
+        files: Sequence[ConfFile],
+        manifest: Manifest,
+        tolerate_missing: bool = False,
+    ) -> None:
+        self.names = names
+        self.conf_dir = conf_dir
+        self.files = list(files)
+        self.tolerate_missing = tolerate_missing
+        self._manifest = manifest
+        self._binaries: Dict[Tuple[str, ...], Binaries] = {}
+        if names is None:
+            self.runtimes = discover.on_host(conf_dir)
+        else:
+            self.runtimes = discover.named(names, conf_dir, bin_dirs) if names else []
+        self.verdicts = [self._judge(runtime) for runtime in self.runtimes]
+
+    def rows(self) -> Rows:
+        """Return a row for each runtime."""
+        return [_row(runtime, verdict) for runtime, verdict in zip(self.runtimes, self.verdicts)]
+
+    def ensure(self, network: str) -> Rows:
+        """Return the problems if containers of these runtimes would not get *network*.
+
+        Of runtimes that no task names those count that read conf_dir, because another directory is not its business.
+        """
+        about = [
+            (runtime, verdict)
+            for runtime, verdict in zip(self.runtimes, self.verdicts)
+            if self.names is not None or self._is_reader(runtime)
+        ]
+        if about:
+            return [
+                problem(
+                    ERROR, "not_effective", self._why_not(runtime, verdict, network), verdict.file or runtime.conf_dir
+                )
+                for runtime, verdict in about
+                if not self._is_effective(runtime, verdict, network)
+            ]
+        if any(runtime.reads for runtime in self.runtimes):
+            readers = ", ".join(
+                f"{runtime.name} reads {runtime.conf_dir}" for runtime in self.runtimes if runtime.reads
+            )
+            text = f"ensure_effective: no runtime of this host reads {self.conf_dir} ({readers}); write where one reads"
+            return [problem(ERROR, "not_effective", text, self.conf_dir)]
+        text = (
+            "ensure_effective: no runtime that uses CNI was found on this host; install it, or name with 'runtime' the "
+            "one that is to come"
+        )
+        return [problem(WARNING if self.tolerate_missing else ERROR, "missing_runtime", text, self.conf_dir)]
+
+    def _is_reader(self, runtime: Runtime) -> bool:
+        return (
+            runtime.reads
+            and runtime.rules.choice != OWN
+            and runtime.name != "multus"
+            and not runtime.conf_file
+            and self._reads_here(runtime)
+        )
+
+    def _is_effective(self, runtime: Runtime, verdict: Verdict, network: str) -> bool:
+        if not runtime.reads or not (runtime.rules.choice == OWN or self._reads_here(runtime)):
+            return False
+        if runtime.rules.choice == NAMED:
+            return verdict.can_use(network)
+        return verdict.network == network
+
+    def _reads_here(self, runtime: Runtime) -> bool:
+        return discover.same_directory(runtime.conf_dir, self.conf_dir)
+
+    def _why_not(self, runtime: Runtime, verdict: Verdict, network: str) -> str:
+        if not runtime.reads:
+            return f"ensure_effective: {runtime.name} uses no network: {'; '.join(runtime.notes)}"
+        if not self._reads_here(runtime) and runtime.rules.choice != OWN:
+            return (
+                f"ensure_effective: {runtime.name} reads {runtime.conf_file or runtime.conf_dir} and not "
+                f"{self.conf_dir}; write there, or configure it to read here"
+            )
+        others = [entry for entry in verdict.not_chosen if entry["network"] == network]
+        text = f"ensure_effective: {runtime.name} would not use the network {network!r}"
+        if others:
+            text += f" in {os.path.basename(others[0]['file'])} ({others[0]['reason']})"
+        elif runtime.rules.choice != OWN:
+            text += ", which no file has"
+        if verdict.network is not None:
+            text += f", but {verdict.network!r}: {verdict.reason}"
+        else:
+            text += f": {verdict.reason}"
+        return text + "; choose a lower 'priority', or remove or rename what stands in the way"
+
+    # ---- one runtime
+
+    def _judge(self, runtime: Runtime) -> Verdict:
+        if not runtime.reads:
+            return Verdict()
+        try:
+            files = self._files_of(runtime)
+        except HostError as error:
+            verdict = Verdict()
+            verdict.fail(f"its directory cannot be read: {error.msg}")
+            return verdict
+        return judge(runtime, files, self._ask(runtime))
+
+    def _files_of(self, runtime: Runtime) -> List[ConfFile]:
+        if runtime.rules.choice == OWN:
+            return []
+        files = list(self.files) if self._reads_here(runtime) else scan(os.path.realpath(runtime.conf_dir))
+        if runtime.conf_file:
+            files = [file for file in files if file.path == runtime.conf_file]
+        if runtime.folder:
+            files.extend(scan(os.path.realpath(os.path.join(runtime.conf_dir, runtime.folder))))
+            files.sort(key=lambda file: os.fsencode(file.path))
+        return files
+
+    def _ask(self, runtime: Runtime) -> Callable[[str], Sequence[str]]:
+        binaries = self._binaries.setdefault(tuple(runtime.bin_dirs), Binaries(runtime.bin_dirs, self._manifest))
+
+        def ask(plugin: str) -> Sequence[str]:
+            try:
+                return binaries.ask(plugin)[1]
+            except HostError as error:
+                if error.code == "missing_plugin" and self.tolerate_missing:
+                    raise HostError("it is not there yet", code="tolerated") from error
+                raise
+
+        return ask
+
+
+def _row(runtime: Runtime, verdict: Verdict) -> Dict[str, Any]:
+    sentences = [verdict.reason, *runtime.notes, *dict.fromkeys(verdict.notes)]
+    return {
+        "runtime": runtime.name,
+        "version": runtime.version,
+        "found": runtime.found,
+        "conf_dir": runtime.conf_file or ("" if runtime.rules.choice == OWN else runtime.conf_dir),
+        "bin_dirs": runtime.bin_dirs,
+        "network": verdict.network,
+        "file": verdict.file,
+        "reason": "; ".join(sentence for sentence in sentences if sentence),
+        "networks": [{"network": network.name, "file": network.file.path} for network in verdict.networks],
+        "not_chosen": verdict.not_chosen,
+        "verified": runtime.profile.verified,
+    }

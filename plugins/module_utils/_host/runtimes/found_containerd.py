@@ -1,0 +1,188 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""containerd, and the distributions of Kubernetes that bring their own: k3s, rke2, MicroK8s, k0s.
+
+A running daemon says by its command line which configuration it reads; one that does not run is found by its binary or
+its configuration. ``containerd config dump`` knows the defaults of the package and all imports. Where it cannot be run
+the configuration is read here.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+
+from ..errors import HostError
+from ..processes import Process, option
+from . import reading, toml
+from .profiles import containerd_profile
+from .runtime import Runtime
+
+_CONFIG = "/etc/containerd/config.toml"
+_CRI = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
+_MOST_IMPORTS = 100
+
+
+class Distribution(NamedTuple):
+    """Where a distribution keeps its containerd: the profile's ``name``, part of its ``config``'s path, both files."""
+
+    name: str
+    mark: str
+    config: str
+    program: str
+
+
+DISTRIBUTIONS = (
+    Distribution(
+        "k3s",
+        "/k3s/agent/",
+        "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
+        "/var/lib/rancher/k3s/data/current/bin/containerd",
+    ),
+    Distribution(
+        "rke2",
+        "/rke2/agent/",
+        "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
+        "/var/lib/rancher/rke2/bin/containerd",
+    ),
+    Distribution(
+        "microk8s",
+        "/snap/microk8s/",
+        "/var/snap/microk8s/current/args/containerd.toml",
+        "/snap/microk8s/current/bin/containerd",
+    ),
+    Distribution("k0s", "/k0s/", "/etc/k0s/containerd.toml", "/var/lib/k0s/bin/containerd"),
+)
+
+
+def find(running: Sequence[Process]) -> List[Runtime]:
+    """Return every containerd of this host; one with several sets of networks is in it several times."""
+    found: Dict[str, Tuple[str, str, str]] = {}
+    for process in running:
+        if process.name == "containerd":
+            config = _absolute(process, option(process.argv, "-c", "--config", "-config") or _CONFIG)
+            found.setdefault(os.path.realpath(config), (config, _program_of(process), f"process {process.pid}"))
+    for one in DISTRIBUTIONS:
+        if os.path.exists(one.config):
+            found.setdefault(os.path.realpath(one.config), (one.config, one.program, one.config))
+    program = reading.installed("containerd")
+    if program:
+        found.setdefault(os.path.realpath(_CONFIG), (_CONFIG, program, program))
+    runtimes = []
+    for config, program, evidence in found.values():
+        runtimes.extend(_runtimes(config, program, evidence))
+    return runtimes
+
+
+def _absolute(process: Process, path: str) -> str:
+    try:
+        return os.path.join(os.readlink(f"/proc/{process.pid}/cwd"), path)
+    except OSError:
+        return path
+
+
+def _program_of(process: Process) -> str:
+    try:
+        real = os.readlink(f"/proc/{process.pid}/exe")
+    except OSError:
+        real = ""
+    # k3s is one binary for all, and goes by the name that it is called with.
+    beside = os.path.join(os.path.dirname(real), "containerd")
+    for path in (process.argv[0], beside, real):
+        if path.startswith("/") and os.path.isfile(path):
+            return path
+    return reading.installed("containerd")
+
+
+def _runtimes(config: str, program: str, evidence: str) -> List[Runtime]:
+    notes: List[str] = []
+    version = reading.version(program, "--version", notes)
+    name = next((one.name for one in DISTRIBUTIONS if one.mark in config), "") or containerd_profile(version)
+    runtime = Runtime(name, version, evidence)
+    runtime.notes = notes
+    try:
+        tables = _tables(config, program, version, notes)
+        return [runtime, *_configure(runtime, tables)]
+    except HostError as error:
+        notes.append(f"its configuration is not understood ({error.msg}), so its default directories are assumed")
+        return [runtime]
+
+
+def _tables(config: str, program: str, version: str, notes: List[str]) -> Dict[str, Any]:
+    """Return the configuration, by the daemon's own command if it can be run."""
+    try:
+        if os.path.exists(config):
+            return toml.loads(reading.output(program, "--config", config, "config", "dump"))
+        # Without a file the daemon takes its defaults, and the command fails.
+        return toml.loads(reading.output(program, "config", "default"))
+    except HostError as error:
+        notes.append(f"read from {config}, because its own command does not tell it: {error.msg}")
+    return _read(config, version)
+
+
+def _read(config: str, version: str) -> Dict[str, Any]:
+    """Return the configuration of the file and its imports, a later one over an earlier one."""
+    tables = reading.parsed(config) or {}
+    imports = tables.get("imports")
+    patterns = [item for item in imports if isinstance(item, str)] if isinstance(imports, list) else []
+    paths = []
+    for pattern in patterns:
+        paths.extend(sorted(glob.glob(os.path.join(os.path.dirname(config), pattern)))[:_MOST_IMPORTS])
+    for path in paths[:_MOST_IMPORTS]:
+        more = reading.parsed(path) or {}
+        plugins = reading.section(tables, "plugins")
+        for name, settings in reading.section(more, "plugins").items():
+            # Seen with 1.6.20 and 1.7.24, where a plugin's settings of an import replace all of the main file's.
+            if version.startswith("1.") or not isinstance(plugins.get(name), dict) or not isinstance(settings, dict):
+                plugins[name] = settings
+            else:
+                _merge(plugins[name], settings)
+        tables["plugins"] = plugins
+        if "disabled_plugins" in more:
+            tables["disabled_plugins"] = more["disabled_plugins"]
+    return tables
+
+
+def _merge(base: Dict[str, Any], other: Dict[str, Any]) -> None:
+    for key, value in other.items():
+        inner = base.get(key)
+        if isinstance(inner, dict) and isinstance(value, dict):
+            _merge(inner, value)
+        else:
+            base[key] = value
+
+
+def _configure(runtime: Runtime, tables: Dict[str, Any]) -> List[Runtime]:
+    """Set what *tables* say; return further ones, for runtime handlers that have networks of their own."""
+    disabled = tables.get("disabled_plugins")
+    if isinstance(disabled, list) and any(name in disabled for name in _CRI):
+        runtime.reads = False
+        runtime.notes.append("its CRI plugin is disabled (disabled_plugins), so it reads no networks")
+        return []
+    plugins = reading.section(tables, "plugins")
+    cri = next((reading.section(plugins, name) for name in _CRI if name in plugins), {})
+    cni = reading.section(cri, "cni")
+    # A configuration that does not name the directories leaves containerd's own defaults, also that of k3s.
+    runtime.set_conf(reading.directory(cni, "conf_dir") or "/etc/cni/net.d")
+    bin_dir = reading.directory(cni, "bin_dir")
+    runtime.bin_dirs = reading.directories(cni, "bin_dirs") or [bin_dir or "/opt/cni/bin"]
+    runtime.max_networks = max(0, reading.number(cni, "max_conf_num", 1))
+    template = reading.text(cni, "conf_template")
+    if template:
+        runtime.notes.append(f"it writes 10-containerd-net.conflist itself, from conf_template {template}")
+    return _of_handlers(runtime, reading.section(cri, "containerd", "runtimes"))
+
+
+def _of_handlers(runtime: Runtime, handlers: Dict[str, Any]) -> List[Runtime]:
+    found = []
+    for handler in sorted(handlers):
+        settings = reading.section(handlers, handler)
+        conf_dir = reading.directory(settings, "cni_conf_dir")
+        if conf_dir and conf_dir != runtime.conf_dir:
+            other = Runtime(runtime.name, runtime.version, runtime.found, conf_dir, runtime.bin_dirs)
+            other.max_networks = max(0, reading.number(settings, "cni_max_conf_num", 0)) or runtime.max_networks
+            other.notes = [*runtime.notes, f"for pods with the runtime handler {handler}"]
+            found.append(other)
+    return found

@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CRI-O, also OpenShift's: crio.conf, the files of crio.conf.d over it, and the daemon's command line over all."""
+
+from __future__ import annotations
+
+import os
+from typing import List, Sequence
+
+from ..errors import HostError
+from ..processes import Process, option, options
+from . import reading
+from .profiles import PROFILES
+from .runtime import Runtime
+
+_CONFIG = "/etc/crio/crio.conf"
+_DROP_INS = "/etc/crio/crio.conf.d"
+
+
+def find(running: Sequence[Process]) -> List[Runtime]:
+    """Return CRI-O if it runs or is installed."""
+    process = next((process for process in running if process.name == "crio"), None)
+    program = reading.installed("crio")
+    if process is None and not program:
+        return []
+    argv = process.argv if process else []
+    evidence = f"process {process.pid}" if process else program
+    notes: List[str] = []
+    runtime = Runtime("crio", reading.version(program, "--version", notes) if program else "", evidence)
+    runtime.notes = notes
+    try:
+        _configure(runtime, argv)
+    except HostError as error:
+        notes.append(f"its configuration is not understood ({error.msg}), so its default directories are assumed")
+    if runtime.conf_dir == PROFILES["openshift"].conf_dir:
+        named = Runtime("openshift", runtime.version, evidence, runtime.conf_dir, runtime.bin_dirs)
+        named.default_network, named.notes = runtime.default_network, notes
+        return [named]
+    return [runtime]
+
+
+def _configure(runtime: Runtime, argv: List[str]) -> None:
+    conf_dir, bin_dirs, default = "", list(runtime.bin_dirs), ""
+    paths = [option(argv, "--config", "-c") or _CONFIG]
+    folder = option(argv, "--config-dir", "-d") or _DROP_INS
+    if os.path.isdir(folder):
+        paths.extend(reading.below(folder))
+    for path in paths:
+        network = reading.section(reading.parsed(path) or {}, "crio", "network")
+        conf_dir = reading.directory(network, "network_dir") or conf_dir
+        bin_dirs = reading.directories(network, "plugin_dirs") or bin_dirs
+        # It is deprecated, and added to the others.
+        old = reading.directory(network, "plugin_dir")
+        bin_dirs = [*bin_dirs, old] if old and old not in bin_dirs else bin_dirs
+        if "cni_default_network" in network:
+            default = reading.text(network, "cni_default_network")
+    given = option(argv, "--cni-config-dir")
+    conf_dir = reading.plain_path(given, "--cni-config-dir") if given else conf_dir
+    dirs = options(argv, "--cni-plugin-dir")
+    if conf_dir:
+        runtime.set_conf(conf_dir)
+    runtime.bin_dirs = [reading.plain_path(path, "--cni-plugin-dir") for path in dirs] or bin_dirs
+    runtime.default_network = option(argv, "--cni-default-network") or default

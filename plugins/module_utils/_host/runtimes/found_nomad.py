@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nomad's client, in both modes: ``cni/NAME`` reads files, ``bridge`` builds its own network.
+
+The agent's command line names its configuration: HCL or JSON, files or directories, a later one over an earlier one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Sequence
+
+from ..errors import HostError
+from ..processes import Process, option, options
+from . import hcl, reading
+from .runtime import Runtime
+
+# What the packages' units give to the agent.
+_CONFIG = "/etc/nomad.d"
+
+
+def find(running: Sequence[Process]) -> List[Runtime]:
+    """Return Nomad's two ways to a network if its agent runs, or is installed with a configuration."""
+    agents = [process for process in running if process.name == "nomad" and "agent" in process.argv[1:3]]
+    program = reading.installed("nomad")
+    if not agents and not (program and os.path.isdir(_CONFIG)):
+        return []
+    argv = agents[0].argv if agents else ["nomad", "agent", "-config", _CONFIG]
+    evidence = f"process {agents[0].pid}" if agents else program
+    notes: List[str] = []
+    version = reading.version(program, "version", notes) if program else ""
+    named, bridge = Runtime("nomad", version, evidence), Runtime("nomad-bridge", version, evidence)
+    named.notes, bridge.notes = notes, list(notes)
+    if version and int(version.split(".")[0]) >= 2:
+        named.bin_dirs = ["/opt/cni/bin", "/usr/libexec/cni"]
+    try:
+        _configure(named, bridge, argv)
+    except HostError as error:
+        for runtime in (named, bridge):
+            runtime.notes.append(
+                f"its configuration is not understood ({error.msg}), so its default directories are assumed"
+            )
+    return [named, bridge]
+
+
+def _configure(named: Runtime, bridge: Runtime, argv: List[str]) -> None:
+    client: Dict[str, Any] = {}
+    for given in options(argv, "-config", "--config"):
+        for path in _files(given):
+            client.update(reading.section(reading.parsed(path, hcl.loads) or {}, "client"))
+    enabled = client.get("enabled") is True or any(word.lstrip("-") in ("dev", "client") for word in argv[2:])
+    if not enabled:
+        for runtime in (named, bridge):
+            runtime.reads = False
+            runtime.notes.append("this agent is no client, so it has no networks")
+        return
+    named.set_conf(_directory(argv, client, "cni_config_dir") or named.conf_dir)
+    path = option(argv, "-cni-path", "--cni-path") or reading.text(client, "cni_path")
+    if path:
+        named.bin_dirs = [reading.plain_path(part, "cni_path") for part in path.split(":") if part]
+    bridge.bin_dirs = list(named.bin_dirs)
+    bridge.default_network = "nomad"
+
+
+def _directory(argv: List[str], client: Dict[str, Any], key: str) -> str:
+    name = "-" + key.replace("_", "-")
+    given = option(argv, name, "-" + name)
+    return reading.plain_path(given, name) if given else reading.directory(client, key)
+
+
+def _files(path: str) -> List[str]:
+    """Return the files of a -config: itself, or those of the directory (command/agent/config.go:LoadConfigDir)."""
+    if not os.path.isdir(path):
+        return [path]
+    found = [*reading.listed(path, ".hcl"), *reading.listed(path, ".json")]
+    names = sorted(found, key=os.fsencode)
+    return [name for name in names if not os.path.basename(name).startswith((".#", "#"))]

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""podman, as far as it uses CNI: containers.conf and its drop-ins, and the backend that podman has settled for.
+
+podman is not asked, because one that was never used would make its databases and settle its backend then.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Tuple
+
+from ..errors import HostError
+from . import reading
+from .runtime import Runtime
+
+_CONFIGS = ("/usr/share/containers/containers.conf", "/etc/containers/containers.conf")
+_DROP_INS = "/etc/containers/containers.conf.d"
+_STORAGE = "/etc/containers/storage.conf"
+_GRAPH_ROOT = "/var/lib/containers/storage"
+# containers/common pkg/config/config_linux.go: helper_binaries_dir
+_HELPERS = ("/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman")
+
+
+def find() -> List[Runtime]:
+    """Return podman if it is installed."""
+    program = reading.installed("podman")
+    if not program:
+        return []
+    notes: List[str] = []
+    runtime = Runtime("podman", reading.version(program, "--version", notes), program)
+    runtime.notes = notes
+    try:
+        _configure(runtime)
+    except HostError as error:
+        notes.append(f"its configuration is not understood ({error.msg}), so its default directories are assumed")
+    return [runtime]
+
+
+def _configure(runtime: Runtime) -> None:
+    network: Dict[str, Any] = {}
+    helpers: List[str] = []
+    for path in [*_CONFIGS, *reading.listed(_DROP_INS, ".conf")]:
+        tables = reading.parsed(path) or {}
+        network.update(reading.section(tables, "network"))
+        helpers = reading.directories(reading.section(tables, "engine"), "helper_binaries_dir") or helpers
+    backend, why = _backend(runtime, reading.text(network, "network_backend"), helpers or list(_HELPERS))
+    if backend != "cni":
+        runtime.reads = False
+        runtime.notes.append(f"it uses {backend} and not CNI, {why}")
+        return
+    if why:
+        runtime.notes.append(f"it uses CNI, {why}")
+    runtime.set_conf(reading.directory(network, "network_config_dir") or runtime.conf_dir)
+    runtime.bin_dirs = reading.directories(network, "cni_plugin_dirs") or runtime.bin_dirs
+    runtime.default_network = reading.text(network, "default_network") or runtime.default_network
+
+
+def _backend(runtime: Runtime, configured: str, helpers: List[str]) -> Tuple[str, str]:
+    """Return cni or netavark, and why (containers/common libnetwork/network/interface.go:NetworkBackend)."""
+    major = int(runtime.version.split(".")[0]) if runtime.version else 5
+    if major < 4:
+        return "cni", ""
+    if configured:
+        return configured, "because of network_backend"
+    root = reading.directory(reading.section(reading.parsed(_STORAGE) or {}, "storage"), "graphroot") or _GRAPH_ROOT
+    settled = os.path.join(root, "defaultNetworkBackend")
+    text = reading.read(settled)
+    if text in ("cni", "netavark"):
+        return text, f"as {settled} says"
+    if major >= 5:
+        return "netavark", "as releases since 5 do"
+    if not any(os.path.exists(os.path.join(folder, "netavark")) for folder in helpers):
+        return "cni", "because netavark is not installed"
+    # It looks into its storage for containers and images, of which nothing is known here.
+    return "netavark", "unless it finds containers, images or CNI networks when it first runs"

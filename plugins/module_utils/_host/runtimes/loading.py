@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a runtime's libcni makes of a file. Our own is 1.3's; what older ones do differently is here.
+
+libcni 1.1 knows neither ``cniVersions`` nor ``disableGC``, and wants a boolean for ``disableCheck`` where later ones
+take a text, too. 1.3 first knows drop-in folders, ``loadOnlyInlinedPlugins`` and lists without ``plugins``.
+(Go: libcni/conf.go of v1.1.2, v1.2.3 and v1.3.0.)
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence
+
+from ...libcni import conf, gojson
+from ...libcni.errors import ConfigError, JSONError
+from ..confdir import ConfFile, drop_ins
+
+_LIST = "error parsing configuration list: "
+# If none of these is in a text all releases agree about it.
+_MARKS = (b"cniVersions", b"disableCheck", b"disableGC", b"loadOnlyInlinedPlugins", b"valid-attachments", b"\\u")
+
+
+class Loaded(NamedTuple):
+    """A file as a runtime sees it: its network's ``name``, ``version`` and ``plugins`` (parsed); or the ``error``."""
+
+    name: str = ""
+    version: str = ""
+    plugins: Sequence[Dict[str, Any]] = ()
+    error: str = ""
+
+    @property
+    def types(self) -> List[str]:
+        """The types of the plugins; Go finds the key in any case."""
+        found = []
+        for plugin in self.plugins:
+            names = [value for key, value in plugin.items() if key.lower() == "type" and isinstance(value, str)]
+            found.append(names[-1] if names else "")
+        return found
+
+
+class Loader:
+    """Loads the files of one directory with the rules of one release of libcni.
+
+    *files* are all of the directory, *folder_of* returns the files of a network's drop-in folder.
+    """
+
+    def __init__(
+        self,
+        level: str,
+        files: Sequence[ConfFile],
+        with_drop_ins: bool = True,
+        folder_of: Callable[[str, str], List[ConfFile]] = drop_ins,
+    ) -> None:
+        self.level = level
+        self.files = files
+        self.with_drop_ins = with_drop_ins and level == "1.3"
+        self.folder_of = folder_of
+
+    def load(self, file: ConfFile, as_list: bool) -> Loaded:
+        """Return what the runtime makes of *file*, read as a list of plugins or as a single one."""
+        if file.text is None:
+            # Somebody's file that was not read, or one that is known without its text.
+            return Loaded(file.network or "", file.cni_version, file.plugins, file.error)
+        if as_list != (file.kind == "conflist") or file.error or self._depends_on_release(file):
+            loaded = self._parse(file.text, as_list)
+        else:
+            loaded = Loaded(file.network or "", file.cni_version, file.plugins)
+        if loaded.error or not as_list:
+            return loaded
+        if self.with_drop_ins and not file.inlined_only:
+            loaded = self._with_drop_ins(file, loaded)
+        if not loaded.plugins and not loaded.error and self.level != "1.3":
+            return Loaded(error=_LIST + "no 'plugins' key")
+        if not loaded.plugins and not loaded.error and self.with_drop_ins:
+            return Loaded(error="no plugin configs found")
+        return loaded
+
+    def _depends_on_release(self, file: ConfFile) -> bool:
+        return self.level != "1.3" and any(mark in (file.text or b"") for mark in _MARKS)
+
+    def _parse(self, text: bytes, as_list: bool) -> Loaded:
+        try:
+            if self.level != "1.3":
+                text = self._without_later_keys(text)
+            if as_list:
+                network = conf.network_conf_from_bytes(text)
+                return Loaded(network.name, network.cni_version, [plugin.network for plugin in network.plugins])
+            plugin = conf.network_plugin_conf_from_bytes(text)
+        except ConfigError as error:
+            return Loaded(error=str(error))
+        return Loaded(plugin.name, plugin.cni_version, [plugin.network])
+
+    def _without_later_keys(self, text: bytes) -> bytes:
+        """Return *text* without what this release does not look at. ConfigError for what only later ones take."""
+        try:
+            data = gojson.loads(text)
+        except JSONError:
+            return text
+        if not isinstance(data, dict):
+            return text
+        data.pop("loadOnlyInlinedPlugins", None)
+        if self.level == "1.1":
+            check = data.get("disableCheck", False)
+            if not isinstance(check, bool):
+                raise ConfigError(f"{_LIST}invalid disableCheck type {gojson.type_name(check)}")
+            data.pop("cniVersions", None)
+            data.pop("disableGC", None)
+            plugins = data.get("plugins")
+            for plugin in [data, *(plugins if isinstance(plugins, list) else [])]:
+                if isinstance(plugin, dict):
+                    for key in [key for key in plugin if key.lower() == "cni.dev/valid-attachments"]:
+                        del plugin[key]
+        return gojson.dumps(data)
+
+    def _with_drop_ins(self, file: ConfFile, loaded: Loaded) -> Loaded:
+        if not loaded.name:
+            # Joined to the directory, no name is the directory.
+            extras = [other for other in self.files if other.kind == "conf"]
+        else:
+            extras = self.folder_of(os.path.dirname(file.path), loaded.name)
+        for extra in extras:
+            if extra.error:
+                return Loaded(error=f"{extra.error} (in {extra.path})")
+        return loaded._replace(plugins=[*loaded.plugins, *(plugin for extra in extras for plugin in extra.plugins)])

@@ -1,0 +1,233 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each runtime reads and how it chooses: data for :mod:`rules`, each row with its source.
+
+Sources are named as file:function of the project's repository; docs/runtimes.md has the commits.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, NamedTuple, Tuple
+
+# --- how a network is chosen (Rules.choice)
+FIRST = "first"
+"""The first files by name, as many as it is configured to use."""
+NAMED = "named"
+"""Whoever starts a container names the network."""
+OWN = "own"
+"""It reads no file: it makes the configuration itself."""
+
+# --- what a file does that cannot be loaded (Rules.broken)
+ENDS = "ends"
+"""Loading ends there with an error; what was found before does not count (NAMED: it counts)."""
+SKIPPED = "skipped"
+"""It is left out, the others count."""
+SPOILS = "spoils"
+"""All files are read, and one that is broken leaves no network at all, wherever it stands."""
+
+# --- Profile.verified
+RUN = "run"
+"""Compared with the runtime itself, on many directories."""
+SOURCE = "source"
+"""Read from its source; it was not run."""
+
+_ALL = (".conf", ".conflist", ".json")
+
+
+class Rules(NamedTuple):
+    """How a family of runtimes makes networks of files.
+
+    ``nothing``: its own words for a directory without files ("{}" is the directory). ``validates``: a network counts
+    only if its plugins are there and support its version. ``drop_ins``: with libcni 1.3 the plugins of the network's
+    folder are appended. ``lists_first``: ``.conf`` and ``.json`` are looked at after all lists. ``all_lists``: whatever
+    its extension, a file is read as a list. ``ignored``: names that begin so are not looked at. ``valid_names``: a
+    network of another name is left out. ``converts``: a network counts only if it can be made one of podman's own.
+    ``named_by_file``: a network without a name gets the file's. ``vendor_dirs``:
+    plugins are looked for in /opt/TYPE/bin, too, with the type of the network's first plugin.
+    """
+
+    choice: str
+    broken: str
+    nothing: str = "no network configuration in {}"
+    extensions: Tuple[str, ...] = _ALL
+    validates: bool = False
+    drop_ins: bool = True
+    lists_first: bool = False
+    all_lists: bool = False
+    ignored: str = ""
+    valid_names: bool = False
+    converts: bool = False
+    named_by_file: bool = False
+    vendor_dirs: bool = False
+
+
+RULES = {
+    # containerd/go-cni opts.go:loadFromConfDir
+    "go-cni": Rules(FIRST, ENDS, "no network config found in {}"),
+    # cri-o/ocicni pkg/ocicni/ocicni.go:loadNetworks
+    "ocicni": Rules(
+        FIRST,
+        SKIPPED,
+        "no CNI configuration file in {}. Has your network provider started?",
+        validates=True,
+        named_by_file=True,
+    ),
+    # kubernetes pkg/kubelet/dockershim/network/cni/cni.go:getDefaultCNINetwork, until 1.9 :vendorCNIDir
+    "dockershim": Rules(FIRST, SKIPPED, "No networks found in {}", vendor_dirs=True),
+    # Mirantis/cri-dockerd network/cni/cni.go:getDefaultCNINetwork
+    "cri-dockerd": Rules(FIRST, SKIPPED, "no networks found in {}", validates=True),
+    # containers/common libnetwork/cni/network.go:loadNetworks
+    "podman": Rules(NAMED, SKIPPED, extensions=(".conflist",), validates=True, valid_names=True, converts=True),
+    # containerd/nerdctl pkg/netutil/store.go:fsRead, netutil.go:cniLoad
+    "nerdctl": Rules(NAMED, SPOILS, drop_ins=False, all_lists=True),
+    # hashicorp/nomad client/fingerprint/cni.go:Fingerprint, client/allocrunner/networking_cni.go:loadCNIConf
+    "nomad": Rules(NAMED, SPOILS, "no CNI network config found in {}"),
+    "nomad-bridge": Rules(OWN, SKIPPED),
+    # moby/buildkit util/network/cniprovider/cni.go:New
+    "buildkit": Rules(FIRST, ENDS, "no CNI configuration {}, so builds use the host's network"),
+    # containernetworking/cni libcni/conf.go:LoadNetworkConf
+    "libcni": Rules(NAMED, ENDS, "no net configurations found in {}", lists_first=True),
+    # multus-cni cmd/thin_entrypoint/main.go:getMasterConfigPath, pkg/server/config/generator.go:findMasterPlugin
+    "multus": Rules(
+        FIRST,
+        ENDS,
+        "no master configuration in {}",
+        extensions=(".conf", ".conflist"),
+        drop_ins=False,
+        ignored="00-multus",
+    ),
+}
+
+
+class Profile(NamedTuple):
+    """A runtime as far as CNI sees it.
+
+    ``rules`` is a key of :data:`RULES`; ``libcni`` what it carries of Go's libcni, by its own version: pairs of the
+    first version and libcni's, newest first, the last one for all before. ``conf_dir`` (buildkit: the file) and
+    ``bin_dirs`` are its defaults, ``default_network`` what it uses when nobody names one (NAMED). ``own`` is the
+    network that it makes itself if there is none. ``fixed``: its conf_dir cannot be configured.
+    """
+
+    rules: str
+    libcni: Tuple[Tuple[Tuple[int, int], str], ...]
+    conf_dir: str = "/etc/cni/net.d"
+    bin_dirs: Tuple[str, ...] = ("/opt/cni/bin",)
+    verified: str = SOURCE
+    default_network: str = ""
+    own: str = ""
+    fixed: bool = False
+
+
+def _always(level: str) -> Tuple[Tuple[Tuple[int, int], str], ...]:
+    return (((0, 0), level),)
+
+
+# go.mod of containerd at each tag
+CONTAINERD_LIBCNI = (((2, 1), "1.3"), ((2, 0), "1.2"), ((0, 0), "1.1"))
+_PODMAN_BIN_DIRS = (
+    "/usr/local/libexec/cni",
+    "/usr/libexec/cni",
+    "/usr/local/lib/cni",
+    "/usr/lib/cni",
+    "/opt/cni/bin",
+)
+
+PROFILES: Dict[str, Profile] = {
+    "containerd-1.6": Profile("go-cni", _always("1.1"), verified=RUN),
+    "containerd-1.7": Profile("go-cni", _always("1.1"), verified=RUN),
+    "containerd-2.0": Profile("go-cni", _always("1.2")),
+    "containerd-2.1": Profile("go-cni", _always("1.3"), verified=RUN),
+    # containerd cmd/ctr/commands/run/run.go: both directories are written there
+    "ctr": Profile("go-cni", CONTAINERD_LIBCNI, fixed=True),
+    # cri-o docs/crio.conf.5.md; go.mod at each tag
+    "crio": Profile("ocicni", (((1, 33), "1.3"), ((1, 31), "1.2"), ((0, 0), "1.1"))),
+    # machine-config-operator templates/worker/.../crio.yaml
+    "openshift": Profile(
+        "ocicni",
+        (((1, 33), "1.3"), ((1, 31), "1.2"), ((0, 0), "1.1")),
+        "/etc/kubernetes/cni/net.d",
+        ("/var/lib/cni/bin",),
+    ),
+    "dockershim": Profile("dockershim", _always("1.1")),
+    "cri-dockerd": Profile("cri-dockerd", _always("1.1")),
+    # containers/common pkg/config/default.go, libnetwork/types/const.go
+    "podman": Profile(
+        "podman",
+        (((5, 0), "1.3"), ((0, 0), "1.1")),
+        bin_dirs=_PODMAN_BIN_DIRS,
+        verified=RUN,
+        default_network="podman",
+        own="podman makes it in memory: bridge cni-podman0, 10.88.0.0/16",
+    ),
+    # nerdctl pkg/defaults/defaults_linux.go, pkg/netutil/netutil_unix.go
+    "nerdctl": Profile(
+        "nerdctl",
+        (((2, 1), "1.3"), ((2, 0), "1.2"), ((0, 0), "1.1")),
+        default_network="bridge",
+        own="nerdctl writes it at its next command as nerdctl-bridge.conflist: bridge nerdctl0, 10.4.0.0/24",
+    ),
+    # nomad client/config/config.go, client/config/config_linux.go
+    "nomad": Profile("nomad", (((1, 9), "1.2"), ((0, 0), "1.1")), "/opt/cni/config"),
+    "nomad-bridge": Profile(
+        "nomad-bridge", _always("1.2"), own="Nomad builds it for jobs in mode bridge, from plugins and not from a file"
+    ),
+    # buildkit util/appdefaults/appdefaults_unix.go
+    "buildkit": Profile("buildkit", _always("1.1"), "/etc/buildkit/cni.json"),
+    # firecracker-go-sdk network.go
+    "firecracker": Profile("libcni", _always("1.1"), "/etc/cni/conf.d"),
+    "multus": Profile("multus", _always("1.3")),
+    "cnitool": Profile("libcni", _always("1.3")),
+    # k3s pkg/agent/templates/templates_linux.go; the directories while flannel is enabled
+    "k3s": Profile(
+        "go-cni",
+        CONTAINERD_LIBCNI,
+        "/var/lib/rancher/k3s/agent/etc/cni/net.d",
+        ("/var/lib/rancher/k3s/data/cni",),
+        fixed=True,
+    ),
+    "rke2": Profile("go-cni", CONTAINERD_LIBCNI),
+    # microk8s-resources/default-args/containerd-template.toml
+    "microk8s": Profile(
+        "go-cni",
+        CONTAINERD_LIBCNI,
+        "/var/snap/microk8s/current/args/cni-network",
+        ("/var/snap/microk8s/current/opt/cni/bin",),
+        fixed=True,
+    ),
+    "k0s": Profile("go-cni", CONTAINERD_LIBCNI),
+}
+
+CONTAINERD = "containerd"
+"""Stands for the row of the version that is there, the newest row if none is."""
+NAMES = (CONTAINERD, *PROFILES)
+
+_VERSION = re.compile(r"(?<![0-9.])v?([0-9]{1,5})\.([0-9]{1,5})(\.[0-9]{1,5})?")
+
+
+def version_of(text: str) -> str:
+    """Return the first version in what a runtime prints of itself, "" if there is none."""
+    match = _VERSION.search(text)
+    return "%s.%s%s" % (match.group(1), match.group(2), match.group(3) or "") if match else ""
+
+
+def _pair(version: str) -> Tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def libcni_of(profile: Profile, version: str) -> str:
+    """Return the release of libcni that the *version* ("": the newest) of a runtime carries, such as 1.1."""
+    if not version:
+        return profile.libcni[0][1]
+    return next(level for first, level in profile.libcni if _pair(version) >= first)
+
+
+def containerd_profile(version: str) -> str:
+    """Return the name of the row for a version of containerd; older and newer ones get the nearest."""
+    rows = [name for name in PROFILES if name.startswith("containerd-")]
+    if not version:
+        return rows[-1]
+    older = [name for name in rows if _pair(name[len("containerd-") :]) <= _pair(version)]
+    return older[-1] if older else rows[0]

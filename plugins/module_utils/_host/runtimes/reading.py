@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading what runtimes say: their configuration files and what their commands print. All of it is untrusted."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, Optional
+
+from .. import commands
+from ..confdir import read_regular
+from ..errors import HostError
+from ..paths import absolute
+from . import toml
+from .profiles import version_of
+
+_OUTPUT_LIMIT = 1 << 20
+# More drop-ins than anybody has.
+_MOST_FILES = 500
+# A runtime prints its version or configuration in some hundredths of a second.
+_TIMEOUT = 20.0
+
+
+def read(path: str) -> Optional[str]:
+    """Return the text of a regular file, None if there is none. Raises HostError ``unreadable``."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise HostError(f"{path} cannot be read ({error.strerror})", code="unreadable") from error
+    try:
+        return read_regular(fd).decode("utf-8", "replace")
+    except HostError as error:
+        raise HostError(f"{path} {error.msg}", code="unreadable") from error
+
+
+def parsed(path: str, loads: Callable[[str], Dict[str, Any]] = toml.loads) -> Optional[Dict[str, Any]]:
+    """Return what a configuration file says, None if there is none.
+
+    Raises HostError ``unreadable`` or ``not_understood``, which name the file.
+    """
+    text = read(path)
+    if text is None:
+        return None
+    try:
+        return loads(text)
+    except HostError as error:
+        raise HostError(f"{path}: {error.msg}", code=error.code) from error
+
+
+def listed(directory: str, ending: str = "") -> List[str]:
+    """Return the paths of the files in *directory* whose names end so, sorted; none if it is not there."""
+    try:
+        names = sorted(os.listdir(directory), key=os.fsencode)
+    except OSError:
+        return []
+    paths = [os.path.join(directory, name) for name in names if name.endswith(ending)]
+    return [path for path in paths if not os.path.isdir(path)][:_MOST_FILES]
+
+
+def below(directory: str) -> List[str]:
+    """Return the paths of all files in *directory* and its folders, in the order of Go's filepath.Walk."""
+    found: List[str] = []
+    for folder, folders, names in os.walk(directory):
+        folders.sort(key=os.fsencode)
+        found.extend(os.path.join(folder, name) for name in names)
+        if len(found) > _MOST_FILES:
+            break
+    return sorted(found, key=lambda path: [os.fsencode(part) for part in path.split("/")])[:_MOST_FILES]
+
+
+def section(tables: Any, *keys: str) -> Dict[str, Any]:
+    """Return the table under *keys*, an empty one if there is none."""
+    for key in keys:
+        tables = tables.get(key) if isinstance(tables, dict) else None
+    return tables if isinstance(tables, dict) else {}
+
+
+def text(table: Dict[str, Any], key: str) -> str:
+    """Return a text, "" if there is none. Raises HostError ``not_understood`` for what is none."""
+    value = table.get(key, "")
+    if not isinstance(value, str):
+        raise HostError(f"{key} is no text", code="not_understood")
+    return value
+
+
+def directory(table: Dict[str, Any], key: str) -> str:
+    """Return a path in its plain form, "" if there is none. Raises HostError ``not_understood``."""
+    value = text(table, key)
+    return plain_path(value, key) if value else ""
+
+
+def directories(table: Dict[str, Any], key: str) -> List[str]:
+    """Return a list of paths in their plain form. Raises HostError ``not_understood``."""
+    values = table.get(key) or []
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise HostError(f"{key} is no list of texts", code="not_understood")
+    return [plain_path(value, key) for value in values if value]
+
+
+def plain_path(value: str, what: str) -> str:
+    """Return a path as Go's filepath.Clean leaves it. Raises HostError ``not_understood`` for a relative one."""
+    try:
+        return absolute(os.path.normpath(value), what)
+    except HostError as error:
+        raise HostError(f"{what} is {value!r}, no absolute path", code="not_understood") from error
+
+
+def number(table: Dict[str, Any], key: str, default: int) -> int:
+    """Return a whole number. Raises HostError ``not_understood`` for what is none."""
+    value = table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise HostError(f"{key} is no whole number", code="not_understood")
+    return value
+
+
+def output(*argv: str) -> str:
+    """Return what a runtime's command prints. Raises HostError, such as ``command_failed``, ``unsafe_permissions``."""
+    done = commands.run(argv, _TIMEOUT)
+    if done.rc != 0:
+        raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
+    return done.stdout[:_OUTPUT_LIMIT].decode("utf-8", "replace")
+
+
+def installed(name: str) -> str:
+    """Return the path of a command, whoever may run it; "" if it is not installed."""
+    for folder in commands.DIRECTORIES:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return ""
+
+
+def version(program: str, argument: str, notes: List[str]) -> str:
+    """Return the version that a program says it has; if it does not say, "" and a note."""
+    try:
+        found = version_of(output(program, argument))
+    except HostError as error:
+        found, why = "", error.msg
+    else:
+        why = f"{program} {argument} prints none"
+    if not found:
+        notes.append(f"its version is not known ({why}), so it is taken for a new one")
+    return found

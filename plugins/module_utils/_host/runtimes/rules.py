@@ -1,0 +1,269 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rule engine: from a directory's files, as they are or as planned, to what a runtime does with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+
+from ..confdir import ConfFile, drop_ins
+from ..errors import HostError
+from .converting import unconvertible
+from .loading import Loaded, Loader
+from .profiles import ENDS, FIRST, OWN, SPOILS
+from .runtime import Runtime
+
+_PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+_LIST_WORDS = "failed to load CNI config list file %s: %s"
+_SINGLE_WORDS = "failed to load CNI config file %s: %s"
+# nerdctl/pkg/labels:NerdctlDefaultNetwork
+_NERDCTL_LABEL = "nerdctl/default-network"
+
+Ask = Callable[[str], Sequence[str]]
+"""Returns the versions that a plugin supports, or raises HostError ``missing_plugin`` and others."""
+
+
+class Network(NamedTuple):
+    """A network that a runtime can use, and the file that it is in."""
+
+    name: str
+    file: ConfFile
+
+
+class Verdict:
+    """What a runtime does: ``network`` and ``file`` (None: none), ``reason`` in a sentence.
+
+    ``failed``: it loads no network at all, and ``reason`` has its error. ``networks``: all that it uses at once or can
+    be asked for by name. ``not_chosen``: the other files, ``{file, network, reason}``. ``notes``: what was assumed.
+    """
+
+    def __init__(self) -> None:
+        self.network: Optional[str] = None
+        self.file: Optional[str] = None
+        self.reason = ""
+        self.failed = False
+        self.networks: List[Network] = []
+        self.not_chosen: List[Dict[str, Any]] = []
+        self.notes: List[str] = []
+
+    def choose(self, network: Network, reason: str) -> None:
+        self.network, self.file, self.reason = network.name, network.file.path, reason
+
+    def leave(self, file: ConfFile, reason: str, network: Optional[str] = None) -> None:
+        self.not_chosen.append({"file": file.path, "network": network or file.network, "reason": reason})
+
+    def fail(self, reason: str) -> None:
+        self.network, self.file, self.reason, self.failed = None, None, reason, True
+
+    def can_use(self, name: str) -> bool:
+        """Tell whether containers get the network *name* if nobody or somebody asks for it."""
+        return self.network == name or any(network.name == name for network in self.networks)
+
+
+def judge(
+    runtime: Runtime,
+    files: Sequence[ConfFile],
+    ask: Ask,
+    folder_of: Callable[[str, str], List[ConfFile]] = drop_ins,
+) -> Verdict:
+    """Return what *runtime* does with *files*, which are all of its directory, in order.
+
+    *ask* is called for runtimes that ask their plugins. *folder_of* returns the drop-ins of a network.
+    """
+    verdict = Verdict()
+    if runtime.rules.choice == OWN:
+        verdict.network, verdict.reason = runtime.default_network or None, runtime.profile.own
+        for file in files:
+            verdict.leave(file, "it reads no files")
+    else:
+        _Judge(runtime, files, ask, folder_of, verdict).judge()
+    verdict.not_chosen.sort(key=lambda entry: os.fsencode(str(entry["file"])))
+    return verdict
+
+
+class _Judge:
+    def __init__(
+        self,
+        runtime: Runtime,
+        files: Sequence[ConfFile],
+        ask: Ask,
+        folder_of: Callable[[str, str], List[ConfFile]],
+        verdict: Verdict,
+    ) -> None:
+        self.runtime = runtime
+        self.rules = runtime.rules
+        self.files = files
+        self.ask = ask
+        self.verdict = verdict
+        self.loader = Loader(runtime.libcni, files, self.rules.drop_ins, folder_of)
+        # As many as it uses at once; a network that is chosen by name may be any of them.
+        by_order = self.rules.choice == FIRST and not runtime.default_network
+        self.most = runtime.max_networks if by_order and runtime.max_networks > 0 else len(files) + 1
+        self.labelled: Optional[Network] = None
+
+    def judge(self) -> None:
+        verdict, rules = self.verdict, self.rules
+        candidates = self._candidates()
+        broken = self._walk(candidates)
+        if broken and (rules.choice == FIRST or rules.broken == SPOILS):
+            for network in verdict.networks:
+                verdict.leave(
+                    network.file, "it can be loaded, but no network is while that file is broken", network.name
+                )
+            verdict.networks = []
+            verdict.fail(f"no network: {broken}")
+        elif rules.choice == FIRST and not self.runtime.default_network:
+            self._choose_first(bool(candidates))
+        else:
+            self._choose_named(broken)
+
+    # ---- which files are looked at
+
+    def _candidates(self) -> List[ConfFile]:
+        rules, found = self.rules, []
+        for file in self.files:
+            if "." + file.kind not in rules.extensions:
+                self.verdict.leave(file, f"it reads {' and '.join(rules.extensions)} only")
+            elif rules.ignored and file.name.startswith(rules.ignored):
+                self.verdict.leave(file, f"it looks for another than its own, {rules.ignored}*")
+            elif self.runtime.conf_file and file.path != self.runtime.conf_file:
+                self.verdict.leave(file, f"it reads {self.runtime.conf_file} only")
+            else:
+                found.append(file)
+        if rules.lists_first:
+            found.sort(key=lambda file: file.kind != "conflist")
+        return found
+
+    def _walk(self, candidates: Sequence[ConfFile]) -> str:
+        """Sort the candidates into networks and others. Return the error that ends or spoils loading, "" if none."""
+        rules, verdict = self.rules, self.verdict
+        broken = ""
+        for file in candidates:
+            if broken and rules.broken == ENDS:
+                verdict.leave(file, "it is not looked at any more after the error")
+                continue
+            if len(verdict.networks) >= self.most:
+                verdict.leave(file, f"{os.path.basename(verdict.networks[-1].file.name)} sorts before it")
+                continue
+            loaded = self.loader.load(file, rules.all_lists or file.kind == "conflist")
+            if loaded.error and rules.broken in (ENDS, SPOILS):
+                words = _LIST_WORDS if file.kind == "conflist" else _SINGLE_WORDS
+                broken = broken or words % (file.path, loaded.error)
+                verdict.leave(file, f"it cannot be loaded: {loaded.error}")
+            else:
+                self._sort_in(file, loaded)
+        return broken
+
+    def _sort_in(self, file: ConfFile, loaded: Loaded) -> None:
+        verdict = self.verdict
+        name = loaded.name
+        if not loaded.error and not name and self.rules.named_by_file:
+            name = file.name
+        reason = loaded.error or self._refusal(file, name, loaded)
+        same = [network for network in verdict.networks if network.name == name]
+        if reason:
+            verdict.leave(file, f"it is skipped: {reason}", name)
+        elif same and self._counts_once():
+            verdict.leave(file, f"{same[0].file.name} has the network {name!r} already", name)
+        else:
+            network = Network(name, file)
+            verdict.networks.append(network)
+            if self.runtime.profile.rules == "nerdctl" and self.labelled is None and _is_nerdctl_default(file):
+                self.labelled = network
+
+    def _counts_once(self) -> bool:
+        # go-cni attaches a container to every file that it has loaded, whatever the names are.
+        return not (self.rules.choice == FIRST and self.rules.broken == ENDS)
+
+    def _refusal(self, file: ConfFile, name: str, loaded: Loaded) -> str:
+        """Return why a runtime that is choosy leaves out a network that loads, "" if it does not."""
+        if self.rules.valid_names and not _PODMAN_NAME.fullmatch(name):
+            return f"the name {name!r} is not valid"
+        if self.rules.validates:
+            wanted = loaded.version or "0.1.0"
+            for kind in loaded.types:
+                refusal = self._ask(kind, wanted, file)
+                if refusal:
+                    return refusal
+        return unconvertible(loaded.plugins[0]) if self.rules.converts and loaded.plugins else ""
+
+    def _ask(self, kind: str, wanted: str, file: ConfFile) -> str:
+        try:
+            versions = self.ask(kind)
+        except HostError as error:
+            if error.code == "missing_plugin":
+                return f"the plugin {kind} is not in {', '.join(self.runtime.bin_dirs)}"
+            if error.code == "plugin_failed":
+                return f"the plugin {kind} does not answer VERSION"
+            self.verdict.notes.append(
+                f"the plugin {kind} of {file.name} was not asked ({error.msg}) and is taken for one that works"
+            )
+            return ""
+        if wanted not in versions:
+            return f"the plugin {kind} does not support the version {wanted}"
+        return ""
+
+    # ---- which of the networks is chosen
+
+    def _choose_first(self, any_candidate: bool) -> None:
+        verdict = self.verdict
+        if not verdict.networks:
+            where = self.runtime.conf_file or self.runtime.conf_dir
+            words = f"no file of {where} can be used" if any_candidate else self.rules.nothing.format(where)
+            verdict.fail(f"no network: {words}")
+            return
+        first = verdict.networks[0]
+        reason = f"{first.file.name} is the first file" + (" that can be used" if self.rules.broken != ENDS else "")
+        if self.runtime.conf_file:
+            reason = f"it reads {self.runtime.conf_file} only"
+        if len(verdict.networks) > 1 and not self._counts_once():
+            others = [f"{network.name!r} as eth{index}" for index, network in enumerate(verdict.networks)][1:]
+            reason += f"; containers get {', '.join(others)}, too"
+        verdict.choose(first, reason)
+        if self.rules.vendor_dirs:
+            kinds = self.loader.load(first.file, first.file.kind == "conflist").types
+            verdict.notes.append(
+                f"releases up to 1.9 look for its plugins in /opt/{kinds[0] if kinds else ''}/bin, too"
+            )
+
+    def _choose_named(self, broken: str) -> None:
+        verdict, runtime = self.verdict, self.runtime
+        wanted = runtime.default_network
+        chosen = self.labelled or next((network for network in verdict.networks if network.name == wanted), None)
+        if chosen is not None and chosen is self.labelled:
+            verdict.choose(chosen, f"it has the label {_NERDCTL_LABEL}")
+        elif chosen is not None:
+            verdict.choose(chosen, f"{wanted!r} is the name of the default network")
+        elif broken and not verdict.networks:
+            verdict.fail(f"no network: {broken}")
+        elif wanted and runtime.profile.own:
+            verdict.network, verdict.reason = (
+                wanted,
+                f"no file has the default network {wanted!r}; {runtime.profile.own}",
+            )
+        elif wanted:
+            verdict.fail(f"no network: it waits for the default network {wanted!r}, which no file has")
+        elif verdict.networks:
+            names = ", ".join(repr(network.name) for network in verdict.networks[:20])
+            verdict.reason = f"it has no default network; by name it finds {names}"
+        else:
+            verdict.fail(f"no network: {self.rules.nothing.format(runtime.conf_dir)}")
+        if broken and not verdict.failed:
+            verdict.notes.append(broken)
+        for network in verdict.networks:
+            if network.file.path != verdict.file:
+                verdict.leave(network.file, f"it is used by those who name the network {network.name!r}", network.name)
+
+
+def _is_nerdctl_default(file: ConfFile) -> bool:
+    if _NERDCTL_LABEL.encode() not in (file.text or b""):
+        return False
+    try:
+        labels = json.loads((file.text or b"").decode("utf-8")).get("nerdctlLabels")
+    except (ValueError, AttributeError, RecursionError):
+        return False
+    return isinstance(labels, dict) and _NERDCTL_LABEL in labels

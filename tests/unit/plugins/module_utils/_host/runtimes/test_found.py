@@ -1,0 +1,343 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import commands
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import (
+    discover,
+    found_crio,
+    found_nomad,
+    found_others,
+    found_podman,
+    reading,
+)
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from fake_host import FakeHost
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    return FakeHost(tmp_path, monkeypatch)
+
+
+# --- CRI-O
+
+
+def crio(host):
+    return found_crio.find(host.processes)
+
+
+def test_crio_is_configured_by_files_drop_ins_and_flags(host):
+    host.programs = ["crio"]
+    host.prints = {"--version": "crio version 1.30.4"}
+    [runtime] = crio(host)
+    assert (runtime.name, runtime.version, runtime.conf_dir) == ("crio", "1.30.4", "/etc/cni/net.d")
+    host.put("/etc/crio/crio.conf", '[crio.network]\nnetwork_dir = "/a/"\nplugin_dirs = ["/p/"]\n')
+    assert (crio(host)[0].conf_dir, crio(host)[0].bin_dirs) == ("/a", ["/p"])
+    host.put("/etc/crio/crio.conf.d/20-b", '[crio.network]\nnetwork_dir = "/b"\ncni_default_network = "apps"\n')
+    host.put("/etc/crio/crio.conf.d/10-c/x.conf", '[crio.network]\nnetwork_dir = "/c"\nplugin_dir = "/q"\n')
+    [runtime] = crio(host)
+    assert (runtime.conf_dir, runtime.bin_dirs, runtime.default_network) == ("/b", ["/p", "/q"], "apps")
+    pid = host.run("crio", "--cni-config-dir=/d", "--cni-plugin-dir", "/r", "--cni-plugin-dir=/s")
+    [runtime] = crio(host)
+    assert (runtime.conf_dir, runtime.bin_dirs, runtime.found) == ("/d", ["/r", "/s"], f"process {pid}")
+
+
+def test_crio_reads_the_files_that_its_command_line_names(host):
+    host.put("/srv/x.conf", '[crio.network]\nnetwork_dir = "/x"\n')
+    host.put("/srv/d/y.conf", '[crio.network]\ncni_default_network = "y"\n')
+    host.run("crio", "-c", "{root}/srv/x.conf", "-d", "{root}/srv/d")
+    [runtime] = crio(host)
+    assert (runtime.conf_dir, runtime.default_network, runtime.version) == ("/x", "y", "")
+
+
+def test_openshift_is_crio_with_a_directory_of_its_own(host):
+    host.programs = ["crio"]
+    host.put("/etc/crio/crio.conf.d/00-default", '[crio.network]\nnetwork_dir = "/etc/kubernetes/cni/net.d/"\n')
+    assert crio(host)[0].name == "openshift"
+
+
+def test_a_configuration_of_crio_that_is_not_understood_is_said(host):
+    host.programs = ["crio"]
+    host.prints = {"--version": "crio version 1.30.4"}
+    host.put("/etc/crio/crio.conf", "[crio.network\n")
+    [runtime] = crio(host)
+    assert runtime.conf_dir == "/etc/cni/net.d"
+    assert "/etc/crio/crio.conf: line 1" in runtime.notes[0] and "default directories are assumed" in runtime.notes[0]
+
+
+# --- podman
+
+
+def podman(host, version="4.3.1"):
+    host.programs = ["podman"]
+    host.prints = {"--version": f"podman version {version}"}
+    [runtime] = found_podman.find()
+    return runtime
+
+
+def test_podman_4_uses_cni_if_told_so(host):
+    host.put(
+        "/etc/containers/containers.conf", '[network]\nnetwork_backend = "cni"\ncni_plugin_dirs = ["/usr/lib/cni"]\n'
+    )
+    host.put(
+        "/etc/containers/containers.conf.d/50.conf", '[network]\nnetwork_config_dir = "/n"\ndefault_network = "d"\n'
+    )
+    host.put("/etc/containers/containers.conf.d/60.bak", '[network]\ndefault_network = "e"\n')
+    runtime = podman(host)
+    assert (runtime.reads, runtime.conf_dir, runtime.bin_dirs) == (True, "/n", ["/usr/lib/cni"])
+    assert runtime.default_network == "d"
+    assert runtime.notes == ["it uses CNI, because of network_backend"]
+
+
+@pytest.mark.parametrize(
+    ("version", "settled", "netavark", "reads", "words"),
+    [
+        ("3.4.4", None, True, True, None),
+        ("4.3.1", "cni", True, True, "defaultNetworkBackend says"),
+        ("4.3.1", "netavark", False, False, "defaultNetworkBackend says"),
+        ("4.3.1", None, False, True, "netavark is not installed"),
+        ("4.3.1", None, True, False, "unless it finds containers"),
+        ("4.3.1", "nonsense", False, True, "netavark is not installed"),
+        ("5.4.2", None, False, False, "as releases since 5 do"),
+        ("5.4.2", "cni", False, True, "defaultNetworkBackend says"),
+    ],
+)
+def test_podmans_backend_is_the_one_that_it_has_settled_for(host, version, settled, netavark, reads, words):
+    if settled:
+        host.put("/var/lib/containers/storage/defaultNetworkBackend", settled)
+    if netavark:
+        host.put("/usr/libexec/podman/netavark", "")
+    runtime = podman(host, version)
+    assert runtime.reads is reads
+    assert [words in note for note in runtime.notes] == ([True] if words else [])
+
+
+def test_podmans_storage_may_be_elsewhere(host):
+    host.put("/etc/containers/storage.conf", '[storage]\ngraphroot = "{root}/srv/storage"\n')
+    host.put("/srv/storage/defaultNetworkBackend", "cni")
+    host.put("/usr/libexec/podman/netavark", "")
+    assert podman(host).reads
+
+
+def test_a_configuration_of_podman_that_is_not_understood_is_said(host):
+    host.put("/etc/containers/containers.conf", "[network]\nnetwork_backend = 1\n")
+    assert "network_backend is no text" in podman(host).notes[0]
+
+
+def test_podman_is_asked_for_its_version_only(host):
+    podman(host)
+    assert host.asked == [("/usr/bin/podman", "--version")]
+
+
+# --- Nomad
+
+
+def nomad(host):
+    return found_nomad.find(host.processes)
+
+
+def test_nomads_client_has_two_ways(host):
+    host.programs = ["nomad"]
+    assert nomad(host) == []
+    host.prints = {"version": "Nomad v1.10.0\nBuildDate 2025-04-09"}
+    host.put(
+        "/etc/nomad.d/nomad.hcl", 'client {\n  enabled = true\n  cni_path = "/a:/b/"\n  cni_config_dir = "/c"\n}\n'
+    )
+    named, bridge = nomad(host)
+    assert (named.name, named.conf_dir, named.bin_dirs) == ("nomad", "/c", ["/a", "/b"])
+    assert (bridge.name, bridge.default_network, bridge.bin_dirs) == ("nomad-bridge", "nomad", ["/a", "/b"])
+    assert named.notes == bridge.notes == []
+
+
+def test_later_files_of_nomad_count_more_and_editors_files_do_not(host):
+    host.programs = ["nomad"]
+    host.put("/etc/nomad.d/a.hcl", 'client { enabled = true cni_config_dir = "/a" }')
+    host.put("/etc/nomad.d/b.json", '{"client": {"cni_config_dir": "/b"}}')
+    host.put("/etc/nomad.d/.#c.hcl", 'client { cni_config_dir = "/c" }')
+    host.put("/etc/nomad.d/nomad.env", "X=1")
+    assert nomad(host)[0].conf_dir == "/b"
+
+
+def test_nomads_command_line_counts_most(host):
+    host.put("/srv/a.hcl", 'client { cni_config_dir = "/a" }')
+    host.run("nomad", "agent", "-client", "-config={root}/srv/a.hcl", "-cni-config-dir", "/d", "-cni-path=/e")
+    host.run("nomad", "logmon")
+    named = nomad(host)[0]
+    assert (named.conf_dir, named.bin_dirs, named.found) == ("/d", ["/e"], "process 800")
+
+
+def test_a_server_of_nomad_has_no_networks(host):
+    host.programs = ["nomad"]
+    host.put("/etc/nomad.d/nomad.hcl", "server { enabled = true }")
+    assert [runtime.reads for runtime in nomad(host)] == [False, False]
+
+
+def test_nomad_2_looks_for_plugins_in_two_places(host):
+    host.programs = ["nomad"]
+    host.prints = {"version": "Nomad v2.0.1"}
+    host.put("/etc/nomad.d/nomad.hcl", "client { enabled = true }")
+    assert nomad(host)[0].bin_dirs == ["/opt/cni/bin", "/usr/libexec/cni"]
+
+
+def test_a_configuration_of_nomad_that_is_not_understood_is_said(host):
+    host.programs = ["nomad"]
+    host.prints = {"version": "Nomad v1.10.0"}
+    host.put("/etc/nomad.d/nomad.hcl", "client {\n  enabled = var.x\n}")
+    for runtime in nomad(host):
+        assert "line 2 is not understood" in runtime.notes[0]
+    assert nomad(host)[0].conf_dir == "/opt/cni/config"
+
+
+# --- others
+
+
+def others(host):
+    return {runtime.name: runtime for runtime in found_others.find(host.processes)}
+
+
+def test_nerdctl_has_a_file_and_looks_for_an_existing_directory(host):
+    host.programs = ["nerdctl"]
+    host.prints = {"--version": "nerdctl version 2.1.2"}
+    os.makedirs(host.path("/opt/b"))
+    runtime = others(host)["nerdctl"]
+    assert (runtime.version, runtime.bin_dirs, runtime.folder) == ("2.1.2", [host.path("/opt/b")], "default")
+    host.put("/etc/nerdctl/nerdctl.toml", 'cni_path = "/p"\ncni_netconfpath = "/n"\nnamespace = "k8s.io"\n')
+    runtime = others(host)["nerdctl"]
+    assert (runtime.conf_dir, runtime.bin_dirs, runtime.folder) == ("/n", ["/p"], "k8s.io")
+    host.put("/etc/nerdctl/nerdctl.toml", 'namespace = "../x"')
+    assert others(host)["nerdctl"].folder == "default"
+    host.put("/etc/nerdctl/nerdctl.toml", "namespace = [")
+    assert "not understood" in others(host)["nerdctl"].notes[0]
+
+
+def test_buildkit_reads_one_file_in_some_modes(host):
+    host.programs = ["buildkitd"]
+    runtime = others(host)["buildkit"]
+    assert (runtime.conf_file, runtime.conf_dir, runtime.reads) == ("/etc/buildkit/cni.json", "/etc/buildkit", True)
+    host.put("/etc/buildkit/buildkitd.toml", '[worker.oci]\ncniConfigPath = "/x/y.conflist"\ncniBinaryPath = "/b"\n')
+    runtime = others(host)["buildkit"]
+    assert (runtime.conf_file, runtime.bin_dirs) == ("/x/y.conflist", ["/b"])
+    text = '[worker.containerd]\nenabled = true\nnetworkMode = "host"\n[worker.oci]\nenabled = false\n'
+    host.put("/etc/buildkit/buildkitd.toml", text)
+    assert not others(host)["buildkit"].reads
+    host.run("buildkitd", "--containerd-worker-net=cni", "--containerd-cni-config-path=/z.json")
+    runtime = others(host)["buildkit"]
+    assert (runtime.reads, runtime.conf_file, runtime.found) == (True, "/z.json", "process 800")
+    host.put("/etc/buildkit/buildkitd.toml", "[worker")
+    assert "not understood" in others(host)["buildkit"].notes[0]
+
+
+def test_kubelet_counts_with_dockershim_only(host):
+    host.run("kubelet", "--container-runtime-endpoint=unix:///x")
+    assert others(host) == {}
+    host.run("kubelet", "--network-plugin=cni", "--cni-conf-dir=/c", "--cni-bin-dir=/a,/b")
+    runtime = others(host)["dockershim"]
+    assert (runtime.conf_dir, runtime.bin_dirs) == ("/c", ["/a", "/b"])
+
+
+def test_cri_dockerd_is_configured_by_flags(host):
+    host.run("cri-dockerd", "--network-plugin=kubenet")
+    assert others(host) == {}
+    host.run("cri-dockerd", "--cni-conf-dir", "relative")
+    runtime = others(host)["cri-dockerd"]
+    assert runtime.conf_dir == "/etc/cni/net.d" and "not understood" in runtime.notes[0]
+
+
+def test_firecracker_counts_if_its_directory_is_there(host, monkeypatch):
+    host.programs = ["firecracker"]
+    monkeypatch.setattr(found_others.os.path, "isdir", lambda path: path == "/etc/cni/conf.d")
+    assert others(host)["firecracker"].conf_dir == "/etc/cni/conf.d"
+
+
+def test_multus_is_found_where_it_has_written(host):
+    host.put("/net.d/00-multus.conf", "{}")
+    host.put("/other/10-a.conf", "{}")
+    [runtime] = found_others.multus([host.path("/net.d"), host.path("/other"), host.path("/net.d"), "/nowhere"])
+    assert (runtime.name, runtime.conf_dir) == ("multus", host.path("/net.d"))
+
+
+# --- all together
+
+
+def test_a_host_without_runtimes_has_none(host):
+    assert discover.on_host(host.path("/net.d")) == []
+
+
+def test_runtimes_are_sorted_by_name_and_directory(host):
+    host.programs = ["podman", "containerd", "nerdctl", "crio"]
+    host.put("/net.d/00-multus.conf", "{}")
+    names = [runtime.name for runtime in discover.on_host(host.path("/net.d"))]
+    assert names == ["containerd-2.1", "crio", "multus", "nerdctl", "podman"]
+
+
+def test_named_ones_are_those_of_the_host_or_as_if_they_were_there(host):
+    host.programs = ["containerd"]
+    host.prints = {"--version": "containerd x 1.6.20", "config default": "version = 2"}
+    here, absent, fixed, own = discover.named(["containerd", "crio", "ctr", "nomad-bridge"], "/srv/net.d", ["/srv/bin"])
+    assert (here.name, here.conf_dir, here.found) == ("containerd-1.6", "/etc/cni/net.d", "/usr/bin/containerd")
+    assert (absent.conf_dir, absent.bin_dirs, absent.found) == ("/srv/net.d", ["/srv/bin"], "")
+    assert "as if it read /srv/net.d" in absent.notes[0]
+    assert (fixed.conf_dir, own.notes) == ("/etc/cni/net.d", [])
+    assert "default" in fixed.notes[0]
+    assert [one.name for one in discover.named(["containerd", "containerd-1.6"], "/a", [])] == ["containerd-1.6"]
+
+
+def test_containerd_that_is_not_there_is_the_newest(host):
+    assert [one.name for one in discover.named(["containerd"], "/a", ["/b"])] == ["containerd-2.1"]
+
+
+# --- reading
+
+
+def test_only_regular_files_are_read(tmp_path):
+    os.mkfifo(str(tmp_path / "fifo"))
+    for name in ("fifo", "."):
+        with pytest.raises(HostError):
+            reading.read(str(tmp_path / name))
+    assert reading.read(str(tmp_path / "nothing")) is None
+    (tmp_path / "file").write_bytes(b"\xff")
+    assert reading.read(str(tmp_path / "file")) == "\ufffd"
+    assert reading.read(str(tmp_path / "file" / "below")) is None
+
+
+def test_files_are_walked_as_go_does(tmp_path):
+    for name in ("b", "a/z", "a.x", "a/b/c"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    walked = [os.path.relpath(path, str(tmp_path)) for path in reading.below(str(tmp_path))]
+    assert walked == ["a/b/c", "a/z", "a.x", "b"]
+
+
+def test_commands_are_run_through_commands_only(monkeypatch):
+    asked = []
+
+    def run(argv, timeout):
+        asked.append(list(argv))
+        return commands.Done(1 if "bad" in argv else 0, b"tool 1.2.3\n", "wrong")
+
+    monkeypatch.setattr(commands, "run", run)
+    notes = []
+    assert reading.version("/usr/bin/tool", "--version", notes) == "1.2.3"
+    assert reading.version("/usr/bin/tool", "bad", notes) == ""
+    assert asked == [["/usr/bin/tool", "--version"], ["/usr/bin/tool", "bad"]]
+    assert len(notes) == 1 and "exit status 1" in notes[0]
+
+
+def test_installed_programs_are_found_in_fixed_directories(tmp_path, monkeypatch):
+    monkeypatch.setattr(commands, "DIRECTORIES", (str(tmp_path),))
+    assert reading.installed("tool") == ""
+    (tmp_path / "tool").write_text("")
+    assert reading.installed("tool") == ""
+    (tmp_path / "tool").chmod(0o755)
+    assert reading.installed("tool") == str(tmp_path / "tool")

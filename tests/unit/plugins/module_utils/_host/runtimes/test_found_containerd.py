@@ -1,0 +1,198 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import found_containerd
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+from fake_host import FakeHost  # noqa: E402
+
+CONFIG = "/etc/containerd/config.toml"
+DUMP = "--config {root}/etc/containerd/config.toml config dump"
+V2 = 'version = 2\nimports = ["conf.d/*.toml"]\n[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dir = "/usr/lib/cni"\n'
+
+
+def dump(version):
+    with open(os.path.join(HERE, "dumps", f"containerd-{version}.toml"), encoding="utf-8") as stream:
+        return stream.read()
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    return FakeHost(tmp_path, monkeypatch)
+
+
+def find(host):
+    return found_containerd.find(host.processes)
+
+
+def test_none_is_found_where_none_is(host):
+    assert find(host) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "printed", "name", "bin_dirs"),
+    [
+        # An import takes the place of the whole section: the main file's bin_dir is gone.
+        ("1.6.20", "containerd github.com/containerd/containerd 1.6.20~ds1 x", "containerd-1.6", ["/opt/cni/bin"]),
+        ("1.7.24", "containerd github.com/containerd/containerd 1.7.24~ds1 x", "containerd-1.7", ["/usr/lib/cni"]),
+        (
+            "2.1.9",
+            "containerd github.com/containerd/containerd/v2 2.1.9+unknown ",
+            "containerd-2.1",
+            ["/usr/lib/cni", "/opt/cni/bin"],
+        ),
+    ],
+)
+def test_real_dumps_tell_directories_numbers_and_handlers(host, version, printed, name, bin_dirs):
+    host.programs = ["containerd"]
+    host.put(CONFIG, "version = 2\n")
+    host.prints = {"--version": printed, DUMP: dump(version)}
+    runtime, handler = find(host)
+    assert (runtime.name, runtime.version, runtime.found) == (name, version, "/usr/bin/containerd")
+    assert (runtime.conf_dir, runtime.bin_dirs, runtime.max_networks) == ("/srv/cni/net.d", bin_dirs, 3)
+    assert (runtime.notes, runtime.reads) == ([], True)
+    assert (handler.conf_dir, handler.max_networks, handler.bin_dirs) == ("/srv/kata/net.d", 2, bin_dirs)
+    assert handler.notes == ["for pods with the runtime handler kata"]
+
+
+def test_without_a_configuration_the_packages_defaults_are_asked_for(host):
+    host.programs = ["containerd"]
+    host.prints = {"--version": "containerd x 2.1.9", "config default": dump("2.1.9-default")}
+    [runtime] = find(host)
+    assert (runtime.conf_dir, runtime.max_networks) == ("/etc/cni/net.d", 1)
+    assert runtime.bin_dirs == ["/usr/lib/cni", "/opt/cni/bin"]
+
+
+def test_a_running_daemon_says_which_configuration_it_reads(host, tmp_path):
+    path = host.put("/srv/own.toml", "version = 2")
+    pid = host.run("containerd", "-c", path)
+    host.programs = ["containerd"]
+    host.prints = {"--version": "containerd x 1.7.24", "--config {root}/srv/own.toml config dump": dump("1.7.24")}
+    first, _handler, second = find(host)
+    assert (first.conf_dir, first.found) == ("/srv/cni/net.d", f"process {pid}")
+    assert second.found == "/usr/bin/containerd"
+    assert any("its own command does not tell it" in note for note in second.notes)
+
+
+def test_a_daemon_that_runs_and_is_installed_is_found_once(host):
+    host.programs = ["containerd"]
+    host.run("containerd")
+    host.prints = {"--version": "containerd x 1.7.24", "config default": "version = 2"}
+    assert len(find(host)) == 1
+
+
+def test_a_disabled_plugin_reads_nothing(host):
+    host.programs = ["containerd"]
+    for word in ("cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"):
+        host.prints = {"--version": "containerd x 1.7.24", "config default": f'disabled_plugins = ["{word}"]'}
+        [runtime] = find(host)
+        assert not runtime.reads and "disabled_plugins" in runtime.notes[0]
+
+
+def test_the_configuration_is_read_here_if_the_command_cannot_be_run(host):
+    host.programs = ["containerd"]
+    host.put(CONFIG, V2)
+    host.put("/etc/containerd/conf.d/10-a.toml", '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/srv/a"\n')
+    host.put("/etc/containerd/conf.d/20-b.toml", '[plugins."io.containerd.grpc.v1.cri".cni]\nmax_conf_num = 2\n')
+    [runtime] = find(host)
+    # Of an unknown version, which is taken for a new one: imports are merged.
+    assert (runtime.name, runtime.conf_dir, runtime.bin_dirs) == ("containerd-2.1", "/srv/a", ["/usr/lib/cni"])
+    assert runtime.max_networks == 2
+    assert "its version is not known" in runtime.notes[0] and "its own command does not tell" in runtime.notes[1]
+    host.prints = {"--version": "containerd x 1.7.24"}
+    [runtime] = find(host)
+    # As 1.7 does it: the last import's section is all that there is.
+    assert (runtime.conf_dir, runtime.bin_dirs, runtime.max_networks) == ("/etc/cni/net.d", ["/opt/cni/bin"], 2)
+
+
+def test_version_1_of_the_configuration_is_understood(host):
+    host.programs = ["containerd"]
+    host.put(CONFIG, '[plugins.cri.cni]\nconf_dir = "/srv/one/"\n')
+    assert find(host)[0].conf_dir == "/srv/one"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("version = [", "line 1 is not understood"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = 7', "conf_dir is no text"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "net.d"', "no absolute path"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/a\\u0000b"', "no absolute path"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dirs = "/a"', "no list of texts"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nmax_conf_num = true', "no whole number"),
+        ("\udcff", "is not understood"),
+        ("x" * (1 << 20) + "y", "larger than 1 MiB"),
+    ],
+)
+def test_what_is_not_understood_is_said_and_the_default_taken(host, text, words):
+    host.programs = ["containerd"]
+    os.makedirs(os.path.dirname(host.path(CONFIG)))
+    with open(host.path(CONFIG), "wb") as stream:
+        stream.write(text.encode("utf-8", "surrogateescape"))
+    [runtime] = find(host)
+    assert (runtime.conf_dir, runtime.bin_dirs) == ("/etc/cni/net.d", ["/opt/cni/bin"])
+    assert words in runtime.notes[-1] and "default" in runtime.notes[-1]
+
+
+def test_a_dump_that_is_not_understood_falls_back_to_the_file(host):
+    host.programs = ["containerd"]
+    host.put(CONFIG, V2)
+    host.prints = {"--version": "containerd x 2.1.9", DUMP: "version = <3>"}
+    [runtime] = find(host)
+    assert runtime.bin_dirs == ["/usr/lib/cni"]
+    assert "line 1 is not understood" in runtime.notes[0]
+
+
+def test_sections_of_the_wrong_kind_do_no_harm(host):
+    host.programs = ["containerd"]
+    for text in ("plugins = 1", "[plugins]\ncri = 1", '[plugins."io.containerd.grpc.v1.cri"]\ncni = []', "imports = 1"):
+        host.prints = {"--version": "containerd x 1.7.24", "config default": text}
+        assert find(host)[0].conf_dir == "/etc/cni/net.d"
+
+
+def test_a_template_is_mentioned(host):
+    host.programs = ["containerd"]
+    text = '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_template = "/etc/t"'
+    host.prints = {"--version": "containerd x 1.7.24", "config default": text}
+    assert "10-containerd-net.conflist itself, from conf_template /etc/t" in find(host)[0].notes[0]
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_distributions_are_found_by_their_files_and_their_processes(host, index):
+    one = found_containerd.DISTRIBUTIONS[index]
+    relative = one.config[len(str(host.root)) :]
+    host.put(
+        relative, '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/var/lib/x/net.d"\nbin_dir = "/var/lib/x"\n'
+    )
+    [runtime] = find(host)
+    assert (runtime.name, runtime.found, runtime.conf_dir) == (one.name, one.config, "/var/lib/x/net.d")
+    pid = host.run("containerd", "-c", one.config)
+    [runtime] = find(host)
+    assert (runtime.name, runtime.found) == (one.name, f"process {pid}")
+
+
+def test_k3s_without_flannel_has_containerds_defaults(host):
+    host.put("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "version = 3")
+    assert find(host)[0].conf_dir == "/etc/cni/net.d"
+
+
+def test_the_program_of_a_process_is_found(host, tmp_path):
+    assert found_containerd._program_of(Process(0, ["/bin/sh"], "containerd")) == "/bin/sh"
+    host.programs = ["containerd"]
+    assert found_containerd._program_of(Process(0, ["containerd"], "containerd")) == "/usr/bin/containerd"
+    own = os.readlink("/proc/self/exe")
+    assert found_containerd._program_of(Process(os.getpid(), ["containerd"], "containerd")) == own
+    assert found_containerd._absolute(Process(os.getpid(), ["containerd"]), "c.toml") == os.path.join(
+        os.getcwd(), "c.toml"
+    )

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import hcl
+
+AGENT = """
+# The agent of a small site
+data_dir  = "/opt/nomad/data"
+bind_addr = "{{ GetInterfaceIP \\"eth0\\" }}"
+
+server {
+  enabled          = false // no
+  retry_join = ["10.0.0.1", "10.0.0.2"]
+}
+
+/* a client
+   with networks */
+client {
+  enabled = true
+  cni_path = "/opt/cni/bin:/usr/lib/cni"
+  cni_config_dir = "/srv/cni/config"
+  meta { "rack" = "a-1", size = 3 }
+  host_volume "certs" { path = "/etc/ssl" read_only = true }
+  options = { "driver.raw_exec.enable" = "1" }
+  template { left = <<EOF
+} client {
+EOF
+    }
+}
+plugin "docker" "x" {
+  config { gc { image_delay = 1.5 } }
+}
+telemetry { collection_interval = 5s }
+"""
+
+
+def test_an_agents_configuration_is_understood():
+    body = hcl.loads(AGENT)
+    client = body["client"]
+    assert client["cni_path"] == "/opt/cni/bin:/usr/lib/cni"
+    assert (client["enabled"], client["cni_config_dir"]) == (True, "/srv/cni/config")
+    assert client["meta"] == {"rack": "a-1", "size": 3}
+    assert client["host_volume"] == {"certs": {"path": "/etc/ssl", "read_only": True}}
+    assert client["template"] == {"left": None}
+    assert body["server"]["retry_join"] == ["10.0.0.1", "10.0.0.2"]
+    assert body["plugin"]["docker"]["x"]["config"]["gc"] == {"image_delay": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("", {}),
+        ("a = 1\na = 2", {"a": 2}),
+        ("c { x = 1 }\nc { y = 2 }", {"c": {"x": 1, "y": 2}}),
+        ('a = "\\"b\\\\"', {"a": '"b\\'}),
+        ("a = [1, [true], {b = 2}]", {"a": [1, [True], {"b": 2}]}),
+        ("a = <<-X\n  one\n  X\nb = 1", {"a": None, "b": 1}),
+        ("a = <<X\nX\nb = 1", {"a": None, "b": 1}),
+        ('{"client": {"cni_path": "/x"}}', {"client": {"cni_path": "/x"}}),
+        ('{"client": [{"enabled": true}, {"cni_path": "/x"}]}', {"client": {"enabled": True, "cni_path": "/x"}}),
+        ('{"a": [1, {"b": 2}]}', {"a": [1, {"b": 2}]}),
+    ],
+)
+def test_blocks_attributes_and_json(text, body):
+    assert hcl.loads(text) == body
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a", 1),
+        ("a = ", 1),
+        ("\n\na = var.x", 3),
+        ('a = "x', 1),
+        ("a {", 1),
+        ("a = [1", 1),
+        ("a = {", 1),
+        ("}", 1),
+        ("a = <<X\nno end", 1),
+        ("/* no end", 1),
+        ("a " * 1000, 1),
+        ("a {" * 10000, 1),
+        ("a = " + "[" * 10000, 1),
+        ('a = "\\q"', 1),
+        ("= 1", 1),
+        ("a = 1 + 2", 1),
+    ],
+)
+def test_what_is_not_understood_is_an_error_with_its_line(text, line):
+    with pytest.raises(HostError) as error:
+        hcl.loads(text)
+    assert error.value.code == "not_understood"
+    assert "line %d" % line in error.value.msg
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": 1', "{" * 100000, '{"a": ' * 100000])
+def test_broken_json_is_an_error(text):
+    with pytest.raises(HostError) as error:
+        hcl.loads(text)
+    assert error.value.code == "not_understood"
+
+
+def test_any_beginning_is_read_or_refused():
+    for end in range(len(AGENT)):
+        try:
+            hcl.loads(AGENT[:end])
+        except HostError as error:
+            assert error.code == "not_understood"
