@@ -105,6 +105,46 @@ options:
         an error, which names the setting of the daemon to change.
     type: bool
     default: false
+  runtime:
+    description:
+      - The runtimes that RV(effective) and O(ensure_effective) speak of. The default are those that are found on the
+        host, by their processes, programs and configurations.
+      - Each has the directories that its configuration says. One that is not on the host is taken as if it read
+        O(conf_dir), unless its directory cannot be configured.
+      - V(containerd) is the version that is there, and the newest known if none is. See the page runtimes of the
+        documentation for what each of them does.
+    type: list
+    elements: str
+    choices:
+      - containerd
+      - containerd-1.6
+      - containerd-1.7
+      - containerd-2.0
+      - containerd-2.1
+      - ctr
+      - crio
+      - openshift
+      - dockershim
+      - cri-dockerd
+      - podman
+      - nerdctl
+      - nomad
+      - nomad-bridge
+      - buildkit
+      - firecracker
+      - multus
+      - cnitool
+      - k3s
+      - rke2
+      - microk8s
+      - k0s
+  ensure_effective:
+    description:
+      - Name of the network that the runtimes are to use. If one of them would use another one, or none, the task fails
+        before anything is written.
+      - A runtime that is told by name which network to use has to find this one.
+      - If O(runtime) is not given, those runtimes of the host count that read O(conf_dir), of which there must be one.
+    type: str
   mode:
     description:
       - Mode of the files, as an octal number in quotes. It is corrected where it differs.
@@ -219,6 +259,67 @@ networks:
           file away and would do so again. All steps are in RV(actions).
       type: str
       sample: created
+effective:
+  description:
+    - What each runtime of O(runtime) does with its directory as it is after this task, or would be in check mode, by
+      name of the runtime.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    runtime:
+      description: Its name, one of those of O(runtime).
+      type: str
+      sample: containerd-1.7
+    version:
+      description: Its version, empty if it is not known.
+      type: str
+      sample: 1.7.24
+    found:
+      description: What says that it is on the host, empty if nothing does.
+      type: str
+      sample: a running containerd
+    conf_dir:
+      description: The directory that it reads (buildkit, the file). Empty if it reads none.
+      type: str
+      sample: /etc/cni/net.d
+    bin_dirs:
+      description: The directories where it looks for plugins.
+      type: list
+      elements: str
+      sample: [/opt/cni/bin]
+    network:
+      description: The network that its containers get if nobody names one; V(null) if there is none.
+      type: str
+      sample: apps
+    file:
+      description: The file that it comes from; V(null) if it is in none.
+      type: str
+      sample: /etc/cni/net.d/10-apps.conflist
+    reason:
+      description: Why that one, or the error that leaves it without a network, and what could not be found out.
+      type: str
+      sample: 10-apps.conflist is the first file
+    networks:
+      description: All networks that it uses at once or finds by name, with their C(network) and C(file).
+      type: list
+      elements: dict
+      sample:
+        - network: apps
+          file: /etc/cni/net.d/10-apps.conflist
+    not_chosen:
+      description:
+        - Every other file of its directory, with its C(file), C(network) (V(null) if nobody can tell) and C(reason).
+      type: list
+      elements: dict
+      sample:
+        - file: /etc/cni/net.d/87-podman.conflist
+          network: podman
+          reason: 10-apps.conflist sorts before it
+    verified:
+      description: Whether its rules were compared with the runtime itself (V(run)) or are from its source (V(source)).
+      type: str
+      sample: run
 problems:
   description: What the validation has found. Errors are there only if the task failed.
   returned: always
@@ -295,6 +396,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.confrequest impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Request, Wanted, make_plan
 from ansible_collections.podwire.cni.plugins.module_utils._host.paths import file_name
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import NAMES
 from ansible_collections.podwire.cni.plugins.module_utils._module import (
     COMMON_ARGUMENTS,
     LOCK_ARGUMENTS,
@@ -344,6 +446,8 @@ def main():
         "networks": {"type": "list", "elements": "dict", "required": True, "options": NETWORK_ARGUMENTS},
         "validate": {"type": "list", "elements": "str", "choices": LEVELS, "default": LEVELS},
         "exclusive": {"type": "bool", "default": False},
+        "runtime": {"type": "list", "elements": "str", "choices": list(NAMES)},
+        "ensure_effective": {"type": "str"},
         "mode": {"type": "raw", "default": "0644"},
         "owner": {"type": "str", "default": "root"},
         "group": {"type": "str", "default": "root"},
@@ -365,11 +469,15 @@ def main():
             params["force"],
             tolerate_missing=module.check_mode,
             exclusive=params["exclusive"],
+            runtimes=params["runtime"],
+            ensure_effective=params["ensure_effective"],
         )
     except HostError as error:
         fail(module, error)
     plan = execute(module, lambda: make_plan(request), "cni_conf")
-    module.exit_json(networks=plan.networks, problems=plan.problems, **result_of(module, plan))
+    module.exit_json(
+        networks=plan.networks, effective=plan.effective, problems=plan.problems, **result_of(module, plan)
+    )
 
 
 if __name__ == "__main__":

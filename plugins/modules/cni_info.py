@@ -25,6 +25,7 @@ options:
       - The default is everything. V(kernel) needs pyroute2; where that is missing, the default gathers the rest, and
         naming V(kernel) fails.
       - V(garbage) asks the runtimes that are found on the host which containers live.
+      - V(runtime) asks containerd for its configuration, and others for their versions.
     type: list
     elements: str
     choices:
@@ -34,6 +35,7 @@ options:
       - leases
       - kernel
       - garbage
+      - runtime
 requirements:
   - pyroute2 0.7.2 or later on the managed host for V(kernel) (C(python3-pyroute2) on Debian and Fedora)
 extends_documentation_fragment:
@@ -368,6 +370,60 @@ garbage:
       description: Why, or why not, as in RV(podwire.cni.cni_gc#module:collected[].reason).
       type: str
       sample: owner_dead
+runtime:
+  description:
+    - The runtimes of the host that use CNI, by name and directory, and what each does with the directory that it reads,
+      as RV(podwire.cni.cni_conf#module:effective) has it.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    runtime:
+      description: Its name, one of those of O(podwire.cni.cni_conf#module:runtime).
+      type: str
+      sample: containerd-1.7
+    version:
+      description: Its version, empty if it is not known.
+      type: str
+      sample: 1.7.24
+    found:
+      description: What says that it is on the host.
+      type: str
+      sample: a running containerd
+    conf_dir:
+      description: The directory that it reads (buildkit, the file). Empty if it reads none.
+      type: str
+      sample: /etc/cni/net.d
+    bin_dirs:
+      description: The directories where it looks for plugins.
+      type: list
+      elements: str
+      sample: [/opt/cni/bin]
+    network:
+      description: The network that its containers get if nobody names one; V(null) if there is none.
+      type: str
+      sample: demo
+    file:
+      description: The file that it comes from; V(null) if it is in none.
+      type: str
+      sample: /etc/cni/net.d/10-demo.conflist
+    reason:
+      description: Why that one, or the error that leaves it without a network, and what could not be found out.
+      type: str
+      sample: 10-demo.conflist is the first file
+    networks:
+      description: All networks that it uses at once or finds by name, with their C(network) and C(file).
+      type: list
+      elements: dict
+    not_chosen:
+      description:
+        - Every other file of its directory, with its C(file), C(network) (V(null) if nobody can tell) and C(reason).
+      type: list
+      elements: dict
+    verified:
+      description: Whether its rules were compared with the runtime itself (V(run)) or are from its source (V(source)).
+      type: str
+      sample: run
 kernel:
   description: The kernel's state; V(null) without pyroute2.
   returned: success
@@ -417,9 +473,11 @@ from ..module_utils._host import info_attachments, info_conf, info_garbage
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.manifest import Manifest
 from ..module_utils._host.problems import INFO, problem
+from ..module_utils._host.runtimes.effective import Effective
+from ..module_utils._host.secrets import mask
 from ..module_utils._module import COMMON_ARGUMENTS, create_module, fail
 
-SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage"]
+SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
 
 
 def main() -> None:
@@ -444,7 +502,7 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
 
     workers = min(4, len(os.sched_getaffinity(0)) + 1)
     manifest = Manifest()
-    files, found = info_conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases"} else ([], [])
+    files, found = info_conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime"} else ([], [])
     problems.extend(found)
     if "conf" in wanted:
         result["conf"], found = info_conf.conf(files, params["conf_dir"], manifest)
@@ -453,7 +511,7 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     if "plugins" in wanted:
         result["plugins"], found = info_conf.plugins(params["bin_dirs"], manifest, workers)
         problems.extend(found)
-    reads_cache = wanted - {"conf", "plugins", "garbage"}
+    reads_cache = wanted - {"conf", "plugins", "garbage", "runtime"}
     cached, found = info_attachments.cached(params["cache_dir"]) if reads_cache else ([], [])
     if "attachments" in wanted:
         problems.extend(found)
@@ -468,6 +526,9 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     if "garbage" in wanted:
         result["garbage"], found = info_garbage.garbage(params["conf_dir"], params["bin_dirs"], params["cache_dir"])
         problems.extend(found)
+    if "runtime" in wanted:
+        effective = Effective(None, params["conf_dir"], params["bin_dirs"], files, manifest)
+        result["runtime"] = mask(effective.rows())
     result["problems"] = problems
     return result
 

@@ -21,8 +21,9 @@ ASIDE_SUFFIX = ".podwire-aside"
 class ConfPlan(Plan):
     """A plan over one conf_dir.
 
-    ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found. What is about to be written is in
-    the manifest before it goes live; after the steps, entries whose file is not there are dropped again.
+    ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes do.
+    What is about to be written is in the manifest before it goes live; after the steps, entries whose file is not there
+    are dropped again.
     """
 
     def __init__(self, conf_dir: str, manifest: Manifest, attributes: Attributes) -> None:
@@ -32,6 +33,7 @@ class ConfPlan(Plan):
         self.attributes = attributes
         self.networks: List[Dict[str, Any]] = []
         self.problems: List[Dict[str, Any]] = []
+        self.effective: List[Dict[str, Any]] = []
         self._intents: Dict[str, Dict[str, Any]] = {}
         self._touched: Set[str] = set()
         self._adopted: Set[str] = set()

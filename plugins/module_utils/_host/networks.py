@@ -9,6 +9,7 @@ import os
 from typing import Dict, Optional, Sequence, Set
 
 from .atomic import Attributes
+from .confdir import ConfFile
 from .confforeign import warn_of_cilium
 from .confplan import ConfPlan
 from .confplugins import check_plugins
@@ -23,6 +24,7 @@ from .errors import HostError
 from .manifest import Manifest
 from .pluginuse import Binaries
 from .problems import WARNING, errors_of, place, summary
+from .runtimes.effective import Effective
 from .secrets import mask
 
 DEFAULT_PRIORITY = 10
@@ -60,6 +62,8 @@ class Request:
     """What the module was asked for. ``levels``: those of ``plugins`` and ``directory`` that apply.
 
     ``exclusive``: files of networks that are not asked for go aside.
+    ``runtimes``: the profiles whose effective network is to be told, None for those of this host; ``ensure_effective``
+    the network that it has to be.
     """
 
     def __init__(
@@ -73,6 +77,8 @@ class Request:
         force: bool = False,
         tolerate_missing: bool = False,
         exclusive: bool = False,
+        runtimes: Optional[Sequence[str]] = (),
+        ensure_effective: Optional[str] = None,
     ) -> None:
         self.networks = list(networks)
         self.conf_dir = conf_dir
@@ -83,6 +89,8 @@ class Request:
         self.force = force
         self.tolerate_missing = tolerate_missing
         self.exclusive = exclusive
+        self.runtimes = runtimes
+        self.ensure_effective = ensure_effective
 
 
 def make_plan(request: Request) -> ConfPlan:
@@ -115,6 +123,7 @@ class _Planner:
             self.plan.problems.extend(directory_problems(view, self.binaries))
             note_packages(state)
         self.binaries.forget_missing()
+        self._find_effective(planned)
         self._finish()
         return self.plan
 
@@ -154,3 +163,12 @@ class _Planner:
         for entry in problems:
             if entry["level"] == WARNING:
                 self.plan.warn(entry["code"], place(entry) + entry["message"])
+
+    def _find_effective(self, files: Sequence[ConfFile]) -> None:
+        request = self.request
+        effective = Effective(
+            request.runtimes, request.conf_dir, request.bin_dirs, files, self.state.manifest, request.tolerate_missing
+        )
+        self.plan.effective = mask(effective.rows())
+        if request.ensure_effective is not None:
+            self.plan.problems.extend(effective.ensure(request.ensure_effective))

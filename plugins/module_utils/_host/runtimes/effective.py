@@ -6,47 +6,19 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ..confdir import ConfFile, parse, scan, sort_key
+from ..confdir import ConfFile, scan
 from ..errors import HostError
 from ..manifest import Manifest
 from ..pluginuse import Binaries
 from ..problems import ERROR, WARNING, problem
 from . import discover
-from .profiles import NAMED, OWN
+from .profiles import FIRST, NAMED, OWN
 from .rules import Verdict, judge
 from .runtime import Runtime
 
 Rows = List[Dict[str, Any]]
-
-
-def planned(
-    conf_dir: str,
-    files: Mapping[str, ConfFile],
-    after: Mapping[str, Optional[str]],
-    texts: Mapping[str, bytes],
-) -> List[ConfFile]:
-    """Return the files of *conf_dir* as they will be, in order.
-
-    *files* are there now, *after* maps the name of each that will be there to its network, *texts* those that will be
-    written. One that is in neither comes back from where it was kept; nothing but its network is known of it.
-    """
-    found = []
-    for name in sorted(after, key=sort_key):
-        if name in files and name not in texts:
-            found.append(files[name])
-            continue
-        file = ConfFile(name, os.path.join(conf_dir, name))
-        file.network = after[name]
-        if name in texts:
-            file.text = texts[name]
-            try:
-                parse(file, texts[name])
-            except HostError as error:
-                file.error = error.msg
-        found.append(file)
-    return found
 
 
 class Effective:
@@ -148,7 +120,9 @@ class Effective:
             text += f", but {verdict.network!r}: {verdict.reason}"
         else:
             text += f": {verdict.reason}"
-        return text + "; choose a lower 'priority', or remove or rename what stands in the way"
+        if runtime.rules.choice == FIRST:
+            return text + "; choose a lower 'priority', or remove or rename what stands in the way"
+        return text
 
     # ---- one runtime
 

@@ -63,7 +63,7 @@ def find(running: Sequence[Process]) -> List[Runtime]:
     for process in running:
         if process.name == "containerd":
             config = _absolute(process, option(process.argv, "-c", "--config", "-config") or _CONFIG)
-            found.setdefault(os.path.realpath(config), (config, _program_of(process), f"process {process.pid}"))
+            found.setdefault(os.path.realpath(config), (config, _program_of(process), f"a running {process.name}"))
     for one in DISTRIBUTIONS:
         if os.path.exists(one.config):
             found.setdefault(os.path.realpath(one.config), (one.config, one.program, one.config))

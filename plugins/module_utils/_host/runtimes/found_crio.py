@@ -25,7 +25,7 @@ def find(running: Sequence[Process]) -> List[Runtime]:
     if process is None and not program:
         return []
     argv = process.argv if process else []
-    evidence = f"process {process.pid}" if process else program
+    evidence = f"a running {process.name}" if process else program
     notes: List[str] = []
     runtime = Runtime("crio", reading.version(program, "--version", notes) if program else "", evidence)
     runtime.notes = notes

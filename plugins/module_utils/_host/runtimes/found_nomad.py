@@ -27,7 +27,7 @@ def find(running: Sequence[Process]) -> List[Runtime]:
     if not agents and not (program and os.path.isdir(_CONFIG)):
         return []
     argv = agents[0].argv if agents else ["nomad", "agent", "-config", _CONFIG]
-    evidence = f"process {agents[0].pid}" if agents else program
+    evidence = "a running nomad" if agents else program
     notes: List[str] = []
     version = reading.version(program, "version", notes) if program else ""
     named, bridge = Runtime("nomad", version, evidence), Runtime("nomad-bridge", version, evidence)

@@ -73,7 +73,7 @@ def _buildkit(running: Sequence[Process]) -> List[Runtime]:
     if process is None and not program:
         return []
     argv = process.argv if process else []
-    runtime = Runtime("buildkit", "", f"process {process.pid}" if process else program)
+    runtime = Runtime("buildkit", "", f"a running {process.name}" if process else program)
     try:
         tables = reading.parsed(option(argv, "--config", "-config") or _BUILDKIT_CONFIG) or {}
         oci, containerd = (reading.section(tables, "worker", name) for name in ("oci", "containerd"))
@@ -96,9 +96,9 @@ def _by_flags(running: Sequence[Process]) -> List[Runtime]:
     found = []
     for process in running:
         if process.name == "kubelet" and option(process.argv, "--network-plugin") == "cni":
-            runtime = Runtime("dockershim", "", f"process {process.pid}")
+            runtime = Runtime("dockershim", "", f"a running {process.name}")
         elif process.name == "cri-dockerd" and option(process.argv, "--network-plugin") in ("", "cni"):
-            runtime = Runtime("cri-dockerd", "", f"process {process.pid}")
+            runtime = Runtime("cri-dockerd", "", f"a running {process.name}")
         else:
             continue
         try:

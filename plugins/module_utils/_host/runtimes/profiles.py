@@ -169,7 +169,7 @@ PROFILES: Dict[str, Profile] = {
         own="nerdctl writes it at its next command as nerdctl-bridge.conflist: bridge nerdctl0, 10.4.0.0/24",
     ),
     # nomad client/config/config.go, client/config/config_linux.go
-    "nomad": Profile("nomad", (((1, 9), "1.2"), ((0, 0), "1.1")), "/opt/cni/config"),
+    "nomad": Profile("nomad", (((1, 10), "1.2"), ((0, 0), "1.1")), "/opt/cni/config"),
     "nomad-bridge": Profile(
         "nomad-bridge", _always("1.2"), own="Nomad builds it for jobs in mode bridge, from plugins and not from a file"
     ),

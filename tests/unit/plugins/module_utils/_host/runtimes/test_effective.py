@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+from layouts import network, put, single  # noqa: E402
+
+
+class Host:
+    """A host whose runtimes are given; the directory of the task is ``net.d``."""
+
+    def __init__(self, root, monkeypatch):
+        self.root = root
+        self.conf_dir = str(root / "net.d")
+        self.runtimes = []
+        monkeypatch.setattr(discover, "on_host", lambda conf_dir: list(self.runtimes))
+
+    def put(self, files, folder="net.d"):
+        (self.root / folder).mkdir(exist_ok=True)
+        put(str(self.root / folder), files)
+
+    def has(self, name, version="", conf_dir=None, **settings):
+        runtime = Runtime(name, version, "process 1", conf_dir or self.conf_dir)
+        for key, value in settings.items():
+            setattr(runtime, key, value)
+        self.runtimes.append(runtime)
+        return runtime
+
+    def effective(self, names=None, tolerate_missing=False):
+        files = scan(self.conf_dir)
+        manifest = Manifest(str(self.root / "state"))
+        return Effective(names, self.conf_dir, [str(self.root / "bin")], files, manifest, tolerate_missing)
+
+    def ensure(self, network_name, names=None, **options):
+        problems = self.effective(names, **options).ensure(network_name)
+        return [(entry["level"], entry["code"], entry["message"]) for entry in problems]
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    return Host(tmp_path, monkeypatch)
+
+
+def test_a_row_says_everything(host):
+    host.put({"10-a.conflist": network("a"), "20-b.conf": single("b")})
+    host.has("containerd-1.7", "1.7.24", notes=["a note"])
+    [row] = host.effective().rows()
+    first, second = (os.path.join(host.conf_dir, name) for name in ("10-a.conflist", "20-b.conf"))
+    assert row == {
+        "runtime": "containerd-1.7",
+        "version": "1.7.24",
+        "found": "process 1",
+        "conf_dir": host.conf_dir,
+        "bin_dirs": ["/opt/cni/bin"],
+        "network": "a",
+        "file": first,
+        "reason": "10-a.conflist is the first file; a note",
+        "networks": [{"network": "a", "file": first}],
+        "not_chosen": [{"file": second, "network": "b", "reason": "10-a.conflist sorts before it"}],
+        "verified": "run",
+    }
+
+
+def test_no_names_are_no_runtimes(host):
+    host.has("crio")
+    assert host.effective([]).rows() == []
+
+
+def test_each_runtime_reads_its_own_directory(host, tmp_path):
+    host.put({"10-a.conflist": network("a")})
+    host.put({"10-b.conflist": network("b")}, "other")
+    host.has("containerd-1.7")
+    host.has("k3s", conf_dir=str(tmp_path / "other"))
+    host.has("rke2", conf_dir=str(tmp_path / "nowhere"))
+    assert [row["network"] for row in host.effective().rows()] == ["a", "b", None]
+
+
+def test_a_link_to_the_directory_is_the_directory(host, tmp_path):
+    host.put({"10-a.conflist": network("a")})
+    (tmp_path / "link").symlink_to("net.d")
+    host.has("containerd-1.7", conf_dir=str(tmp_path / "link"))
+    assert host.effective().rows()[0]["network"] == "a"
+    assert host.ensure("a") == []
+
+
+def test_a_directory_that_cannot_be_read_is_said(host, tmp_path):
+    host.put({})
+    (tmp_path / "file").write_text("")
+    host.has("containerd-1.7", conf_dir=str(tmp_path / "file"))
+    [row] = host.effective().rows()
+    assert row["network"] is None and "cannot be read" in row["reason"]
+
+
+def test_one_that_uses_no_cni_says_why(host):
+    host.put({"10-a.conflist": network("a")})
+    host.has("podman", reads=False, notes=["it uses netavark"])
+    [row] = host.effective().rows()
+    assert (row["network"], row["reason"], row["not_chosen"]) == (None, "it uses netavark", [])
+
+
+def test_nerdctl_reads_the_folder_of_its_namespace_too(host):
+    host.put({"nerdctl-bridge.conflist": network("bridge"), "default/10-own.conflist": network("own")})
+    host.has("nerdctl", folder="default")
+    [row] = host.effective().rows()
+    assert [entry["network"] for entry in row["networks"]] == ["own", "bridge"]
+
+
+def test_buildkits_file_is_one_of_its_directory(host, tmp_path):
+    host.put({"cni.json": single("b"), "other.json": single("o")}, "buildkit")
+    runtime = host.has("buildkit")
+    runtime.set_conf(str(tmp_path / "buildkit" / "cni.json"))
+    [row] = host.effective().rows()
+    assert (row["network"], row["conf_dir"], row["not_chosen"]) == ("b", str(tmp_path / "buildkit" / "cni.json"), [])
+
+
+# --- plugins
+
+
+def test_plugins_are_looked_for_where_the_runtime_does(host, tmp_path):
+    host.put({"10-a.conflist": network("a")})
+    host.has("crio", bin_dirs=[str(tmp_path / "none")])
+    [row] = host.effective().rows()
+    assert row["network"] is None
+    assert row["not_chosen"][0]["reason"] == f"it is skipped: the plugin bridge is not in {tmp_path / 'none'}"
+
+
+def test_a_plugin_to_come_is_taken_for_one_that_works_in_check_mode(host, tmp_path):
+    host.put({"10-a.conflist": network("a")})
+    host.has("crio", bin_dirs=[str(tmp_path / "none")])
+    [row] = host.effective(tolerate_missing=True).rows()
+    assert row["network"] == "a"
+    assert "was not asked (it is not there yet)" in row["reason"]
+
+
+# --- ensure_effective
+
+
+def test_the_network_has_to_be_the_first_of_those_that_take_the_first(host):
+    host.put({"10-a.conflist": network("a"), "05-b.conflist": network("b")})
+    host.has("containerd-1.7")
+    assert host.ensure("b") == []
+    [(level, code, message)] = host.ensure("a")
+    assert (level, code) == ("error", "not_effective")
+    assert message == (
+        "ensure_effective: containerd-1.7 would not use the network 'a' in 10-a.conflist (05-b.conflist sorts before "
+        "it), but 'b': 05-b.conflist is the first file; choose a lower 'priority', or remove or rename what stands in "
+        "the way"
+    )
+    assert "which no file has" in host.ensure("c")[0][2]
+
+
+def test_a_second_network_of_containerd_is_not_the_one(host):
+    host.put({"10-a.conflist": network("a"), "20-b.conflist": network("b")})
+    host.has("containerd-1.7", max_networks=2)
+    assert host.ensure("a") == [] and host.ensure("b")
+
+
+def test_a_load_error_is_the_reason(host):
+    host.put({"05-b.conflist": "{", "10-a.conflist": network("a")})
+    host.has("containerd-1.7")
+    assert "failed to load CNI config list file" in host.ensure("a")[0][2]
+
+
+def test_one_that_is_told_a_name_has_to_find_it(host):
+    host.put({"10-a.conflist": network("a"), "20-b.conflist": network("b")})
+    host.has("nomad")
+    assert host.ensure("b") == []
+    assert "which no file has" in host.ensure("c")[0][2]
+
+
+def test_every_runtime_that_reads_the_directory_counts_and_no_other(host, tmp_path):
+    host.put({"10-a.conflist": network("a"), "00-multus.conf": single("m")})
+    host.put({"10-b.conflist": network("b")}, "other")
+    host.has("k3s", conf_dir=str(tmp_path / "other"))
+    host.has("podman", reads=False)
+    host.has("nomad-bridge")
+    host.has("multus")
+    host.has("nomad")
+    host.has("containerd-1.7")
+    assert [message.split()[1] for _level, _code, message in host.ensure("a")] == ["containerd-1.7"]
+
+
+def test_a_directory_that_nobody_reads_is_an_error(host, tmp_path):
+    host.put({"10-a.conflist": network("a")})
+    host.has("k3s", conf_dir=str(tmp_path / "other"))
+    [(level, code, message)] = host.ensure("a")
+    assert (level, code) == ("error", "not_effective")
+    assert f"no runtime of this host reads {host.conf_dir} (k3s reads {tmp_path / 'other'})" in message
+
+
+def test_a_host_without_runtimes_is_an_error_but_not_in_check_mode(host):
+    host.put({"10-a.conflist": network("a")})
+    host.has("podman", reads=False)
+    assert [entry[:2] for entry in host.ensure("a")] == [("error", "missing_runtime")]
+    assert [entry[:2] for entry in host.ensure("a", tolerate_missing=True)] == [("warning", "missing_runtime")]
+
+
+def test_named_ones_all_count_wherever_they_read(host, tmp_path):
+    host.put({"10-a.conflist": network("a")})
+    host.put({"10-a.conflist": network("a")}, "other")
+    host.has("rke2", conf_dir=str(tmp_path / "other"))
+    host.has("podman", reads=False, notes=["it uses netavark"])
+    assert "and not " + host.conf_dir in host.ensure("a", ["rke2"])[0][2]
+    assert "uses no network: it uses netavark" in host.ensure("a", ["podman"])[0][2]
+    assert host.ensure("a", ["containerd-2.1", "cnitool", "nomad"]) == []
+    assert host.ensure("a", ["k3s"])[0][1] == "not_effective"
+    assert "Nomad builds it" in host.ensure("a", ["nomad-bridge"])[0][2]

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What cni_conf's plan says of runtimes: the planned directory, and a refusal before anything is written."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.atomic import Attributes
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Request, Wanted, make_plan
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+
+
+@pytest.fixture
+def conf_dir(tmp_path, monkeypatch):
+    monkeypatch.setattr(networks, "Manifest", lambda: Manifest(str(tmp_path / "state")))
+    monkeypatch.setattr(discover, "on_host", lambda conf_dir: [Runtime("containerd-1.7", "1.7.24", "here", conf_dir)])
+    return str(tmp_path / "net.d")
+
+
+def text(name, **keys):
+    data = dict({"cniVersion": "1.0.0", "name": name, "plugins": [{"type": "bridge"}]}, **keys)
+    return (json.dumps(data, indent=2) + "\n").encode()
+
+
+def want(name, priority=None):
+    return Wanted(name, True, text(name), None, priority)
+
+
+def plan(conf_dir, *wanted, runtimes=None, **options):
+    attributes = Attributes(0o644, os.getuid(), os.getgid())
+    request = Request(wanted, conf_dir, ["/nowhere"], conf_dir + "/cache", attributes, ["directory"], **options)
+    request.runtimes = runtimes
+    return make_plan(request)
+
+
+def chosen(found):
+    return [(row["network"], os.path.basename(row["file"] or "")) for row in found.effective]
+
+
+def test_the_plan_speaks_of_the_directory_as_it_will_be(conf_dir):
+    found = plan(conf_dir, want("a"))
+    assert chosen(found) == [("a", "10-a.conflist")]
+    found.apply()
+    assert chosen(plan(conf_dir, want("b", 5))) == [("b", "05-b.conflist")]
+    # A rename, and a removal.
+    assert chosen(plan(conf_dir, want("a", 30), want("c", 20))) == [("c", "20-c.conflist")]
+    assert chosen(plan(conf_dir, Wanted("a", False))) == [(None, "")]
+
+
+def test_what_stands_in_the_way_is_refused_before_anything_is_written(conf_dir):
+    os.mkdir(conf_dir)
+    with open(os.path.join(conf_dir, "00-broken.conflist"), "w") as stream:
+        stream.write("{")
+    with pytest.raises(HostError) as error:
+        plan(conf_dir, want("a"), ensure_effective="a")
+    assert error.value.code == "not_effective"
+    assert "00-broken.conflist" in error.value.msg
+    assert os.listdir(conf_dir) == ["00-broken.conflist"]
+    assert plan(conf_dir, want("a")).effective[0]["network"] is None
+
+
+def test_secrets_are_masked(conf_dir):
+    os.mkdir(conf_dir)
+    with open(os.path.join(conf_dir, "10-a.conflist"), "wb") as stream:
+        stream.write(text("a", token="s3cr3t-token"))
+    assert "s3cr3t" not in json.dumps(plan(conf_dir, Wanted("b", False)).effective)
+
+
+def test_nobody_looks_for_runtimes_if_none_are_named(conf_dir, monkeypatch):
+    monkeypatch.setattr(discover, "on_host", lambda conf_dir: 1 / 0)
+    assert plan(conf_dir, want("a"), runtimes=[]).effective == []
