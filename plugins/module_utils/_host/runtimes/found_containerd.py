@@ -126,10 +126,11 @@ def _read(config: str, version: str) -> Dict[str, Any]:
     """Return the configuration of the file and its imports, a later one over an earlier one."""
     tables = reading.parsed(config) or {}
     imports = tables.get("imports")
-    patterns = [item for item in imports if isinstance(item, str)] if isinstance(imports, list) else []
     paths = []
-    for pattern in patterns:
-        paths.extend(sorted(glob.glob(os.path.join(os.path.dirname(config), pattern)))[:_MOST_IMPORTS])
+    for pattern in imports if isinstance(imports, list) else []:
+        if isinstance(pattern, str):
+            pattern = reading.plain_path(os.path.join(os.path.dirname(config), pattern), "imports")
+            paths.extend(sorted(glob.glob(pattern))[:_MOST_IMPORTS])
     for path in paths[:_MOST_IMPORTS]:
         more = reading.parsed(path) or {}
         plugins = reading.section(tables, "plugins")

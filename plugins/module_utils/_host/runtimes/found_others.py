@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Iterable, List, Sequence
 
 from ..errors import HostError
@@ -22,6 +23,8 @@ _NERDCTL_BIN_DIRS = (
     "/usr/lib/cni",
 )
 _NERDCTL_CONFIG = "/etc/nerdctl/nerdctl.toml"
+# What containerd accepts; such a name cannot lead out of the directory.
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _BUILDKIT_CONFIG = "/etc/buildkit/buildkitd.toml"
 
 
@@ -60,7 +63,7 @@ def _nerdctl() -> List[Runtime]:
         own = reading.directory(tables, "cni_path")
         runtime.bin_dirs = [own] if own else runtime.bin_dirs
         namespace = reading.text(tables, "namespace") or runtime.folder
-        if "/" not in namespace and not namespace.startswith("."):
+        if _NAMESPACE.fullmatch(namespace):
             runtime.folder = namespace
     except HostError as error:
         notes.append(f"its configuration is not understood ({error.msg}), so its default directories are assumed")

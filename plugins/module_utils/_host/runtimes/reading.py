@@ -83,13 +83,13 @@ def text(table: Dict[str, Any], key: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str):
         raise HostError(f"{key} is no text", code="not_understood")
-    return value
+    # Half of a surrogate pair, which an escape can make, is no text either.
+    return value.encode("utf-8", "replace").decode("utf-8")
 
 
 def directory(table: Dict[str, Any], key: str) -> str:
     """Return a path in its plain form, "" if there is none. Raises HostError ``not_understood``."""
-    value = text(table, key)
-    return plain_path(value, key) if value else ""
+    return plain_path(table[key], key) if text(table, key) else ""
 
 
 def directories(table: Dict[str, Any], key: str) -> List[str]:
@@ -103,8 +103,9 @@ def directories(table: Dict[str, Any], key: str) -> List[str]:
 def plain_path(value: str, what: str) -> str:
     """Return a path as Go's filepath.Clean leaves it. Raises HostError ``not_understood`` for a relative one."""
     try:
+        os.fsencode(value)
         return absolute(os.path.normpath(value), what)
-    except HostError as error:
+    except (HostError, UnicodeEncodeError) as error:
         raise HostError(f"{what} is {value!r}, no absolute path", code="not_understood") from error
 
 

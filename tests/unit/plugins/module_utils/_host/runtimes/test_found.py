@@ -48,6 +48,8 @@ def test_crio_is_configured_by_files_drop_ins_and_flags(host):
     host.put("/etc/crio/crio.conf.d/10-c/x.conf", '[crio.network]\nnetwork_dir = "/c"\nplugin_dir = "/q"\n')
     [runtime] = crio(host)
     assert (runtime.conf_dir, runtime.bin_dirs, runtime.default_network) == ("/b", ["/p", "/q"], "apps")
+    host.put("/etc/crio/crio.conf.d/30-d", '[crio.network]\ncni_default_network = "a\\ud800"\n')
+    assert crio(host)[0].default_network == "a?"
     host.run("crio", "--cni-config-dir=/d", "--cni-plugin-dir", "/r", "--cni-plugin-dir=/s")
     [runtime] = crio(host)
     assert (runtime.conf_dir, runtime.bin_dirs, runtime.found) == ("/d", ["/r", "/s"], "a running crio")
@@ -215,8 +217,9 @@ def test_nerdctl_has_a_file_and_looks_for_an_existing_directory(host):
     host.put("/etc/nerdctl/nerdctl.toml", 'cni_path = "/p"\ncni_netconfpath = "/n"\nnamespace = "k8s.io"\n')
     runtime = others(host)["nerdctl"]
     assert (runtime.conf_dir, runtime.bin_dirs, runtime.folder) == ("/n", ["/p"], "k8s.io")
-    host.put("/etc/nerdctl/nerdctl.toml", 'namespace = "../x"')
-    assert others(host)["nerdctl"].folder == "default"
+    for namespace in ("../x", "x\\u0000", ".."):
+        host.put("/etc/nerdctl/nerdctl.toml", f'namespace = "{namespace}"')
+        assert others(host)["nerdctl"].folder == "default"
     host.put("/etc/nerdctl/nerdctl.toml", "namespace = [")
     assert "not understood" in others(host)["nerdctl"].notes[0]
 
