@@ -58,11 +58,7 @@ class Effective:
 
         Of runtimes that no task names those count that read conf_dir, because another directory is not its business.
         """
-        about = [
-            (runtime, verdict)
-            for runtime, verdict in zip(self.runtimes, self.verdicts)
-            if self.names is not None or self._is_reader(runtime)
-        ]
+        about = [pair for pair in zip(self.runtimes, self.verdicts) if self._counts(pair[0])]
         if about:
             return [
                 problem(
@@ -82,6 +78,16 @@ class Effective:
             "one that is to come"
         )
         return [problem(WARNING if self.tolerate_missing else ERROR, "missing_runtime", text, self.conf_dir)]
+
+    def _counts(self, runtime: Runtime) -> bool:
+        if self.names is None:
+            return self._is_reader(runtime)
+        # One name may be several: daemons, and runtime handlers with directories of their own. Those that read here
+        # count, else those that read at all.
+        same = [other for other in self.runtimes if other.name == runtime.name]
+        readers = [other for other in same if other.reads] or same
+        here = [other for other in readers if other.rules.choice == OWN or self._reads_here(other)] or readers
+        return runtime in here
 
     def _is_reader(self, runtime: Runtime) -> bool:
         return (

@@ -219,4 +219,17 @@ def test_named_ones_all_count_wherever_they_read(host, tmp_path):
     assert "uses no network: it uses netavark" in host.ensure("a", ["podman"])[0][2]
     assert host.ensure("a", ["containerd-2.1", "cnitool", "nomad"]) == []
     assert host.ensure("a", ["k3s"])[0][1] == "not_effective"
+    assert host.ensure("a", ["containerd-2.1", "k3s"])[0][2].startswith("ensure_effective: k3s reads ")
     assert "Nomad builds it" in host.ensure("a", ["nomad-bridge"])[0][2]
+
+
+def test_of_one_name_those_count_that_read_the_directory(host, tmp_path):
+    host.put({"10-a.conflist": network("a")})
+    host.put({"10-b.conflist": network("b")}, "other")
+    host.has("containerd-1.7", reads=False, notes=["its CRI plugin is disabled"])
+    assert "is disabled" in host.ensure("a", ["containerd"])[0][2]
+    host.has("containerd-1.7", conf_dir=str(tmp_path / "other"))
+    assert "and not " + host.conf_dir in host.ensure("a", ["containerd"])[0][2]
+    host.has("containerd-1.7")
+    assert host.ensure("a", ["containerd"]) == []
+    assert len(host.ensure("b", ["containerd"])) == 1
