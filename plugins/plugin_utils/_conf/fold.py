@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.problems import INFO, WARNING
 
-from .schemas import Schema, Shape
+from .schema_files import Schema, Shape
 from .source import Finding
 
 # As many findings of one object as somebody reads.

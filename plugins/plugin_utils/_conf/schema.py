@@ -16,7 +16,7 @@ from .chain import chain_findings
 from .fold import LIMIT, Folded
 from .formats import FORMATS
 from .ipam import before, ipam_findings
-from .schemas import Schema, resolved, shape, types
+from .schema_files import Schema, resolved, shape, types
 from .semantics import plugin_findings
 from .source import Finding
 from .syntax import member

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf import schemas
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf import schema_files
 
 TAG = re.compile(rb'json:"([A-Za-z0-9_]+)[,"]')
 REFERENCE = {
@@ -46,7 +46,7 @@ def tags(directory: str, name: str) -> set[str] | None:
         return {tag.decode() for tag in TAG.findall(stream.read())}
 
 
-def keys(shape: schemas.Shape, since: object = None) -> dict[str, object]:
+def keys(shape: schema_files.Shape, since: object = None) -> dict[str, object]:
     """Return the keys of a schema, and of the objects inside, each with the release that it came with."""
     found: dict[str, object] = {}
     for key, inner in shape.properties.items():
@@ -75,7 +75,7 @@ def differences(name: str, schema: dict[str, object], old: set[str] | None, new:
 def main() -> None:
     for kind, names in REFERENCE.items():
         for name in names.split():
-            schema = keys(schemas.shape(schemas.types(kind)[name]))
+            schema = keys(schema_files.shape(schema_files.types(kind)[name]))
             for text in differences(name, schema, tags(sys.argv[1], name), tags(sys.argv[2], name)):
                 print(text)
 
