@@ -34,6 +34,10 @@ _ANY_PLUGIN = "common.json#/$defs/plugin"
 _ANY_IPAM = "common.json#/$defs/ipam"
 
 
+# A part of a network as its plugin sees it, and what was found.
+_Outcome = tuple[Any, list[Finding]]
+
+
 class _Task(NamedTuple):
     """What holds for everything inside of a network: ``version`` of the list, None if it is negotiated; ``partial`` if
     the outer plugin adds what is missing."""
@@ -44,14 +48,15 @@ class _Task(NamedTuple):
 
 def schema_findings(data: dict[str, Any]) -> list[Finding]:
     """Return the findings on a network list."""
-    version = data.get("cniVersion", "0.1.0") if "cniVersions" not in data else None
-    return _check_list(data, (), _Task(version if isinstance(version, str) else None))[1]
+    return _check_list(data, (), _Task(_version(data)))[1]
 
 
-Checked = tuple[Any, list[Finding]]
+def _version(network: dict[str, Any]) -> Optional[str]:
+    version = network.get("cniVersion", "0.1.0") if "cniVersions" not in network else None
+    return version if isinstance(version, str) else None
 
 
-def _check_list(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> Checked:
+def _check_list(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Outcome:
     # What has to be in a list is for the level syntax.
     value, own, inner = _check(_LIST, data, "the network", at, task, partial=True)
     if not _broken(own + inner):
@@ -59,7 +64,7 @@ def _check_list(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> Check
     return value, own + inner
 
 
-def _check_plugin(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> Checked:
+def _check_plugin(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Outcome:
     kind = _type(data)
     known = types("plugin")
     findings = [_unknown(kind, "plugin", known, at)] if kind and kind not in known else []
@@ -70,7 +75,7 @@ def _check_plugin(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> Che
     return value, findings + own + inner
 
 
-def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: Any, without: str) -> Checked:
+def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: Any, without: str) -> _Outcome:
     if not data:
         return data, []
     known = types("ipam")
@@ -116,7 +121,7 @@ def _check(
 
 def _choose(
     kind: str, data: dict[str, Any], at: tuple[Any, ...], task: _Task, outer: dict[str, Any], extra: Schema
-) -> Checked:
+) -> _Outcome:
     if extra.get("x-words"):
         data = _without_words(data, extra["x-words"])
     if extra.get("x-partial"):
@@ -124,8 +129,10 @@ def _choose(
     without = extra.get("x-without-type", "")
     if kind == "ipam":
         return _check_ipam(data, at, task, outer, without)
-    if kind == "network" and "plugins" in data:
-        return _check_list(data, at, task)
+    if kind == "network":
+        task = task._replace(version=_version(data))
+        if "plugins" in data:
+            return _check_list(data, at, task)
     if without and not _type(data):
         data = {**data, "type": _stem(without)}
     return _check_plugin(data, at, task)

@@ -213,6 +213,14 @@ def test_what_the_decoders_refuse_is_found_where_it_is(problems, plugin, pointer
     assert words in entry[3]
 
 
+def test_a_delegate_has_a_version_of_its_own(problems):
+    delegate = {"cniVersion": "0.4.0", "plugins": [{"type": "bridge"}, {"type": "firewall"}]}
+    assert problems({"type": "multus", "delegates": [delegate]}, "0.3.1") == []
+    delegate["cniVersion"] = "0.3.1"
+    (entry,) = problems({"type": "multus", "delegates": [delegate]}, "1.0.0")
+    assert entry[:3] == ("warning", "version_too_old", "/delegates/0/plugins/1")
+
+
 def test_a_newer_release_may_know_more_keys_so_the_message_says_so(problems):
     ((level, code, pointer, message),) = problems({"type": "calico", "plugin_log_level": "info"})
     assert (level, code, pointer) == ("warning", "unknown_key", "/plugin_log_level")
