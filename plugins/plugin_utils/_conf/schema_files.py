@@ -26,6 +26,7 @@ from typing import Any, Iterator, Optional
 
 Schema = dict[str, Any]
 
+# Not schemas.py beside it: Ansible would import the folder.
 FOLDER = os.path.join(os.path.dirname(__file__), "schemas")
 # Files that choose a schema by the type that is configured. They refer to each other in circles, and the choice is
 # made here, so a reference to one of them stays a reference.

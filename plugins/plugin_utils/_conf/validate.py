@@ -9,6 +9,7 @@ from typing import Any, Iterator, Optional, Sequence, Union
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, WARNING, errors_of, problem
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import gojson
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import JSONError
 
 from .positions import text_of
 from .render import render
@@ -40,13 +41,10 @@ class Checked:
             if line is None and error.pointer:
                 line, column = source.positions.find(error.pointer)
             self.problems.append(problem(ERROR, error.code, error.message, label, text_of(error.pointer), line, column))
-        except RecursionError:
+        except (RecursionError, JSONError):
+            # Numbers and words that JSON does not have are found before.
             text = "the configuration is nested too deeply; no plugin needs more than a few levels"
             self.problems.append(problem(ERROR, "json_invalid", text, label))
-
-    @property
-    def failed(self) -> bool:
-        return bool(errors_of(self.problems))
 
     def _check(self, name: Optional[str], levels: Sequence[str]) -> None:
         document = self._source.document()

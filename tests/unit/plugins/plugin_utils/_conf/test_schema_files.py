@@ -15,14 +15,14 @@ import pytest
 import referencing
 import referencing.jsonschema
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf import schema, schemas
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf import schema, schema_files
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.formats import FORMATS
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
 
 PATHS = sorted(
-    os.path.relpath(os.path.join(folder, name), schemas.FOLDER)
-    for folder, _folders, files in os.walk(schemas.FOLDER)
+    os.path.relpath(os.path.join(folder, name), schema_files.FOLDER)
+    for folder, _folders, files in os.walk(schema_files.FOLDER)
     for name in files
 )
 OURS = {"x-level", "x-exact", "x-partial", "x-words", "x-without-type", "x-since", "x-min-version"}
@@ -50,7 +50,7 @@ def parts(value):
 
 
 def document(path):
-    return json.loads(pathlib.Path(schemas.FOLDER, path).read_text(encoding="utf-8"))
+    return json.loads(pathlib.Path(schema_files.FOLDER, path).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -70,13 +70,13 @@ def test_every_file_is_a_valid_schema_with_a_title_and_known_words_only(path):
 
 def keys(*rules):
     """Yield every key that an object may have, and those inside, each with whether something explains it."""
-    found = [part for rule in rules for part in schemas._parts(rule)]
+    found = [part for rule in rules for part in schema_files._parts(rule)]
     members = {}
     for part in found:
         for key, rule in part.get("properties", {}).items():
             members.setdefault(key, []).append(rule)
     for key, inner in members.items():
-        yield key, any("description" in part for rule in inner for part in schemas._parts(rule))
+        yield key, any("description" in part for rule in inner for part in schema_files._parts(rule))
         yield from keys(*inner)
     for part in found:
         yield from keys(part.get("items"), part.get("additionalProperties"))
@@ -84,17 +84,22 @@ def keys(*rules):
 
 @pytest.mark.parametrize("path", [path for path in PATHS if "/" in path or path in ("conf.json", "conflist.json")])
 def test_every_key_is_explained_and_every_example_is_valid(path):
-    schema_of_file = schemas.resolved(path)
+    schema_of_file = schema_files.resolved(path)
     assert [key for key, explained in keys(schema_of_file) if not explained] == []
     for part in parts(schema_of_file):
         for example in part.get("examples", []):
             assert not list(jsonschema.Draft202012Validator(part).iter_errors(example)), (part, example)
 
 
+def test_no_module_has_the_name_of_the_folder():
+    # Ansible's importer would find the folder, and take it for the module.
+    assert not os.path.exists(schema_files.FOLDER + ".py")
+
+
 def test_every_plugin_has_a_schema_that_names_its_source():
     for kind, names in REFERENCE.items():
         for name in names.split():
-            data = document(schemas.types(kind)[name])
+            data = document(schema_files.types(kind)[name])
             assert "containernetworking/plugins" in data["$comment"]
             assert data["unevaluatedProperties"] is False
     for path in PATHS:
@@ -104,7 +109,7 @@ def test_every_plugin_has_a_schema_that_names_its_source():
 
 def test_every_file_is_chosen_by_a_type_and_editors_offer_all_types():
     for kind, folder in (("plugin", "plugins"), ("ipam", "ipam")):
-        chosen = schemas.types(kind)
+        chosen = schema_files.types(kind)
         here = {path for path in PATHS if path.startswith(folder + "/")}
         # What cilium-cni takes where no type is written has no type.
         assert here - set(chosen.values()) <= {"ipam/cilium-cni.json"}
@@ -151,7 +156,7 @@ def plain(entry):
         return referencing.Resource.from_contents(json.loads(path.read_text(encoding="utf-8")))
 
     registry = referencing.Registry(retrieve=retrieve)
-    uri = "file://" + os.path.join(schemas.FOLDER, entry)
+    uri = "file://" + os.path.join(schema_files.FOLDER, entry)
     resource = referencing.Resource(document(entry), referencing.jsonschema.DRAFT202012)
     return jsonschema.Draft202012Validator({"$ref": uri}, registry=registry.with_resource(uri, resource))
 
