@@ -131,6 +131,10 @@ VALID = [
     {"type": "bridge", "capabilities": {"ipRanges": True}, "ipam": {"type": "host-local"}},
     {"type": "bridge", "ipam": {**LOCAL, "ranges": [], "gateway": "::ffff:10.1.0.1"}},
     {
+        "type": "bridge",
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.3.0.0/24"}], [{"subnet": "10.2.0.0/24"}]]},
+    },
+    {
         "type": "ptp",
         "ipam": {
             "type": "static",
@@ -289,6 +293,7 @@ INVALID = [
     (ranges([{"subnet": "10.1.0.0/24"}], [{"subnet": "10.1.0.0/25"}]), "/ipam/ranges/1/0", "overlap"),
     (ranges([{"subnet": "10.1.0.128/25"}], [{"subnet": "10.1.0.0/24"}]), "/ipam/ranges/1/0", "overlap"),
     ({"type": "bridge", "ipam": {**LOCAL, "ranges": [[{"subnet": "10.1.0.0/25"}]]}}, RANGE, "overlap"),
+    (ranges([{"subnet": "10.0.0.0/8"}], [{"subnet": "10.200.0.0/24"}]), "/ipam/ranges/1/0", "overlap"),
     ({"type": "bridge", "ipam": {**LOCAL, "dataDir": 5}}, "/ipam/dataDir", "a string"),
     ({"type": "bridge", "ipam": {**LOCAL, "routes": {"dst": "0.0.0.0/0"}}}, "/ipam/routes", "it must be a list"),
     ({"type": "bridge", "ipam": {**LOCAL, "routes": [{}]}}, ROUTE, "dst is missing"),
