@@ -1,22 +1,25 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for the managed host's Python: runs a module and notes its payload and its peak memory.
+"""Stands in for the managed host's Python: runs a module and notes its payload, its duration and its peak memory.
 
-Appends ``{"name", "bytes", "kilobytes"}`` to $BENCH_DIR/processes; the name comes from the task's environment.
+Appends ``{"name", "bytes", "seconds", "kilobytes"}`` to $BENCH_DIR/processes; the name comes from the task's environment.
 """
 
 import json
 import os
 import subprocess
 import sys
+import time
 
 payload = sys.stdin.buffer.read()
+begun = time.monotonic()
 process = subprocess.Popen(["/usr/bin/python3", *sys.argv[1:]], stdin=subprocess.PIPE)
 process.stdin.write(payload)
 process.stdin.close()
 _pid, status, usage = os.wait4(process.pid, 0)
+seconds = time.monotonic() - begun
 with open(os.path.join(os.environ["BENCH_DIR"], "processes"), "a", encoding="utf-8") as stream:
-    line = {"name": os.environ["BENCH_NAME"], "bytes": len(payload), "kilobytes": usage.ru_maxrss}
+    line = {"name": os.environ["BENCH_NAME"], "bytes": len(payload), "seconds": seconds, "kilobytes": usage.ru_maxrss}
     stream.write(json.dumps(line) + "\n")
 sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
