@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for the managed host's Python: runs a module and notes its payload, its duration and its peak memory.
 
-Appends ``{"name", "bytes", "seconds", "kilobytes"}`` to $BENCH_DIR/processes; the name comes from the task's environment.
+Appends ``{"name", "bytes", "seconds", "kilobytes"}`` to $BENCH_DIR/processes. The name comes from
+the task's environment.
 """
 
 import json

@@ -118,8 +118,8 @@ def main() -> None:
         """
 18 plugins of 1.9.1, 10 networks (bridge, host-local, tuning), 50 containers in one network. The plain loop of
 CHECKs has as many workers as cni_attach, that of ADDs has one; a CHECK follows each ADD on both sides. What is sent
-includes the arguments of the task. The 100 networks (bridge, host-local, portmap) are counted beyond what a ping takes on that side.
-Half of the attachments that cni_gc finds live, and nothing else does."""
+includes the arguments of the task. The 100 networks (bridge, host-local, portmap) are counted beyond what
+a ping takes on that side. Half of the attachments that cni_gc finds live, and nothing else does."""
     )
 
 
