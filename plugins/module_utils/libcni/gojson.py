@@ -37,6 +37,20 @@ class Struct(t.Dict[str, t.Any]):
     __slots__ = ()
 
 
+class Repeated(t.Dict[str, t.Any]):
+    """An object with a key more than once: a dict of the last ones. `pairs` has all, in the order of the text."""
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: list[tuple[str, t.Any]]) -> None:
+        super().__init__()
+        self.pairs = pairs
+        for key, value in pairs:
+            # The last one stands where it stood: the order matters for keys that differ in case only.
+            self.pop(key, None)
+            self[key] = value
+
+
 class _BadTokenError(Exception):
     """A number or constant, as it was written, that Go refuses."""
 
@@ -71,12 +85,7 @@ def loads(data: bytes | str) -> t.Any:
 
 def _pairs(pairs: list[tuple[str, t.Any]]) -> dict[str, t.Any]:
     out = dict(pairs)
-    if len(out) != len(pairs):
-        # The last one wins and stands where it stood: the order matters for keys that differ in case only.
-        for key, value in pairs:
-            out.pop(key, None)
-            out[key] = value
-    return out
+    return out if len(out) == len(pairs) else Repeated(pairs)
 
 
 def _parse_float(text: str) -> float:
@@ -118,23 +127,28 @@ def _without_surrogates(value: t.Any) -> t.Any:
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return _pairs([(_without_surrogates(key), _without_surrogates(item)) for key, item in value.items()])
+        return _pairs([(_without_surrogates(key), _without_surrogates(item)) for key, item in _members(value)])
     return value
 
 
 # ---- typed reading, as Go decodes into a struct
 
 
+def _members(obj: dict[str, t.Any]) -> t.Iterable[tuple[str, t.Any]]:
+    return obj.pairs if isinstance(obj, Repeated) else obj.items()
+
+
 def struct_items(value: t.Any, names: t.Sequence[str]) -> t.Iterator[tuple[str, t.Any]]:
     """Yield (field name, value) of the members of an object that a Go struct with these fields would take.
 
-    Keys match regardless of case, in document order, so that a later one overrides. null counts as an empty object.
+    Keys match regardless of case, in document order and every time that they are there, so that a later one overrides
+    and an earlier one is tested all the same. null counts as an empty object.
     Raises `JSONError` if `value` is neither.
     """
     if value is None:
         return
     folded = {name.lower(): name for name in names}
-    for key, item in as_object(value, "").items():
+    for key, item in _members(as_object(value, "")):
         # U+017F is the one letter outside of ASCII that Go folds to ASCII and lower() does not.
         name = folded.get(key.lower().replace("\u017f", "s"))
         if name is not None:

@@ -199,6 +199,15 @@ def test_the_later_key_wins_whatever_its_case():
     assert types(network) == ["a"]
 
 
+@pytest.mark.parametrize("key", ["name", "type", "cniVersion"])
+def test_a_wrong_type_is_refused_even_where_a_later_key_overrides(key):
+    raw = f'{{"{key}":1,"type":"t","{key}":"t"}}'.encode()
+    with pytest.raises(ConfigError, match=f"cannot unmarshal number 1 into field {key}"):
+        conf.network_plugin_conf_from_bytes(raw)
+    # A list's plugins are written anew first, with the last of the keys only.
+    assert conf.network_conf_from_bytes(b'{"name":"n","plugins":[' + raw + b"]}").plugins[0].type == "t"
+
+
 def test_conf_from_missing_file():
     with pytest.raises(ConfigError) as caught:
         conf.network_plugin_conf_from_file("/tmp/nope/not-here")

@@ -212,6 +212,12 @@ def test_duplicate_keys():
     assert list(gojson.loads(b'{"a":1,"b":2,"a":3}')) == ["b", "a"]
 
 
+def test_struct_items_yield_every_occurrence():
+    value = gojson.loads(b'{"a":1,"x":0,"A":2,"a":3,"s":"\\ud800"}')
+    assert list(gojson.struct_items(value, ("a",))) == [("a", 1), ("a", 2), ("a", 3)]
+    assert gojson.dumps(value) == '{"A":2,"a":3,"s":"\ufffd","x":0}'.encode()
+
+
 def test_struct_items_fold_case():
     value = {"TYPE": 1, "type": 2, "Typ\u0435": 3, "advm\u017f\u017f": 4, "\u212aind": 5, "other": 6}
     names = ("type", "advmss", "kind")
