@@ -254,7 +254,7 @@ def write_entry(directory: str, entry: Entry) -> str:
                 os.unlink(temporary)
             raise
     except OSError as exc:
-        raise CacheError(os_error_text("write", path, exc), path) from exc
+        raise CacheError(os_error_text("open", path, exc), path) from exc
     return path
 
 
@@ -267,7 +267,8 @@ def remove_entry(directory: str, network: str, container_id: str, if_name: str) 
     entry = read_entry(path)
     if entry is None or entry.is_of(network, container_id, if_name):
         with contextlib.suppress(OSError):
-            os.unlink(path)
+            # Go's os.Remove takes an empty directory away, too.
+            (os.rmdir if os.path.isdir(path) and not os.path.islink(path) else os.unlink)(path)
 
 
 def list_entries(directory: str, container_id: str = "") -> list[Entry]:

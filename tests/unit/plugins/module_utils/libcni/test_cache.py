@@ -272,6 +272,32 @@ def test_remove_takes_broken_and_old_files(tmp_path, content):
     cache.remove_entry(str(tmp_path), "net", "cid", "eth0")
 
 
+def test_remove_takes_an_empty_directory_as_go_does(tmp_path):
+    path = tmp_path / "results" / "net-cid-eth0"
+    path.mkdir(parents=True)
+    cache.remove_entry(str(tmp_path), "net", "cid", "eth0")
+    assert not path.exists()
+    (path / "something").mkdir(parents=True)
+    cache.remove_entry(str(tmp_path), "net", "cid", "eth0")
+    assert (path / "something").exists()
+
+
+def test_remove_takes_a_link_and_not_where_it_leads(tmp_path):
+    path = tmp_path / "results" / "net-cid-eth0"
+    path.parent.mkdir()
+    path.symlink_to(tmp_path)
+    cache.remove_entry(str(tmp_path), "net", "cid", "eth0")
+    assert not path.is_symlink()
+    assert tmp_path.exists()
+
+
+def test_directory_in_the_way_of_a_file(tmp_path):
+    path = tmp_path / "results" / "net-cid-eth0"
+    path.mkdir(parents=True)
+    with pytest.raises(CacheError, match=f"^open {path}: is a directory$"):
+        cache.write_entry(str(tmp_path), sample())
+
+
 # ---- listing
 
 
