@@ -134,7 +134,7 @@ def plugin_error(plugin: str, stdout: bytes, stderr: bytes, failure: str, killed
     code, msg, details = ERR_UNKNOWN, "", ""
     text = _text(stderr)
     if stdout:
-        shown = quote(stdout[:QUOTE_LIMIT].decode("utf-8", "surrogateescape"))
+        shown = _quoted(stdout[:QUOTE_LIMIT])
         try:
             code, msg, details = _decode_error(stdout)
             msg = msg or f"netplugin failed and its output {shown} has no error message: {failure}"
@@ -143,7 +143,7 @@ def plugin_error(plugin: str, stdout: bytes, stderr: bytes, failure: str, killed
             if killed:
                 msg = f"{msg}: {failure}"
     elif stderr:
-        msg = f"netplugin failed: {quote(text[-QUOTE_LIMIT:])}: {failure}"
+        msg = f"netplugin failed: {_quoted(stderr[-QUOTE_LIMIT:])}: {failure}"
     else:
         msg = f"netplugin failed with no error message: {failure}"
     return PluginError(code, msg, details, plugin, text)
@@ -159,6 +159,10 @@ def _decode_error(data: bytes) -> tuple[int, str, str]:
         else:
             details = gojson.as_string(value, name)
     return code, msg, details
+
+
+def _quoted(data: bytes) -> str:
+    return quote(data.decode("utf-8", "surrogateescape"))
 
 
 def _text(data: bytes) -> str:

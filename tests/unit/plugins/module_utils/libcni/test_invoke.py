@@ -184,6 +184,7 @@ def test_threads_share_an_executor(world):
         ("kill -SEGV $$", "netplugin failed with no error message: signal: segmentation fault"),
         ("kill -KILL $$", "netplugin failed with no error message: signal: killed"),
         ("echo 'some stderr message' >&2; exit 1", 'netplugin failed: "some stderr message\\n": exit status 1'),
+        (r"printf 'a\377\342\202\254' >&2; exit 1", 'netplugin failed: "a\\xff\u20ac": exit status 1'),
         (
             """echo '{"code":999,"msg":"plugin error: banana"}'; exit 1""",
             "plugin error: banana",
