@@ -95,7 +95,8 @@ class Entry:
             elif name == "result":
                 entry.result = None if value is None else gojson.as_object(value, name)
             else:
-                setattr(entry, _STRINGS[name], gojson.as_string(value, name))
+                attribute = _STRINGS[name]
+                setattr(entry, attribute, gojson.string_over(getattr(entry, attribute), value, name))
         return entry
 
     def to_bytes(self) -> bytes:
@@ -139,7 +140,7 @@ _STRINGS = {
 def _decode_base64(text: str) -> bytes:
     text = text.replace("\r", "").replace("\n", "")
     if len(text) % 4 or not _BASE64.fullmatch(text):
-        raise JSONError("json: field config is no base64")
+        raise JSONError("json: cannot unmarshal string into field config: it is no base64")
     return binascii.a2b_base64(text)
 
 

@@ -26,15 +26,15 @@ _LONGEST_IP = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
 _MAPPED = b"\0" * 10 + b"\xff\xff"
 
 
-def decode_dns(value: t.Any, where: str = "dns") -> gojson.Struct:
-    """Return a DNS object: nameservers, domain, search, options."""
-    found: dict[str, t.Any] = {}
+def decode_dns(value: t.Any, where: str = "dns", before: t.Mapping[str, t.Any] | None = None) -> gojson.Struct:
+    """Return a DNS object: nameservers, domain, search, options. It adds to `before`, that of an equal key before."""
+    found: dict[str, t.Any] = dict(before or {})
     for name, item in gojson.struct_items(
         gojson.as_object(value, where), ("nameservers", "domain", "search", "options")
     ):
         at = f"{where}/{name}"
         if name == "domain":
-            found[name] = gojson.as_string(item, at)
+            found[name] = gojson.string_over(found.get(name, ""), item, at)
         else:
             found[name] = [gojson.as_string(element, at) for element in gojson.as_list(item, at)]
     return pick(found, ("nameservers", "domain", "search", "options"))

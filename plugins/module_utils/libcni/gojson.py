@@ -182,6 +182,11 @@ def as_string(value: t.Any, where: str) -> str:
     return value
 
 
+def string_over(before: str, value: t.Any, where: str) -> str:
+    """Return `value` as `as_string` does, but `before` for null, which leaves a Go string as it is."""
+    return before if value is None else as_string(value, where)
+
+
 def as_bool(value: t.Any, where: str) -> bool:
     """Return `value` if it is a boolean, False for null. Raises `JSONError`."""
     if value is None:

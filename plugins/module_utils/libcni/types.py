@@ -159,11 +159,11 @@ def _decode(shape: str, parsed: t.Any) -> _Data:
     found: _Data = {"cniVersion": "", "dns": gojson.Struct()}
     for name, value in gojson.struct_items(parsed, _MEMBERS[shape]):
         if name == "cniVersion":
-            found[name] = gojson.as_string(value, name)
+            found[name] = gojson.string_over(found[name], value, name)
         elif name == "dns":
-            found[name] = decode_dns(value)
+            found[name] = decode_dns(value, name, found[name])
         elif name in ("ip4", "ip6"):
-            found[name] = None if value is None else _decode_ip_config(value, name, shape)
+            found[name] = None if value is None else _decode_ip_config(value, name, shape, found.get(name))
         else:
             decode = {"interfaces": _decode_interface, "ips": _decode_ip_config, "routes": _decode_shape_route}[name]
             found[name] = [decode(item, f"{name}/{at}", shape) for at, item in enumerate(gojson.as_list(value, name))]
@@ -186,9 +186,10 @@ def _decode_interface(value: t.Any, where: str, shape: str) -> _Data:
     return {"name": found["name"], **pick(found, _INTERFACE[shape][1:])}
 
 
-def _decode_ip_config(value: t.Any, where: str, shape: str) -> _Data:
+def _decode_ip_config(value: t.Any, where: str, shape: str, before: _Data | None = None) -> _Data:
+    """Return an ip entry. It adds to `before`, that of an equal key before, as Go decodes into a struct twice."""
     address = "ip" if shape == "020" else "address"
-    found: _Data = {address: UNSET}
+    found: _Data = {address: UNSET, **(before or {})}
     for name, item in gojson.struct_items(required_object(value, where), _IP[shape]):
         at = f"{where}/{name}"
         if name == address:

@@ -70,7 +70,7 @@ def decode_config_version(data: bytes) -> str:
     try:
         version = ""
         for _name, value in gojson.struct_items(gojson.loads(data), ("cniVersion",)):
-            version = gojson.as_string(value, "cniVersion")
+            version = gojson.string_over(version, value, "cniVersion")
     except JSONError as exc:
         raise JSONError(f"decoding version from network config: {exc.msg}", line=exc.line, column=exc.column) from exc
     return version or "0.1.0"

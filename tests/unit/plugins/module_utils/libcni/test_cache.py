@@ -79,6 +79,11 @@ def test_reading_as_go_does():
     assert (entry.capability_args, entry.result, entry.net_ns) == (None, None, "")
 
 
+def test_null_leaves_a_name_as_it_is():
+    entry = cache.Entry.from_bytes(b'{"kind":"cniCacheV1","ifName":"eth0","ifName":null,"kind":null}')
+    assert (entry.kind, entry.if_name) == ("cniCacheV1", "eth0")
+
+
 @pytest.mark.parametrize(
     "data",
     [

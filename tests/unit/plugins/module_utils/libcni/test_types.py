@@ -226,6 +226,27 @@ def test_unknown_keys_are_dropped():
     ]
 
 
+@pytest.mark.parametrize(
+    ("raw", "printed"),
+    [
+        (
+            b'{"cniVersion":"0.4.0","dns":{"domain":"a","options":["o"]},"DNS":{"domain":null,"search":["s"]},"dns":null}',
+            b'{"cniVersion":"0.4.0","dns":{"domain":"a","search":["s"],"options":["o"]}}',
+        ),
+        (
+            b'{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.1/8","gateway":"10.0.0.2"},"IP4":{"ip":"10.0.0.3/8"}}',
+            b'{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.3/8","gateway":"10.0.0.2"},"dns":{}}',
+        ),
+        (
+            b'{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.1/8"},"ip4":null,"cniVersion":null}',
+            b'{"cniVersion":"0.2.0","dns":{}}',
+        ),
+    ],
+)
+def test_a_repeated_key_adds_to_the_one_before_as_in_go(raw, printed):
+    assert types.create_from_bytes(raw).to_json() == printed
+
+
 def test_keys_match_whatever_their_case():
     raw = {"CNIVERSION": "1.0.0", "IPs": [{"Address": "10.0.0.1/8"}], "interfaces": [{}]}
     assert make(raw).to_dict() == {
