@@ -69,6 +69,12 @@ def results(rng: random.Random) -> Case:
         _spoil(rng, members)
     if rng.random() < 0.1:
         members = {key.swapcase() if rng.random() < 0.5 else key: value for key, value in members.items()}
+    if rng.random() < 0.15:
+        # Twice the same key, whatever its case.
+        key = rng.choice(list(members))
+        other = result(rng, version).get(key, rng.choice(_ODD))
+        members = jsontext.Pairs([*members.items(), (rng.choice((key, key.upper(), key.title())), other)])
+        rng.shuffle(members)
     data = jsontext.text(rng, members)
     targets = rng.sample(_TARGETS, 4)
     return Case(steps=[Step(["convert", target], stdin=data) for target in targets])
