@@ -112,6 +112,7 @@ def test_gc_goes_on_after_errors(world, three):
     three[2].set(ReportResult="PASSTHROUGH")
     for if_name in ("eth0", "eth1"):
         world.cni.add_network_list(lst, world.rt(if_name=if_name))
+    three[1].set()
     three[2].set(ReportError="banana")
     with pytest.raises(MultiError) as caught:
         world.cni.gc_network_list(lst, [])

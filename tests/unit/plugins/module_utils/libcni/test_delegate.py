@@ -25,7 +25,7 @@ def conf(world, monkeypatch):
     monkeypatch.setenv("CNI_NETNS", "/ns")
     monkeypatch.setenv("CNI_IFNAME", "eth7")
     monkeypatch.setenv("CNI_ARGS", f"DEBUG={debug.path};FOO=BAR")
-    return debug, b'{"name":"delegated","cniVersion":"1.0.0","type":"noop"}'
+    return debug, b'{"name":"delegated","cniVersion":"1.1.0","type":"noop"}'
 
 
 def test_delegate_add(conf):

@@ -134,11 +134,11 @@ def test_stderr_of_success_goes_where_the_executor_says(world):
 
 def test_process_group_and_descriptors(world):
     debug = world.debug()
-    conf = json.dumps({"debugFile": str(debug.path)}).encode()
+    conf = json.dumps({"name": "n", "cniVersion": "1.1.0", "debugFile": str(debug.path)}).encode()
     inherited = os.open(os.devnull, os.O_RDONLY)
     os.set_inheritable(inherited, True)
     try:
-        run(world.bin / "noop", stdin=conf, env={**ENV, "CNI_COMMAND": "CHECK"})
+        run(world.bin / "noop", stdin=conf, env={**ENV, "CNI_COMMAND": "STATUS", "CNI_PATH": "/x"})
         output = run(world.script("fds", "ls /proc/self/fd"))
     finally:
         os.close(inherited)
