@@ -58,8 +58,8 @@ def greater_than_or_equal_to(version: str, other: str) -> bool:
 
 
 def versions_starting_from(minimum: str) -> list[str]:
-    """Return the known versions from `minimum` on, oldest first. Raises `VersionError`."""
-    return [version for version in ALL if greater_than_or_equal_to(version, minimum)]
+    """Return the known versions from `minimum` on, oldest first; none if that is not one of them, as in Go."""
+    return list(ALL[ALL.index(minimum) :]) if minimum in ALL else []
 
 
 def decode_config_version(data: bytes) -> str:

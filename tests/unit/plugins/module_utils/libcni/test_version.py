@@ -80,8 +80,6 @@ def test_known_versions():
     assert version.CURRENT == "1.1.0"
     assert version.versions_starting_from("0.3.1") == ["0.3.1", "0.4.0", "1.0.0", "1.1.0"]
     assert version.versions_starting_from("9.0.0") == []
-    with pytest.raises(VersionError):
-        version.versions_starting_from("x")
 
 
 def test_decode_config_version():
