@@ -146,7 +146,7 @@ def parse_prev_result(cni_version: str, raw: t.Mapping[str, t.Any] | None) -> Re
     if raw is None:
         return None
     filled = dict(raw)
-    if not filled.get("CNIVersion"):
+    if filled.get("CNIVersion", "") == "":
         # Go's spelling. Written sorted, a cniVersion that is there comes later and wins.
         filled["CNIVersion"] = cni_version
     try:

@@ -419,6 +419,10 @@ def test_parse_prev_result():
     raw = {"ips": [{"address": "10.0.0.1/8"}]}
     assert types.parse_prev_result("1.0.0", raw).ips == ["10.0.0.1/8"]
     assert raw == {"ips": [{"address": "10.0.0.1/8"}]}
+    assert types.parse_prev_result("1.0.0", {"CNIVersion": "", **raw}).version == "1.0.0"
+    # Go puts the version in where there is none, and null is one.
+    with pytest.raises(ResultError, match=r'unmarshalled CNIVersion is ""$'):
+        types.parse_prev_result("1.0.0", {"CNIVersion": None, **raw})
     with pytest.raises(ResultError, match=r'^could not parse prevResult: unsupported CNI result version "9.8.7"'):
         types.parse_prev_result("9.8.7", raw)
     with pytest.raises(ResultError, match=r"^could not parse prevResult: result type supports"):
