@@ -51,6 +51,12 @@ class Repeated(t.Dict[str, t.Any]):
             self[key] = value
 
 
+class _NegativeZero(float):
+    """-0 as JSON has it, without a point: a float to Go's interface{}, an integer to its int."""
+
+    __slots__ = ()
+
+
 class _BadTokenError(Exception):
     """A number or constant, as it was written, that Go refuses."""
 
@@ -97,7 +103,7 @@ def _parse_float(text: str) -> float:
 
 def _parse_int(text: str) -> int | float:
     if text == "-0":
-        return -0.0
+        return _NegativeZero(-0.0)
     if len(text) >= _LONGEST_INT:
         _parse_float(text)
     return int(text)
@@ -198,7 +204,7 @@ def as_bool(value: t.Any, where: str) -> bool:
 
 def as_int(value: t.Any, where: str, minimum: int = _INT64_MIN, maximum: int = _INT64_MAX) -> int:
     """Return `value` if it is an integer within the bounds, 0 for null; 1.0 is none, as in Go. Raises `JSONError`."""
-    if value is None:
+    if value is None or (isinstance(value, _NegativeZero) and minimum < 0):
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
         raise _wrong_type(value, where, "int" if minimum < 0 else "uint")

@@ -247,6 +247,13 @@ def test_typed_reading(function, good, zero, bad):
         function(bad, "x/y")
 
 
+def test_negative_zero_is_an_integer_if_it_is_written_as_one():
+    assert gojson.as_int(gojson.loads("-0"), "x") == 0
+    for text, minimum in (("-0.0", -1), ("-0", 0)):
+        with pytest.raises(JSONError):
+            gojson.as_int(gojson.loads(text), "x", minimum)
+
+
 def test_type_names():
     values = [None, True, 1, 1.5, "s", [], {}]
     names = ["<nil>", "bool", "float64", "float64", "string", "[]interface {}", "map[string]interface {}"]
