@@ -162,7 +162,13 @@ class CNIConfig:
             }
             for plugin in lst.plugins:
                 try:
-                    self._run_bare("GC", plugin, values)
+                    conf = inject_conf(plugin, values)
+                except ConfigError as exc:
+                    # Go reports it, too, and goes on to run the plugin with no configuration, of which it dies.
+                    errors.append(_prefixed(f"failed to generate configuration to GC plugin {plugin.type}", exc))
+                    continue
+                try:
+                    self._run_bare("GC", conf)
                 except CNIError as exc:
                     errors.append(_prefixed(f"failed to GC plugin {plugin.type}", exc))
         if errors:
@@ -193,7 +199,12 @@ class CNIConfig:
         if not _at_least(lst.cni_version, "1.1.0"):
             return
         for plugin in lst.plugins:
-            self._run_bare("STATUS", plugin, {"name": lst.name, "cniVersion": lst.cni_version})
+            try:
+                conf = inject_conf(plugin, {"name": lst.name, "cniVersion": lst.cni_version})
+            except ConfigError as exc:
+                text = f"failed to generate configuration to get plugin STATUS {plugin.type}"
+                raise _prefixed(text, exc) from exc
+            self._run_bare("STATUS", conf)
 
     # ---- single plugins
 
@@ -264,9 +275,8 @@ class CNIConfig:
         path = self.executor.find_in_path(plugin.type, self.path)
         self._exec(path, _build_one_config(name, cni_version, plugin, prev_result, rt), command, rt)
 
-    def _run_bare(self, command: str, plugin: PluginConfig, values: t.Mapping[str, t.Any]) -> None:
-        path = self.executor.find_in_path(plugin.type, self.path)
-        self._exec(path, inject_conf(plugin, values), command, RuntimeConf("", "", ""))
+    def _run_bare(self, command: str, conf: PluginConfig) -> None:
+        self._exec(self.executor.find_in_path(conf.type, self.path), conf, command, RuntimeConf("", "", ""))
 
     def _exec(self, path: str, conf: PluginConfig, command: str, rt: RuntimeConf) -> None:
         self.executor.exec_plugin(path, conf.bytes, self._env(command, rt), self.timeout)

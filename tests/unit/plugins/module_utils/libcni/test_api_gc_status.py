@@ -134,6 +134,20 @@ def test_gc_with_an_unreadable_cache(world, debug):
     assert debug.command is None
 
 
+def test_gc_and_status_with_a_broken_configuration(world, three):
+    lst = world.lst(three)
+    lst.plugins[0].bytes = b"{"
+    with pytest.raises(MultiError) as caught:
+        world.cni.gc_network_list(lst, [])
+    assert str(caught.value).startswith(
+        "failed to generate configuration to GC plugin noop: unmarshal existing network bytes: "
+    )
+    assert [debug.command for debug in three] == [None, "GC", "GC"]
+    with pytest.raises(CNIError, match=r"^failed to generate configuration to get plugin STATUS noop: unmarshal exist"):
+        world.cni.get_status_network_list(lst)
+    assert three[1].command == "GC"
+
+
 # ---- STATUS
 
 
