@@ -7,7 +7,8 @@
 
 Deviations from Go: names are validated before they become a path; a file is written beside `results/`, fsynced and
 renamed, so that it is never half there; a file that belongs to another attachment (names may contain `-`, so that two
-attachments can have one file) is an error instead of being overwritten, read or deleted.
+attachments can have one file) is an error instead of being overwritten, read or deleted; what is no regular file, or is
+larger than any entry, counts as unreadable, and a directory in an entry's place is moved out of the way.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ import typing as t
 
 from . import gojson
 from .errors import CacheError, JSONError, os_error_text, quote
+from .files import read_file
 from .validate import validate_container_id, validate_if_name, validate_network_name
 
 DEFAULT_DIR = "/var/lib/cni"
 KIND = "cniCacheV1"
+
+# An entry has some kilobytes; the host's memory is not for what else may lie there.
+LARGEST = 64 * 1024 * 1024
 
 _LONGEST_NAME = 255
 _BASE64 = re.compile("[A-Za-z0-9+/]*={0,2}")
@@ -172,8 +177,7 @@ def cache_path(directory: str, network: str, container_id: str, if_name: str) ->
 def read_bytes(path: str) -> bytes | None:
     """Return a cache file's content, None if it cannot be read (Go: read errors count as no entry)."""
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_file(path, LARGEST)
     except (OSError, ValueError):
         return None
 
@@ -210,10 +214,22 @@ def prepare(directory: str, network: str, container_id: str, if_name: str) -> st
     if len(name.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
         raise CacheError(f"cache file name {quote(name)} is longer than {_LONGEST_NAME} bytes", path)
     make_dirs(os.path.dirname(path))
+    _make_room(path)
     entry = read_entry(path)
     if entry is not None:
         check_owner(entry, path, network, container_id, if_name)
     return path
+
+
+def _make_room(path: str) -> None:
+    """Move a directory that is where an entry belongs out of results/; nothing of it is lost."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        return
+    parent = os.path.dirname(os.path.dirname(path))
+    try:
+        os.rename(path, os.path.join(parent, f".{KIND}-{os.urandom(8).hex()}.aside"))
+    except OSError as exc:
+        raise CacheError(os_error_text("rename", path, exc), path) from exc
 
 
 def make_dirs(directory: str) -> None:
@@ -238,6 +254,8 @@ def write_entry(directory: str, entry: Entry) -> str:
     Raises `CacheError`, `ValidationError`, and `JSONError` as `Entry.to_bytes`.
     """
     data = entry.to_bytes()
+    if len(data) > LARGEST:
+        raise CacheError(f"a cache entry of {len(data)} bytes is too large")
     path = prepare(directory, entry.network_name, entry.container_id, entry.if_name)
     # Not in results/, where everything counts as an entry.
     parent = os.path.dirname(os.path.dirname(path))

@@ -23,6 +23,7 @@ from .errors import (
     os_error_text,
     quote,
 )
+from .files import read_file
 from .plugin_conf import PluginConfig, network_plugin_conf_from_bytes
 from .validate import validate_network_name
 
@@ -90,8 +91,7 @@ def _failed(prefix: str, error: JSONError) -> ConfigError:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return read_file(path)
     except IsADirectoryError as exc:
         raise ConfigError(f"error reading {path}: {os_error_text('read', path, exc)}", path) from exc
     except OSError as exc:

@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reading files that others may have put there.
+
+Deviation from Go: what is no regular file is not read. Go waits for a FIFO's writer forever, and reads a device until
+the memory is full.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+
+def read_file(path: str, largest: int | None = None) -> bytes:
+    """Return the content of a regular file, or of the one that a link leads to; `largest` in bytes.
+
+    Raises OSError for everything else, ValueError for a path that cannot be one.
+    """
+    # Before it is opened, because to open a device can act on it, and after that, because the path may lead elsewhere.
+    _require_file(os.stat(path), largest)
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        _require_file(os.fstat(fd), largest)
+        return file.read()
+
+
+def _require_file(status: os.stat_result, largest: int | None) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "Not a regular file")
+    if largest is not None and status.st_size > largest:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
