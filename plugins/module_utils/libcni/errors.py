@@ -26,6 +26,8 @@ ERR_PLUGIN_NOT_AVAILABLE = 50
 ERR_LIMITED_CONNECTIVITY = 51
 ERR_INTERNAL = 999
 
+LONGEST_QUOTE = 4096
+
 _GO_ESCAPES = {
     "\a": "\\a",
     "\b": "\\b",
@@ -42,10 +44,11 @@ _GO_ESCAPES = {
 def quote(text: str) -> str:
     """Return `text` in double quotes, escaped as Go's `%q` does it.
 
-    Bytes that are no UTF-8 are expected as Python's `surrogateescape` represents them and print as `\\xNN`.
+    Bytes that are no UTF-8 are expected as Python's `surrogateescape` represents them and print as `\\xNN`. Of a text
+    that is longer than `LONGEST_QUOTE`, the start is quoted and dots follow: nobody reads it, and Go's could be 50 MB.
     """
     out = []
-    for char in text:
+    for char in text[:LONGEST_QUOTE]:
         code = ord(char)
         if char in _GO_ESCAPES:
             out.append(_GO_ESCAPES[char])
@@ -61,7 +64,7 @@ def quote(text: str) -> str:
             out.append(f"\\u{code:04x}")
         else:
             out.append(f"\\U{code:08x}")
-    return '"' + "".join(out) + '"'
+    return '"' + "".join(out) + ('"' if len(text) <= LONGEST_QUOTE else '"...')
 
 
 def os_error_text(operation: str, path: str, error: OSError) -> str:

@@ -23,7 +23,7 @@ from .errors import JSONError
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[-+.\w]+', re.DOTALL)
-_HTML = re.compile("[<>&\u2028\u2029]")
+_HTML_ESCAPES = tuple((char, f"\\u{ord(char):04x}") for char in "<>&\u2028\u2029")
 _TOO_DEEP = "the value is nested too deeply"
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
@@ -66,15 +66,14 @@ class _BadTokenError(Exception):
 
 def loads(data: bytes | str) -> t.Any:
     """Parse JSON text. Raises `JSONError` with line and column."""
-    text = data if isinstance(data, str) else data.decode("utf-8", "surrogateescape")
+    text = data if isinstance(data, str) else _decode(data)
     if text.startswith("\ufeff"):
         raise JSONError("the text starts with a byte order mark, which JSON does not allow", line=1, column=1)
-    if _SURROGATE.search(text):
-        # surrogateescape made one surrogate of each bad byte, and Go makes one U+FFFD of each.
+    if isinstance(data, str) and not text.isascii():
         text = _SURROGATE.sub("\ufffd", text)
     try:
         value = _DECODER.decode(text)
-        if _ESCAPED_SURROGATE.search(text):
+        if "\\u" in text and _ESCAPED_SURROGATE.search(text):
             value = _without_surrogates(value)
         return value
     except json.JSONDecodeError as exc:
@@ -87,6 +86,14 @@ def loads(data: bytes | str) -> t.Any:
         raise JSONError(f"invalid JSON: {shown} is no number that JSON allows", line=line, column=column) from exc
     except RecursionError as exc:
         raise JSONError(_TOO_DEEP) from exc
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        # surrogateescape makes one surrogate of each bad byte, and Go makes one U+FFFD of each.
+        return _SURROGATE.sub("\ufffd", data.decode("utf-8", "surrogateescape"))
 
 
 def _pairs(pairs: list[tuple[str, t.Any]]) -> dict[str, t.Any]:
@@ -310,7 +317,10 @@ def _write_all(
 
 
 def _string(text: str) -> str:
-    return _HTML.sub(lambda match: f"\\u{ord(match.group()):04x}", _encode_string(text))
+    out = _encode_string(text)
+    for char, escape in _HTML_ESCAPES:
+        out = out.replace(char, escape)
+    return out
 
 
 def _integer(value: int) -> str:

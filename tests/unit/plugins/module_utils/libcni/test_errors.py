@@ -28,6 +28,11 @@ def test_quote(text, quoted):
     assert errors.quote(text) == quoted
 
 
+def test_quote_of_a_long_text():
+    assert errors.quote("x" * errors.LONGEST_QUOTE) == '"' + "x" * errors.LONGEST_QUOTE + '"'
+    assert errors.quote("x" * 10**6) == '"' + "x" * errors.LONGEST_QUOTE + '"...'
+
+
 def test_plugin_error_text():
     assert str(errors.PluginError(100, "banana")) == "banana"
     error = errors.PluginError(7, "banana", "split", plugin="bridge", stderr="x")
