@@ -121,14 +121,15 @@ run_units() {
   note "$(tail -n 1 "$log")"
 }
 
-# What runs on managed hosts is tested on every Python that they may have: with nothing installed but pytest.
+# What runs on managed hosts is tested on every Python that they may have: with nothing installed but what tests need.
 run_host_units() {
   local version=$1 python environment
   if ! python=$(find_python "$version"); then
     skipped "no python$version on this machine"
     return
   fi
-  environment=$cache/python$version
+  # What is installed names the directory, so that another list makes another environment.
+  environment=$cache/python$version-$(cksum <"$root/tests/requirements-host.txt" | tr -d ' ')
   lock
   if [ ! -e "$environment/.complete" ]; then
     rm -rf "$environment"
@@ -136,7 +137,7 @@ run_host_units() {
       skipped "$python cannot make a virtual environment"
       return
     fi
-    "$environment/bin/python" -m pip install -qq --disable-pip-version-check pytest
+    "$environment/bin/python" -m pip install -qq --disable-pip-version-check --requirement "$root/tests/requirements-host.txt"
     touch "$environment/.complete"
   fi
   unlock
