@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import select
 import signal
-import subprocess
 import time
-import typing as t
+
+from . import spawn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 # A result has some hundred bytes. What prints more than this is broken, and the host's memory is not its own.
 STDOUT_LIMIT = 4 * 1024 * 1024
@@ -28,18 +31,21 @@ KILL_WAIT = 5.0
 _CHUNK = 65536
 
 
-class Ended(t.NamedTuple):
+class Ended:
     """How a program ended.
 
     `failure` is "" if it exited with 0 in time, else Go's text for what happened; `returncode` as subprocess has it,
     None if the program could not be started; `killed` tells that the deadline or the bound on its output ended it.
     """
 
-    stdout: bytes
-    stderr: bytes
-    failure: str
-    returncode: int | None
-    killed: bool
+    __slots__ = ("failure", "killed", "returncode", "stderr", "stdout")
+
+    def __init__(self, stdout: bytes, stderr: bytes, failure: str, returncode: int | None, killed: bool) -> None:
+        self.stdout = stdout
+        self.stderr = stderr
+        self.failure = failure
+        self.returncode = returncode
+        self.killed = killed
 
 
 def run_program(
@@ -56,93 +62,69 @@ def run_program(
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     try:
-        process = _start(path, env, deadline, argv)
+        child = _start(path, env, deadline, argv)
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else None
         reason = (reason or "invalid argument").lower()
         return Ended(b"", b"", f"fork/exec {path}: {reason}", None, False)
-    run = _Run(process, stdin, STDOUT_LIMIT if stdout_limit is None else stdout_limit)
+    run = _Run(child, stdin, STDOUT_LIMIT if stdout_limit is None else stdout_limit)
     try:
         failure = run.finish(deadline, timeout)
     finally:
         run.close()
-    return Ended(bytes(run.stdout), bytes(run.stderr), failure, process.returncode, run.killed)
+    return Ended(bytes(run.stdout), bytes(run.stderr), failure, child.returncode, run.killed)
 
 
-def _start(
-    path: str, env: t.Mapping[str, str], deadline: float | None, argv: t.Sequence[str]
-) -> subprocess.Popen[bytes]:
+def _start(path: str, env: t.Mapping[str, str], deadline: float | None, argv: t.Sequence[str]) -> spawn.Child:
     for _try in range(BUSY_TRIES - 1):
         try:
-            return _popen(path, env, argv)
+            return spawn.start(path, argv, env)
         except OSError as exc:
             if exc.errno != errno.ETXTBSY:
                 raise
             if deadline is not None and time.monotonic() + BUSY_DELAY > deadline:
                 raise
         time.sleep(BUSY_DELAY)
-    return _popen(path, env, argv)
-
-
-def _popen(path: str, env: t.Mapping[str, str], argv: t.Sequence[str]) -> subprocess.Popen[bytes]:
-    # A session of its own makes a process group of its own, without preexec_fn, which threads do not bear.
-    # The rule wants AnsibleModule.run_command, but this package works without Ansible, and run_command neither ends a
-    # process group nor bounds what it reads.
-    return subprocess.Popen(  # pylint: disable=ansible-bad-function
-        list(argv),
-        executable=path,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        env=env,
-        close_fds=True,
-        start_new_session=True,
-    )
+    return spawn.start(path, argv, env)
 
 
 class _Run:
     """One running program: feeds its stdin, collects its output, ends it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes, stdout_limit: int) -> None:
-        self.process = process
+    def __init__(self, child: spawn.Child, stdin: bytes, stdout_limit: int) -> None:
+        self.child = child
         self.stdout_limit = stdout_limit
         self.stdout = bytearray()
         self.stderr = bytearray()
         self.killed = False
         self._input = memoryview(stdin)
         self._poller = select.poll()
-        self._buffers: dict[int, bytearray] = {}
-        for pipe, buffer in ((process.stdout, self.stdout), (process.stderr, self.stderr)):
-            if pipe is not None:
-                self._buffers[pipe.fileno()] = buffer
-                self._poller.register(pipe.fileno(), select.POLLIN)
-        if process.stdin is not None:
-            os.set_blocking(process.stdin.fileno(), False)
-            self._poller.register(process.stdin.fileno(), select.POLLOUT)
+        self._buffers = {child.stdout: self.stdout, child.stderr: self.stderr}
+        for fd in self._buffers:
+            self._poller.register(fd, select.POLLIN)
+        os.set_blocking(child.stdin, False)
+        self._poller.register(child.stdin, select.POLLOUT)
 
     def finish(self, deadline: float | None, timeout: float | None) -> str:
         """Wait for the end. Return "" if the plugin succeeded, else Go's text for how it ended."""
         if self._exchange(deadline) and self._wait(deadline, GRACE):
-            return _exit_text(self.process.returncode)
+            return _exit_text(self.child.returncode)
         too_much = len(self.stdout) > self.stdout_limit
         self._kill()
         if too_much:
             return f"signal: killed (it printed more than {self.stdout_limit} bytes)"
-        if self.process.returncode in (None, -signal.SIGKILL):
+        if self.child.returncode in (None, -signal.SIGKILL):
             return f"signal: killed (it did not end within {timeout or 0:g} s)"
         return (
-            f"{_exit_text(self.process.returncode) or 'exit status 0'} "
+            f"{_exit_text(self.child.returncode) or 'exit status 0'} "
             f"(but a process that it left behind held its output open for more than {timeout or 0:g} s, and was killed)"
         )
 
     def close(self) -> None:
         """Close the pipes; kill the plugin if it still runs, which is so after an interrupt only."""
-        if self.process.returncode is None and not self.killed:
+        if self.child.returncode is None and not self.killed:
             self._kill()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
+        self.child.close()
 
     def _exchange(self, deadline: float | None) -> bool:
         """Serve the pipes until both outputs are at their end; False if the deadline or the limit came first."""
@@ -183,26 +165,26 @@ class _Run:
         except BrokenPipeError:
             # A plugin need not read its configuration.
             self._input = self._input[:0]
-        if not self._input and self.process.stdin is not None:
+        if not self._input:
             self._poller.unregister(fd)
-            self.process.stdin.close()
+            self.child.close_stdin()
 
     def _wait(self, deadline: float | None, minimum: float) -> bool:
-        try:
-            self.process.wait(None if deadline is None else max(minimum, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        return self.child.wait(None if deadline is None else max(minimum, deadline - time.monotonic()))
 
     def _kill(self) -> None:
         # The plugin has not been waited for, so its number, which is the group's, cannot belong to others.
         self.killed = True
-        with contextlib.suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        try:
+            os.killpg(self.child.pid, signal.SIGKILL)
+        except OSError:
+            # There is nobody left in the group.
+            pass
         self._wait(time.monotonic(), KILL_WAIT)
 
 
-def _exit_text(returncode: int) -> str:
+def _exit_text(returncode: int | None) -> str:
+    returncode = returncode or 0
     if returncode > 0:
         return f"exit status {returncode}"
     if returncode < 0:

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import invoke, process
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import invoke, process, spawn
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError, PluginNotFoundError
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -361,14 +361,14 @@ def test_flood_on_stderr_does_not_outlive_the_deadline(world):
 
 def test_answer_that_was_there_in_time_counts(world, monkeypatch):
     """On a host that is too busy to read it before the deadline."""
-    popen = process._popen
+    start = spawn.start
 
     def finished(*args):
-        started = popen(*args)
+        started = start(*args)
         os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
         return started
 
-    monkeypatch.setattr(process, "_popen", finished)
+    monkeypatch.setattr(spawn, "start", finished)
     assert run(world.script("quick", "echo '{}'"), timeout=0) == b"{}\n"
 
 

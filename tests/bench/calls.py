@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Prints the microseconds that each plugin call took, one a line; the counterpart of go/calls.go:
+
+calls.py VERB TURNS PLUGIN_DIRECTORY CACHE_DIRECTORY CONFLIST
+
+VERB is add or del, by our libcni, or bare: no library at all, `subprocess` runs the first plugin of the network.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "plugins" / "module_utils"))
+
+
+def main() -> None:
+    from libcni import api, conf
+
+    verb, turns, plugins, cache, conflist = sys.argv[1:]
+    network = conf.network_conf_from_file(conflist)
+    cni = api.CNIConfig([plugins], cache, timeout=60)
+    rt = api.RuntimeConf("bench", "/run/netns/bench", "eth0")
+    plugin, stdin = os.path.join(plugins, network.plugins[0].type), network.plugins[0].bytes
+
+    def bare() -> None:
+        subprocess.run([plugin], input=stdin, capture_output=True, check=True)
+
+    call = {
+        "add": lambda: cni.add_network_list(network, rt),
+        "del": lambda: cni.del_network_list(network, rt),
+        "bare": bare,
+    }[verb]
+    for _turn in range(int(turns)):
+        begun = time.perf_counter()
+        call()
+        print(round((time.perf_counter() - begun) * 1e6))
+
+
+if __name__ == "__main__":
+    main()
