@@ -10,7 +10,10 @@ found on demand: `libcni.CNIConfig` imports `libcni.api`.
 from __future__ import annotations
 
 import importlib
-import typing as t
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 _HOMES = {
     "api": ("CNIConfig", "NetworkAttachment", "RuntimeConf"),

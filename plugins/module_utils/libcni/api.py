@@ -10,8 +10,6 @@ the drop-in folder; GC without a list of valid attachments is refused, as is a c
 
 from __future__ import annotations
 
-import typing as t
-
 from . import attachments, cache, version
 from .attachments import NetworkAttachment, RuntimeConf
 from .conf import NetworkConfigList, PluginConfig, inject_conf
@@ -29,6 +27,10 @@ from .exec import exec_plugin_with_result
 from .invoke import Args, Executor, get_version_info
 from .types import Result
 from .validate import validate_container_id, validate_if_name, validate_network_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 __all__ = ("CNIConfig", "NetworkAttachment", "RuntimeConf")
 

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from . import cache, gojson, types, version
 from .errors import CacheError, CNIError, JSONError, ResultError, quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 
 class RuntimeConf:

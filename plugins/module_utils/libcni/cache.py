@@ -14,15 +14,16 @@ larger than any entry, counts as unreadable, and a directory in an entry's place
 from __future__ import annotations
 
 import binascii
-import contextlib
 import os
-import re
-import typing as t
 
 from . import gojson
 from .errors import CacheError, JSONError, os_error_text, quote
 from .files import read_file
 from .validate import validate_container_id, validate_if_name, validate_network_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 DEFAULT_DIR = "/var/lib/cni"
 KIND = "cniCacheV1"
@@ -31,7 +32,7 @@ KIND = "cniCacheV1"
 LARGEST = 64 * 1024 * 1024
 
 _LONGEST_NAME = 255
-_BASE64 = re.compile("[A-Za-z0-9+/]*={0,2}")
+_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _FIELDS = (
     "kind",
     "containerId",
@@ -143,8 +144,10 @@ _STRINGS = {
 
 
 def _decode_base64(text: str) -> bytes:
+    # a2b_base64 skips what is no base64, which Go refuses; line breaks Go skips, too.
     text = text.replace("\r", "").replace("\n", "")
-    if len(text) % 4 or not _BASE64.fullmatch(text):
+    digits = text.rstrip("=")
+    if len(text) % 4 or len(text) - len(digits) > 2 or not _BASE64.issuperset(digits):
         raise JSONError("json: cannot unmarshal string into field config: it is no base64")
     return binascii.a2b_base64(text)
 
@@ -269,8 +272,7 @@ def write_entry(directory: str, entry: Entry) -> str:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            _remove(temporary)
             raise
     except OSError as exc:
         raise CacheError(os_error_text("open", path, exc), path) from exc
@@ -285,9 +287,16 @@ def remove_entry(directory: str, network: str, container_id: str, if_name: str) 
     path = cache_path(directory, network, container_id, if_name)
     entry = read_entry(path)
     if entry is None or entry.is_of(network, container_id, if_name):
-        with contextlib.suppress(OSError):
-            # Go's os.Remove takes an empty directory away, too.
-            (os.rmdir if os.path.isdir(path) and not os.path.islink(path) else os.unlink)(path)
+        _remove(path)
+
+
+def _remove(path: str) -> None:
+    try:
+        # Go's os.Remove takes an empty directory away, too.
+        (os.rmdir if os.path.isdir(path) and not os.path.islink(path) else os.unlink)(path)
+    except OSError:
+        # It is gone already, or it stays, as in Go.
+        return
 
 
 def list_entries(directory: str, container_id: str = "") -> list[Entry]:

@@ -10,7 +10,6 @@ loads without a look into a drop-in folder, so that it cannot name another direc
 from __future__ import annotations
 
 import os
-import typing as t
 
 from . import gojson, version
 from .errors import (
@@ -26,6 +25,10 @@ from .errors import (
 from .files import read_file
 from .plugin_conf import PluginConfig, network_plugin_conf_from_bytes
 from .validate import validate_network_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 __all__ = (
     "NetworkConfigList",

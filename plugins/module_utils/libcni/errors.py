@@ -9,7 +9,10 @@ the attributes carry what a program wants to know.
 
 from __future__ import annotations
 
-import typing as t
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
+
 
 # Well known error codes (CNI SPEC, section "Error"; Go: pkg/types). Plugins use 100 and above for their own.
 ERR_UNKNOWN = 0

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import os
-import typing as t
 
 from . import gojson, types, version
 from .errors import ERR_UNKNOWN, JSONError, PluginError, ResultError
 from .invoke import Executor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 
 def exec_plugin_with_result(

@@ -10,10 +10,13 @@ canonical text, empty members left out. Errors are `JSONError`.
 from __future__ import annotations
 
 import re
-import typing as t
 
 from . import gojson
 from .errors import JSONError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 # What Go prints for an address that was never set. No plugin can read it, but neither can they read Go's.
 UNSET = "<nil>"

@@ -16,13 +16,21 @@ from __future__ import annotations
 
 import json
 import re
-import typing as t
 
 from .errors import JSONError
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[-+.\w]+', re.DOTALL)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
+
+    _StrDict = t.Dict[str, t.Any]
+else:
+    _StrDict = dict
+
+# For what is rare: not compiled before it is met.
+_SURROGATE = "[\ud800-\udfff]"
+_ESCAPED_SURROGATE = r"\\u[dD][89a-fA-F]"
+_TOKEN = r'(?s)"(?:[^"\\]|\\.)*"|[-+.\w]+'
 _HTML_ESCAPES = tuple((char, f"\\u{ord(char):04x}") for char in "<>&\u2028\u2029")
 _TOO_DEEP = "the value is nested too deeply"
 
@@ -31,13 +39,13 @@ _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _LONGEST_INT = 309
 
 
-class Struct(t.Dict[str, t.Any]):
+class Struct(_StrDict):
     """A dict that `dumps` writes in its own order, as Go writes a struct."""
 
     __slots__ = ()
 
 
-class Repeated(t.Dict[str, t.Any]):
+class Repeated(_StrDict):
     """An object with a key more than once: a dict of the last ones. `pairs` has all, in the order of the text."""
 
     __slots__ = ("pairs",)
@@ -70,10 +78,10 @@ def loads(data: bytes | str) -> t.Any:
     if text.startswith("\ufeff"):
         raise JSONError("the text starts with a byte order mark, which JSON does not allow", line=1, column=1)
     if isinstance(data, str) and not text.isascii():
-        text = _SURROGATE.sub("\ufffd", text)
+        text = re.sub(_SURROGATE, "\ufffd", text)
     try:
         value = _DECODER.decode(text)
-        if "\\u" in text and _ESCAPED_SURROGATE.search(text):
+        if "\\u" in text and re.search(_ESCAPED_SURROGATE, text):
             value = _without_surrogates(value)
         return value
     except json.JSONDecodeError as exc:
@@ -93,7 +101,7 @@ def _decode(data: bytes) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         # surrogateescape makes one surrogate of each bad byte, and Go makes one U+FFFD of each.
-        return _SURROGATE.sub("\ufffd", data.decode("utf-8", "surrogateescape"))
+        return re.sub(_SURROGATE, "\ufffd", data.decode("utf-8", "surrogateescape"))
 
 
 def _pairs(pairs: list[tuple[str, t.Any]]) -> dict[str, t.Any]:
@@ -127,7 +135,7 @@ _DECODER = json.JSONDecoder(
 
 def _position(text: str, token: str) -> tuple[int, int]:
     """Return line and column of the first `token` that is outside of a string."""
-    for match in _TOKEN.finditer(text):
+    for match in re.finditer(_TOKEN, text):
         if match.group() == token:
             start = match.start()
             return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
@@ -136,7 +144,7 @@ def _position(text: str, token: str) -> tuple[int, int]:
 
 def _without_surrogates(value: t.Any) -> t.Any:
     if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
+        return re.sub(_SURROGATE, "\ufffd", value)
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
@@ -274,7 +282,7 @@ def dumps(obj: t.Any, indent: int | None = None) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text).encode("utf-8")
+        return re.sub(_SURROGATE, "\ufffd", text).encode("utf-8")
 
 
 def _write(obj: t.Any, put: t.Callable[[str], None], indent: str | None, newline: str) -> None:

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import os
 import stat
-import typing as t
 
 from . import gojson, version
 from .errors import ERR_UNKNOWN, JSONError, PluginError, PluginNotFoundError, quote
 from .process import run_program
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 # So much of what a plugin printed is quoted in an error's text.
 QUOTE_LIMIT = 2048

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from . import gojson
 from .errors import ConfigError, JSONError
 from .fields import decode_dns
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 _PLUGIN = "error parsing configuration: "
 

@@ -175,12 +175,16 @@ class _Run:
     def _kill(self) -> None:
         # The plugin has not been waited for, so its number, which is the group's, cannot belong to others.
         self.killed = True
-        try:
-            os.killpg(self.child.pid, signal.SIGKILL)
-        except OSError:
-            # There is nobody left in the group.
-            pass
+        _kill_group(self.child.pid)
         self._wait(time.monotonic(), KILL_WAIT)
+
+
+def _kill_group(number: int) -> None:
+    try:
+        os.killpg(number, signal.SIGKILL)
+    except OSError:
+        # There is nobody left in it.
+        return
 
 
 def _exit_text(returncode: int | None) -> str:

@@ -108,7 +108,7 @@ def start(path: str, argv: t.Sequence[str], env: t.Mapping[str, str]) -> Child:
         theirs = (pipes[0], pipes[3], pipes[5])
         actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, fd, stream) for stream, fd in enumerate(theirs)]
         actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()]
-        pid = os.posix_spawn(path, argv, env, file_actions=actions, setsid=True, setsigdef=_TO_RESTORE)
+        pid = os.posix_spawn(path, list(argv), env, file_actions=actions, setsid=True, setsigdef=_TO_RESTORE)
     except BaseException:
         for fd in pipes:
             os.close(fd)

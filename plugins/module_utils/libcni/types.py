@@ -9,11 +9,15 @@ written anew. Deviation: null among ips, routes or interfaces is refused (Go acc
 
 from __future__ import annotations
 
-import typing as t
-
 from . import gojson, version
 from .errors import JSONError, ResultError, quote
 from .fields import UNSET, decode_cidr, decode_dns, decode_ip, decode_route, is_ipv4, pick, required_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
+
+    _Data = t.Dict[str, t.Any]
 
 # The versions that share a shape, by the names of Go's packages.
 _SHAPES = {
@@ -36,8 +40,6 @@ _MEMBERS = {
     "040": ("cniVersion", "interfaces", "ips", "routes", "dns"),
     "100": ("cniVersion", "interfaces", "ips", "routes", "dns"),
 }
-
-_Data = t.Dict[str, t.Any]
 
 
 class Result:

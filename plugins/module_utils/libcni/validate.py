@@ -8,8 +8,6 @@ Go validates on ADD only. This package validates on every verb and before any of
 
 from __future__ import annotations
 
-import re
-
 from .errors import (
     ERR_INVALID_ENVIRONMENT_VARIABLES,
     ERR_INVALID_NETWORK_CONFIG,
@@ -19,18 +17,21 @@ from .errors import (
 
 MAX_INTERFACE_NAME_LENGTH = 15
 
-# Always matched with fullmatch: in Python `$` would also match before a final newline.
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*")
+_FIRST_IN_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+_IN_NAME = _FIRST_IN_NAME | frozenset("_.-")
 
 # Go's unicode.IsSpace; str.isspace() has U+001C to U+001F on top.
-_FORBIDDEN_IN_IF_NAME = re.compile("[/:\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+_SPACES = frozenset("\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
+    map(chr, range(0x2000, 0x200B))
+)
+_FORBIDDEN_IN_IF_NAME = _SPACES | frozenset("/:")
 
 
 def validate_container_id(container_id: str) -> None:
     """Raise `ValidationError` (3 if empty, 4 otherwise) unless `container_id` is a valid container id."""
     if not container_id:
         raise ValidationError(ERR_UNKNOWN_CONTAINER, "missing containerID")
-    if not _NAME.fullmatch(container_id):
+    if not _is_name(container_id):
         raise ValidationError(ERR_INVALID_ENVIRONMENT_VARIABLES, "invalid characters in containerID", container_id)
 
 
@@ -38,8 +39,12 @@ def validate_network_name(name: str) -> None:
     """Raise `ValidationError` (7) unless `name` is a valid network name."""
     if not name:
         raise ValidationError(ERR_INVALID_NETWORK_CONFIG, "missing network name:")
-    if not _NAME.fullmatch(name):
+    if not _is_name(name):
         raise ValidationError(ERR_INVALID_NETWORK_CONFIG, "invalid characters found in network name", name)
+
+
+def _is_name(text: str) -> bool:
+    return text[0] in _FIRST_IN_NAME and _IN_NAME.issuperset(text)
 
 
 def validate_if_name(if_name: str) -> None:
@@ -54,7 +59,7 @@ def validate_if_name(if_name: str) -> None:
         )
     if if_name in (".", ".."):
         raise _bad_if_name("interface name is . or ..")
-    if _FORBIDDEN_IN_IF_NAME.search(if_name):
+    if not _FORBIDDEN_IN_IF_NAME.isdisjoint(if_name):
         raise _bad_if_name("interface name contains / or : or whitespace characters")
 
 

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-import re
-import typing as t
-
 from . import gojson
 from .errors import ERR_INCOMPATIBLE_CNI_VERSION, JSONError, PluginError, VersionError, quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
 
 CURRENT = "1.1.0"
 LEGACY = ("0.1.0", "0.2.0")
 ALL = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 
-# Go's strconv.Atoi. int() would also take blanks, underscores and digits of other scripts.
-_ATOI = re.compile(r"[+-]?[0-9]+")
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _PARTS = ("major", "minor", "micro")
 
@@ -35,8 +34,10 @@ def parse_version(version: str) -> tuple[int, int, int]:
 
 
 def _atoi(part: str, which: str) -> int:
+    # As Go's strconv.Atoi. int() would also take blanks, underscores and digits of other scripts.
+    digits = part[1:] if part.startswith(("+", "-")) else part
     reason = ""
-    if not _ATOI.fullmatch(part):
+    if not (digits.isascii() and digits.isdigit()):
         reason = "invalid syntax"
     elif len(part) > 400 or not _INT64_MIN <= int(part) <= _INT64_MAX:
         reason = "value out of range"
