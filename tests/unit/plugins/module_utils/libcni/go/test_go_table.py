@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""The table of Go's cases in the documentation names tests that exist, and counts right."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+TABLE = Path(__file__).parents[6] / "docs" / "libcni_go_tests.md"
+ROW = re.compile(r"\| (?P<case>[^|].*) \| (?:`(?P<file>[\w/]+\.py)::(?P<test>\w+)`(?: \(.+\))?|does not apply: .+) \|")
+
+
+def sections():
+    """The file that a heading names, the number there, and the lines of the table below it."""
+    for part in TABLE.read_text(encoding="utf-8").split("\n## ")[1:]:
+        heading, _blank, _names, _line, *rows = part.strip().split("\n")
+        name, number = heading.rsplit(": ", 1)
+        yield name, int(number), rows
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "rows"), sections(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_every_case_has_a_test_or_a_reason(name, number, rows):
+    assert len(rows) == number
+    for row in rows:
+        match = ROW.fullmatch(row)
+        assert match, row
+        if match["file"]:
+            source = (TESTS / match["file"]).read_text(encoding="utf-8")
+            assert re.search(rf"^def {match['test']}\(", source, re.MULTILINE), row
+
+
+def test_totals():
+    text = TABLE.read_text(encoding="utf-8")
+    rows = [row for _name, _number, found in sections() for row in found]
+    covered = sum(bool(ROW.fullmatch(row)["file"]) for row in rows)
+    assert f"{len(rows)} cases, of which {covered} are covered and {len(rows) - covered} do not apply" in text
