@@ -24,7 +24,7 @@ def sections():
 
 
 @pytest.mark.parametrize(
-    ("name", "number", "rows"), sections(), ids=lambda value: value if isinstance(value, str) else ""
+    ("name", "number", "rows"), list(sections()), ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_every_case_has_a_test_or_a_reason(name, number, rows):
     assert len(rows) == number
