@@ -296,13 +296,6 @@ def test_remove_takes_a_link_and_not_where_it_leads(tmp_path):
     assert tmp_path.exists()
 
 
-def test_directory_in_the_way_of_a_file(tmp_path):
-    path = tmp_path / "results" / "net-cid-eth0"
-    path.mkdir(parents=True)
-    with pytest.raises(CacheError, match=f"^open {path}: is a directory$"):
-        cache.write_entry(str(tmp_path), sample())
-
-
 # ---- listing
 
 
