@@ -8,28 +8,28 @@ go_package=golang-github-appc-cni-dev
 go_build() {
   local key
   key=$({
-    cat "$root/tests/requirements-peer.txt" "$root"/tests/peer/*/*.go
+    cat "$root/tests/requirements-peer.txt" "$root"/tests/peer/*/*.go "$root"/tests/bench/*/*.go
     printf '%s\n' "$go_suite" "$go_package"
   } | sha256sum | cut -c 1-12)
   printf '%s\n' "$cache/peer-$key"
 }
 
-# Builds the driver and the recording plugin, unless they are there.
+# Builds the driver, the recording plugin and what the benchmarks compare with, unless they are there.
 build_peer() {
-  local build toolchain=$cache/go name
+  local build toolchain=$cache/go sources
   build=$(go_build)
   lock
   if [ ! -e "$build/.complete" ]; then
     [ -d "$cache/go-cni-$go_suite" ] || unpack_packages "$go_suite" "$cache/go-cni-$go_suite" "$go_package"
     fetch_go "$toolchain"
     rm -rf "$build"
-    for name in driver recorder; do
+    for sources in peer/driver peer/recorder bench/calls; do
       (
-        cd "$root/tests/peer/$name"
+        cd "$root/tests/$sources"
         export GO111MODULE=off GOPATH=$cache/go-cni-$go_suite/usr/share/gocode GOCACHE=$cache/go-build
         export GOFLAGS=-trimpath GOTOOLCHAIN=local GOPROXY=off CGO_ENABLED=0 GOENV=off
         "$toolchain/bin/go" vet .
-        "$toolchain/bin/go" build -o "$build/$name" .
+        "$toolchain/bin/go" build -o "$build/${sources#*/}" .
       )
     done
     touch "$build/.complete"

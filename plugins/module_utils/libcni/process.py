@@ -128,6 +128,8 @@ class _Run:
 
     def _exchange(self, deadline: float | None) -> bool:
         """Serve the pipes until both outputs are at their end; False if the deadline or the limit came first."""
+        # Most configurations fit into the pipe at once.
+        self._send(self.child.stdin)
         while self._buffers:
             now = time.monotonic()
             if deadline is not None and now > deadline + GRACE:
