@@ -9,8 +9,6 @@ canonical text, empty members left out. Errors are `JSONError`.
 
 from __future__ import annotations
 
-import re
-
 from . import gojson
 from .errors import JSONError
 
@@ -21,9 +19,8 @@ if TYPE_CHECKING:
 # What Go prints for an address that was never set. No plugin can read it, but neither can they read Go's.
 UNSET = "<nil>"
 
-_IPV4 = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}")
-_IPV6 = re.compile(r"[0-9a-fA-F:]*:[0-9a-fA-F:]*(?:" + _IPV4.pattern + ")?")
-_PREFIX = re.compile(r"[0-9]{1,7}")
+_IN_IP = frozenset("0123456789abcdefABCDEF:.")
+_LONGEST_PREFIX = 7
 _LONGEST_IP = len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255")
 # The start of an IPv4 address in IPv6's form, ::ffff:10.0.0.1.
 _MAPPED = b"\0" * 10 + b"\xff\xff"
@@ -53,13 +50,21 @@ def _parse(text: str) -> bytes | None:
     # Here and not above: 5 ms that only who has addresses should pay.
     import ipaddress
 
-    # The patterns keep out what some versions of ipaddress take and Go does not: leading zeros, zones.
-    if len(text) > _LONGEST_IP or not (_IPV4.fullmatch(text) or _IPV6.fullmatch(text)):
+    # Some versions of ipaddress take what Go does not: zones, other scripts' digits, leading zeros.
+    if len(text) > _LONGEST_IP or not _IN_IP.issuperset(text):
+        return None
+    if any(part.startswith("0") and part != "0" for part in _dotted(text)):
         return None
     try:
         return ipaddress.ip_address(text).packed
     except ValueError:
         return None
+
+
+def _dotted(text: str) -> list[str]:
+    """Return the four numbers of an IPv4 address, which may be the end of an IPv6 one; nothing if there is none."""
+    end = text.rpartition(":")[2]
+    return end.split(".") if "." in end else []
 
 
 def _print(packed: bytes) -> str:
@@ -86,13 +91,17 @@ def decode_cidr(value: t.Any, where: str) -> str:
     text = gojson.as_string(value, where)
     address, _slash, prefix = text.partition("/")
     packed = _parse(address)
-    if packed is None or not _PREFIX.fullmatch(prefix) or int(prefix) > len(packed) * 8:
+    if packed is None or not _is_prefix(prefix) or int(prefix) > len(packed) * 8:
         raise JSONError(f"{where}: invalid CIDR address: {text}")
     length = int(prefix)
     if len(packed) == 16 and packed.startswith(_MAPPED):
         # Go prints an IPv4 address that was written as IPv6 as IPv4, with what is left of its mask.
         length = max(0, length - 96)
     return f"{_print(packed)}/{length}"
+
+
+def _is_prefix(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _LONGEST_PREFIX
 
 
 def is_ipv4(cidr: str) -> bool:
