@@ -28,8 +28,8 @@ _LIKELY = range(_STANDARD, 256)
 class Child:
     """A started program: our ends of its pipes, and how it ended.
 
-    It leads a session and a process group of its own, both with the number `pid`. `returncode` is None before it has
-    been waited for, then as subprocess has it: negative for a signal.
+    It leads a process group of its own, with the number `pid`. `returncode` is None before it has been waited for, then
+    as subprocess has it: negative for a signal.
     """
 
     __slots__ = ("pid", "returncode", "stderr", "stdin", "stdout")
@@ -108,7 +108,9 @@ def start(path: str, argv: t.Sequence[str], env: t.Mapping[str, str]) -> Child:
         theirs = (pipes[0], pipes[3], pipes[5])
         actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, fd, stream) for stream, fd in enumerate(theirs)]
         actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()]
-        pid = os.posix_spawn(path, list(argv), env, file_actions=actions, setsid=True, setsigdef=_TO_RESTORE)
+        # A session of its own would be a scheduling group of its own, too (autogroup), which takes time to make, and
+        # for which a busy host makes the parent wait.
+        pid = os.posix_spawn(path, list(argv), env, file_actions=actions, setpgroup=0, setsigdef=_TO_RESTORE)
     except BaseException:
         for fd in pipes:
             os.close(fd)
