@@ -93,7 +93,7 @@ class Entry:
         entry = cls(kind="")
         for name, value in gojson.struct_items(gojson.loads(data), _FIELDS):
             if name == "config":
-                entry.config = _decode_base64(gojson.as_string(value, name))
+                entry.config = _decode_bytes(value)
             elif name == "cniArgs":
                 entry.cni_args = None if value is None else _decode_args(value)
             elif name == "capabilityArgs":
@@ -143,7 +143,11 @@ _STRINGS = {
 }
 
 
-def _decode_base64(text: str) -> bytes:
+def _decode_bytes(value: t.Any) -> bytes:
+    """Return what Go reads into bytes: base64, or an array of numbers."""
+    if isinstance(value, list):
+        return bytes(gojson.as_int(item, "config", 0, 255) for item in value)
+    text = gojson.as_string(value, "config")
     # a2b_base64 skips what is no base64, which Go refuses; line breaks Go skips, too.
     text = text.replace("\r", "").replace("\n", "")
     digits = text.rstrip("=")

@@ -79,6 +79,11 @@ def test_reading_as_go_does():
     assert (entry.capability_args, entry.result, entry.net_ns) == (None, None, "")
 
 
+def test_configuration_as_an_array_as_go_reads_it():
+    assert cache.Entry.from_bytes(b'{"config":[123,125,null]}').config == b"{}\0"
+    assert cache.Entry.from_bytes(b'{"config":[]}').config == b""
+
+
 def test_null_leaves_a_name_as_it_is():
     entry = cache.Entry.from_bytes(b'{"kind":"cniCacheV1","ifName":"eth0","ifName":null,"kind":null}')
     assert (entry.kind, entry.if_name) == ("cniCacheV1", "eth0")
@@ -92,6 +97,8 @@ def test_null_leaves_a_name_as_it_is():
         b"[]",
         b'{"kind":1}',
         b'{"config":1}',
+        b'{"config":[256]}',
+        b'{"config":["a"]}',
         b'{"config":"e30"}',
         b'{"config":"e30=e30="}',
         b'{"config":"e3 0"}',
