@@ -33,7 +33,8 @@ class ActionModule(ActionBase):
             levels = list(LEVELS)
         without_schema = isinstance(levels, list) and "schema" in levels and MISSING is not None
         usable = [level for level in levels if level != "schema"] if without_schema else levels
-        checked = CheckedNetworks(arguments.get("networks"), usable, self._read)
+        other_work = any(arguments.get(option) is not None for option in ("configure", "ensure_effective"))
+        checked = CheckedNetworks(arguments.get("networks"), usable, self._read, may_be_empty=other_work)
         if without_schema and checked.present:
             return self._failure(
                 result,

@@ -29,6 +29,7 @@ options:
   networks:
     description:
       - The networks to have, or not to have. Networks that are not listed are left alone.
+      - The list may be empty with O(configure) or O(ensure_effective).
     type: list
     elements: dict
     required: true
@@ -145,6 +146,33 @@ options:
       - A runtime that is told by name which network to use has to find this one.
       - If O(runtime) is not given, those runtimes of the host count that read O(conf_dir), of which there must be one.
     type: str
+  configure:
+    description:
+      - Make the runtimes that O(runtime) names, of V(containerd), V(crio), V(nomad) and V(podman), read O(conf_dir) and
+        look for plugins in O(bin_dirs). RV(effective) and O(ensure_effective) take them as they will be then.
+      - CRI-O, Nomad, podman and containerd since 2.0 get a drop-in C(99-podwire-cni), and containerd an import of it.
+        In containerd 1.6 and 1.7 an import would take the place of all other settings of CRI; there the lines of the
+        file itself are changed, each with a comment that keeps what it was.
+      - A runtime whose configuration says the same already is left alone. One that would not do what is wanted then, or
+        would lose another setting, gets its configuration back, and the task fails.
+      - No runtime is restarted, see RV(configured[].restart). The role P(podwire.cni.runtime#role) does that.
+    type: dict
+    suboptions:
+      max_conf_num:
+        description:
+          - How many networks containerd uses at once, V(0) for all. What its configuration says, if not set.
+        type: int
+      setup_serially:
+        description:
+          - Whether containerd (since 1.7) calls its networks one after another. What its configuration says, if not
+            set.
+        type: bool
+      state:
+        description:
+          - V(absent) takes out again what this option put in, and what was there before counts again.
+        type: str
+        choices: [present, absent]
+        default: present
   mode:
     description:
       - Mode of the files, as an octal number in quotes. It is corrected where it differs.
@@ -228,6 +256,13 @@ EXAMPLES = r"""
         state: restored
       - file: 50-loopback.conf
         state: restored
+
+- name: Let containerd and CRI-O read a directory of their own
+  podwire.cni.cni_conf:
+    conf_dir: /etc/cni/pods.d
+    networks: []
+    runtime: [containerd, crio]
+    configure: {}
 
 - name: Take over the file that a package has put there
   podwire.cni.cni_conf:
@@ -320,6 +355,49 @@ effective:
       description: Whether its rules were compared with the runtime itself (V(run)) or are from its source (V(source)).
       type: str
       sample: run
+configured:
+  description: What becomes of the runtimes' own configurations.
+  returned: success, with O(configure)
+  type: list
+  elements: dict
+  contains:
+    runtime:
+      description: Its name.
+      type: str
+      sample: containerd-1.7
+    action:
+      description: One of V(none), V(configured) and V(removed).
+      type: str
+      sample: configured
+    files:
+      description: The files that are changed.
+      type: list
+      elements: str
+      sample: [/etc/containerd/config.toml]
+    service:
+      description: What its service is usually called. Empty for podman, which has none.
+      type: str
+      sample: containerd
+    restart:
+      description:
+        - Whether it runs with a configuration of before a change by this task or an earlier one, and has to be
+          restarted.
+      type: bool
+      sample: true
+    ready:
+      description:
+        - Whether the runtime itself says that its network is ready; V(null) if it was not asked. Asked are containerd
+          and CRI-O, unless they have to be restarted.
+      type: bool
+    message:
+      description: Why it is not ready.
+      type: str
+      sample: ''
+    networks:
+      description: The networks that it has loaded, in order, where it tells (containerd).
+      type: list
+      elements: str
+      sample: [apps]
 problems:
   description: What the validation has found. Errors are there only if the task failed.
   returned: always
@@ -366,9 +444,9 @@ actions:
   contains:
     kind:
       description:
-        - One of V(make_directory), V(create), V(write), V(rename), V(adopt), V(set_attributes), V(remove),
-          V(set_aside), V(restore) and V(leave). V(leave) is no change; it shows what somebody else has made of our
-          file.
+        - One of V(configure), V(make_directory), V(create), V(write), V(rename), V(adopt), V(set_attributes),
+          V(remove), V(set_aside), V(restore) and V(leave). V(leave) is no change; it shows what somebody else has made
+          of our file.
       type: str
       sample: create
     target:
@@ -397,6 +475,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Request, Wanted, make_plan
 from ansible_collections.podwire.cni.plugins.module_utils._host.paths import file_name
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import NAMES
+from ansible_collections.podwire.cni.plugins.module_utils._host.setup.change import Settings
 from ansible_collections.podwire.cni.plugins.module_utils._module import (
     COMMON_ARGUMENTS,
     LOCK_ARGUMENTS,
@@ -414,6 +493,11 @@ NETWORK_ARGUMENTS = {
     "priority": {"type": "int"},
     "file": {"type": "str"},
     "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
+}
+CONFIGURE_ARGUMENTS = {
+    "max_conf_num": {"type": "int"},
+    "setup_serially": {"type": "bool"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
 LEVELS = ["syntax", "schema", "plugins", "directory"]
 
@@ -441,6 +525,19 @@ def read_network(index, given):
     )
 
 
+def read_settings(params):
+    given = params["configure"]
+    if given is None:
+        return None
+    return Settings(
+        params["conf_dir"],
+        params["bin_dirs"],
+        given["max_conf_num"],
+        given["setup_serially"],
+        present=given["state"] == "present",
+    )
+
+
 def main():
     arguments = {
         "networks": {"type": "list", "elements": "dict", "required": True, "options": NETWORK_ARGUMENTS},
@@ -448,6 +545,7 @@ def main():
         "exclusive": {"type": "bool", "default": False},
         "runtime": {"type": "list", "elements": "str", "choices": list(NAMES)},
         "ensure_effective": {"type": "str"},
+        "configure": {"type": "dict", "options": CONFIGURE_ARGUMENTS},
         "mode": {"type": "raw", "default": "0644"},
         "owner": {"type": "str", "default": "root"},
         "group": {"type": "str", "default": "root"},
@@ -456,7 +554,7 @@ def main():
     arguments.update(COMMON_ARGUMENTS)
     arguments.update(LOCK_ARGUMENTS)
     # Nothing of the arguments goes to the system's log: a configuration may hold tokens.
-    module = create_module(arguments, no_log=True)
+    module = create_module(arguments, no_log=True, required_by={"configure": ["runtime"]})
     params = module.params
     try:
         request = Request(
@@ -471,13 +569,15 @@ def main():
             exclusive=params["exclusive"],
             runtimes=params["runtime"],
             ensure_effective=params["ensure_effective"],
+            settings=read_settings(params),
         )
     except HostError as error:
         fail(module, error)
     plan = execute(module, lambda: make_plan(request), "cni_conf")
-    module.exit_json(
-        networks=plan.networks, effective=plan.effective, problems=plan.problems, **result_of(module, plan)
-    )
+    result = result_of(module, plan)
+    if params["configure"] is not None:
+        result["configured"] = plan.configured
+    module.exit_json(networks=plan.networks, effective=plan.effective, problems=plan.problems, **result)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ ASIDE_SUFFIX = ".podwire-aside"
 class ConfPlan(Plan):
     """A plan over one conf_dir.
 
-    ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes do.
+    ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes do,
+    ``configured`` what becomes of their own configurations.
     What is about to be written is in the manifest before it goes live; after the steps, entries whose file is not there
     are dropped again.
     """
@@ -34,6 +35,7 @@ class ConfPlan(Plan):
         self.networks: List[Dict[str, Any]] = []
         self.problems: List[Dict[str, Any]] = []
         self.effective: List[Dict[str, Any]] = []
+        self.configured: List[Dict[str, Any]] = []
         self._intents: Dict[str, Dict[str, Any]] = {}
         self._touched: Set[str] = set()
         self._adopted: Set[str] = set()

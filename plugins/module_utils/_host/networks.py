@@ -26,6 +26,8 @@ from .pluginuse import Binaries
 from .problems import WARNING, errors_of, place, summary
 from .runtimes.effective import Effective
 from .secrets import mask
+from .setup.change import Settings
+from .setup.planner import Setup
 
 DEFAULT_PRIORITY = 10
 
@@ -63,7 +65,7 @@ class Request:
 
     ``exclusive``: files of networks that are not asked for go aside.
     ``runtimes``: the profiles whose effective network is to be told, None for those of this host; ``ensure_effective``
-    the network that it has to be.
+    the network that it has to be. ``settings``: what is to be asked of their configurations, if anything.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Request:
         exclusive: bool = False,
         runtimes: Optional[Sequence[str]] = (),
         ensure_effective: Optional[str] = None,
+        settings: Optional[Settings] = None,
     ) -> None:
         self.networks = list(networks)
         self.conf_dir = conf_dir
@@ -91,6 +94,7 @@ class Request:
         self.exclusive = exclusive
         self.runtimes = runtimes
         self.ensure_effective = ensure_effective
+        self.settings = settings
 
 
 def make_plan(request: Request) -> ConfPlan:
@@ -166,8 +170,15 @@ class _Planner:
 
     def _find_effective(self, files: Sequence[ConfFile]) -> None:
         request = self.request
+        setup = Setup(self.plan, request.settings, request.tolerate_missing) if request.settings else None
         effective = Effective(
-            request.runtimes, request.conf_dir, request.bin_dirs, files, self.state.manifest, request.tolerate_missing
+            request.runtimes,
+            request.conf_dir,
+            request.bin_dirs,
+            files,
+            self.state.manifest,
+            request.tolerate_missing,
+            setup.prepare if setup else None,
         )
         self.plan.effective = mask(effective.rows())
         if request.ensure_effective is not None:

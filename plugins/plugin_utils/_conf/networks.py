@@ -28,10 +28,13 @@ class CheckedNetworks:
     """``rendered`` is what the module gets (``[{name, content, priority, file, state}]``), ``problems`` all that was
     found, ``present`` how many networks are to be there.
 
-    *read* returns path and content of a file on the controller, or raises ValueError.
+    *read* returns path and content of a file on the controller, or raises ValueError. *may_be_empty*: the task has
+    something to do without networks, too.
     """
 
-    def __init__(self, networks: Any, levels: Any, read: Callable[[str], tuple[str, bytes]]) -> None:
+    def __init__(
+        self, networks: Any, levels: Any, read: Callable[[str], tuple[str, bytes]], may_be_empty: bool = False
+    ) -> None:
         self.problems: list[dict[str, Any]] = []
         self.rendered: list[dict[str, Any]] = []
         self.present = 0
@@ -43,7 +46,7 @@ class CheckedNetworks:
             self._error("validate", "the levels are %s; write a list of some of them" % ", ".join(LEVELS))
         else:
             self._levels = levels
-        if not isinstance(networks, list) or not networks:
+        if not isinstance(networks, list) or not (networks or may_be_empty):
             self._error("networks", "it must be a list of networks, such as [{'name': 'apps', 'src': 'apps.conflist'}]")
             return
         for index, given in enumerate(networks):

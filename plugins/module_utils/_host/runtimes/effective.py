@@ -25,7 +25,7 @@ class Effective:
     """The runtimes that a task is about, and what each does.
 
     *names* of profiles, or None for the runtimes of this host. *files* are those of *conf_dir* that there will be, in
-    order.
+    order. *prepare* may change what the runtimes are configured for, before they are judged.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class Effective:
         files: Sequence[ConfFile],
         manifest: Manifest,
         tolerate_missing: bool = False,
+        prepare: Optional[Callable[[List[Runtime]], None]] = None,
     ) -> None:
         self.names = names
         self.conf_dir = conf_dir
@@ -47,6 +48,8 @@ class Effective:
             self.runtimes = discover.on_host(conf_dir)
         else:
             self.runtimes = discover.named(names, conf_dir, bin_dirs) if names else []
+        if prepare is not None:
+            prepare(self.runtimes)
         self.verdicts = [self._judge(runtime) for runtime in self.runtimes]
 
     def rows(self) -> Rows:

@@ -21,7 +21,7 @@ from .profiles import containerd_profile
 from .runtime import Runtime
 
 _CONFIG = "/etc/containerd/config.toml"
-_CRI = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
+CRI = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
 _MOST_IMPORTS = 100
 
 
@@ -59,20 +59,22 @@ DISTRIBUTIONS = (
 
 def find(running: Sequence[Process]) -> List[Runtime]:
     """Return every containerd of this host; one with several sets of networks is in it several times."""
-    found: Dict[str, Tuple[str, str, str]] = {}
+    found: Dict[str, Tuple[str, str, str, int]] = {}
     for process in running:
         if process.name == "containerd":
             config = _absolute(process, option(process.argv, "-c", "--config", "-config") or _CONFIG)
-            found.setdefault(os.path.realpath(config), (config, _program_of(process), f"a running {process.name}"))
+            found.setdefault(
+                os.path.realpath(config), (config, _program_of(process), f"a running {process.name}", process.pid)
+            )
     for one in DISTRIBUTIONS:
         if os.path.exists(one.config):
-            found.setdefault(os.path.realpath(one.config), (one.config, one.program, one.config))
+            found.setdefault(os.path.realpath(one.config), (one.config, one.program, one.config, 0))
     program = reading.installed("containerd")
     if program:
-        found.setdefault(os.path.realpath(_CONFIG), (_CONFIG, program, program))
+        found.setdefault(os.path.realpath(_CONFIG), (_CONFIG, program, program, 0))
     runtimes = []
-    for config, program, evidence in found.values():
-        runtimes.extend(_runtimes(config, program, evidence))
+    for config, program, evidence, pid in found.values():
+        runtimes.extend(_runtimes(config, program, evidence, pid))
     return runtimes
 
 
@@ -96,15 +98,15 @@ def _program_of(process: Process) -> str:
     return reading.installed("containerd")
 
 
-def _runtimes(config: str, program: str, evidence: str) -> List[Runtime]:
+def _runtimes(config: str, program: str, evidence: str, pid: int) -> List[Runtime]:
     notes: List[str] = []
     version = reading.version(program, "--version", notes)
     name = next((one.name for one in DISTRIBUTIONS if one.mark in config), "") or containerd_profile(version)
     runtime = Runtime(name, version, evidence)
-    runtime.notes = notes
+    runtime.notes, runtime.config, runtime.pid = notes, config, pid
     try:
-        tables = _tables(config, program, version, notes)
-        return [runtime, *_configure(runtime, tables)]
+        runtime.tables = _tables(config, program, version, notes)
+        return [runtime, *_configure(runtime, runtime.tables)]
     except HostError as error:
         notes.append(f"its configuration is not understood ({error.msg}), so its default directories are assumed")
         return [runtime]
@@ -125,13 +127,7 @@ def _tables(config: str, program: str, version: str, notes: List[str]) -> Dict[s
 def _read(config: str, version: str) -> Dict[str, Any]:
     """Return the configuration of the file and its imports, a later one over an earlier one."""
     tables = reading.parsed(config) or {}
-    imports = tables.get("imports")
-    paths = []
-    for pattern in imports if isinstance(imports, list) else []:
-        if isinstance(pattern, str):
-            pattern = reading.plain_path(os.path.join(os.path.dirname(config), pattern), "imports")
-            paths.extend(sorted(glob.glob(pattern))[:_MOST_IMPORTS])
-    for path in paths[:_MOST_IMPORTS]:
+    for path in imported(config, tables):
         more = reading.parsed(path) or {}
         plugins = reading.section(tables, "plugins")
         for name, settings in reading.section(more, "plugins").items():
@@ -146,6 +142,17 @@ def _read(config: str, version: str) -> Dict[str, Any]:
     return tables
 
 
+def imported(config: str, tables: Dict[str, Any]) -> List[str]:
+    """Return the files that the file *config*, which says *tables*, imports, a later one over an earlier one."""
+    imports = tables.get("imports")
+    paths = []
+    for pattern in imports if isinstance(imports, list) else []:
+        if isinstance(pattern, str):
+            pattern = reading.plain_path(os.path.join(os.path.dirname(config), pattern), "imports")
+            paths.extend(sorted(glob.glob(pattern))[:_MOST_IMPORTS])
+    return paths[:_MOST_IMPORTS]
+
+
 def _merge(base: Dict[str, Any], other: Dict[str, Any]) -> None:
     for key, value in other.items():
         inner = base.get(key)
@@ -158,18 +165,20 @@ def _merge(base: Dict[str, Any], other: Dict[str, Any]) -> None:
 def _configure(runtime: Runtime, tables: Dict[str, Any]) -> List[Runtime]:
     """Set what *tables* say; return further ones, for runtime handlers that have networks of their own."""
     disabled = tables.get("disabled_plugins")
-    if isinstance(disabled, list) and any(name in disabled for name in _CRI):
+    if isinstance(disabled, list) and any(name in disabled for name in CRI):
         runtime.reads = False
         runtime.notes.append("its CRI plugin is disabled (disabled_plugins), so it reads no networks")
         return []
     plugins = reading.section(tables, "plugins")
-    cri = next((reading.section(plugins, name) for name in _CRI if name in plugins), {})
+    cri = next((reading.section(plugins, name) for name in CRI if name in plugins), {})
     cni = reading.section(cri, "cni")
     # A configuration that does not name the directories leaves containerd's own defaults, also that of k3s.
     runtime.set_conf(reading.directory(cni, "conf_dir") or "/etc/cni/net.d")
     bin_dir = reading.directory(cni, "bin_dir")
     runtime.bin_dirs = reading.directories(cni, "bin_dirs") or [bin_dir or "/opt/cni/bin"]
     runtime.max_networks = max(0, reading.number(cni, "max_conf_num", 1))
+    runtime.setup_serially = cni.get("setup_serially") is True
+    runtime.address = reading.text(reading.section(tables, "grpc"), "address") or "/run/containerd/containerd.sock"
     template = reading.text(cni, "conf_template")
     if template:
         runtime.notes.append(f"it writes 10-containerd-net.conflist itself, from conf_template {template}")

@@ -29,6 +29,9 @@ def find(running: Sequence[Process]) -> List[Runtime]:
     notes: List[str] = []
     runtime = Runtime("crio", reading.version(program, "--version", notes) if program else "", evidence)
     runtime.notes = notes
+    runtime.config = option(argv, "--config-dir", "-d") or _DROP_INS
+    runtime.pid = process.pid if process else 0
+    runtime.address = option(argv, "--listen") or "/run/crio/crio.sock"
     try:
         _configure(runtime, argv)
     except HostError as error:
@@ -43,9 +46,8 @@ def find(running: Sequence[Process]) -> List[Runtime]:
 def _configure(runtime: Runtime, argv: List[str]) -> None:
     conf_dir, bin_dirs, default = "", list(runtime.bin_dirs), ""
     paths = [option(argv, "--config", "-c") or _CONFIG]
-    folder = option(argv, "--config-dir", "-d") or _DROP_INS
-    if os.path.isdir(folder):
-        paths.extend(reading.below(folder))
+    if os.path.isdir(runtime.config):
+        paths.extend(reading.below(runtime.config))
     for path in paths:
         network = reading.section(reading.parsed(path) or {}, "crio", "network")
         conf_dir = reading.directory(network, "network_dir") or conf_dir

@@ -32,6 +32,8 @@ def find(running: Sequence[Process]) -> List[Runtime]:
     version = reading.version(program, "version", notes) if program else ""
     named, bridge = Runtime("nomad", version, evidence), Runtime("nomad-bridge", version, evidence)
     named.notes, bridge.notes = notes, list(notes)
+    named.config = next((path for path in reversed(_configs(argv)) if os.path.isdir(path)), "")
+    named.pid = agents[0].pid if agents else 0
     if version and int(version.split(".")[0]) >= 2:
         named.bin_dirs = ["/opt/cni/bin", "/usr/libexec/cni"]
     try:
@@ -46,7 +48,7 @@ def find(running: Sequence[Process]) -> List[Runtime]:
 
 def _configure(named: Runtime, bridge: Runtime, argv: List[str]) -> None:
     client: Dict[str, Any] = {}
-    for given in options(argv, "-config", "--config"):
+    for given in _configs(argv):
         for path in _files(given):
             client.update(reading.section(reading.parsed(path, hcl.loads) or {}, "client"))
     enabled = client.get("enabled") is True or any(word.lstrip("-") in ("dev", "client") for word in argv[2:])
@@ -61,6 +63,10 @@ def _configure(named: Runtime, bridge: Runtime, argv: List[str]) -> None:
         named.bin_dirs = [reading.plain_path(part, "cni_path") for part in path.split(":") if part]
     bridge.bin_dirs = list(named.bin_dirs)
     bridge.default_network = "nomad"
+
+
+def _configs(argv: List[str]) -> List[str]:
+    return options(argv, "-config", "--config")
 
 
 def _directory(argv: List[str], client: Dict[str, Any], key: str) -> str:

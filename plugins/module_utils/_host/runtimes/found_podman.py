@@ -30,7 +30,7 @@ def find() -> List[Runtime]:
         return []
     notes: List[str] = []
     runtime = Runtime("podman", reading.version(program, "--version", notes), program)
-    runtime.notes = notes
+    runtime.notes, runtime.config = notes, _DROP_INS
     try:
         _configure(runtime)
     except HostError as error:
@@ -64,14 +64,20 @@ def _backend(runtime: Runtime, configured: str, helpers: List[str]) -> Tuple[str
         return "cni", ""
     if configured:
         return configured, "because of network_backend"
-    root = reading.directory(reading.section(reading.parsed(_STORAGE) or {}, "storage"), "graphroot") or _GRAPH_ROOT
-    settled = os.path.join(root, "defaultNetworkBackend")
-    text = reading.read(settled)
-    if text in ("cni", "netavark"):
-        return text, f"as {settled} says"
+    path, used = settled()
+    if used:
+        return used, f"as {path} says"
     if major >= 5:
         return "netavark", "as releases since 5 do"
     if not any(os.path.exists(os.path.join(folder, "netavark")) for folder in helpers):
         return "cni", "because netavark is not installed"
     # It looks into its storage for containers and images, of which nothing is known here.
     return "netavark", "unless it finds containers, images or CNI networks when it first runs"
+
+
+def settled() -> Tuple[str, str]:
+    """Return the file where podman notes which backend its containers use, and that backend, "" if it has not yet."""
+    root = reading.directory(reading.section(reading.parsed(_STORAGE) or {}, "storage"), "graphroot") or _GRAPH_ROOT
+    path = os.path.join(root, "defaultNetworkBackend")
+    text = reading.read(path)
+    return path, text if text in ("cni", "netavark") else ""

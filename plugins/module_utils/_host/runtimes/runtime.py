@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import List, Sequence
+from typing import Any, Dict, List, Sequence
 
 from .profiles import PROFILES, RULES, Rules, libcni_of
 
@@ -20,6 +20,11 @@ class Runtime:
     of conf_dir that it reads, too. ``found``: what says that it is on this host, "" if nothing does. ``notes``:
     sentences about what could not be found out, or what is special here. ``reads`` is False for one that is here but
     uses no CNI, with the reason in ``notes``.
+
+    For those that can be configured here: ``config`` is the file (containerd) or the directory of drop-ins that it
+    reads ("" if there is none), ``pid`` its process (0 if it does not run), ``address`` its socket for CRI,
+    ``setup_serially`` whether it calls its networks one after another,
+    ``tables`` all that its configuration says (containerd).
     """
 
     def __init__(
@@ -38,6 +43,11 @@ class Runtime:
         self.folder = ""
         self.notes: List[str] = []
         self.reads = True
+        self.config = ""
+        self.pid = 0
+        self.address = ""
+        self.setup_serially = False
+        self.tables: Dict[str, Any] = {}
 
     @property
     def rules(self) -> Rules:

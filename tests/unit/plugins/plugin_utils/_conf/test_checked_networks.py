@@ -120,6 +120,12 @@ def test_the_list_itself_is_tested(networks):
     assert codes(CheckedNetworks(networks, list(LEVELS), None)) == [("bad_argument", "networks")]
 
 
+def test_no_network_is_fine_for_a_task_with_something_else_to_do():
+    checked = CheckedNetworks([], list(LEVELS), None, may_be_empty=True)
+    assert (checked.problems, checked.rendered) == ([], [])
+    assert codes(CheckedNetworks({}, list(LEVELS), None, may_be_empty=True)) == [("bad_argument", "networks")]
+
+
 @pytest.mark.parametrize("levels", ["syntax", ["syntaks"]])
 def test_the_levels_are_tested(levels):
     assert ("bad_argument", "validate") in codes(check(GOOD, levels=levels))

@@ -1,0 +1,202 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes runtimes read a directory: which files that takes, whether they then do, which have to be restarted."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from ..confplan import ConfPlan
+from ..errors import HostError
+from ..plan import DISRUPTIVE, Step
+from ..runtimes import discover, reading
+from ..runtimes.found_containerd import CRI
+from ..runtimes.runtime import Runtime
+from . import containerd, cri, dropins, restarts
+from .change import HEADER, Change, Settings
+from .elsewhere import managed_elsewhere
+from .tomlfile import MARK
+
+
+class Kind(NamedTuple):
+    """A runtime that can be configured: ``service`` is what to restart, "" if it is no daemon."""
+
+    service: str
+    changes: Callable[[Runtime, Settings], List[Change]]
+
+
+KINDS = {
+    "containerd": Kind("containerd", containerd.changes),
+    "crio": Kind("crio", dropins.crio),
+    "nomad": Kind("nomad", dropins.nomad),
+    "podman": Kind("", dropins.podman),
+}
+
+
+class Setup:
+    """Adds steps to a plan, and to its ``configured`` a row for each runtime."""
+
+    def __init__(self, plan: ConfPlan, wanted: Settings, tolerate_missing: bool) -> None:
+        self.plan = plan
+        self.wanted = wanted
+        self.tolerate_missing = tolerate_missing
+
+    def prepare(self, runtimes: List[Runtime]) -> None:
+        """Plan for *runtimes*, and make them what they will be. HostError for one that cannot be configured."""
+        kinds: Dict[str, List[Runtime]] = {}
+        for runtime in runtimes:
+            kinds.setdefault(_kind(runtime), []).append(runtime)
+        for kind, same in kinds.items():
+            self._configure(kind, _choose(same))
+
+    def _configure(self, name: str, runtime: Runtime) -> None:
+        wanted, kind = self.wanted, KINDS[name]
+        if wanted.present and not self._usable(name, runtime):
+            self._report(kind, runtime, [])
+            return
+        changes = kind.changes(runtime, wanted)
+        self._report(kind, runtime, changes)
+        if changes:
+            self._add_steps(kind, runtime, changes)
+        if wanted.present:
+            runtime.set_conf(wanted.conf_dir)
+            runtime.bin_dirs = list(wanted.bin_dirs)
+            runtime.reads = True
+            if wanted.max_conf_num is not None:
+                runtime.max_networks = wanted.max_conf_num
+
+    def _usable(self, name: str, runtime: Runtime) -> bool:
+        """Tell whether there is anything to configure."""
+        if not runtime.found:
+            managed_elsewhere(name, [other.name for other in discover.on_host(self.wanted.conf_dir)])
+            text = f"{name} is not on this host; install it first, or leave it out of 'runtime'"
+            if not self.tolerate_missing:
+                raise HostError(text, code="missing_runtime")
+            self.plan.warn("missing_runtime", text)
+        elif not runtime.reads and name == "containerd":
+            raise HostError(
+                f"containerd's CRI plugin is disabled; take cri out of disabled_plugins in {runtime.config}, or leave "
+                "containerd out of 'runtime'",
+                code="cri_disabled",
+            )
+        elif not runtime.reads and name == "nomad":
+            self.plan.warn("no_client", "nomad: its agent is no client here, so it has no networks to configure")
+            return False
+        return True
+
+    def _report(self, kind: Kind, runtime: Runtime, changes: List[Change]) -> None:
+        pending = bool(kind.service and runtime.pid) and restarts.pending(kind.service, runtime.pid)
+        row: Dict[str, Any] = {
+            "runtime": runtime.name,
+            "service": kind.service,
+            "files": [change.path for change in changes],
+            "action": ("configured" if self.wanted.present else "removed") if changes else "none",
+            "restart": bool(kind.service and runtime.pid and (changes or pending)),
+            "ready": None,
+            "message": "",
+            "networks": None,
+        }
+        if runtime.pid and runtime.address and not row["restart"]:
+            try:
+                row["ready"], row["message"], row["networks"] = cri.status(runtime.address)
+            except HostError as error:
+                row["ready"], row["message"] = False, error.msg
+        self.plan.configured.append(row)
+
+    # ---- applying
+
+    def _add_steps(self, kind: Kind, runtime: Runtime, changes: List[Change]) -> None:
+        before = copy.copy(runtime)
+
+        def apply(change: Change) -> None:
+            try:
+                if change is changes[0] and kind.service and runtime.pid:
+                    restarts.note(kind.service, runtime.pid)
+                change.make()
+                if change is changes[-1] and self.wanted.present and before.found:
+                    self._verify(before)
+            except HostError:
+                for made in changes[: changes.index(change) + 1]:
+                    made.undo()
+                restarts.forget(kind.service)
+                raise
+
+        for change in changes:
+            self.plan.add(
+                Step(
+                    "configure",
+                    change.path,
+                    DISRUPTIVE,
+                    _shown(change.before),
+                    _shown(change.after),
+                    lambda change=change: apply(change),  # type: ignore[misc]
+                )
+            )
+
+    def _verify(self, before: Runtime) -> None:
+        """Raise HostError if the runtime, read again, would not use what is wanted, or would lose anything else."""
+        here = [runtime for runtime in discover.on_host(self.wanted.conf_dir) if _is(runtime, before)]
+        if not here or not self.wanted.are_those_of(here[0]):
+            now = here[0] if here else before
+            raise HostError(
+                f"{before.name} would still read {now.conf_dir} and look for plugins in {', '.join(now.bin_dirs)}"
+                + "".join(f"; {note}" for note in now.notes)
+                + ". A file that it reads later, or its command line, says so; change it there. Its configuration was "
+                "put back",
+                code="overridden",
+            )
+        lost = _difference(_others(before.tables), _others(here[0].tables), "")
+        if lost:
+            raise HostError(
+                f"{before.name} would not keep its setting {lost}; its configuration was put back", code="settings_lost"
+            )
+
+
+def _kind(runtime: Runtime) -> str:
+    name = "containerd" if runtime.name.startswith("containerd-") else runtime.name
+    if name not in KINDS:
+        managed_elsewhere(name, [])
+        text = f"configure: {name} cannot be configured here, only {', '.join(KINDS)}"
+        raise HostError(text, code="cannot_configure")
+    return name
+
+
+def _choose(same: List[Runtime]) -> Runtime:
+    """Return the one to configure: of several daemons one that reads networks, the system's own first.
+
+    Runtime handlers with networks of their own keep them.
+    """
+    own = [runtime for runtime in same if runtime.config or not runtime.found] or same
+    return min(own, key=lambda runtime: (not runtime.reads, runtime.config != containerd.MAIN))
+
+
+def _is(runtime: Runtime, other: Runtime) -> bool:
+    return (runtime.name, runtime.config) == (other.name, other.config)
+
+
+def _shown(text: Optional[str]) -> str:
+    """Return what a diff shows: all of a file of ours, of others' files the lines that are ours."""
+    if text is None or text.startswith(HEADER):
+        return text or ""
+    return "".join(line for line in text.splitlines(keepends=True) if MARK in line)
+
+
+def _others(tables: Dict[str, Any]) -> Dict[str, Any]:
+    """Return all of containerd's settings that are none of ours."""
+    others = {key: value for key, value in copy.deepcopy(tables).items() if key not in ("version", "imports")}
+    for name in CRI:
+        reading.section(others, "plugins", name).pop("cni", None)
+    return others
+
+
+def _difference(one: Any, other: Any, where: str) -> str:
+    """Return the first place where *other* is not what *one* is, "" if there is none."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in one:
+            found = _difference(one[key], other.get(key), f"{where}.{key}" if where else key)
+            if found:
+                return found
+        return ""
+    return "" if one == other else where
