@@ -173,6 +173,13 @@ options:
         type: str
         choices: [present, absent]
         default: present
+      wait:
+        description:
+          - For how many seconds to ask containerd and CRI-O until they have loaded the network of O(ensure_effective).
+            The task fails if they have not by then.
+          - A runtime whose configuration is changed by this task, or that has to be restarted, is not asked.
+        type: float
+        default: 0
   mode:
     description:
       - Mode of the files, as an octal number in quotes. It is corrected where it differs.
@@ -498,6 +505,7 @@ CONFIGURE_ARGUMENTS = {
     "max_conf_num": {"type": "int"},
     "setup_serially": {"type": "bool"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "wait": {"type": "float", "default": 0},
 }
 LEVELS = ["syntax", "schema", "plugins", "directory"]
 
@@ -535,6 +543,7 @@ def read_settings(params):
         given["max_conf_num"],
         given["setup_serially"],
         present=given["state"] == "present",
+        wait=given["wait"],
     )
 
 

@@ -182,4 +182,7 @@ class _Planner:
         )
         self.plan.effective = mask(effective.rows())
         if request.ensure_effective is not None:
-            self.plan.problems.extend(effective.ensure(request.ensure_effective))
+            problems = effective.ensure(request.ensure_effective)
+            if setup and not problems:
+                problems = setup.not_loaded(request.ensure_effective)
+            self.plan.problems.extend(problems)

@@ -18,13 +18,17 @@ HEADER = "# Written by podwire.cni; changes are overwritten.\n"
 
 
 class Settings(NamedTuple):
-    """What the runtimes are to use; None leaves what is there. ``present`` False takes everything of ours out again."""
+    """What the runtimes are to use; None leaves what is there. ``present`` False takes everything of ours out again.
+
+    ``wait``: for how many seconds to ask the runtimes until they have loaded the network that is to be effective.
+    """
 
     conf_dir: str
     bin_dirs: Sequence[str]
     max_conf_num: Optional[int] = None
     setup_serially: Optional[bool] = None
     present: bool = True
+    wait: float = 0.0
 
     def are_those_of(self, runtime: Runtime) -> bool:
         """Tell whether a runtime's configuration says this already."""

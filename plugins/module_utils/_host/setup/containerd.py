@@ -23,10 +23,11 @@ from ..runtimes import reading, toml
 from ..runtimes.found_containerd import CRI, imported
 from ..runtimes.runtime import Runtime
 from .change import Change, Settings, drop_in
-from .tomlfile import MARK, rendered, with_import, with_setting, without_ours
+from .tomlfile import rendered, with_import, with_setting, without_ours
 
 MAIN = "/etc/containerd/config.toml"
 NAME = "99-podwire-cni.toml"
+_MADE = "# file made by podwire.cni"
 _SECTION = {1: "cri", 2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.runtime"}
 
 
@@ -43,6 +44,7 @@ class _Files:
         self.drop_in = os.path.join(os.path.dirname(self.main), "conf.d", NAME)
         self.first_generation = runtime.name in ("containerd-1.6", "containerd-1.7")
         self.before: Dict[str, str] = {}
+        # Without anything of ours, to begin with; a file that has nothing else is as good as none.
         self.after: Dict[str, str] = {}
         self._read(self.main)
         for path in imported(self.main, toml.loads(self.before.get(self.main, ""))):
@@ -54,16 +56,22 @@ class _Files:
         text = reading.read(path)
         if text is not None:
             reading.parsed(path)
-            self.before[path], self.after[path] = text, without_ours(text)
+            self.before[path], rest = text, without_ours(text)
+            # In a file that we made, the version stays as long as anything of somebody else's does.
+            if any(line.strip() and not line.endswith(_MADE) for line in rest.splitlines()):
+                self.after[path] = rest
 
     def changes(self) -> List[Change]:
         wanted = self.wanted
-        ours = self.before != self.after or reading.read(self.drop_in) is not None
+        ours = (
+            any(text != self.after.get(path) for path, text in self.before.items() if text)
+            or reading.read(self.drop_in) is not None
+        )
         text = None
         if wanted.present and (ours or not wanted.are_those_of(self.runtime)):
-            if not self.after.get(self.main, "").strip():
+            if self.after.get(self.main) is None:
                 self.tables["version"] = 2 if self.first_generation else 3
-                self.after[self.main] = f"version = {self.tables['version']}  {MARK}\n"
+                self.after[self.main] = f"version = {self.tables['version']}  {_MADE}\n"
             if self.first_generation:
                 self._change_in_place()
             else:
@@ -71,8 +79,8 @@ class _Files:
                 self._import_it()
         found = drop_in(self.drop_in, text, True)
         for path in sorted({*self.before, *self.after}):
-            before, after = self.before.get(path), self.after.get(path) or None
-            if (before or "") != (after or ""):
+            before, after = self.before.get(path), self.after.get(path)
+            if before != after and (before or after):
                 found.append(Change(path, before, after))
         return found
 

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import copy
+import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from ..confplan import ConfPlan
 from ..errors import HostError
 from ..plan import DISRUPTIVE, Step
+from ..problems import ERROR, problem
 from ..runtimes import discover, reading
 from ..runtimes.found_containerd import CRI
 from ..runtimes.runtime import Runtime
@@ -18,6 +20,9 @@ from . import containerd, cri, dropins, restarts
 from .change import HEADER, Change, Settings
 from .elsewhere import managed_elsewhere
 from .tomlfile import MARK
+
+# Between two questions.
+_PAUSE = 0.2
 
 
 class Kind(NamedTuple):
@@ -70,7 +75,7 @@ class Setup:
     def _usable(self, name: str, runtime: Runtime) -> bool:
         """Tell whether there is anything to configure."""
         if not runtime.found:
-            managed_elsewhere(name, [other.name for other in discover.on_host(self.wanted.conf_dir)])
+            managed_elsewhere(name, [other.name for other in self._here()])
             text = f"{name} is not on this host; install it first, or leave it out of 'runtime'"
             if not self.tolerate_missing:
                 raise HostError(text, code="missing_runtime")
@@ -99,11 +104,33 @@ class Setup:
             "networks": None,
         }
         if runtime.pid and runtime.address and not row["restart"]:
-            try:
-                row["ready"], row["message"], row["networks"] = cri.status(runtime.address)
-            except HostError as error:
-                row["ready"], row["message"] = False, error.msg
+            _ask(runtime, row)
         self.plan.configured.append(row)
+
+    def not_loaded(self, network: str) -> List[Dict[str, Any]]:
+        """Return the problems if runtimes that can be asked have not loaded *network*, after the time for that."""
+        if not self.wanted.wait or not self.wanted.present or self.plan.pending:
+            return []
+        deadline = time.monotonic() + self.wanted.wait
+        problems = [self._why_not(row, network, deadline) for row in self.plan.configured if not row["restart"]]
+        return [found for found in problems if found]
+
+    def _why_not(self, row: Dict[str, Any], network: str, deadline: float) -> Dict[str, Any]:
+        while True:
+            runtime = next((one for one in self._here() if one.name == row["runtime"] and one.config), None)
+            if runtime is None or not runtime.address:
+                return {}
+            _ask(runtime, row)
+            if row["ready"] and (row["networks"] is None or network in row["networks"]):
+                return {}
+            if time.monotonic() > deadline:
+                why = row["message"] or f"it has loaded {', '.join(row['networks'] or []) or 'none'}"
+                text = f"{runtime.name} has not loaded the network {network!r} within {self.wanted.wait:g} s: {why}"
+                return problem(ERROR, "not_loaded", text, runtime.conf_dir)
+            time.sleep(_PAUSE)
+
+    def _here(self) -> List[Runtime]:
+        return discover.on_host(self.wanted.conf_dir)
 
     # ---- applying
 
@@ -137,7 +164,7 @@ class Setup:
 
     def _verify(self, before: Runtime) -> None:
         """Raise HostError if the runtime, read again, would not use what is wanted, or would lose anything else."""
-        here = [runtime for runtime in discover.on_host(self.wanted.conf_dir) if _is(runtime, before)]
+        here = [runtime for runtime in self._here() if _is(runtime, before)]
         if not here or not self.wanted.are_those_of(here[0]):
             now = here[0] if here else before
             raise HostError(
@@ -152,6 +179,17 @@ class Setup:
             raise HostError(
                 f"{before.name} would not keep its setting {lost}; its configuration was put back", code="settings_lost"
             )
+
+
+def _ask(runtime: Runtime, row: Dict[str, Any]) -> None:
+    if not runtime.pid:
+        row.update(ready=False, message="it does not run", networks=None)
+        return
+    try:
+        ready, message, networks = cri.status(runtime.address)
+    except HostError as error:
+        ready, message, networks = False, error.msg, None
+    row.update(ready=ready, message=message, networks=networks)
 
 
 def _kind(runtime: Runtime) -> str:
