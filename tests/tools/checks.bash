@@ -173,6 +173,7 @@ integration() {
   [ ${#chosen[@]} -gt 0 ] || start 'integration: there are no targets' false
   fetch_plugins bookworm forky
   fetch_runtimes
+  fetch_containerds trixie forky
   write_integration_config "$snapshot" /run/home/plugins/bookworm/usr/lib/cni /run/home/plugins/forky/usr/lib/cni
   for target in "${chosen[@]}"; do
     start "integration: $target" run_target "$target"
@@ -187,6 +188,7 @@ write_integration_config() {
 cni_test_plugins_old: $2
 cni_test_plugins_new: $3
 cni_test_runtimes: $(runtimes)
+cni_test_containerds: [$(containerd_of trixie), $(containerd_of forky)]
 cni_test_dir: "{{ output_dir }}"
 END
 }

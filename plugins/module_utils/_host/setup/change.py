@@ -33,7 +33,8 @@ class Settings(NamedTuple):
     def are_those_of(self, runtime: Runtime) -> bool:
         """Tell whether a runtime's configuration says this already."""
         return (
-            runtime.reads
+            bool(runtime.found)
+            and runtime.reads
             and runtime.conf_dir == self.conf_dir
             and list(runtime.bin_dirs) == list(self.bin_dirs)
             and self.max_conf_num in (None, runtime.max_networks)
