@@ -23,7 +23,7 @@ from ..runtimes import reading, toml
 from ..runtimes.found_containerd import CRI, imported
 from ..runtimes.runtime import Runtime
 from .change import Change, Settings, drop_in
-from .tomlfile import rendered, with_import, with_setting, without_ours
+from .tomlfile import MARK, rendered, with_import, with_setting, without_ours
 
 MAIN = "/etc/containerd/config.toml"
 NAME = "99-podwire-cni.toml"
@@ -33,7 +33,18 @@ _SECTION = {1: "cri", 2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.r
 
 def changes(runtime: Runtime, wanted: Settings) -> List[Change]:
     """Return the changes of files. Raises HostError ``not_understood``, ``one_bin_dir``, ``unsupported_setting``."""
-    return _Files(runtime, wanted).changes()
+    main = runtime.config or MAIN
+    try:
+        return _Files(runtime, wanted).changes()
+    except HostError:
+        # A configuration that nobody here understands, and that has nothing of ours, needs no change to be without.
+        if wanted.present or MARK in (reading.read(main) or "") or os.path.exists(_drop_in_of(main)):
+            raise
+        return []
+
+
+def _drop_in_of(main: str) -> str:
+    return os.path.join(os.path.dirname(main), "conf.d", NAME)
 
 
 class _Files:
@@ -41,16 +52,16 @@ class _Files:
         self.runtime = runtime
         self.wanted = wanted
         self.main = runtime.config or MAIN
-        self.drop_in = os.path.join(os.path.dirname(self.main), "conf.d", NAME)
+        self.drop_in = _drop_in_of(self.main)
         self.first_generation = runtime.name in ("containerd-1.6", "containerd-1.7")
         self.before: Dict[str, str] = {}
         # Without anything of ours, to begin with; a file that has nothing else is as good as none.
         self.after: Dict[str, str] = {}
         self._read(self.main)
-        for path in imported(self.main, toml.loads(self.before.get(self.main, ""))):
+        self.tables = toml.loads(self.after.get(self.main, ""))
+        for path in imported(self.main, self.tables):
             if path != self.drop_in:
                 self._read(path)
-        self.tables = toml.loads(self.after.get(self.main, ""))
 
     def _read(self, path: str) -> None:
         text = reading.read(path)
