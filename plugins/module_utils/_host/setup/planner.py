@@ -136,6 +136,7 @@ class Setup:
 
     def _add_steps(self, kind: Kind, runtime: Runtime, changes: List[Change]) -> None:
         before = copy.copy(runtime)
+        was_pending = bool(kind.service) and restarts.pending(kind.service, runtime.pid)
 
         def apply(change: Change) -> None:
             try:
@@ -147,7 +148,8 @@ class Setup:
             except HostError:
                 for made in changes[: changes.index(change) + 1]:
                     made.undo()
-                restarts.forget(kind.service)
+                if kind.service and not was_pending:
+                    restarts.forget(kind.service)
                 raise
 
         for change in changes:

@@ -42,15 +42,19 @@ def with_setting(text: str, table: Sequence[str], key: str, value: Any) -> str:
     inner = wanted
     for part in table:
         inner = inner.setdefault(part, {})
-    if not isinstance(inner, dict):
-        raise _not_understood(table, key, value)
+        if not isinstance(inner, dict):
+            raise _not_understood(table, key, value)
     if inner.get(key) == value:
         return text
+    written_otherwise = bool(inner)
     inner[key] = value
     lines = _lines(text)
     setting = f"{key} = {rendered(value)}"
     start, end = _place(lines, table)
     if start < 0:
+        # Inline, or with dotted keys: TOML does not let it be there twice.
+        if written_otherwise:
+            raise _not_understood(table, key, value)
         lines += [f"[{'.'.join(map(_quoted, table))}]  {MARK}\n", f"  {setting}  {MARK}\n"]
     else:
         _put(lines, start + 1, end, key, setting)
