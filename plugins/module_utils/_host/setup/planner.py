@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
@@ -76,10 +77,9 @@ class Setup:
         """Tell whether there is anything to configure."""
         if not runtime.found:
             managed_elsewhere(name, [other.name for other in self._here()])
-            text = f"{name} is not on this host; install it first, or leave it out of 'runtime'"
-            if not self.tolerate_missing:
-                raise HostError(text, code="missing_runtime")
-            self.plan.warn("missing_runtime", text)
+            self._missing(
+                "missing_runtime", f"{name} is not on this host; install it first, or leave it out of 'runtime'"
+            )
         elif not runtime.reads and name == "containerd":
             raise HostError(
                 f"containerd's CRI plugin is disabled; take cri out of disabled_plugins in {runtime.config}, or leave "
@@ -89,7 +89,17 @@ class Setup:
         elif not runtime.reads and name == "nomad":
             self.plan.warn("no_client", "nomad: its agent is no client here, so it has no networks to configure")
             return False
+        if name == "podman" and not any(os.path.isdir(path) for path in self.wanted.bin_dirs):
+            text = (
+                f"none of {', '.join(self.wanted.bin_dirs)} is there, and podman would refuse every command; make one"
+            )
+            self._missing("missing_bin_dir", text)
         return True
+
+    def _missing(self, code: str, text: str) -> None:
+        if not self.tolerate_missing:
+            raise HostError(text, code=code)
+        self.plan.warn(code, text)
 
     def _report(self, kind: Kind, runtime: Runtime, changes: List[Change]) -> None:
         pending = bool(kind.service and runtime.pid) and restarts.pending(kind.service, runtime.pid)
