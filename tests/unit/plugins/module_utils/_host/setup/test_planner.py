@@ -149,15 +149,18 @@ def test_check_mode_plans_for_a_runtime_that_is_not_there_yet(tmp_path, monkeypa
 
 
 def test_podman_without_any_directory_of_plugins_would_refuse_every_command(tmp_path):
-    podman = Runtime("podman", version="4.3.1", found="a test")
-    podman.config = str(tmp_path)
+    def podman():
+        runtime = Runtime("podman", version="4.3.1", found="a test")
+        runtime.config = str(tmp_path)
+        return runtime
+
     wanted = WANTED._replace(bin_dirs=[str(tmp_path / "none"), str(tmp_path / "bin")])
     with pytest.raises(HostError) as caught:
-        plan(tmp_path, [podman], wanted)
+        plan(tmp_path, [podman()], wanted)
     assert caught.value.code == "missing_bin_dir"
-    assert [code for code, _text in plan(tmp_path, [podman], wanted, check=True).plan.warnings] == ["missing_bin_dir"]
+    assert [code for code, _text in plan(tmp_path, [podman()], wanted, check=True).plan.warnings] == ["missing_bin_dir"]
     (tmp_path / "bin").mkdir()
-    assert plan(tmp_path, [podman], wanted).plan.steps
+    assert plan(tmp_path, [podman()], wanted).plan.steps
 
 
 def test_a_containerd_without_cri_is_an_error_and_a_nomad_server_is_left_alone(tmp_path):
