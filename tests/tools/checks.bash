@@ -220,6 +220,21 @@ END
   note "$(sed -nE 's/^testhost +: //p' "$step_directory/playbook" | tr -s ' ')"
 }
 
+# --- real runtimes
+
+# The short form of `./run runtimes`.
+real_runtimes() {
+  fetch_plugins bookworm
+  fetch_containerds bookworm
+  start 'containerd loads, predicts, runs a pod' run_real_runtimes
+  finish
+}
+
+run_real_runtimes() {
+  export PYTHONDONTWRITEBYTECODE=1
+  ask_containerds "$snapshot" bookworm --short
+}
+
 # --- documentation
 
 docs() {

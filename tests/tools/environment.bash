@@ -72,7 +72,7 @@ environment_key() {
   local python=$1
   {
     "$python" -c 'import sys; print(sys.executable, sys.version)'
-    cat "$root"/tests/requirements*.txt "$root/tests/unit/requirements.txt" "$root/meta/ee-requirements.txt"
+    cat "$root"/tests/requirements*.txt "$root"/tests/{unit,integration}/requirements.txt "$root/meta/ee-requirements.txt"
   } | sha256sum | cut -c 1-12
 }
 

@@ -61,6 +61,34 @@ fetch_runtimes() {
   unlock
 }
 
+# Prints the directory of the containerd of SUITE; it is there after fetch_containerds.
+containerd_of() {
+  if [ "$1" = "$runtime_suite" ]; then runtimes; else printf '%s\n' "$cache/containerd/$1"; fi
+}
+
+# Fetches the containerds of the Debian suites that are given.
+fetch_containerds() {
+  local suite
+  fetch_runtimes
+  lock
+  for suite in "$@"; do
+    [ -d "$(containerd_of "$suite")" ] || unpack_packages "$suite" "$(containerd_of "$suite")" containerd
+  done
+  unlock
+}
+
+# Shows the containerds of some suites what the modules of COLLECTION write, and the rest: ask_containerds COLLECTION "SUITE..." OPTION...
+ask_containerds() {
+  local collection=$1 suite suites options=()
+  read -ra suites <<<"$2"
+  shift 2
+  for suite in "${suites[@]}"; do
+    options+=(--containerd "$(containerd_of "$suite")")
+  done
+  "$root/tests/private.sh" python "$collection/tests/runtimes" \
+    --plugins "$(plugins_of bookworm)" --packages "$(runtimes)" "${options[@]}" "$@"
+}
+
 # Unpacks packages of a Debian suite, each verified by apt with Debian's keys: unpack_packages SUITE DIRECTORY PACKAGE...
 # apt works in a directory of its own; the machine's sources, lists and packages stay as they are.
 unpack_packages() {

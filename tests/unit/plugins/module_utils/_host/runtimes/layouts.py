@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Directories of network configurations: what people and tools leave there, and everything that libcni is picky about.
 
-``observed.json`` beside this has what runtimes do with each; ``tests/tools/predictions.py`` wrote it.
+``observed.json`` beside this has what runtimes do with each; ``./run runtimes predictions --record`` wrote it.
 """
 
 from __future__ import annotations
