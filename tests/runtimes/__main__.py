@@ -50,8 +50,6 @@ def prepare(plugins, packages):
     os.mkdir(CONF_DIR)
     # Modules run only plugins that root owns, and the cache may be a user's.
     shutil.copytree(plugins, "/opt/cni/bin", copy_function=shutil.copy, dirs_exist_ok=True)
-    # crun wants to see some control groups there.
-    subprocess.run(["mount", "-t", "cgroup2", "podwire-containerd", "/sys/fs/cgroup"], check=True)
     with open(STATE + "/crun", "w") as stream:
         stream.write(crun_script(packages))
     os.chmod(STATE + "/crun", 0o755)

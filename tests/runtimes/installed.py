@@ -101,7 +101,7 @@ def install(packages):
             stream.write(text)
     os.chmod(CRUN, 0o755)
     image.write(ARCHIVE, PACKAGES + "/usr/bin/busybox")
-    command("podman", "load", "--quiet", "--input", ARCHIVE)
+    output("podman", "load", "--quiet", "--input", ARCHIVE)
 
 
 def container(name):

@@ -107,7 +107,10 @@ def with_podman(titles, conf_dir="/etc/cni/net.d"):
     for title in titles:
         layouts.put(conf_dir, layouts.LAYOUTS[title])
         listed = subprocess.run(
-            ["podman", "network", "ls", "--format", "{{.Name}}"], stdout=subprocess.PIPE, check=True
+            ["podman", "network", "ls", "--format", "{{.Name}}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=True,
         )
         seen = {"networks": sorted(listed.stdout.decode().split()), "error": ""}
         comparison.add(title, podman_prediction(conf_dir, version), seen)
