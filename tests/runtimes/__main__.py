@@ -135,9 +135,10 @@ def main():
         problems += [line for comparison in comparisons for line in comparison.wrong]
         if options.record:
             predictions.record(comparisons)
-    for problem in problems:
-        print(problem)
-    sys.exit(1 if problems else 0)
+    if problems:
+        print("\nNot as promised:")
+        print(*problems, sep="\n")
+        sys.exit(1)
 
 
 def show(title, head, rows):

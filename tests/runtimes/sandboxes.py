@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
 import subprocess
 import sys
 import time
+
+import playbook
 
 HEAD = (
     *("containerd", "network", "addresses after RunPodSandbox", "reserved by host-local"),
@@ -27,18 +28,7 @@ def _render(name, conf_dir):
     bridge["ipam"] = {"type": "host-local", "ranges": [[{"subnet": subnet}] for subnet in NETWORKS[name]]}
     networks = [{"name": other, "state": "absent"} for other in NETWORKS if other != name]
     networks.append({"name": name, "conflist": {"cniVersion": "1.0.0", "plugins": [bridge]}})
-    done = subprocess.run(
-        [
-            *("ansible", "-i", "localhost,", "-c", "local", "-e", "ansible_python_interpreter=/usr/bin/python3"),
-            *("localhost", "-m", "podwire.cni.cni_conf"),
-            *("-a", json.dumps({"conf_dir": conf_dir, "networks": networks})),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    if done.returncode != 0:
-        sys.exit(done.stdout.decode())
+    playbook.module("podwire.cni.cni_conf", {"conf_dir": conf_dir, "networks": networks})
 
 
 def _wait_for(containerd, name):

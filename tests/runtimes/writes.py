@@ -10,18 +10,11 @@ containerd's log.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import select
-import socket
-import subprocess
-import sys
 import time
 
+import playbook
 import tasks
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 HEAD = (
     *("containerd", "way", "writes", "loaded within 2 s", "never loaded", "intermediate states", "errors among these"),
     "loads per write",
@@ -104,7 +97,7 @@ def measure(containerds, way, writes, conf_dir, state):
     """Make the writes and return a Watch for each containerd."""
     calls = tasks.calls(writes)
     watches = [Watch(containerd) for containerd in containerds]
-    with _playbook([way.task(call, conf_dir) for call in calls], way.remote_tmp, state) as (answer, waiting):
+    with playbook.running([way.task(call, conf_dir) for call in calls], way.remote_tmp, state) as (answer, waiting):
         for call in calls:
             while not waiting(None):
                 pass
@@ -134,67 +127,6 @@ def _wait_for(watches, final):
     while time.monotonic() < settled:
         for watch in watches:
             watch.look()
-
-
-@contextlib.contextmanager
-def _playbook(playbook_tasks, remote_tmp, state):
-    """Run a playbook that waits before and after each of its tasks.
-
-    Gives two functions: one lets it go on; one tells whether it waits, after some seconds or as soon as it does.
-    """
-    with open(state + "/playbook.json", "w") as stream:
-        json.dump([{"hosts": "all", "gather_facts": False, "tasks": playbook_tasks}], stream)
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(state + "/handshake")
-    listener.listen(1)
-    environment = {
-        **os.environ,
-        "HANDSHAKE": state + "/handshake",
-        "ANSIBLE_CALLBACK_PLUGINS": HERE + "/callback_plugins",
-        "ANSIBLE_CALLBACKS_ENABLED": "handshake",
-        "ANSIBLE_PIPELINING": "true",
-        "ANSIBLE_REMOTE_TMP": remote_tmp,
-    }
-    with open(state + "/playbook.log", "w+") as log:
-        process = subprocess.Popen(
-            [
-                *("ansible-playbook", "-i", "localhost,", "-c", "local"),
-                *("-e", "ansible_python_interpreter=/usr/bin/python3", state + "/playbook.json"),
-            ],
-            env=environment,
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            connection = _accept(listener, process)
-
-            def waiting(seconds):
-                if not select.select([connection], [], [], seconds)[0]:
-                    return False
-                if not connection.recv(1):
-                    raise EOFError
-                return True
-
-            yield lambda: connection.sendall(b"."), waiting
-            if process.wait() != 0:
-                raise EOFError
-        except (EOFError, OSError):
-            process.wait()
-            log.seek(0)
-            sys.exit("the playbook has ended:\n" + log.read()[-4000:])
-        finally:
-            if process.poll() is None:
-                process.terminate()
-                process.wait()
-            listener.close()
-            os.unlink(state + "/handshake")
-
-
-def _accept(listener, process):
-    while not select.select([listener], [], [], 1)[0]:
-        if process.poll() is not None:
-            raise EOFError
-    return listener.accept()[0]
 
 
 def run(containerds, chosen, writes, conf_dir, state):
