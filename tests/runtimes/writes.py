@@ -10,6 +10,7 @@ containerd's log.
 
 from __future__ import annotations
 
+import sys
 import time
 
 import playbook
@@ -134,6 +135,8 @@ def run(containerds, chosen, writes, conf_dir, state):
     rows, broken = [], []
     for name in chosen:
         way = ways(state)[name]
+        # The tables come at the end, and this takes minutes.
+        print("%d writes by %s" % (writes, way.title), file=sys.stderr)
         for watch in measure(containerds, way, writes, conf_dir, state):
             rows.append(watch.row(way))
             if name == "cni_conf" and watch.promise_broken():
