@@ -31,20 +31,6 @@ runtimes() {
   printf '%s\n' "$cache/runtimes-$(printf '%s\n' "$runtime_suite" "${runtime_packages[@]}" | sha256sum | cut -c 1-12)"
 }
 
-# Prints the directory of the containerd of SUITE; it is there after fetch_containerds.
-containerd_of() {
-  printf '%s\n' "$cache/containerd/$1"
-}
-
-fetch_containerds() {
-  local suite
-  lock
-  for suite in "$@"; do
-    [ -d "$(containerd_of "$suite")" ] || unpack_packages "$suite" "$(containerd_of "$suite")" containerd
-  done
-  unlock
-}
-
 # Fetches the plugins of the Debian suites that are given.
 fetch_plugins() {
   local suite
