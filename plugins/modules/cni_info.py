@@ -441,9 +441,11 @@ kernel:
       elements: dict
     attachments:
       description:
-        - The interfaces of the attachments, for each one that is there, with C(network), C(container_id), C(ifname),
+        - The interfaces of the attachments whose namespaces are there, with C(network), C(container_id), C(ifname),
           C(netns), C(kind), C(mac), C(mtu), C(up), C(addresses), C(routes), and C(host_interface), the other end of a
-          veth.
+          veth. An interface that is gone has no kind, MAC and MTU.
+        - C(differences) tells, as a list of sentences, in what interfaces, addresses, routes, bridge and firewall rules
+          are not as the ADD left them.
       type: list
       elements: dict
 problems:
@@ -522,7 +524,8 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
         result["leases"], result["pools"], found = info_attachments.leases(networks, cached)
         problems.extend(found)
     if "kernel" in wanted:
-        result["kernel"] = info_attachments.kernel(cached)
+        result["kernel"], found = info_attachments.kernel(params["cache_dir"], cached)
+        problems.extend(found)
     if "garbage" in wanted:
         result["garbage"], found = info_garbage.garbage(params["conf_dir"], params["bin_dirs"], params["cache_dir"])
         problems.extend(found)

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterable, List, Sequence, Union
 
 from ..libcni import gojson
 from ..libcni.conf import NetworkConfigList
+from . import kernel_drift
 from .attach_networks import Networks
 from .attach_outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, Outcome, Settings
 from .attach_request import PRESENT, Key, Wanted
@@ -39,7 +40,9 @@ class Planner:
         self._each(outcomes, self._read)
         self._look_into_namespaces()
         self._each(outcomes, self._decide)
-        self._check([o for o in outcomes if o.wanted.state == PRESENT and o.todo == NOTHING and not o.failed])
+        stay = [o for o in outcomes if o.wanted.state == PRESENT and o.todo == NOTHING and not o.failed]
+        self._check(stay)
+        self._compare([o for o in stay if not (o.failed or o.reason)])
         self._each((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
         for outcome in outcomes:
             if outcome.todo == NOTHING and outcome.attached and not outcome.failed:
@@ -227,13 +230,30 @@ class Planner:
         """Tell drift from a CHECK that has never worked."""
         if outcome.record and outcome.record.check == failure.kept():
             self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure))
+        else:
+            self._drifted(outcome, "check", f"CHECK failed ({failure})", failure.facts())
+
+    def _compare(self, outcomes: Sequence[Outcome]) -> None:
+        """Look for what no CHECK has seen, which most plugins make of their own part only."""
+        there = [outcome.attached for outcome in outcomes if outcome.attached is not None]
+        if not there:
             return
-        message = f"{outcome.key} has drifted: CHECK failed ({failure})"
+        kernel = kernel_drift.read(there)
+        for entry in kernel.missing.problems:
+            self._plan.warn(entry["code"], f"{entry['message']}; lost firewall rules are not noticed")
+
+        def judge(outcome: Outcome) -> None:
+            lost = kernel.drift(outcome.attached, outcome.record) if outcome.attached else []
+            if lost:
+                self._drifted(outcome, "kernel", "; ".join(lost), {})
+
+        self._each(outcomes, judge)
+
+    def _drifted(self, outcome: Outcome, reason: str, what: str, facts: Dict[str, Any]) -> None:
+        message = f"{outcome.key} has drifted: {what}"
         if self._settings.on_drift == "fail":
-            raise HostError(
-                f"{message}; on_drift=repair detaches and attaches it anew", code="drifted", **failure.facts()
-            )
-        outcome.reason = "check"
+            raise HostError(f"{message}; on_drift=repair detaches and attaches it anew", code="drifted", **facts)
+        outcome.reason = reason
         self._plan.note(outcome, "drifted", message)
         if self._settings.on_drift == "repair":
             outcome.todo = RENEW

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from ..libcni.conf import NetworkConfigList
 from .attach_request import Wanted
@@ -111,6 +111,12 @@ class AttachPlan(Plan):
     def __init__(self) -> None:
         super().__init__()
         self.outcomes: List[Outcome] = []
+        self.finish: Callable[[], None] = lambda: None
+
+    def apply(self, workers: int = 1) -> None:
+        """Execute the steps, and then what has to wait for all of them."""
+        super().apply(workers)
+        self.finish()
 
     def note(self, outcome: Outcome, code: str, message: str) -> None:
         """Warn about one attachment."""

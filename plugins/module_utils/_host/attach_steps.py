@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..libcni.conf import NetworkConfigList
+from . import kernel_drift
 from .attach_outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, Outcome, Settings
 from .attach_request import Key
 from .attach_verbs import Added, Failed, Verbs
@@ -31,6 +32,7 @@ class Steps:
         self._settings = settings
         self._verbs = verbs
         self._plan = plan
+        self._added: List[Tuple[Attached, Added]] = []
 
     def add(self) -> None:
         """Add the steps: containers side by side, within one all DELs in reverse order and then all ADDs in order."""
@@ -45,6 +47,7 @@ class Steps:
             for outcome in lane:
                 if outcome.todo in (ADD, RENEW):
                     self._add_add(outcome)
+        self._plan.finish = self._note_what_never_was
 
     def _add_delete(self, outcome: Outcome) -> None:
         outcome.action = "deleted"
@@ -96,8 +99,18 @@ class Steps:
             outcome.fail(error)
             raise
         outcome.result = added.result
+        self._added.append((_given(outcome, outcome.config, added.result), added))
         if added.check is not None:
             self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, added.check))
+
+    def _note_what_never_was(self) -> None:
+        """Keep what the kernel does not have as the results say, which is no drift later. One look serves all."""
+        there = [(attached, added, added.inside) for attached, added in self._added if added.inside is not None]
+        lists = kernel_drift.never_was([(attached, inside) for attached, _added, inside in there]) if there else []
+        for (attached, added, _inside), untrue in zip(there, lists):
+            if untrue:
+                added.record.untrue = untrue
+                self._verbs.records.attached(attached.key, added.record)
 
     def _add_keeping_ips(self, outcome: Outcome, config: NetworkConfigList) -> Added:
         given = _given(outcome, config)
@@ -115,9 +128,9 @@ class Steps:
         return self._verbs.add(_given(outcome, config), self._settings.force)
 
 
-def _given(outcome: Outcome, config: NetworkConfigList) -> Attached:
+def _given(outcome: Outcome, config: NetworkConfigList, result: Optional[Dict[str, Any]] = None) -> Attached:
     wanted = outcome.wanted
-    return Attached(outcome.key, config, wanted.netns, wanted.args, _capability_args(outcome), None)
+    return Attached(outcome.key, config, wanted.netns, wanted.args, _capability_args(outcome), result)
 
 
 def _capability_args(outcome: Outcome) -> Dict[str, Any]:

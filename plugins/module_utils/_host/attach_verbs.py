@@ -20,7 +20,8 @@ from .attach_request import Key
 from .attachments import ATTACHED, Attached, Record, Records
 from .deadnetns import DeadNetnsExecutor
 from .errors import HostError
-from .netns import look, look_at, same
+from .kernel_view import View, read_here
+from .netns import look, look_at, same, visit
 from .secrets import scrub, secrets_of
 
 Failure = Union[CNIError, HostError]
@@ -49,13 +50,18 @@ class Failed:
 
 
 class Added:
-    """How an ADD ended: the ``result`` (JSON-ready), and the failure of the CHECK that followed, if it failed."""
+    """How an ADD ended: the ``result`` (JSON-ready), the failure of the CHECK that followed, if it failed, our record.
 
-    __slots__ = ("check", "result")
+    ``inside`` is what was in the namespace before that CHECK, None if it was gone by then.
+    """
 
-    def __init__(self, result: Dict[str, Any], check: Optional[Failed]) -> None:
+    __slots__ = ("check", "inside", "record", "result")
+
+    def __init__(self, result: Dict[str, Any], check: Optional[Failed], record: Record, inside: Optional[View]) -> None:
         self.result = result
         self.check = check
+        self.record = record
+        self.inside = inside
 
 
 class Verbs:
@@ -94,10 +100,12 @@ class Verbs:
             result = self._cni.add_network_list(given.config, _runtime(given, given.netns))
         except (CNIError, HostError) as error:
             self._take_back(given, error)
-        there = key.ifname in look_at(given.netns, key.ifname).links
+        inside = visit([given.netns], read_here).get(given.netns)
+        there = inside is not None and key.ifname in inside.interfaces
         check = self.check(given, given.netns) if can_check(given.config) else None
-        self.records.attached(key, Record(ATTACHED, before.identity, there, check.kept() if check else None))
-        return Added(result.to_dict(), check)
+        record = Record(ATTACHED, before.identity, there, check.kept() if check else None)
+        self.records.attached(key, record)
+        return Added(result.to_dict(), check, record, inside)
 
     def _take_back(self, given: Attached, error: Failure) -> NoReturn:
         """Run DEL after an ADD that failed with *error*, and report both."""

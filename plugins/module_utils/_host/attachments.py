@@ -74,11 +74,12 @@ class Record:
     """Our note on an attachment; ``state`` is ``adding`` or ``attached``.
 
     ``identity`` is the namespace's at the ADD (see netns.Seen), ``interface`` whether the interface was there after it,
-    ``check`` the failure ``{plugin, code, message}`` of a CHECK that has never worked, else None. ``attached`` is there
-    while the state is ``adding``, and None if the record was cut short.
+    ``check`` the failure ``{plugin, code, message}`` of a CHECK that has never worked, else None, ``untrue`` the keys
+    of what the kernel did not have as the result says, right after the ADD (see kernel_drift). ``attached`` is there while
+    the state is ``adding``, and None if the record was cut short.
     """
 
-    __slots__ = ("attached", "check", "identity", "interface", "state")
+    __slots__ = ("attached", "check", "identity", "interface", "state", "untrue")
 
     def __init__(
         self,
@@ -87,12 +88,14 @@ class Record:
         interface: bool = False,
         check: Optional[Dict[str, Any]] = None,
         attached: Optional[Attached] = None,
+        untrue: Sequence[str] = (),
     ) -> None:
         self.state = state
         self.identity = identity
         self.interface = interface
         self.check = check
         self.attached = attached
+        self.untrue = list(untrue)
 
 
 def addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
@@ -204,6 +207,7 @@ class Records:
                 "identity": record.identity,
                 "interface": record.interface,
                 "check": record.check,
+                "untrue": record.untrue,
             },
         )
 
@@ -254,7 +258,8 @@ def _record(key: Key, data: Mapping[str, Any]) -> Record:
         check = data["check"]
         if check is not None:
             check = {name: check[name] for name in ("plugin", "code", "message")}
-        return Record(ATTACHED, identity, bool(data["interface"]), check)
+        untrue = [key for key in data.get("untrue", []) if isinstance(key, str)]
+        return Record(ATTACHED, identity, bool(data["interface"]), check, untrue=untrue)
     attached = Attached(
         key,
         network_conf_from_bytes(base64.b64decode(data["config"], validate=True)),

@@ -11,10 +11,12 @@ from typing import AbstractSet, Any, Dict, List, Mapping, Optional, Sequence, Tu
 from ..libcni import cache
 from ..libcni.errors import CacheError, CNIError
 from . import leases as store
-from . import links, pools
+from . import links, pools, rule_claims
 from .attach_request import Key
 from .attachments import RECORDS, Attached, Record, Records, attached_from_bytes
 from .errors import HostError
+from .kernel_drift import Kernel
+from .kernel_view import from_namespace
 from .netns import Seen, look, same
 from .plugintypes import types_of
 from .problems import WARNING, problem
@@ -129,30 +131,48 @@ def leases(networks: Sequence[Tuple[str, Mapping[str, Any]]], entries: Sequence[
     return [lease.row() for lease in every], pools.rows(networks, every), problems
 
 
-def kernel(entries: Sequence[Attached]) -> Dict[str, Any]:
-    """Return what the kernel has: the host's interfaces and routes, and the same of each attachment. Needs pyroute2."""
+def kernel(cache_dir: str, entries: Sequence[Attached]) -> Tuple[Dict[str, Any], Rows]:
+    """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems.
+
+    Needs pyroute2.
+    """
     host = links.read_host()
     inside = links.read_namespaces(sorted({attached.netns for attached in entries if attached.netns}))
-    rows: Rows = []
-    for attached in entries:
-        namespace = inside.get(attached.netns)
-        interface = namespace.named(attached.key.ifname) if namespace else None
-        if namespace is None or interface is None:
-            continue
-        other = links.host_end(host, interface)
-        rows.append(
-            {
-                "network": attached.key.network,
-                "container_id": attached.key.container_id,
-                "ifname": attached.key.ifname,
-                "netns": attached.netns,
-                "kind": interface.kind,
-                "mac": interface.mac,
-                "mtu": interface.mtu,
-                "up": interface.up,
-                "addresses": interface.addresses,
-                "routes": [route for route in namespace.routes if route["device"] == interface.name],
-                "host_interface": other.name if other else "",
-            }
+    views = {path: from_namespace(namespace) for path, namespace in inside.items()}
+    state = Kernel(from_namespace(host), views, rule_claims.read(entries))
+    records = Records(cache_dir)
+    rows = [
+        dict(
+            _inside(attached, host, inside[attached.netns]),
+            differences=state.drift(attached, _record_of(records, attached)),
         )
-    return {"links": host.rows(), "routes": host.routes, "attachments": rows}
+        for attached in entries
+        if attached.netns in inside
+    ]
+    return {"links": host.rows(), "routes": host.routes, "attachments": rows}, state.missing.problems
+
+
+def _record_of(records: Records, attached: Attached) -> Optional[Record]:
+    try:
+        return records.read(attached.key)
+    except HostError:
+        # The rows of the attachments tell of it.
+        return None
+
+
+def _inside(attached: Attached, host: links.Namespace, namespace: links.Namespace) -> Dict[str, Any]:
+    interface = namespace.named(attached.key.ifname)
+    other = links.host_end(host, interface) if interface else None
+    return {
+        "network": attached.key.network,
+        "container_id": attached.key.container_id,
+        "ifname": attached.key.ifname,
+        "netns": attached.netns,
+        "kind": interface.kind if interface else None,
+        "mac": interface.mac if interface else None,
+        "mtu": interface.mtu if interface else None,
+        "up": interface.up if interface else None,
+        "addresses": interface.addresses if interface else [],
+        "routes": [route for route in namespace.routes if route["device"] == attached.key.ifname],
+        "host_interface": other.name if other else "",
+    }

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from .leases import packed
-from .netns import enter
+from .netns import visit
 
 _FAMILIES = {2: "ipv4", 10: "ipv6"}
 _UNICAST = 1
@@ -80,34 +79,14 @@ class Namespace:
 
 
 def read_host() -> Namespace:
-    """Return the state of the namespace that this process is in."""
+    """Return the state of the namespace that this thread is in, which is the host's unless it has entered another."""
     with _connect() as netlink:
         return _read(netlink)
 
 
 def read_namespaces(paths: Iterable[str]) -> Dict[str, Namespace]:
-    """Return the state of the namespaces at *paths*; what is none is left out.
-
-    A thread of its own enters them, see :mod:`netns`.
-    """
-    found: Dict[str, Namespace] = {}
-    errors: List[BaseException] = []
-
-    def work() -> None:
-        try:
-            for path in paths:
-                if enter(path):
-                    with _connect() as netlink:
-                        found[path] = _read(netlink)
-        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
-            errors.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return found
+    """Return the state of the namespaces at *paths*; what is none is left out."""
+    return visit(paths, read_host)
 
 
 def host_end(host: Namespace, inside: Interface) -> Optional[Interface]:

@@ -14,12 +14,14 @@ import re
 import socket
 import sys
 import threading
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, TypeVar
 
 from .errors import HostError
 from .paths import absolute
 
 NETNS_DIR = "/run/netns"
+
+Read = TypeVar("Read")
 
 _OWN = "/proc/self/ns/net"
 _CLONE_NEWNET = 0x40000000
@@ -104,6 +106,30 @@ def look(wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
+    if errors:
+        raise errors[0]
+    return found
+
+
+def visit(paths: Iterable[str], read: Callable[[], Read]) -> Dict[str, Read]:
+    """Call *read* inside of each namespace, and return what it returns; a path that leads to none is left out.
+
+    One thread enters them, see :func:`look`. Raises HostError ``netns_unusable``, and what *read* raises.
+    """
+    found: Dict[str, Read] = {}
+    errors: List[BaseException] = []
+
+    def work() -> None:
+        try:
+            for path in paths:
+                if enter(path):
+                    found[path] = read()
+        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
+            errors.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
     if errors:
         raise errors[0]
     return found

@@ -27,10 +27,10 @@ _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBI")
 _ROUTE = struct.Struct("=BBBBBBBBI")
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
-_IFLA_IFNAME, _IFLA_LINK, _IFLA_MASTER, _IFLA_LINKINFO, _INFO_KIND = 3, 5, 10, 18, 1
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_MASTER, _IFLA_LINKINFO, _INFO_KIND = 1, 3, 4, 5, 10, 18, 1
 _IFLA_LINK_NETNSID = 37
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_MULTIPATH, _RTA_TABLE, _RTA_VIA = 1, 4, 5, 9, 15, 18
-_MAIN_TABLE = 254
+MAIN_TABLE = 254
 _FLAG_UP = 1
 # The kernel sends at most 32 KiB at once.
 _BUFFER = 128 * 1024
@@ -41,12 +41,23 @@ _TIMEOUT = 10.0
 class Link:
     """One interface. ``link`` is the index of its other end or lower device, ``master`` that of its bridge; else 0.
 
-    ``abroad`` tells that ``link`` counts in another namespace.
+    ``abroad`` tells that ``link`` counts in another namespace. ``mac`` is "" where there is none.
     """
 
-    __slots__ = ("abroad", "index", "kind", "link", "master", "name", "up")
+    __slots__ = ("abroad", "index", "kind", "link", "mac", "master", "mtu", "name", "up")
 
-    def __init__(self, index: int, name: str, kind: str, link: int, master: int, up: bool, abroad: bool) -> None:
+    def __init__(
+        self,
+        index: int,
+        name: str,
+        kind: str,
+        link: int,
+        master: int,
+        up: bool,
+        abroad: bool,
+        mac: str = "",
+        mtu: int = 0,
+    ) -> None:
         self.index = index
         self.name = name
         self.kind = kind
@@ -54,46 +65,57 @@ class Link:
         self.master = master
         self.up = up
         self.abroad = abroad
+        self.mac = mac
+        self.mtu = mtu
 
 
 class Route(NamedTuple):
     """A route of the main table: ``raw`` (``leases.packed``) and ``length`` of the destination.
 
-    ``link`` is the index of its interface (0 for none, or several), ``remote`` tells that it leads through a gateway.
+    ``link`` is the index of its interface (0 for none, or several), ``remote`` tells that it leads through a gateway;
+    ``gateway`` is that one's address, packed, if there is one only and of the same family.
     """
 
     raw: bytes
     length: int
     link: int
     remote: bool
+    gateway: bytes = b""
 
 
 def addresses() -> Dict[bytes, Tuple[int, int]]:
     """Return the addresses of this thread's namespace: ``leases.packed`` -> (index of the interface, prefix length)."""
-    found: Dict[bytes, Tuple[int, int]] = {}
+    return {raw: (index, prefix) for raw, index, prefix in address_list()}
+
+
+def address_list() -> List[Tuple[bytes, int, int]]:
+    """Return the same as a list: an address may be on several interfaces."""
+    found = []
     for payload in _dump(_GETADDR, _NEWADDR, _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
         family, prefix, _flags, _scope, index = _ADDRESS.unpack_from(payload)
         attributes = _attributes(payload[_ADDRESS.size :])
         # On a point-to-point interface IFA_ADDRESS is the other side's.
         raw = attributes.get(_IFA_LOCAL) or attributes.get(_IFA_ADDRESS)
         if raw and family in (socket.AF_INET, socket.AF_INET6):
-            found[(b"4" if family == socket.AF_INET else b"6") + raw] = (index, prefix)
+            found.append(((b"4" if family == socket.AF_INET else b"6") + raw, index, prefix))
     return found
 
 
-def routes() -> List[Route]:
-    """Return the routes of this thread's namespace that are in its main table, without default routes."""
+def routes(defaults: bool = False) -> List[Route]:
+    """Return the routes of this thread's namespace that are in its main table, with *defaults* those to everywhere."""
     found = []
     for payload in _dump(_GETROUTE, _NEWROUTE, _ROUTE.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0)):
         family, length, _source, _tos, table, _protocol, _scope, _type, _flags = _ROUTE.unpack_from(payload)
-        if family not in (socket.AF_INET, socket.AF_INET6) or not length:
+        if family not in (socket.AF_INET, socket.AF_INET6) or not (length or defaults):
             continue
         attributes = _attributes(payload[_ROUTE.size :])
-        if (_number(attributes.get(_RTA_TABLE)) or table) != _MAIN_TABLE or _RTA_DST not in attributes:
+        if (_number(attributes.get(_RTA_TABLE)) or table) != MAIN_TABLE or (length and _RTA_DST not in attributes):
             continue
-        raw = (b"4" if family == socket.AF_INET else b"6") + attributes[_RTA_DST]
+        mark, size = (b"4", 4) if family == socket.AF_INET else (b"6", 16)
         remote = any(key in attributes for key in (_RTA_GATEWAY, _RTA_VIA, _RTA_MULTIPATH))
-        found.append(Route(raw, length, _number(attributes.get(_RTA_OIF)), remote))
+        gateway = mark + attributes[_RTA_GATEWAY] if _RTA_GATEWAY in attributes else b""
+        raw = mark + attributes.get(_RTA_DST, bytes(size))
+        found.append(Route(raw, length, _number(attributes.get(_RTA_OIF)), remote, gateway))
     return found
 
 
@@ -112,6 +134,8 @@ def links() -> Dict[int, Link]:
             _number(attributes.get(_IFLA_MASTER)),
             bool(flags & _FLAG_UP),
             _IFLA_LINK_NETNSID in attributes,
+            ":".join("%02x" % byte for byte in attributes.get(_IFLA_ADDRESS, b"")),
+            _number(attributes.get(_IFLA_MTU)),
         )
     return found
 

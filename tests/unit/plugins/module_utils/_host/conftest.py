@@ -8,9 +8,17 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import confdir
+from ansible_collections.podwire.cni.plugins.module_utils._host import (
+    attach,
+    attach_verbs,
+    confdir,
+    kernel_drift,
+    netns,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.attach_networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.confview import View
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attach_host import Host
 
 
 class Directory:
@@ -61,3 +69,19 @@ def _codes(problems):
 def codes():
     """Return level, code, file and pointer of each problem."""
     return _codes
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    made = Host(tmp_path)
+    for module in (attach, attach_verbs, netns):
+        monkeypatch.setattr(module, "look", made.look)
+    monkeypatch.setattr(attach_verbs, "look_at", lambda path, name: made.look({path: (name,)})[path])
+    for module in (attach_verbs, kernel_drift):
+        monkeypatch.setattr(module, "visit", made.visit)
+    monkeypatch.setattr(kernel_drift, "read_here", lambda: made.host)
+    # It needs plugins that belong to root; the integration tests have them.
+    monkeypatch.setattr(Networks, "test_plugins", lambda self, config: None)
+    made.network()
+    made.namespace("web")
+    return made

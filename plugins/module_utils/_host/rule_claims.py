@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which firewall rules the plugins of an attachment have made, and whether they are still there.
+
+Only whether there are any of a kind is looked at: what exactly is in them is for the plugin's own CHECK.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+
+from .attachments import Attached
+from .leases import packed
+from .rules_owner import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, RuleSet, chain_name, instance_hash
+
+# Kind of rules -> what is said when they are gone.
+_TEXTS = {
+    IPMASQ: "its masquerading rules are gone",
+    PORTMAP: "the rules of its port mappings are gone",
+    FIREWALL: "its rules in the chain CNI-FORWARD are gone",
+    MACSPOOFCHK: "its rules against forged MACs are gone",
+}
+
+
+class Missing:
+    """Tells which rules are missing, by what ``rules.read`` found. Where not all could be read, nothing is missing."""
+
+    __slots__ = ("_sets", "_whole", "problems")
+
+    def __init__(self, sets: Iterable[RuleSet] = (), problems: Sequence[Dict[str, Any]] = ()) -> None:
+        self._sets: Dict[Tuple[str, str], List[RuleSet]] = {}
+        for one in sets:
+            if one.rules and not one.inert:
+                for name in (one.name, *one.addresses):
+                    self._sets.setdefault((one.plugin, name), []).append(one)
+        self._whole = not problems
+        self.problems = list(problems)
+
+    def of(self, attached: Attached) -> List[Tuple[str, str]]:
+        """Return (kind, sentence without an end) for each kind of rules that *attached* has lost."""
+        if not self._whole:
+            return []
+        return [(kind, _TEXTS[kind]) for kind in made(attached) if not self._is_there(kind, attached)]
+
+    def _is_there(self, kind: str, attached: Attached) -> bool:
+        network, container_id, ifname = attached.key
+        addresses = [address.partition("/")[0] for address in attached.ips]
+        if kind == FIREWALL:
+            return all((kind, address) in self._sets for address in addresses)
+        if kind == MACSPOOFCHK:
+            return (kind, f"{container_id}-{ifname}") in self._sets
+        if kind == PORTMAP:
+            return any((kind, name) in self._sets for name in (container_id, chain_name("DN-", network, container_id)))
+        if (kind, instance_hash(network, ifname, container_id)) in self._sets:
+            return True
+        found = self._sets.get((kind, chain_name("", network, container_id)), [])
+        return {_family(address) for address in addresses} <= {one.family for one in found}
+
+
+def read(entries: Iterable[Attached]) -> Missing:
+    """Read the firewall, if one of *entries* should have rules in it."""
+    if not any(made(attached) for attached in entries):
+        return Missing()
+    # Most networks have no rules, and then this need not be compiled.
+    from . import rules
+
+    found = rules.read()
+    return Missing(found.sets, found.problems)
+
+
+def made(attached: Attached) -> List[str]:
+    """Return the kinds of rules that the plugins of *attached* make for it."""
+    kinds = [_made_by(plugin.network, attached) for plugin in attached.config.plugins]
+    return list(dict.fromkeys(kind for some in kinds for kind in some))
+
+
+def _made_by(plugin: Mapping[str, Any], attached: Attached) -> List[str]:
+    kind = plugin.get("type")
+    kinds = []
+    if kind in ("bridge", "ptp") and plugin.get("ipMasq") is True and attached.ips:
+        kinds.append(IPMASQ)
+    if kind == "bridge" and plugin.get("macspoofchk") is True:
+        kinds.append(MACSPOOFCHK)
+    if kind == "portmap" and attached.capability_args.get("portMappings"):
+        capabilities = plugin.get("capabilities")
+        if isinstance(capabilities, dict) and capabilities.get("portMappings") is True and attached.ips:
+            kinds.append(PORTMAP)
+    if kind == "firewall" and plugin.get("backend") in (None, "", "iptables") and attached.ips:
+        kinds.append(FIREWALL)
+    return kinds
+
+
+def _family(address: str) -> str:
+    return "ipv4" if packed(address).startswith(b"4") else "ipv6"
