@@ -86,7 +86,9 @@ options:
     type: int
   on_drift:
     description:
-      - What to do about an attachment that is there and whose CHECK fails although it once passed.
+      - What to do about an attachment that is there, and whose CHECK fails although it once passed, or that the kernel
+        does not have any more as the result of its ADD says. Compared are interfaces, their MAC, MTU and addresses,
+        routes, the bridge, and whether the firewall still has its rules.
       - V(report) warns, and leaves it alone.
       - V(repair) detaches it and attaches it anew, which interrupts its traffic. It asks for the same addresses where
         the network has the capability C(ips).
@@ -189,7 +191,7 @@ attachments:
     action:
       description:
         - What was done, or would be done in check mode.
-        - V(repaired) is DEL followed by ADD; V(drifted) is a failing CHECK that was only reported.
+        - V(repaired) is DEL followed by ADD; V(drifted) is drift that was only reported.
       type: str
       choices: [none, added, deleted, repaired, drifted, failed]
       sample: added
@@ -197,7 +199,7 @@ attachments:
       description:
         - Why an attachment is not left as it is, empty where there is nothing to say.
         - V(config), V(args), V(capability_args) differ from what it was attached with; V(netns), V(interface) are gone;
-          V(check) failed; V(interrupted) an ADD did not come to its end; V(damaged) is the cache entry; V(forced) is a
+          V(check) failed; the V(kernel) has lost something; V(interrupted) an ADD did not come to its end; V(damaged) is the cache entry; V(forced) is a
           DEL of what is not remembered.
       type: str
       sample: interface
