@@ -165,9 +165,11 @@ def _decode(shape: str, parsed: t.Any) -> _Data:
         elif name == "dns":
             found[name] = decode_dns(value, name, found[name])
         elif name in ("ip4", "ip6"):
-            found[name] = None if value is None else _decode_ip_config(value, name, shape, found.get(name))
+            found[name] = None if value is None else _decode_ip_config(value, name, shape)
+        elif name == "interfaces":
+            found[name] = _decode_interfaces(value, name, shape, found.get(name, []))
         else:
-            decode = {"interfaces": _decode_interface, "ips": _decode_ip_config, "routes": _decode_shape_route}[name]
+            decode = {"ips": _decode_ip_config, "routes": _decode_shape_route}[name]
             found[name] = [decode(item, f"{name}/{at}", shape) for at, item in enumerate(gojson.as_list(value, name))]
     if shape == "020":
         found["cniVersion"] = found["cniVersion"] or "0.1.0"
@@ -180,18 +182,27 @@ def _decode(shape: str, parsed: t.Any) -> _Data:
     return {**pick(found, _MEMBERS[shape]), "dns": dns}
 
 
-def _decode_interface(value: t.Any, where: str, shape: str) -> _Data:
-    found: _Data = {"name": ""}
+def _decode_interfaces(value: t.Any, where: str, shape: str, before: list[_Data]) -> list[_Data]:
+    """Return interfaces. They add to `before`, those of an equal key before: Go decodes into the same ones again."""
+    items = gojson.as_list(value, where)
+    known = [*before[: len(items)], *({} for _item in items[len(before) :])]
+    return [_decode_interface(item, f"{where}/{at}", shape, known[at]) for at, item in enumerate(items)]
+
+
+def _decode_interface(value: t.Any, where: str, shape: str, before: _Data) -> _Data:
+    found: _Data = {"name": "", **before}
     for name, item in gojson.struct_items(required_object(value, where), _INTERFACE[shape]):
-        decode = gojson.as_int if name == "mtu" else gojson.as_string
-        found[name] = decode(item, f"{where}/{name}")
+        at = f"{where}/{name}"
+        if name != "mtu":
+            found[name] = gojson.string_over(found.get(name, ""), item, at)
+        elif item is not None:
+            found[name] = gojson.as_int(item, at)
     return {"name": found["name"], **pick(found, _INTERFACE[shape][1:])}
 
 
-def _decode_ip_config(value: t.Any, where: str, shape: str, before: _Data | None = None) -> _Data:
-    """Return an ip entry. It adds to `before`, that of an equal key before, as Go decodes into a struct twice."""
+def _decode_ip_config(value: t.Any, where: str, shape: str) -> _Data:
     address = "ip" if shape == "020" else "address"
-    found: _Data = {address: UNSET, **(before or {})}
+    found: _Data = {address: UNSET}
     for name, item in gojson.struct_items(required_object(value, where), _IP[shape]):
         at = f"{where}/{name}"
         if name == address:

@@ -235,7 +235,19 @@ def test_unknown_keys_are_dropped():
         ),
         (
             b'{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.1/8","gateway":"10.0.0.2"},"IP4":{"ip":"10.0.0.3/8"}}',
-            b'{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.3/8","gateway":"10.0.0.2"},"dns":{}}',
+            b'{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.3/8"},"dns":{}}',
+        ),
+        (
+            b'{"cniVersion":"0.4.0","interfaces":[{"name":"a","mac":"m"},{"name":"b"}],"Interfaces":[{"name":"c"}]}',
+            b'{"cniVersion":"0.4.0","interfaces":[{"name":"c","mac":"m"}],"dns":{}}',
+        ),
+        (
+            b'{"cniVersion":"1.0.0","interfaces":[{"mtu":5}],"interfaces":[{"mtu":null,"name":"a"},{}]}',
+            b'{"cniVersion":"1.0.0","interfaces":[{"mtu":5,"name":"a"},{"name":""}]}',
+        ),
+        (
+            b'{"cniVersion":"0.4.0","interfaces":[{"name":"a"}],"interfaces":null}',
+            b'{"cniVersion":"0.4.0","dns":{}}',
         ),
         (
             b'{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.1/8"},"ip4":null,"cniVersion":null}',
@@ -243,7 +255,7 @@ def test_unknown_keys_are_dropped():
         ),
     ],
 )
-def test_a_repeated_key_adds_to_the_one_before_as_in_go(raw, printed):
+def test_repeated_keys_as_in_go(raw, printed):
     assert types.create_from_bytes(raw).to_json() == printed
 
 
