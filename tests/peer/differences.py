@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import stat
 import typing as t
 from dataclasses import dataclass
 
@@ -150,7 +148,20 @@ def _validated_always(case: Case, one: Disagreement, go: Seen, python: Seen) -> 
 
 
 def _no_drop_ins_for_bad_names(case: Case, one: Disagreement, go: Seen, python: Seen) -> bool:
-    return len(case.steps) == 1 and "net.d/15.conf" in case.files and not _NAME.fullmatch(case.steps[0].argv[1])
+    argv = case.steps[one.step].argv
+    if argv[0] != "load" or one.what != "stdout" or not one.go or not one.python or _NAME.fullmatch(argv[1]):
+        return False
+    left, right = json.loads(one.go), json.loads(one.python)
+    appended, inlined = left.pop("plugins"), right.pop("plugins")
+    return left == right and appended == [*inlined, "alpha"]
+
+
+def _nameless_not_collected(case: Case, one: Disagreement, go: Seen, python: Seen) -> bool:
+    # An entry without a container id, which a path cannot be made of.
+    refused = b"failed to delete stale attachment  " in python.stderr and b": missing containerID" in python.stderr
+    others = [call for call in go.calls if b"CNI_CONTAINERID=" not in call.env or call.command != "DEL"]
+    of_calls = one.what in ("status", "stderr", "calls") or one.what.startswith("call ")
+    return case.steps[one.step].argv[0] == "gc" and refused and others == python.calls and of_calls
 
 
 # ---- the cache
@@ -180,13 +191,14 @@ def _expands(go: str, python: str) -> bool:
 
 
 def _cache_tested_before_add(case: Case, one: Disagreement, go: Seen, python: Seen) -> bool:
-    if one.what in ("mode of cache", "mode of cache/results"):
-        return one.go == b"no such file" and one.python == b"040700" and not _cached_by(python)
+    of_directory = one.what in ("mode of cache", "mode of cache/results")
+    if of_directory and (one.go, one.python) == (b"no such file", b"040700"):
+        # Go does not come to make them.
+        return not _cached_by(python)
     # Go says it of the attachment that it has made.
-    unusable = case.files.get("cache/results") == b""
-    failed = b'failed to set network "net" cached result: '
-    adds = case.steps[one.step].argv[0] == "add" and failed in python.stderr and go.status == python.status == 1
-    return unusable and adds and (one.what == "calls" or (one.what == "stderr" and not python.calls))
+    refused = re.compile(rb'libcni: failed to set network "[^"]+" cached result: ')
+    both = refused.match(go.stderr) and refused.match(python.stderr)
+    return bool(both and not python.calls and (of_directory or one.what in ("calls", "stderr")))
 
 
 def _cached_by(seen: Seen) -> list[str]:
@@ -194,18 +206,18 @@ def _cached_by(seen: Seen) -> list[str]:
 
 
 def _atomic_cache_write(case: Case, one: Disagreement, go: Seen, python: Seen) -> bool:
-    path = one.what.rpartition(" ")[2]
-    if one.what.startswith("mode of cache/results/") and one.python == b"100600":
-        return path in case.files and stat.S_ISREG(int(one.go, 8)) and one.go == b"100644"
-    return False
+    replaced = one.what.startswith("mode of cache/results/") and one.what.rpartition(" ")[2] in case.files
+    return replaced and case.mode == 0o644 and (one.go, one.python) == (b"100644", b"100600")
 
 
 def _link_replaced(case: Case, one: Disagreement, go: Seen, python: Seen) -> bool:
-    links = {name: content.target for name, content in case.files.items() if isinstance(content, Link)}
-    replaced = {name for name in links if name.startswith("cache/") and python.files.get(name, ("1",))[0] == "100600"}
-    path = one.what.rpartition(" ")[2]
-    targets = {os.path.normpath(os.path.join(os.path.dirname(name), links[name])) for name in replaced}
-    return one.what.startswith(("mode of ", "file ")) and (path in replaced or path in targets)
+    links = [
+        name for name, content in case.files.items() if isinstance(content, Link) and name.startswith("cache/results/")
+    ]
+    # It is a file now, or is no more; Go has written to where it led.
+    if one.what in [f"{what} {name}" for what in ("mode of", "file") for name in links]:
+        return python.files.get(one.what.rpartition(" ")[2], ("100600",))[0] == "100600"
+    return bool(links) and one.what in ("mode of cache/elsewhere", "file cache/elsewhere")
 
 
 def _others_cache_file(case: Case, one: Disagreement, go: Seen, python: Seen) -> bool:
@@ -268,6 +280,7 @@ DIFFERENCES = (
     Difference("empty error message", "Go's error is empty, or begins with `; `.", rewrite=_text_for_empty_message),
     Difference("exact integers", "Go passes all numbers through float64.", rewrite=_exact_integers),
     Difference("names on every verb", "Go validates on ADD only.", explains=_validated_always),
+    Difference("names on every verb", "GC, too.", explains=_nameless_not_collected),
     Difference("no drop-ins of a bad name", "The name is not joined into a path.", explains=_no_drop_ins_for_bad_names),
     Difference("expanded list cached", "A DEL with Go's cached list forgets drop-ins.", explains=_expanded_list_cached),
     Difference("cache tested before ADD", "Go attaches first, and fails then.", explains=_cache_tested_before_add),

@@ -51,7 +51,7 @@ class Step:
 
 @dataclass
 class Case:
-    """`script`: answers of the plugins, by plugin and command (see recorder/main.go)."""
+    """`script`: answers of the plugins, by plugin and command (see recorder/main.go); `mode`: of all files."""
 
     files: dict[str, File] = field(default_factory=dict)
     plugins: list[str] = field(default_factory=list)
@@ -59,6 +59,7 @@ class Case:
     env: dict[str, str] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     name: str = ""
+    mode: int = 0o600
 
     def environment(self, root: str, step: Step) -> dict[str, str]:
         """Return the whole environment of a step."""
@@ -89,10 +90,10 @@ class Case:
             os.symlink(recorder, f"{root}/bin/{plugin}")
         with open(root + "/script.json", "w", encoding="utf-8") as file:
             json.dump(self.script, file)
-        write(root, self.files)
+        write(root, self.files, self.mode)
 
 
-def write(root: str, files: t.Mapping[str, File | None]) -> None:
+def write(root: str, files: t.Mapping[str, File | None], mode: int) -> None:
     """Write files below a case's directory."""
     for name, content in files.items():
         path = os.path.join(root, name)
@@ -108,6 +109,7 @@ def write(root: str, files: t.Mapping[str, File | None]) -> None:
         elif content is not None:
             with open(path, "wb") as file:
                 file.write(content)
+            os.chmod(path, mode)
 
 
 @dataclass

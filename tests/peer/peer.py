@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "plugins", "module_utils"))
 import cases  # noqa: E402
 import report  # noqa: E402
 from compare import Disagreement, disagreements  # noqa: E402
-from differences import explain  # noqa: E402
+from differences import DIFFERENCES, explain  # noqa: E402
 from sides import go_side, observe, python_side  # noqa: E402
 
 
@@ -71,6 +71,14 @@ def _run_all(args: argparse.Namespace, names: list[str], directory: str) -> list
         return list(pool.imap_unordered(_work, names, chunksize=4))
 
 
+def _test_documentation() -> None:
+    with open(os.path.join(HERE, "..", "..", "docs", "libcni.md"), encoding="utf-8") as file:
+        text = " ".join(file.read().split())
+    missing = [difference.name for difference in DIFFERENCES if difference.name not in text]
+    if missing:
+        raise SystemExit(f"docs/libcni.md does not name the differences: {', '.join(missing)}")
+
+
 def main() -> int:
     """Run what the command line says."""
     parser = argparse.ArgumentParser(prog="./run peer", allow_abbrev=False)
@@ -81,6 +89,7 @@ def main() -> int:
     parser.add_argument("--category", choices=list(cases.CATEGORIES), action="append")
     parser.add_argument("--case", metavar="CATEGORY/N", help="run this one and show what it is")
     args = parser.parse_args()
+    _test_documentation()
     names = [args.case] if args.case else cases.names(args.cases, args.category or list(cases.CATEGORIES))
     if args.case:
         report.show_case(cases.make(args.seed, args.case))

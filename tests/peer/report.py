@@ -52,10 +52,10 @@ def _show_differences(outcomes: t.Sequence[t.Any]) -> None:
     print("\nDocumented differences (docs/libcni.md), and in how many cases they were met:\n")
     print("| difference | cases |")
     print("| --- | --- |")
-    for difference in DIFFERENCES:
-        count = sum(difference.name in outcome.documented for outcome in outcomes)
+    for name in dict.fromkeys(difference.name for difference in DIFFERENCES):
+        count = sum(name in outcome.documented for outcome in outcomes)
         if count:
-            print(f"| {difference.name} | {count} |")
+            print(f"| {name} | {count} |")
 
 
 def show_case(case: Case) -> None:

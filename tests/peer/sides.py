@@ -78,6 +78,6 @@ def observe(case: Case, run: Run, root: str, recorder: str) -> list[Seen]:
 
 
 def _observe_step(case: Case, step: Step, run: Run, root: str, done: int) -> Seen:
-    write(root, step.files)
+    write(root, step.files, case.mode)
     status, stdout, stderr = run(case.arguments(root, step), case.environment(root, step), root, step.stdin)
     return Seen(status, stdout, stderr, read_calls(root, done), read_files(root))

@@ -4,7 +4,7 @@
 go_suite=forky
 go_package=golang-github-appc-cni-dev
 
-# Prints the directory of what is built in Go, NAME.of its sources, and of Go itself: another of either is built anew.
+# Prints the directory of what is built in Go; other sources or another toolchain have another one.
 go_build() {
   local key
   key=$({
@@ -14,22 +14,36 @@ go_build() {
   printf '%s\n' "$cache/peer-$key"
 }
 
-# Builds the driver, the recording plugin and what the benchmarks compare with, unless they are there.
+# Fetches the source and the toolchain.
+fetch_peer() {
+  local requirements=$root/tests/requirements-peer.txt python
+  lock
+  [ -d "$cache/go-cni-$go_suite" ] || unpack_packages "$go_suite" "$cache/go-cni-$go_suite" "$go_package"
+  if ! cmp -s "$requirements" "$cache/go/.complete"; then
+    say 'Fetching a Go toolchain'
+    python=$(choose_python)
+    rm -rf "$cache/go"
+    "$python" -m venv "$cache/go"
+    "$cache/go/bin/python" -m pip install -qq --disable-pip-version-check --requirement "$requirements"
+    cp "$requirements" "$cache/go/.complete"
+  fi
+  unlock
+}
+
+# Builds the driver, the recording plugin and what the benchmarks compare with from them, unless they are there.
 build_peer() {
-  local build toolchain=$cache/go sources
+  local build sources
   build=$(go_build)
   lock
   if [ ! -e "$build/.complete" ]; then
-    [ -d "$cache/go-cni-$go_suite" ] || unpack_packages "$go_suite" "$cache/go-cni-$go_suite" "$go_package"
-    fetch_go "$toolchain"
     rm -rf "$build"
     for sources in peer/driver peer/recorder bench/calls; do
       (
         cd "$root/tests/$sources"
         export GO111MODULE=off GOPATH=$cache/go-cni-$go_suite/usr/share/gocode GOCACHE=$cache/go-build
         export GOFLAGS=-trimpath GOTOOLCHAIN=local GOPROXY=off CGO_ENABLED=0 GOENV=off
-        "$toolchain/bin/go" vet .
-        "$toolchain/bin/go" build -o "$build/${sources#*/}" .
+        "$cache/go/bin/go" vet .
+        "$cache/go/bin/go" build -o "$build/${sources#*/}" .
       )
     done
     touch "$build/.complete"
@@ -37,32 +51,64 @@ build_peer() {
   unlock
 }
 
-# Installs the Go toolchain in an environment of its own.
-fetch_go() {
-  local directory=$1 python
-  if ! cmp -s "$root/tests/requirements-peer.txt" "$directory/.complete"; then
-    python=$(choose_python)
-    say "Fetching a Go toolchain"
-    rm -rf "$directory"
-    "$python" -m venv "$directory"
-    "$directory/bin/python" -m pip install -qq --disable-pip-version-check --requirement "$root/tests/requirements-peer.txt"
-    cp "$root/tests/requirements-peer.txt" "$directory/.complete"
-  fi
-}
-
-# Runs the comparison with the options that are given: compare_with_go PYTHON [OPTION...]
+# compare_with_go PYTHON [OPTION...]
 compare_with_go() {
   local build python=$1
-  shift
   build=$(go_build)
-  PYTHONDONTWRITEBYTECODE=1 "$python" "$root/tests/peer/peer.py" "$build/driver" "$build/recorder" "$@"
+  PYTHONDONTWRITEBYTECODE=1 "$python" "$root/tests/peer/peer.py" "$build/driver" "$build/recorder" "${@:2}"
+}
+
+# With real plugins: interoperate PYTHON
+interoperate() {
+  local build
+  build=$(go_build)
+  PYTHONDONTWRITEBYTECODE=1 "$root/tests/private.sh" \
+    "$1" "$root/tests/peer/interop.py" "$build/driver" "$(plugins_of bookworm)" "$(plugins_of forky)"
 }
 
 # ./run peer [OPTION...]
 peer() {
   local python
+  install_packages "${packages_to_run[@]}"
   python=$(choose_python)
-  install_packages ca-certificates python3-venv
+  fetch_peer
   build_peer
   compare_with_go "$python" "$@"
+  # Who asks for some cases only does not want more than these.
+  case " $* " in *' --case '* | *' --category '* | *' --help '*) return ;; esac
+  fetch_plugins bookworm forky
+  interoperate "$python"
+}
+
+# --- a part of ./run test: the comparison in short, of the snapshot
+
+peer_checks() {
+  start "libcni and Go's, the same commands" run_peer_cases
+  start "libcni and Go's, interoperation" run_interoperation
+  finish
+}
+
+# Says why, if there is nothing to compare with. In a process of its own, because bash ignores set -e in conditions.
+peer_is_there() {
+  fetch_peer &
+  wait $! || {
+    skipped "no source of Go's libcni or no Go toolchain to be had"
+    return 1
+  }
+}
+
+run_peer_cases() {
+  local root=$snapshot cases=104
+  peer_is_there || return 0
+  build_peer
+  compare_with_go python --cases "$cases"
+  passed "$cases"
+}
+
+run_interoperation() {
+  local root=$snapshot
+  peer_is_there || return 0
+  build_peer
+  fetch_plugins bookworm forky
+  interoperate "$(command -v python)"
 }

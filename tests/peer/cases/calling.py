@@ -131,10 +131,10 @@ def names(rng: random.Random) -> Case:
     else:
         network = rng.choice(("%", "a b", "a/b", "../net.d", ".", "a" * 300, "\u00e4", "a\n", "a_b.C-9"))
     case = network_case(rng, version, types, name=network)
-    if rng.random() < 0.3:
-        case.files["net.d/drop/20.conf"] = case.files["net.d/15.conf"] = jsontext.text(rng, plugin(rng, "alpha"))
-    verbs = ("add", "add", "check", "del", "gc", "status", "validate", "load", "cached")
-    chosen = rng.choice(verbs)
+    if which == 2:
+        # Where "." and "../net.d" would look for drop-ins.
+        case.files["net.d/15.conf"] = jsontext.text(rng, plugin(rng, "alpha"))
+    chosen = rng.choice(("add", "add", "check", "del", "gc", "status", "validate", "load", "load", "cached"))
     more = {"add": [NETNS], "check": [NETNS], "del": [NETNS], "cached": [NETNS], "gc": ["--valid"]}.get(chosen, [])
     for plugin_type in PLUGINS:
         case.script[f"{plugin_type}/VERSION"] = [

@@ -93,7 +93,9 @@ def _spoil(rng: random.Random, members: dict[str, t.Any]) -> None:
     walk(members)
     container = rng.choice(containers)
     key = rng.choice(list(container))
-    if key in ("address", "ip", "dst"):
+    if isinstance(container[key], list) and rng.random() < 0.3:
+        container[key] = [*container[key], None]
+    elif key in ("address", "ip", "dst"):
         container[key] = rng.choice(_ADDRESSES)
     elif key in ("gateway", "gw"):
         container[key] = rng.choice((*GATEWAYS, "10.0.0.1/8", "01.2.3.4", "::1%lo", "x"))
@@ -113,6 +115,7 @@ def cache(rng: random.Random) -> Case:
             case.files[f"cache/results/{network}-{container}-{interface}"] = _entry(rng, network, container, interface)
     if rng.random() < 0.2:
         case.files["cache/results/stray"] = rng.choice((b"", b"stray", Link("nowhere"), Directory()))
+    case.mode = rng.choice((0o600, 0o600, 0o600, 0o644))
     if rng.random() < 0.04:
         case.files = {name: content for name, content in case.files.items() if name.startswith("net.d")}
         case.files["cache/results"] = b""
