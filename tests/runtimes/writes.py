@@ -64,8 +64,11 @@ class Watch:
         self._before = self.look()
 
     def look(self):
-        """Ask what is loaded now."""
+        """Ask what is loaded now; None if that is not clear."""
         networks, error = self.containerd.cri.status()
+        if not networks and not error:
+            # It is about to say why: it takes note of the error only when the networks are gone already.
+            return None
         state = tasks.read(*networks[0]) if networks else _state_of(error)
         self._seen.add(state)
         return state
