@@ -199,8 +199,8 @@ attachments:
       description:
         - Why an attachment is not left as it is, empty where there is nothing to say.
         - V(config), V(args), V(capability_args) differ from what it was attached with; V(netns), V(interface) are gone;
-          V(check) failed; the V(kernel) has lost something; V(interrupted) an ADD did not come to its end; V(damaged) is the cache entry; V(forced) is a
-          DEL of what is not remembered.
+          V(check) failed; the V(kernel) has lost something; V(interrupted) an ADD did not come to its end; V(damaged)
+          is the cache entry; V(forced) is a DEL of what is not remembered.
       type: str
       sample: interface
     result:

@@ -75,8 +75,8 @@ class Record:
 
     ``identity`` is the namespace's at the ADD (see netns.Seen), ``interface`` whether the interface was there after it,
     ``check`` the failure ``{plugin, code, message}`` of a CHECK that has never worked, else None, ``untrue`` the keys
-    of what the kernel did not have as the result says, right after the ADD (see kernel_drift). ``attached`` is there while
-    the state is ``adding``, and None if the record was cut short.
+    of what the kernel did not have as the result says, right after the ADD (see kernel_drift). ``attached`` is there
+    while the state is ``adding``, and None if the record was cut short.
     """
 
     __slots__ = ("attached", "check", "identity", "interface", "state", "untrue")

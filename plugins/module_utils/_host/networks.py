@@ -26,8 +26,11 @@ from .pluginuse import Binaries
 from .problems import WARNING, errors_of, place, summary
 from .runtimes.effective import Effective
 from .secrets import mask
-from .setup.change import Settings
-from .setup.planner import Setup
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .setup.change import Settings
+    from .setup.planner import Setup
 
 DEFAULT_PRIORITY = 10
 
@@ -170,7 +173,7 @@ class _Planner:
 
     def _find_effective(self, files: Sequence[ConfFile]) -> None:
         request = self.request
-        setup = Setup(self.plan, request.settings, request.tolerate_missing) if request.settings else None
+        setup = self._setup(request.settings) if request.settings else None
         effective = Effective(
             request.runtimes,
             request.conf_dir,
@@ -186,3 +189,9 @@ class _Planner:
             if setup and not problems:
                 problems = setup.not_loaded(request.ensure_effective)
             self.plan.problems.extend(problems)
+
+    def _setup(self, settings: Settings) -> Setup:
+        # Most calls leave the runtimes as they are; their code is not compiled then.
+        from .setup.planner import Setup
+
+        return Setup(self.plan, settings, self.request.tolerate_missing)

@@ -44,9 +44,8 @@ RESULT = {
 }
 BRIDGE = Interface(2, "cni0", "bridge", "0a:00:00:00:00:99", 1500, True, "", 0, [parse("10.1.0.1/24")])
 PORT = Interface(3, "veth1", "veth", "0a:00:00:00:00:98", 1450, True, "cni0", 7, [])
-INSIDE = Interface(
-    7, "eth0", "veth", "0a:00:00:00:00:03", 1450, True, "", 3, [parse("10.1.0.2/24"), parse("fd00::2/64")]
-)
+ADDRESSES = [parse("10.1.0.2/24"), parse("fd00::2/64")]
+INSIDE = Interface(7, "eth0", "veth", "0a:00:00:00:00:03", 1450, True, "", 3, ADDRESSES)
 ROUTES = [(parse("0.0.0.0/0"), parse("10.1.0.1/0")[0]), (parse("10.9.0.0/16"), parse("10.1.0.9/0")[0])]
 
 
