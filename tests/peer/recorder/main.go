@@ -19,6 +19,7 @@ import (
 	"sort"
 	"strings"
 	"syscall"
+	"time"
 )
 
 type answer struct {
@@ -56,7 +57,8 @@ func main() {
 	os.Stdout.Write(output(told, stdin))
 	if told.Signal != 0 {
 		syscall.Kill(os.Getpid(), syscall.Signal(told.Signal))
-		select {}
+		// The signal may take a moment; a program that waits for nothing is ended by Go before.
+		time.Sleep(time.Minute)
 	}
 	os.Exit(told.Exit)
 }
