@@ -405,6 +405,15 @@ configured:
       type: list
       elements: str
       sample: [apps]
+confirmed:
+  description:
+    - Whether the runtimes that run on this host and read O(conf_dir) have loaded what RV(effective) says. They are
+      asked until they have, for at most two seconds in all; V(false) is a warning, too.
+    - V(null) in check mode, and where there is none that can be asked. Those that can are containerd and CRI-O. A
+      runtime that has to be restarted first (RV(configured)) is not asked.
+  returned: success
+  type: bool
+  sample: true
 problems:
   description: What the validation has found. Errors are there only if the task failed.
   returned: always
@@ -583,7 +592,11 @@ def main():
     except HostError as error:
         fail(module, error)
     plan = execute(module, lambda: make_plan(request), "cni_conf")
-    result = result_of(module, plan)
+    # Of what is only planned nothing can be loaded.
+    confirmed, unconfirmed = (None, []) if module.check_mode else plan.confirm()
+    for text in unconfirmed:
+        plan.warn("not_confirmed", text)
+    result = dict(result_of(module, plan), confirmed=confirmed)
     if params["configure"] is not None:
         result["configured"] = plan.configured
     module.exit_json(networks=plan.networks, effective=plan.effective, problems=plan.problems, **result)

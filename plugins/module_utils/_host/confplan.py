@@ -22,7 +22,8 @@ class ConfPlan(Plan):
     """A plan over one conf_dir.
 
     ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes do,
-    ``configured`` what becomes of their own configurations.
+    ``configured`` what becomes of their own configurations. ``confirm`` asks them after the steps whether they have
+    loaded it (see runtimes.confirm).
     What is about to be written is in the manifest before it goes live; after the steps, entries whose file is not there
     are dropped again.
     """
@@ -36,6 +37,7 @@ class ConfPlan(Plan):
         self.problems: List[Dict[str, Any]] = []
         self.effective: List[Dict[str, Any]] = []
         self.configured: List[Dict[str, Any]] = []
+        self.confirm: Callable[[], Tuple[Optional[bool], List[str]]] = lambda: (None, [])
         self._intents: Dict[str, Dict[str, Any]] = {}
         self._touched: Set[str] = set()
         self._adopted: Set[str] = set()

@@ -24,6 +24,7 @@ from .errors import HostError
 from .manifest import Manifest
 from .pluginuse import Binaries
 from .problems import WARNING, errors_of, place, summary
+from .runtimes.confirm import confirm
 from .runtimes.effective import Effective
 from .secrets import mask
 
@@ -184,6 +185,8 @@ class _Planner:
             setup.prepare if setup else None,
         )
         self.plan.effective = mask(effective.rows())
+        restarting = [row["runtime"] for row in self.plan.configured if row["restart"]]
+        self.plan.confirm = lambda: confirm(effective, restarting)
         if request.ensure_effective is not None:
             problems = effective.ensure(request.ensure_effective)
             if setup and not problems:

@@ -108,6 +108,10 @@ class Effective:
             return verdict.can_use(network)
         return verdict.network == network
 
+    def reads_here(self, runtime: Runtime) -> bool:
+        """Tell whether it gets networks from conf_dir."""
+        return runtime.reads and runtime.rules.choice != OWN and self._reads_here(runtime)
+
     def _reads_here(self, runtime: Runtime) -> bool:
         return discover.same_directory(runtime.conf_dir, self.conf_dir)
 
