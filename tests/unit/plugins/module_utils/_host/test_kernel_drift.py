@@ -49,15 +49,15 @@ INSIDE = Interface(7, "eth0", "veth", "0a:00:00:00:00:03", 1450, True, "", 3, AD
 ROUTES = [(parse("0.0.0.0/0"), parse("10.1.0.1/0")[0]), (parse("10.9.0.0/16"), parse("10.1.0.9/0")[0])]
 
 
-def attached(result=RESULT, plugins=({"type": "bridge"},), **capability_args):
-    conf = {"cniVersion": "1.0.0", "name": "demo", "plugins": list(plugins)}
+def entry(result, *plugins, **capability_args):
+    conf = {"cniVersion": "1.0.0", "name": "demo", "plugins": list(plugins or [{"type": "bridge"}])}
     config = network_conf_from_bytes(json.dumps(conf).encode())
     return Attached(KEY, config, NETNS, [], capability_args, result)
 
 
-def drift(host=(BRIDGE, PORT), inside=(INSIDE,), routes=ROUTES, result=RESULT, record=None):
+def drift(host=(BRIDGE, PORT), inside=(INSIDE,), routes=tuple(ROUTES), result="as above", record=None):
     kernel = Kernel(View(host, []), {NETNS: View(inside, routes)}, Missing())
-    return kernel.drift(attached(result), record)
+    return kernel.drift(entry(RESULT if result == "as above" else result), record)
 
 
 def test_nothing_has_changed():
@@ -111,10 +111,10 @@ def test_what_an_interface_that_is_gone_had_is_not_told_again():
 
 def test_what_was_never_so_is_no_drift():
     kernel = Kernel(View([BRIDGE], []), {NETNS: View([INSIDE], ROUTES[1:])}, Missing())
-    keys = [difference.key for difference in kernel.differences(attached())]
+    keys = [difference.key for difference in kernel.differences(entry(RESULT))]
     assert keys == ["host's interface veth1", "route 0.0.0.0/0"]
-    assert kernel.drift(attached(), Record(ATTACHED, untrue=keys)) == []
-    assert kernel.drift(attached(), Record(ATTACHED, untrue=keys[:1])) == ["the route to 0.0.0.0/0 is gone"]
+    assert kernel.drift(entry(RESULT), Record(ATTACHED, untrue=keys)) == []
+    assert kernel.drift(entry(RESULT), Record(ATTACHED, untrue=keys[:1])) == ["the route to 0.0.0.0/0 is gone"]
 
 
 def test_results_before_interfaces_speak_of_the_one_that_was_asked_for():
@@ -146,7 +146,7 @@ def test_no_result_is_too_odd(result):
 
 
 def test_a_namespace_that_is_gone_is_none_of_this():
-    assert Kernel(View([], []), {}, Missing()).drift(attached(), None) == []
+    assert Kernel(View([], []), {}, Missing()).drift(entry(RESULT), None) == []
 
 
 # ---- rules
@@ -161,7 +161,7 @@ def rules(plugin, name, family="ipv4", backend="iptables-nft", **more):
 
 
 def lost(sets, *plugins, problems=(), **capability_args):
-    return [kind for kind, _text in Missing(sets, problems).of(attached(RESULT, plugins, **capability_args))]
+    return [kind for kind, _text in Missing(sets, problems).of(entry(RESULT, *plugins, **capability_args))]
 
 
 def test_masquerading():
@@ -198,9 +198,9 @@ def test_firewall_and_forged_macs():
 
 def test_without_our_record_nobody_knows_whether_firewall_uses_firewalld():
     kernel = Kernel(View([BRIDGE, PORT], []), {NETNS: View([INSIDE], ROUTES)}, Missing())
-    entry = attached(plugins=[{"type": "firewall"}])
-    assert kernel.drift(entry, None) == []
-    assert kernel.drift(entry, Record(ATTACHED)) == ["its rules in the chain CNI-FORWARD are gone"]
+    walled = entry(RESULT, {"type": "firewall"})
+    assert kernel.drift(walled, None) == []
+    assert kernel.drift(walled, Record(ATTACHED)) == ["its rules in the chain CNI-FORWARD are gone"]
 
 
 def test_rules_that_cannot_be_read_are_not_missing():
