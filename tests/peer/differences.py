@@ -84,7 +84,7 @@ def _place_of_address(what: str, go: str, python: str) -> Texts:
 
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
-_ENDED = r"(?:exit status \d+|signal: (?:hangup|killed|terminated))"
+_ENDED = r"(?:exit status \d+|signal: (?:killed|terminated))"
 
 
 def _exit_status_after_stderr(what: str, go: str, python: str) -> Texts:

@@ -48,7 +48,8 @@ FAILURES: tuple[dict[str, t.Any], ...] = (
     answer(b"", exit=1),
     answer(b"", exit=4, deaf=True),
     answer(b"partial", signal=9),
-    answer(b"", b"hung up", signal=1),
+    # Not SIGHUP, which is ignored below nohup.
+    answer(b"", b"hung up", signal=9),
     answer(b"", signal=15),
     answer(b"", b"x", repeat=1, exit=126),
     answer(b"", LONG.encode(), exit=1),
