@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from cases.calling import LONG, LOUD
 from compare import Disagreement
-from model import Case, Link, Seen
+from model import Case, Directory, Link, Seen
 
 Texts = t.Tuple[str, str]
 
@@ -230,6 +230,21 @@ def _others_cache_file(case: Case, one: Disagreement, go: Seen, python: Seen) ->
     return any(name not in (None, "", mine) for name, mine in zip(names, ("net", "cid-1", "eth0")))
 
 
+def _directory_moved_aside(case: Case, one: Disagreement, go: Seen, python: Seen) -> bool:
+    path = "cache/results/net-cid-1-eth0"
+    if not isinstance(case.files.get(path), Directory):
+        return False
+    if case.steps[one.step].argv[0] == "add" and one.what in ("status", "stdout", "stderr"):
+        return b"cached result: open " in go.stderr and b": is a directory" in go.stderr
+    if re.fullmatch(r"call \d+ stdin", one.what) and "add" in [step.argv[0] for step in case.steps[: one.step]]:
+        # Ours has a result to pass on now.
+        left, right = json.loads(one.go), json.loads(one.python)
+        left.pop("prevResult", None)
+        return right.pop("prevResult", None) is not None and list(left.items()) == list(right.items())
+    aside = re.fullmatch(r"mode of cache/\.cniCacheV1-[0-9a-f]{16}\.aside", one.what)
+    return bool(aside) or one.what in (f"mode of {path}", f"file {path}")
+
+
 def _cache_directory_unreadable(case: Case, one: Disagreement, go: Seen, python: Seen) -> bool:
     gc = case.steps[one.step].argv[0] == "gc" and case.files.get("cache/results") == b""
     return gc and not go.calls and go.status == 0 and b"cache/results: not a directory" in python.stderr
@@ -287,6 +302,7 @@ DIFFERENCES = (
     Difference("atomic cache write", "A new file replaces the old, mode 0600.", explains=_atomic_cache_write),
     Difference("cache link replaced", "The same, for a link instead of a file.", explains=_link_replaced),
     Difference("another's cache file", "Two attachments can have one file name.", explains=_others_cache_file),
+    Difference("directory moved aside", "Go attaches, and fails then.", explains=_directory_moved_aside),
     Difference("cache unreadable in GC", "Go does nothing and reports success.", explains=_cache_directory_unreadable),
     Difference("broken cache of a plugin", NEWER + "DEL goes on without.", explains=_broken_cache_of_plugin),
     Difference("relative plugin directory", "Go may run what PATH finds.", explains=_relative_directory),
