@@ -234,15 +234,26 @@ def _directory_moved_aside(case: Case, one: Disagreement, go: Seen, python: Seen
     path = "cache/results/net-cid-1-eth0"
     if not isinstance(case.files.get(path), Directory):
         return False
-    if case.steps[one.step].argv[0] == "add" and one.what in ("status", "stdout", "stderr"):
+    verb = case.steps[one.step].argv[0]
+    if verb == "add" and one.what in ("status", "stdout", "stderr"):
         return b"cached result: open " in go.stderr and b": is a directory" in go.stderr
-    if re.fullmatch(r"call \d+ stdin", one.what) and "add" in [step.argv[0] for step in case.steps[: one.step]]:
-        # Ours has a result to pass on now.
-        left, right = json.loads(one.go), json.loads(one.python)
-        left.pop("prevResult", None)
-        return right.pop("prevResult", None) is not None and list(left.items()) == list(right.items())
+    if "add" in [step.argv[0] for step in case.steps[: one.step]] and (
+        one.what == "stdout" or re.fullmatch(r"call \d+ stdin", one.what)
+    ):
+        return _knows_more(verb, one.what, json.loads(one.go), json.loads(one.python))
     aside = re.fullmatch(r"mode of cache/\.cniCacheV1-[0-9a-f]{16}\.aside", one.what)
     return bool(aside) or one.what in (f"mode of {path}", f"file {path}")
+
+
+def _knows_more(verb: str, what: str, go: t.Any, python: t.Any) -> bool:
+    """Tell whether the only difference is that ours remembers the attachment, and has its result to pass on."""
+    if what != "stdout":
+        go.pop("prevResult", None)
+        return python.pop("prevResult", None) is not None and list(go.items()) == list(python.items())
+    if verb == "cached":
+        return go == [None, None]
+    keys = ("network", "container_id", "ifname")
+    return go == [entry for entry in python if [entry[key] for key in keys] != ["net", "cid-1", "eth0"]]
 
 
 def _cache_directory_unreadable(case: Case, one: Disagreement, go: Seen, python: Seen) -> bool:
