@@ -1,0 +1,32 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filter cni_report: records of hosts as the report of a fleet."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet, to_json
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.folder import plain
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import render
+
+FORMATS = {"json": to_json, "html": render}
+
+
+def cni_report(records: Any, format: str = "json") -> str:
+    """Return the report of *records*; see the filter's documentation."""
+    if format not in FORMATS:
+        raise AnsibleFilterError("cni_report: format must be 'json' or 'html', not %r" % format)
+    if not isinstance(records, list):
+        raise AnsibleFilterError("cni_report: it takes a list of records of hosts")
+    return FORMATS[format](fleet(plain(records)))
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"cni_report": cni_report}

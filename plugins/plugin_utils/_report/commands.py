@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands that a report names, safe to be pasted into a shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Mapping
+
+from ...module_utils._host.plan import DISRUPTIVE, SAFE
+
+# An inventory name of other characters would be read as a pattern, or as several words.
+_SIMPLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+
+
+def playbook(name: str, host: str, *options: str) -> str:
+    """Return the command that runs a playbook of the collection for one host."""
+    words = ["ansible-playbook", "podwire.cni." + name, "-e", "cni_hosts=" + pattern(host)]
+    for option in options:
+        words += ["-e", option]
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def pattern(host: str) -> str:
+    """Return a host pattern for one host: its name, or a regular expression of harmless characters that fits it."""
+    return host if _SIMPLE.match(host) else "~^%s$" % re.sub(r"[^A-Za-z0-9_-]", ".", host)
+
+
+def repairs(host: str, classes: Mapping[str, int], garbage: int) -> list[tuple[str, str]]:
+    """Return what to run, each with a word on what it does."""
+    found = []
+    if classes.get(SAFE):
+        found.append(("Repair what is safe", playbook("remediate", host)))
+    if classes.get(DISRUPTIVE):
+        found.append(
+            (
+                "Repair everything, which takes containers off their networks for a moment",
+                playbook("bootstrap", host, "cni_attachments_on_drift=repair"),
+            )
+        )
+    if garbage:
+        found.append(("Collect what dead containers left", playbook("gc", host, "cni_gc_apply=true")))
+    return found

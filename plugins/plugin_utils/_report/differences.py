@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The difference between two states of a thing, as lines to be shown."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import Any, NamedTuple
+
+MOST_LINES = 120
+"""Of one difference. What is longer says how much was left out."""
+_MOST_READ = 2000
+
+
+class Diff(NamedTuple):
+    """Lines with their sign (``+``, ``-``, `` `` or ``@`` for a gap), and how many more there are."""
+
+    lines: list[tuple[str, str]]
+    more: int
+
+
+def diff(before: Any, after: Any) -> Diff:
+    """Return what differs between two states; None and "" are the state of what is not there."""
+    old, new = _lines(before), _lines(after)
+    lines = []
+    for line in list(difflib.unified_diff(old[:_MOST_READ], new[:_MOST_READ], lineterm="", n=3))[2:]:
+        lines.append(("@", "") if line.startswith("@@") else (line[0], line[1:]))
+    if lines and lines[0][0] == "@":
+        del lines[0]
+    unread = max(0, len(old) - _MOST_READ) + max(0, len(new) - _MOST_READ)
+    return Diff(lines[:MOST_LINES], max(0, len(lines) - MOST_LINES) + unread)
+
+
+def _lines(state: Any) -> list[str]:
+    if state is None or state == "":
+        return []
+    if not isinstance(state, str):
+        state = json.dumps(state, indent=2, sort_keys=True, ensure_ascii=False)
+    return state.split("\n")[:-1] if state.endswith("\n") else state.split("\n")

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The drawing of a host: its networks as bars, their containers beside them, port mappings on the host's side.
+
+Here is where everything stands; ``drawing.svg.j2`` draws it. Sizes are those of the drawing's own coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Mapping, Optional
+
+from .values import number, rows, table, text, texts
+
+MOST_NETWORKS = 6
+MOST_CONTAINERS = 6
+"""Of one network. What is left out is counted below it."""
+_ROW, _HEAD, _GAP = 34, 40, 14
+_MOST_PORTS = 3
+
+
+class Container:
+    """What stands at the end of one line."""
+
+    def __init__(self, row: Mapping[str, Any], drifted: set[str]) -> None:
+        self.name = text(row.get("container_id"))
+        self.ifname = text(row.get("ifname"))
+        self.ips = texts(row.get("ips"))
+        self.ports = _ports(row)
+        key = "/".join((text(row.get("network")), self.name, self.ifname))
+        lost = row.get("netns_state") in ("gone", "other") or row.get("interface") is False
+        self.state = "gone" if lost else "drift" if key in drifted else "good"
+        self.y = 0
+
+
+class Network:
+    """A bar with its containers; ``device`` is the bridge, or the interface above which the plugin puts its own."""
+
+    def __init__(self, name: str, kind: str, device: str, addresses: list[str]) -> None:
+        self.name = name
+        self.kind = kind
+        self.device = device
+        self.addresses = addresses[:2]
+        self.containers: list[Container] = []
+        self.more = 0
+        self.y = 0
+        self.height = 0
+
+
+class Drawing:
+    def __init__(self, networks: list[Network], more: int) -> None:
+        self.networks = networks
+        self.more = more
+        y = _GAP
+        for network in networks:
+            network.y = y
+            for index, container in enumerate(network.containers):
+                container.y = y + _HEAD + index * _ROW + _ROW // 2
+            lines = len(network.containers) + (1 if network.more or not network.containers else 0)
+            network.height = _HEAD + lines * _ROW
+            y += network.height + _GAP
+        self.height = y + (20 if more else 0)
+
+
+def draw(info: Mapping[str, Any], drifted: set[str]) -> Optional[Drawing]:
+    """Return the drawing of what cni_info found; None if there is nothing to be drawn.
+
+    *drifted* are the targets of the plan's steps. Containers are the attachments that are remembered, and those that
+    only host-local knows of, which a runtime has attached.
+    """
+    networks = {network.name: network for network in _networks(info)}
+    found: dict[str, list[Container]] = {name: [] for name in networks}
+    known = set()
+    for row in rows(info.get("attachments")):
+        known.add((text(row.get("network")), text(row.get("container_id"))))
+        found.setdefault(text(row.get("network")), []).append(Container(row, drifted))
+    for pool in rows(info.get("pools")):
+        name = text(pool.get("network"))
+        for owner in rows(pool.get("owners")):
+            if text(owner.get("container_id")) and (name, text(owner.get("container_id"))) not in known:
+                found.setdefault(name, []).append(Container(owner, drifted))
+    for name, containers in found.items():
+        network = networks.setdefault(name, Network(name, "", "", []))
+        # What is wrong has to be among what is drawn, and what can be reached from outside should be.
+        containers.sort(key=lambda one: (one.state == "good", not one.ports, one.name, one.ifname))
+        network.containers = containers[:MOST_CONTAINERS]
+        network.more = len(containers) - len(network.containers)
+    # The sort is stable: networks with containers first, each in the order of their files.
+    every = sorted(networks.values(), key=lambda network: not network.containers)
+    return Drawing(every[:MOST_NETWORKS], max(0, len(every) - MOST_NETWORKS)) if every else None
+
+
+def _networks(info: Mapping[str, Any]) -> Iterator[Network]:
+    addresses = {
+        text(link.get("name")): texts(link.get("addresses")) for link in rows(table(info.get("kernel")).get("links"))
+    }
+    for file in rows(info.get("conf")):
+        plugin = _interface_plugin(table(file.get("config")))
+        kind = text(plugin.get("type"))
+        if text(file.get("network")) and kind != "loopback":
+            device = text(plugin.get("bridge")) or ("cni0" if kind == "bridge" else text(plugin.get("master")))
+            yield Network(text(file.get("network")), kind, device, addresses.get(device, []))
+
+
+def _interface_plugin(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    plugins = rows(config.get("plugins"))
+    return plugins[0] if plugins else config
+
+
+def _ports(row: Mapping[str, Any]) -> list[str]:
+    found = []
+    for mapping in rows(table(row.get("capability_args")).get("portMappings")):
+        host = "%d" % number(mapping.get("hostPort"))
+        if text(mapping.get("hostIP")):
+            host = "%s:%s" % (text(mapping.get("hostIP")), host)
+        protocol = text(mapping.get("protocol")).lower() or "tcp"
+        found.append("%s \u2192 %d/%s" % (host, number(mapping.get("containerPort")), protocol))
+    if len(found) > _MOST_PORTS:
+        found[_MOST_PORTS - 1 :] = ["and %d more" % (len(found) - _MOST_PORTS + 1)]
+    return found

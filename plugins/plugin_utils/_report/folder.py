@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The folder of a report on the controller: ``hosts/NAME.json``, ``report.json`` and ``report.html``.
+
+Several runs may use one folder at once (slices of an inventory), also from several machines. So each host has a file,
+every file is complete when it gets its name, and who renders holds a lock while reading and writing: whoever is the
+last has seen all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import math
+import os
+import re
+import tempfile
+from typing import Any, Iterator
+
+from .fleet import BadRecord, check, fleet, one_line, to_json
+from .page import render
+from .record import Record, unusable
+
+HOSTS, JSON_NAME, HTML_NAME, _LOCK = "hosts", "report.json", "report.html", ".lock"
+_SAFE = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,99}\Z")
+MAX_SIZE = 256 << 20
+
+
+def file_name(host: str) -> str:
+    """Return the name of a host's file. Inventory names may hold anything, also what leads to another folder."""
+    if _SAFE.match(host):
+        return host + ".json"
+    digest = hashlib.sha256(host.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return "%s~%s.json" % (re.sub(r"[^A-Za-z0-9_-]", "_", host)[:60], digest)
+
+
+def write_record(folder: str, record: Record) -> str:
+    """Write the file of a host and return its path. Raises OSError."""
+    hosts = os.path.join(folder, HOSTS)
+    os.makedirs(hosts, mode=0o700, exist_ok=True)
+    path = os.path.join(hosts, file_name(record["host"]))
+    _write(path, one_line(record) + "\n")
+    return path
+
+
+def write_report(folder: str) -> Record:
+    """Render what is in a folder, and return the report. Raises OSError."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with _locked(folder):
+        report = fleet(read_records(folder))
+        _write(os.path.join(folder, JSON_NAME), to_json(report))
+        _write(os.path.join(folder, HTML_NAME), render(report))
+    return report
+
+
+def read_records(folder: str) -> Iterator[Record]:
+    """Yield the record of each host's file in a folder; a file that is none yields one that says so."""
+    hosts = os.path.join(folder, HOSTS)
+    for name in sorted(os.listdir(hosts)) if os.path.isdir(hosts) else []:
+        if name.endswith(".json") and not name.startswith("."):
+            yield _read(os.path.join(hosts, name), name)
+
+
+def _read(path: str, name: str) -> Record:
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > MAX_SIZE:
+            raise BadRecord("it is no regular file, or larger than 256 MiB")
+        with open(path, encoding="utf-8") as stream:
+            record = check(json.load(stream, parse_constant=_no_number))
+        if file_name(record["host"]) != name:
+            raise BadRecord("it says that it is of the host %r, whose file has another name" % record["host"])
+    except OSError as error:
+        return unusable(name[: -len(".json")], "its file %s cannot be read: %s" % (name, error.strerror))
+    # Broken text and JSON nested too deeply are the file's fault, too.
+    except (ValueError, RecursionError) as error:
+        return unusable(name[: -len(".json")], "its file %s is of no use: %s" % (name, error))
+    return record
+
+
+def _no_number(word: str) -> None:
+    raise BadRecord("it has %s in it, which is no JSON" % word)
+
+
+def _write(path: str, content: str) -> None:
+    """Put a file in place at once. It holds addresses of the fleet, so only its owner may read it."""
+    fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".new-")
+    try:
+        # Half of a character, which JSON can hold, has no bytes of its own.
+        with open(fd, "w", encoding="utf-8", errors="backslashreplace") as stream:
+            stream.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    fd = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def plain(value: Any) -> Any:
+    """Return a copy of *value* made of Python's own types only; Ansible's hold marks and are filled late."""
+    return json.loads(json.dumps(_copy(value), allow_nan=False))
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _copy(value[key]) for key in value}
+    if isinstance(value, (list, tuple)):
+        return [_copy(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)

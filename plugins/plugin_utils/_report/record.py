@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record of a host: what a run would change on it, and what is there. Its form is in ``report.schema.json``."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Iterator, Mapping, Optional, Sequence
+
+from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
+from ...module_utils._host.secrets import mask
+from .values import rows, text
+
+Record = dict[str, Any]
+
+FORMAT = 1
+CLEAN, DRIFT, ERROR = "clean", "drift", "error"
+STATUSES = (ERROR, DRIFT, CLEAN)
+"""From the worst to the best."""
+CLASSES = (SAFE, DISRUPTIVE, FOREIGN)
+
+MODULES = {
+    "plugins": "cni_plugins",
+    "networks": "cni_conf",
+    "runtime": "cni_conf",
+    "netns": "cni_netns",
+    "attachments": "cni_attach",
+}
+"""The roles' results, in the order in which a run makes them, and the modules that they are from."""
+GATHERED = (
+    "conf",
+    "aside",
+    "plugins",
+    "attachments",
+    "leases",
+    "pools",
+    "garbage",
+    "runtime",
+    "kernel",
+    "problems",
+)
+"""What is kept of the result of cni_info."""
+
+_WARNING = re.compile(r"\[(?P<code>[a-z0-9_]+)\] (?P<message>.*)", re.DOTALL)
+
+
+def build(host: str, results: Mapping[str, Any], info: Any, errors: Sequence[str] = (), time: str = "") -> Record:
+    """Return the record of *host*.
+
+    *results* are what the roles registered, by the names in ``MODULES``; *info* is the result of cni_info, *errors* are
+    sentences on what else went wrong. Everything that comes from the host is data of unknown shape.
+    """
+    wrong = [error for error in errors if error]
+    steps: list[Record] = []
+    warnings: list[Record] = []
+    problems: list[Any] = []
+    confirmed: Optional[bool] = None
+    for role, module in MODULES.items():
+        result = results.get(role)
+        if not isinstance(result, Mapping) or result.get("skipped"):
+            continue
+        wrong.extend(_failure(result))
+        steps.extend(_steps(module, result))
+        warnings.extend(_warnings(module, result))
+        problems.extend(rows(result.get("problems")))
+        if confirmed is None:
+            confirmed = _confirmed(result)
+    gathered = None
+    if isinstance(info, Mapping):
+        wrong.extend(_failure(info))
+        warnings.extend(_warnings("cni_info", info))
+        if not info.get("failed") and not info.get("unreachable"):
+            gathered = {key: info.get(key) for key in GATHERED}
+    errors = list(dict.fromkeys(wrong))
+    return {
+        "format": FORMAT,
+        "host": host,
+        "time": time,
+        "status": status_of(steps, errors),
+        "error": "\n".join(errors) or None,
+        "steps": steps,
+        "warnings": warnings,
+        "problems": mask(problems),
+        "confirmed": confirmed,
+        "info": mask(gathered),
+    }
+
+
+def unusable(host: str, why: str) -> Record:
+    """Return the record of a host of which nothing is known."""
+    return build(host, {}, None, [why])
+
+
+def status_of(steps: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> str:
+    """Return the status of a host. What another owner has done is reported and left, so it is no drift."""
+    if errors:
+        return ERROR
+    return DRIFT if any(step["class"] != FOREIGN for step in steps) else CLEAN
+
+
+def _failure(result: Mapping[str, Any]) -> Iterator[str]:
+    if result.get("unreachable"):
+        yield "unreachable: " + (text(result.get("msg")) or "no reason is known")
+    elif result.get("failed"):
+        yield text(result.get("msg")) or "the task failed without a message"
+
+
+def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
+    """Yield the plan's steps, each with its part of the diff, which leaves out those that show no difference."""
+    diff = rows(result.get("diff"))
+    reasons = {_key(row): text(row.get("reason")) for row in rows(result.get("attachments"))}
+    planned = set()
+    for action in rows(result.get("actions")):
+        kind, target, step_class = (text(action.get(key)) for key in ("kind", "target", "class"))
+        # A class that nobody knows must not pass for a harmless one.
+        step = {"module": module, "kind": kind, "target": target}
+        step["class"] = step_class if step_class in CLASSES else DISRUPTIVE
+        if reasons.get(target):
+            step["why"] = reasons[target]
+        head = (f"{target} (before)", f"{target} (after {kind})")
+        if diff and (diff[0].get("before_header"), diff[0].get("after_header")) == head:
+            entry = diff.pop(0)
+            step.update(before=mask(entry.get("before")), after=mask(entry.get("after")))
+        planned.add(target)
+        yield step
+    for row in rows(result.get("attachments")):
+        # With on_drift: report it is no step of the plan.
+        if row.get("action") == "drifted" and _key(row) not in planned:
+            yield {
+                "module": module,
+                "kind": "repair",
+                "target": _key(row),
+                "class": DISRUPTIVE,
+                "why": text(row.get("reason")),
+            }
+
+
+def _key(row: Mapping[str, Any]) -> str:
+    return "/".join(text(row.get(key)) for key in ("network", "container_id", "ifname"))
+
+
+def _warnings(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
+    found = result.get("warnings")
+    for warning in found if isinstance(found, list) else []:
+        match = _WARNING.match(text(warning))
+        code, message = match.group("code", "message") if match else ("", text(warning))
+        yield {"module": module, "code": code, "message": message}
+
+
+def _confirmed(result: Mapping[str, Any]) -> Optional[bool]:
+    """Return whether the runtimes say that they have loaded their network; None if none of them said anything."""
+    if isinstance(result.get("confirmed"), bool):
+        return bool(result["confirmed"])
+    said = [row["ready"] for row in rows(result.get("configured")) if isinstance(row.get("ready"), bool)]
+    return all(said) if said else None

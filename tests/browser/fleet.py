@@ -1,0 +1,221 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Records of a fleet that does not exist, the same for the same size: for screenshots, tests and the bench."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from typing import Any
+
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
+
+PLUGINS = ("bandwidth", "bridge", "firewall", "host-local", "loopback", "portmap", "ptp", "tuning")
+SITES = ("ams", "fra", "osl", "waw")
+ROLES = (("web", 5), ("edge", 2), ("batch", 3), ("db", 1))
+SERVICES = ("api", "cart", "checkout", "gateway", "ledger", "mail", "metrics", "search", "session", "worker")
+RUNTIMES = (("containerd-1.7", "1.7.24"), ("containerd-2.1", "2.1.9"), ("crio", "1.31.3"), ("podman", "4.9.3"))
+
+
+def fleet(size: int) -> list[dict[str, Any]]:
+    """Return the records of *size* hosts."""
+    dice = random.Random(size)
+    return [_host(dice, number) for number in range(size)]
+
+
+def _host(dice: random.Random, number: int) -> dict[str, Any]:
+    role = dice.choices([name for name, _weight in ROLES], [weight for _name, weight in ROLES])[0]
+    name = "%s-%02d.%s.example.net" % (role, number + 1, dice.choice(SITES))
+    time = "2026-11-21T06:%02d:%02dZ" % (number // 60 % 60, number % 60)
+    kind = dice.choices(
+        ["drift", "clean", "lost", "foreign", "unreachable", "refused"],
+        [7, 82, 3, 3, 2, 1] if number else [1, 0, 0, 0, 0, 0],
+    )[0]
+    if kind == "unreachable":
+        message = "Failed to connect to the host via ssh: ssh: connect to host %s port 22: Connection timed out" % name
+        return build(name, {}, {"unreachable": True, "msg": message}, time=time)
+    host = _Host(dice, role)
+    results: dict[str, Any] = {key: {"actions": [], "diff": []} for key in ("plugins", "networks", "attachments")}
+    results["networks"].update(confirmed=True if dice.random() < 0.9 else None, problems=[])
+    if dice.random() < 0.06 or not number:
+        results["networks"]["problems"].append(_vulnerable(dice))
+    if kind == "drift":
+        host.drift(results)
+    elif kind == "lost":
+        host.lose(results)
+    elif kind == "foreign":
+        results["networks"]["confirmed"] = False
+        _step(results["networks"], "leave", "/etc/cni/net.d/10-podnet.conflist", "foreign")
+    elif kind == "refused":
+        results["networks"] = {
+            "failed": True,
+            "msg": "/etc/cni/net.d/87-podman-bridge.conflist is a network 'podnet' of somebody else; to take it over, "
+            "name the file: file: 87-podman-bridge.conflist",
+        }
+    return build(name, results, host.info(), time=time)
+
+
+def _step(
+    result: dict[str, Any], kind: str, target: str, step_class: str, before: Any = None, after: Any = None
+) -> None:
+    result["actions"].append({"kind": kind, "target": target, "class": step_class})
+    if before != after:
+        headers = {"before_header": "%s (before)" % target, "after_header": "%s (after %s)" % (target, kind)}
+        result["diff"].append({**headers, "before": before, "after": after})
+
+
+def _digest(dice: random.Random) -> str:
+    return hashlib.sha256(dice.randbytes(8)).hexdigest()
+
+
+def _vulnerable(dice: random.Random) -> dict[str, Any]:
+    message = (
+        "/opt/cni/bin/portmap is release 1.6.2, which has CVE-2025-67499 (GHSA-jv3w-x3r3-g6rm) with the backend "
+        "nftables: it also takes traffic to mapped ports that is not for this host; install 1.9.0 or later"
+    )
+    return {
+        "level": dice.choice(["warning", "warning", "info"]),
+        "code": "known_vulnerability",
+        "file": "/etc/cni/net.d/10-podnet.conflist",
+        "pointer": "/plugins/1",
+        "line": None,
+        "column": None,
+        "message": message,
+    }
+
+
+class _Host:
+    def __init__(self, dice: random.Random, role: str) -> None:
+        self.dice = dice
+        self.subnet = dice.randrange(16, 250)
+        self.count = {"web": 9, "edge": 4, "batch": 60, "db": 2}[role] + dice.randrange(4)
+        self.attachments = [self._attachment(index) for index in range(self.count)]
+        self.leaks = dice.randrange(1, 6) if dice.random() < 0.05 or (role == "edge" and dice.random() < 0.3) else 0
+
+    def _attachment(self, index: int) -> dict[str, Any]:
+        name = "%s-%d" % (self.dice.choice(SERVICES), index + 1)
+        ports = [{"hostPort": 8080 + index, "containerPort": self.dice.choice([80, 443, 9090]), "protocol": "tcp"}]
+        ip = "10.%d.0.%d/24" % (self.subnet, index + 2)
+        return {
+            "network": "podnet",
+            "container_id": name,
+            "ifname": "eth0",
+            "netns": "/run/netns/" + name,
+            "netns_state": "same",
+            "interface": True,
+            "ips": [ip],
+            "capability_args": {"portMappings": ports if self.dice.random() < 0.4 else []},
+            "result": {"cniVersion": "1.0.0", "ips": [{"address": ip, "gateway": "10.%d.0.1" % self.subnet}]},
+        }
+
+    def config(self, **bridge: Any) -> dict[str, Any]:
+        ranges = [[{"subnet": "10.%d.0.0/24" % self.subnet}]]
+        first = {"type": "bridge", "bridge": "cni0", "isGateway": True, "ipMasq": True, "mtu": 1450, **bridge}
+        first["ipam"] = {"type": "host-local", "ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}]}
+        portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
+        return {"cniVersion": "1.0.0", "name": "podnet", "plugins": [first, portmap, {"type": "firewall"}]}
+
+    def drift(self, results: dict[str, Any]) -> None:
+        """Let files differ from what they are to be."""
+        path = "/etc/cni/net.d/10-podnet.conflist"
+        _step(results["networks"], "write", path, "safe", self.config(mtu=1500), self.config())
+        if self.dice.random() < 0.6:
+            before = {"sha256": _digest(self.dice), "mode": "0755", "cni_versions": ["0.4.0", "1.0.0"]}
+            after = {"sha256": _digest(self.dice), "mode": "0755", "cni_versions": ["0.4.0", "1.0.0", "1.1.0"]}
+            _step(results["plugins"], "replace", "/opt/cni/bin/bridge", "safe", before, after)
+
+    def lose(self, results: dict[str, Any]) -> None:
+        """Let an interface be gone."""
+        lost = self.attachments[0]
+        lost["interface"] = False
+        key = "podnet/%s/eth0" % lost["container_id"]
+        results["attachments"]["attachments"] = [{**lost, "action": "repaired", "reason": "interface"}]
+        _step(results["attachments"], "del", key, "disruptive", {"netns": lost["netns"], "ips": lost["ips"]}, None)
+        _step(results["attachments"], "add", key, "disruptive", None, {"netns": lost["netns"], "ips": None})
+
+    def info(self) -> dict[str, Any]:
+        """Return what cni_info would say."""
+        runtime, version = self.dice.choice(RUNTIMES)
+        file = "/etc/cni/net.d/10-podnet.conflist"
+        plugins = [
+            {"name": name, "path": "/opt/cni/bin/" + name, "managed": True, "sha256": _digest(self.dice)}
+            for name in PLUGINS
+        ]
+        used = self.count + self.leaks
+        size = 253 if self.count < 50 else 72
+        return {
+            "conf": [
+                {
+                    "path": file,
+                    "network": "podnet",
+                    "plugins": ["bridge", "host-local", "portmap", "firewall"],
+                    "managed": True,
+                    "edited": False,
+                    "config": self.config(),
+                },
+                {
+                    "path": "/etc/cni/net.d/87-podman-bridge.conflist",
+                    "network": "podman",
+                    "plugins": ["bridge", "host-local", "portmap", "firewall", "tuning"],
+                    "managed": False,
+                    "config": {"name": "podman", "plugins": [{"type": "bridge", "bridge": "cni-podman0"}]},
+                },
+            ],
+            "aside": [],
+            "plugins": plugins,
+            "attachments": sorted(self.attachments, key=lambda row: str(row["container_id"])),
+            "leases": [],
+            "pools": [
+                {
+                    "network": "podnet",
+                    "ranges": ["10.%d.0.1-10.%d.0.%d" % (self.subnet, self.subnet, size + 1)],
+                    "size": size,
+                    "used": used,
+                    "free": size - used,
+                    "outside": 0,
+                    "owners": [],
+                }
+            ],
+            "garbage": [self._garbage(index) for index in range(self.leaks)],
+            "kernel": {
+                "links": [{"name": "cni0", "kind": "bridge", "addresses": ["10.%d.0.1/24" % self.subnet]}],
+                "routes": [],
+                "attachments": [],
+            },
+            "runtime": [
+                {
+                    "runtime": runtime,
+                    "version": version,
+                    "found": "a running " + runtime.split("-")[0],
+                    "network": "podnet",
+                    "file": file,
+                    "reason": "10-podnet.conflist is the first file",
+                    "not_chosen": [
+                        {
+                            "file": "/etc/cni/net.d/87-podman-bridge.conflist",
+                            "network": "podman",
+                            "reason": "10-podnet.conflist sorts before it",
+                        }
+                    ],
+                }
+            ],
+            "problems": [],
+        }
+
+    def _garbage(self, index: int) -> dict[str, Any]:
+        ip = "10.%d.0.%d" % (self.subnet, 200 + index)
+        name = "old-%d" % index
+        return {
+            "kind": "lease",
+            "network": "podnet",
+            "id": ip,
+            "container_id": name,
+            "ifname": "eth0",
+            "evidence": [
+                "/var/lib/cni/networks/podnet/%s reserves it for container %s, interface eth0" % (ip, name),
+                "container %s is not among: cache (%d)" % (name, self.count),
+            ],
+            "collectable": index != 3,
+            "reason": "owner_dead" if index != 3 else "address_live",
+        }
