@@ -36,7 +36,9 @@ def main(arguments: list[str]) -> int:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         print("%s is no report of podwire.cni (%s: %s)" % (path, type(error).__name__, error), file=sys.stderr)
         return 1
-    words = "%(hosts)d hosts: %(error)d with an error, %(drift)d with drift, %(clean)d clean" % counts
+    words = "%(hosts)d host%(s)s: %(error)d with an error, %(drift)d with drift, %(clean)d clean" % dict(
+        counts, s="" if counts["hosts"] == 1 else "s"
+    )
     print("%s: %s" % (report["status"], words))
     return status
 

@@ -40,6 +40,8 @@ def file_name(host: str) -> str:
 def write_record(folder: str, record: Record) -> str:
     """Write the file of a host and return its path. Raises OSError."""
     hosts = os.path.join(folder, HOSTS)
+    # One after the other: the mode is for the last folder of a path only.
+    os.makedirs(folder, mode=0o700, exist_ok=True)
     os.makedirs(hosts, mode=0o700, exist_ok=True)
     path = os.path.join(hosts, file_name(record["host"]))
     _write(path, one_line(record) + "\n")

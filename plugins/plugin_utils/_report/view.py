@@ -88,7 +88,7 @@ def _owners(info: Mapping[str, Any]) -> dict[str, str]:
 
 def _owner(row: Mapping[str, Any]) -> str:
     if row.get("managed"):
-        return "ours, changed by somebody else" if row.get("edited") else "ours"
+        return "podwire.cni, then changed by somebody else" if row.get("edited") else "podwire.cni"
     return text(row.get("owner")) or "somebody else"
 
 
@@ -147,6 +147,7 @@ def _pool(row: Mapping[str, Any]) -> dict[str, Any]:
         "free": number(row.get("free")),
         "outside": number(row.get("outside")),
         "percent": percent,
+        "part": -(-percent // 5) * 5,
         "level": "bad" if percent >= 100 else "warn" if percent >= _NEARLY_FULL else "good",
     }
 

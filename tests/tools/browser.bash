@@ -1,0 +1,40 @@
+# shellcheck shell=bash
+# The report of the playbook drift in a real browser. Sourced by ./run.
+
+# The browser is Debian's; what drives it is in tests/requirements-browser.txt and brings none of its own.
+packages_to_browse=(chromium-headless-shell fonts-dejavu-core)
+
+browser() { step 'the report in Chromium' run_browser; }
+
+# Prints the path of a Chromium; fails if there is none.
+find_chromium() {
+  type -P chromium-headless-shell || type -P chromium || type -P chromium-browser
+}
+
+run_browser() {
+  local log=$step_directory/pytest
+  find_chromium >/dev/null || (install_packages "${packages_to_browse[@]}") || true
+  if ! CHROMIUM=$(find_chromium); then
+    skipped "no Chromium on this machine, and ${packages_to_browse[0]} cannot be installed"
+    return
+  fi
+  export CHROMIUM
+  use_environment browser "$root/tests/requirements-browser.txt"
+  cd "$snapshot"
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$snapshots:$snapshot/tests/browser \
+    python -m pytest -q --color=no --basetemp="$step_directory/files" tests/browser | tee "$log"
+  passed "$(sed -nE '$s/.*\b([0-9]+) passed.*/\1/p' "$log")"
+  note "$("$CHROMIUM" --version 2>/dev/null || true)" "$(tail -n 1 "$log")"
+}
+
+# Makes ready for a program that is given a browser: with_browser PROGRAM [ARGUMENT...]
+with_browser() {
+  install_packages "${packages_to_run[@]}" "${packages_to_browse[@]}"
+  use_environment browser "$root/tests/requirements-browser.txt"
+  link_collection
+  CHROMIUM=$(find_chromium) PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$linked python "$@"
+}
+
+take_pictures() { with_browser "$root/tests/browser/pictures.py" "$root/docs/images"; }
+
+bench_report() { with_browser "$root/tests/browser/durations.py"; }

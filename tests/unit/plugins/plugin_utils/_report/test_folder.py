@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import stat
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.plugin_utils._report import folder
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
+
+NAMES = ["web1", "WEB1", "a.b-c_d", "../../etc/passwd", "/abs", "..", ".hidden", "", "a b", "a\0b", "\u05d0", "x" * 300]
+NAMES += ["\ud800", "con\nverse", "-rf", "web_1", "web 1"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_name_stays_in_its_folder(name):
+    made = folder.file_name(name)
+    assert made == os.path.basename(made) and made.isascii() and made.isprintable() and len(made) < 110
+    assert made.endswith(".json") and not made.startswith(".")
+
+
+def test_no_two_hosts_share_a_file():
+    assert len({folder.file_name(name).lower() for name in NAMES}) == len(NAMES)
+
+
+def test_what_is_written_is_for_its_owner_only(tmp_path):
+    path = folder.write_record(str(tmp_path / "new"), build("web1", {}, {}))
+    folder.write_report(str(tmp_path / "new"))
+    for parent, folders, files in os.walk(tmp_path / "new"):
+        for name in [*folders, *files]:
+            assert stat.S_IMODE(os.stat(os.path.join(parent, name)).st_mode) & 0o077 == 0
+    assert path == str(tmp_path / "new" / "hosts" / "web1.json")
+
+
+def test_a_report_is_of_all_files(tmp_path):
+    for name in ("web2", "web1", "../up"):
+        folder.write_record(str(tmp_path), build(name, {}, {}))
+    report = folder.write_report(str(tmp_path))
+    assert [host["host"] for host in report["hosts"]] == ["../up", "web1", "web2"]
+    assert report["status"] == "clean"
+    assert json.loads((tmp_path / "report.json").read_text()) == report
+    assert "<title>" in (tmp_path / "report.html").read_text()
+    assert not list((tmp_path / "hosts").glob(".*"))
+
+
+def test_a_report_of_nothing_is_an_error(tmp_path):
+    report = folder.write_report(str(tmp_path))
+    assert (report["status"], report["counts"]["hosts"]) == ("error", 0)
+
+
+GOOD = build("good", {}, {})
+BAD = {
+    "empty": "",
+    "text": "hello",
+    "list": "[]",
+    "nan": '{"format": NaN}',
+    "deep": "[" * 100000,
+    "future": json.dumps({**GOOD, "format": 2}),
+    "status": json.dumps({**GOOD, "status": "fine"}),
+    "steps": json.dumps({**GOOD, "steps": [{}]}),
+    "missing": json.dumps({key: value for key, value in GOOD.items() if key != "info"}),
+    "liar": json.dumps(GOOD),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_file_that_is_none_is_a_host_with_an_error(tmp_path, name):
+    folder.write_record(str(tmp_path), build("web1", {}, {}))
+    (tmp_path / "hosts" / (name + ".json")).write_text(BAD[name])
+    report = folder.write_report(str(tmp_path))
+    (bad,) = (host for host in report["hosts"] if host["host"] == name)
+    assert bad["status"] == "error" and name + ".json" in bad["error"]
+    assert report["counts"] == {"hosts": 2, "clean": 1, "drift": 0, "error": 1}
+
+
+def test_others_files_are_left_and_not_read(tmp_path):
+    folder.write_record(str(tmp_path), build("web1", {}, {}))
+    (tmp_path / "hosts" / ".new-x.json").write_text("half")
+    (tmp_path / "hosts" / "README").write_text("hello")
+    (tmp_path / "hosts" / "folder.json").mkdir()
+    assert [host["host"] for host in folder.write_report(str(tmp_path))["hosts"]] == ["folder", "web1"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    folder.write_record(str(tmp_path), build("web1", {}, {}, time="2026-11-21T00:00:00Z"))
+
+    def fail(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        with pytest.raises(OSError, match="No space"):
+            folder.write_record(str(tmp_path), build("web1", {}, {}))
+    assert os.listdir(tmp_path / "hosts") == ["web1.json"]
+    assert folder.write_report(str(tmp_path))["hosts"][0]["time"] == "2026-11-21T00:00:00Z"
+
+
+def slice_of(path, number):
+    for host in range(10):
+        folder.write_record(path, build("s%d-%d" % (number, host), {}, {}))
+    folder.write_report(path)
+
+
+def test_slices_at_once_leave_a_report_of_all(tmp_path):
+    context = multiprocessing.get_context("fork")
+    slices = [context.Process(target=slice_of, args=(str(tmp_path), number)) for number in range(6)]
+    for process in slices:
+        process.start()
+    for process in slices:
+        process.join()
+    assert [process.exitcode for process in slices] == [0] * 6
+    assert json.loads((tmp_path / "report.json").read_text())["counts"]["hosts"] == 60
+
+
+def test_plain_takes_what_json_does_not():
+    assert folder.plain({1: (float("nan"), float("inf"), {"a"}, None)}) == {"1": [None, None, "{'a'}", None]}

@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import render
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import GATHERED, build
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    "</noscript></details><b>",
+    "{{ 7*7 }}{% for x in y %}{# c #}",
+    "javascript:alert(1)",
+    "\" onclick='alert(1)' x=`",
+    "a\u2028b\u2029c\x00\x1b[31m\ud800",
+    "\u202egnp.exe",
+    "\u05e9\u05dc\u05d5\u05dd",
+    "-->]]>",
+)
+EVERYTHING = "".join(HOSTILE)
+
+
+class Page(HTMLParser):
+    """What a browser without scripts makes of a page: its elements, their attributes, and its text."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.tags, self.attributes, self.words = [], [], []
+        self.feed(html)
+        self.text = "".join(self.words)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.extend((tag, *attribute) for attribute in attrs)
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def page(*records):
+    return Page(render(fleet(records)))
+
+
+def hostile(text):
+    """Return a record in which every text that a host returns is *text*."""
+    names = "network path file runtime version reason id container_id ifname owner error message code kind level place"
+    row = dict.fromkeys(names.split(), text)
+    more = {"plugins": [text], "ips": [text], "ranges": [text], "evidence": [text], "addresses": [text], "name": text}
+    row.update(more, size=10, used=9, netns_state=text, config={"plugins": [{"type": text, "bridge": text}]})
+    row["capability_args"] = {"portMappings": [{"hostPort": 1, "containerPort": 2, "hostIP": text, "protocol": text}]}
+    info = {key: [{**row, "not_chosen": [row], "owners": [row]}] for key in GATHERED}
+    info["kernel"] = {"links": [row]}
+    head = {"before_header": f"{text} (before)", "after_header": f"{text} (after {text})"}
+    actions = {
+        "actions": [{"kind": text, "target": text, "class": text}],
+        "diff": [{**head, "before": text, "after": ""}],
+    }
+    results = {
+        "networks": {**actions, "problems": [{**row, "code": "known_vulnerability"}], "warnings": [f"[a] {text}"]}
+    }
+    return build(text, results, info, [text], "2026-11-21T08:00:00Z")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_a_host_returns_stays_text(text):
+    plain, bad = page(hostile("harmless")), page(hostile(text))
+    assert bad.tags == plain.tags
+    assert [name[:2] for name in bad.attributes] == [name[:2] for name in plain.attributes]
+    for tag, name, value in bad.attributes:
+        assert not name.startswith("on") and name not in ("style", "src"), (tag, name)
+        assert name not in ("href", "id", "class", "data-sort") or text not in value
+        assert name != "href" or value == "report.json" or re.fullmatch(r"#[a-z0-9-]+", value)
+
+
+def test_what_cannot_be_seen_is_shown_by_its_number():
+    html = render(fleet([hostile(EVERYTHING)]))
+    assert not re.search("[\0-\x08\x0b-\x1f\u2028-\u202e\ud800-\udfff]", html)
+    for shown in ("\\u202egnp", "a\\u2028b\\u2029c\\u0000\\u001b[31m\\ud800", "\u05e9\u05dc\u05d5\u05dd", "{{ 7*7 }}"):
+        assert shown in html
+    html.encode("utf-8")
+
+
+def test_the_policy_allows_our_own_script_and_style_only():
+    html = render(fleet([hostile("x")]))
+    (policy,) = (value for tag, name, value in Page(html).attributes if tag == "meta" and "default-src" in str(value))
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules.pop("default-src") == rules.pop("base-uri") == rules.pop("form-action") == "'none'"
+    for element in ("style", "script"):
+        (content,) = re.findall("<%s>(.*?)</%s>" % (element, element), html, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert rules.pop(element + "-src") == "'sha256-%s'" % digest
+    assert not rules
+    assert "http://" not in html and "https://" not in html
+
+
+def test_the_same_records_make_the_same_page():
+    records = [hostile(text) for text in HOSTILE]
+    assert render(fleet(records)) == render(fleet(records[::-1]))
+
+
+def test_what_needs_somebody_comes_first():
+    drifted = {"networks": {"actions": [{"kind": "write", "target": "/x", "class": "safe"}]}}
+    html = render(fleet([build("a", {}, {}), build("b", drifted, {}), build("c", {}, None, ["no route to it"])]))
+    assert re.findall(r"<h3><bdi>(.*?)</bdi></h3>", html) == ["c", "b", "a"]
+    assert "no route to it" in html and "podwire.cni.remediate -e cni_hosts=b" in html
+
+
+def test_a_fleet_without_hosts_has_a_page():
+    assert "CNI drift: error, 0 hosts" in render(fleet([]))
+
+
+def junk(dice, depth=0):
+    """Return anything that JSON can hold, often under a name that the page looks for."""
+    names = [
+        "network",
+        "config",
+        "plugins",
+        "type",
+        "owners",
+        "ips",
+        "result",
+        "runtime",
+        "not_chosen",
+        "class",
+        "netns_state",
+        "ranges",
+        "interface",
+    ]
+    names += [
+        "capability_args",
+        "portMappings",
+        "hostPort",
+        "size",
+        "used",
+        "outside",
+        "percent",
+        "collectable",
+        "links",
+        "addresses",
+    ]
+    simple = [None, True, -1, 0, 3.5, 10**30, "", "x", "<b>", [], {}]
+    kind = dice.randrange(4) if depth < 5 else 3
+    if kind == 0:
+        return [junk(dice, depth + 1) for _entry in range(dice.randrange(4))]
+    if kind < 3:
+        return {name: junk(dice, depth + 1) for name in dice.sample(names, dice.randrange(6))}
+    return dice.choice(simple)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_data_of_any_shape_makes_a_page(seed):
+    dice = random.Random(seed)
+    info = {key: [junk(dice) for _row in range(3)] if dice.random() < 0.8 else junk(dice) for key in GATHERED}
+    results = {"networks": {"actions": [junk(dice)], "diff": junk(dice), "problems": [junk(dice), junk(dice)]}}
+    assert "h0-drift" in render(fleet([build("web", results, info)]))
