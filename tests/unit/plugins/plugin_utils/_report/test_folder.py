@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -116,6 +117,24 @@ def test_slices_at_once_leave_a_report_of_all(tmp_path):
         process.join()
     assert [process.exitcode for process in slices] == [0] * 6
     assert json.loads((tmp_path / "report.json").read_text())["counts"]["hosts"] == 60
+
+
+def test_nobody_else_renders_between_reading_and_writing(tmp_path, monkeypatch):
+    tried = []
+
+    def spy(function):
+        def try_to_lock(*arguments):
+            with open(tmp_path / ".lock", encoding="utf-8") as stream, pytest.raises(BlockingIOError):
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            tried.append(function.__name__)
+            return function(*arguments)
+
+        return try_to_lock
+
+    monkeypatch.setattr(folder, "read_records", spy(folder.read_records))
+    monkeypatch.setattr(folder, "_write", spy(folder._write))
+    folder.write_report(str(tmp_path))
+    assert tried == ["read_records", "_write", "_write"]
 
 
 def test_plain_takes_what_json_does_not():
