@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from ansible.errors import AnsibleActionFail
+
+from ansible_collections.podwire.cni.plugins.action import cni_report
+
+HOST = {"inventory_hostname": "web1"}
+
+
+@pytest.fixture
+def action(monkeypatch):
+    plugin = cni_report.ActionModule.__new__(cni_report.ActionModule)
+    plugin._task = SimpleNamespace(args={}, async_val=0)
+    monkeypatch.setattr(cni_report.ActionBase, "run", lambda self, tmp, task_vars: {})
+    return plugin
+
+
+def run(action, **arguments):
+    action._task.args = arguments
+    return action.run(None, HOST)
+
+
+def test_a_host_is_kept_and_the_report_made(action, tmp_path):
+    networks = {"actions": [{"kind": "write", "target": "/x", "class": "safe"}], "changed": True}
+    result = run(action, dir=str(tmp_path), results={"networks": networks, "info": {"conf": []}}, render=True)
+    assert (result["changed"], result["status"], result["error"]) == (False, "drift", None)
+    assert result["path"] == str(tmp_path / "hosts" / "web1.json")
+    assert result["report"]["counts"] == {"hosts": 1, "clean": 0, "drift": 1, "error": 0}
+    record = json.loads((tmp_path / "hosts" / "web1.json").read_text())
+    assert record["host"] == "web1" and record["time"].endswith("Z") and record["info"]["conf"] == []
+
+
+def test_a_relative_folder_begins_where_ansible_was_called(action, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(action, dir="deep/er", results={"error": "no"})["path"] == str(tmp_path / "deep/er/hosts/web1.json")
+
+
+def test_an_error_of_the_play_is_the_host_s(action, tmp_path):
+    result = run(action, dir=str(tmp_path), results={"error": "undefined"})
+    assert (result["status"], result["error"]) == ("error", "undefined")
+
+
+def test_what_is_nested_too_deeply_is_an_error(action, tmp_path):
+    deep = {}
+    for _level in range(5000):
+        deep = {"a": deep}
+    # What checks the arguments of the task must not stumble over it first.
+    action.validate_argument_spec = lambda _spec: (
+        None,
+        {"dir": str(tmp_path), "results": {"info": deep}, "render": False},
+    )
+    assert "nested too deeply" in action.run(None, HOST)["error"]
+
+
+def test_nothing_to_do_is_an_error(action, tmp_path):
+    with pytest.raises(AnsibleActionFail, match="nothing to do"):
+        run(action, dir=str(tmp_path))
+
+
+def test_a_folder_that_is_none_is_named(action, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AnsibleActionFail, match=r"cannot write to .*file.* on the controller"):
+        run(action, dir=str(tmp_path / "file"), results={})
