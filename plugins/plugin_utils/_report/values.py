@@ -34,4 +34,4 @@ def text(value: Any) -> str:
 
 def number(value: Any) -> int:
     """Return a count: 0 for what is none."""
-    return value if type(value) is int and 0 <= value < MOST_NUMBER else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_NUMBER else 0

@@ -57,7 +57,7 @@ def test_a_difference_has_some_lines_around_it():
 @pytest.mark.parametrize(("before", "after"), [(None, "a\n"), ("", "a"), (None, "a"), ("", "a\n")])
 def test_what_is_not_there_has_no_lines(before, after):
     assert diff(before, after).lines == [("+", "a")]
-    assert diff(after, before).lines == [("-", "a")]
+    assert diff(before=after, after=before).lines == [("-", "a")]
 
 
 def test_a_long_difference_says_what_is_left_out():
