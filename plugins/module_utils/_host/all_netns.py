@@ -9,13 +9,13 @@ import fcntl
 import os
 import re
 import stat
-import threading
+from functools import partial
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from . import rtnetlink
 from .errors import HostError
 from .leases import packed
-from .netns import NETNS_DIR, boot_id, enter_known, identity_here
+from .netns import NETNS_DIR, apart, boot_id, enter_known, identity_here
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _MAX_MOUNTS = 64 << 20
@@ -89,26 +89,11 @@ def read_namespaces(more: Iterable[str] = (), with_links: bool = False) -> Names
 
     Raises HostError ``netns_unusable`` or ``kernel_unreadable``: what cannot be looked into may hold anything.
     """
-    more = list(more)
+    return Namespaces(apart(partial(_read_all, list(more), with_links)))
+
+
+def _read_all(more: Sequence[str], with_links: bool) -> List[Namespace]:
     found: List[Namespace] = []
-    errors: List[BaseException] = []
-
-    def work() -> None:
-        # A thread has a network namespace of its own, see netns.look.
-        try:
-            _read_all(more, with_links, found)
-        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
-            errors.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return Namespaces(found)
-
-
-def _read_all(more: Sequence[str], with_links: bool, found: List[Namespace]) -> None:
     own, boot = os.stat("/proc/self/ns/net"), boot_id()
     wanted = _distinct(more)
     for _attempt in range(_ATTEMPTS):
@@ -126,7 +111,7 @@ def _read_all(more: Sequence[str], with_links: bool, found: List[Namespace]) -> 
         # Whoever led there has come to its end; that others still do is found out by looking again.
         wanted = [entry for entry in _distinct(more) if entry[0].st_ino in lost] if lost else []
         if not wanted:
-            return
+            return found
     raise HostError(
         f"network namespaces change hands faster than they can be read ({wanted[0][1]}); run again",
         code="netns_unusable",

@@ -21,7 +21,7 @@ from .paths import absolute
 
 NETNS_DIR = "/run/netns"
 
-Read = TypeVar("Read")
+Result = TypeVar("Result")
 
 _OWN = "/proc/self/ns/net"
 _CLONE_NEWNET = 0x40000000
@@ -84,55 +84,48 @@ def same(one: Optional[Mapping[str, Any]], other: Optional[Mapping[str, Any]]) -
     return None in cookies or cookies[0] == cookies[1]
 
 
-def look(wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
-    """Say of each path which namespace it leads to, and which of the interface names given for it exist in there.
+def apart(work: Callable[[], Result]) -> Result:
+    """Call *work* in a short-lived thread of its own, which may enter namespaces; return or raise what it does.
 
-    One short-lived thread enters the namespaces one after the other: a thread has a network namespace of its own, so
-    that the rest of the process never leaves the one it is in. Raises HostError ``netns_unusable``.
+    A thread has a network namespace of its own, so that the rest of the process never leaves the one it is in.
     """
-    found: Dict[str, Seen] = {}
+    results: List[Result] = []
     errors: List[BaseException] = []
 
-    def work() -> None:
+    def run() -> None:
         try:
-            boot = boot_id()
-            own_device = os.stat(_OWN).st_dev
-            for path, names in wanted.items():
-                found[path] = _look(path, names, boot, own_device)
+            results.append(work())
         except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
             errors.append(error)
 
-    if wanted:
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-    if errors:
-        raise errors[0]
-    return found
-
-
-def visit(paths: Iterable[str], read: Callable[[], Read]) -> Dict[str, Read]:
-    """Call *read* inside of each namespace, and return what it returns; a path that leads to none is left out.
-
-    One thread enters them, see :func:`look`. Raises HostError ``netns_unusable``, and what *read* raises.
-    """
-    found: Dict[str, Read] = {}
-    errors: List[BaseException] = []
-
-    def work() -> None:
-        try:
-            for path in paths:
-                if enter(path):
-                    found[path] = read()
-        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
-            errors.append(error)
-
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=run)
     thread.start()
     thread.join()
     if errors:
         raise errors[0]
-    return found
+    return results[0]
+
+
+def look(wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
+    """Say of each path which namespace it leads to, and which of the interface names given for it exist in there.
+
+    Raises HostError ``netns_unusable``.
+    """
+
+    def work() -> Dict[str, Seen]:
+        boot = boot_id()
+        own_device = os.stat(_OWN).st_dev
+        return {path: _look(path, names, boot, own_device) for path, names in wanted.items()}
+
+    return apart(work) if wanted else {}
+
+
+def visit(paths: Iterable[str], read: Callable[[], Result]) -> Dict[str, Result]:
+    """Call *read* inside of each namespace, and return what it returns; a path that leads to none is left out.
+
+    Raises HostError ``netns_unusable``, and what *read* raises.
+    """
+    return apart(lambda: {path: read() for path in paths if enter(path)})
 
 
 def look_at(path: str, name: str) -> Seen:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 
@@ -76,3 +77,35 @@ def test_names_are_tested():
     for name in ("", ".", "..", "a/b", "-a", "a b", "a\n", "a\x7f", "x" * 256):
         with pytest.raises(HostError):
             netns.check_name(name, "names[0]")
+
+
+def test_what_is_done_apart_leaves_no_thread_and_hands_over_what_came_of_it():
+    threads = []
+
+    def work():
+        threads.append(threading.current_thread())
+        return 7
+
+    assert netns.apart(work) == 7
+    assert threads[0] is not threading.current_thread()
+    assert not threads[0].is_alive()
+
+
+@pytest.mark.parametrize("kind", [HostError, KeyboardInterrupt])
+def test_what_fails_apart_fails_here(kind):
+    def work():
+        raise kind("so")
+
+    with pytest.raises(kind, match="so"):
+        netns.apart(work)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
+def test_only_the_thread_leaves_its_namespace():
+    def work():
+        netns.unshare()
+        return os.stat("/proc/thread-self/ns/net").st_ino
+
+    here = os.stat("/proc/thread-self/ns/net").st_ino
+    assert netns.apart(work) != here
+    assert os.stat("/proc/thread-self/ns/net").st_ino == here
