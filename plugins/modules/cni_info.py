@@ -467,15 +467,14 @@ problems:
 
 import importlib.util
 import os
-from typing import Any, Dict
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
-from ..module_utils._host import info_attachments, info_conf, info_garbage
+from ..module_utils._host import info_conf
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.manifest import Manifest
 from ..module_utils._host.problems import INFO, problem
-from ..module_utils._host.runtimes.effective import Effective
 from ..module_utils._host.secrets import mask
 from ..module_utils._module import COMMON_ARGUMENTS, create_module, fail
 
@@ -513,27 +512,43 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     if "plugins" in wanted:
         result["plugins"], found = info_conf.plugins(params["bin_dirs"], manifest, workers)
         problems.extend(found)
-    reads_cache = wanted - {"conf", "plugins", "garbage", "runtime"}
-    cached, found = info_attachments.cached(params["cache_dir"]) if reads_cache else ([], [])
-    if "attachments" in wanted:
-        problems.extend(found)
-        result["attachments"], found = info_attachments.attachments(params["cache_dir"], cached)
-        problems.extend(found)
-    if "leases" in wanted:
-        networks = info_conf.networks_of(files, params["conf_dir"])
-        result["leases"], result["pools"], found = info_attachments.leases(networks, cached)
-        problems.extend(found)
-    if "kernel" in wanted:
-        result["kernel"], found = info_attachments.kernel(params["cache_dir"], cached)
-        problems.extend(found)
+    if wanted & {"attachments", "leases", "kernel"}:
+        problems += from_cache(wanted, params, info_conf.networks_of(files, params["conf_dir"]), result)
+    # What follows is much to compile, and not always asked for.
     if "garbage" in wanted:
-        result["garbage"], found = info_garbage.garbage(params["conf_dir"], params["bin_dirs"], params["cache_dir"])
+        from ..module_utils._host.info_garbage import garbage
+
+        result["garbage"], found = garbage(params["conf_dir"], params["bin_dirs"], params["cache_dir"])
         problems.extend(found)
     if "runtime" in wanted:
+        from ..module_utils._host.runtimes.effective import Effective
+
         effective = Effective(None, params["conf_dir"], params["bin_dirs"], files, manifest)
         result["runtime"] = mask(effective.rows())
     result["problems"] = problems
     return result
+
+
+def from_cache(
+    wanted: Set[str], params: Dict[str, Any], networks: Sequence[Tuple[str, Mapping[str, Any]]], result: Dict[str, Any]
+) -> List[Dict[str, Any]]:
+    """Put what is wanted of the attachments in the cache into *result*; return the problems."""
+    from ..module_utils._host import info_attachments
+
+    cache = info_attachments.Cache(params["cache_dir"])
+    problems = []
+    if "attachments" in wanted:
+        problems += cache.problems
+        result["attachments"] = info_attachments.attachments(cache)
+    if "leases" in wanted:
+        result["leases"], result["pools"], found = info_attachments.leases(networks, cache.entries)
+        problems += found
+    if "kernel" in wanted:
+        from ..module_utils._host.info_kernel import kernel
+
+        result["kernel"], found = kernel(cache.entries, cache.records)
+        problems += found
+    return problems
 
 
 if __name__ == "__main__":

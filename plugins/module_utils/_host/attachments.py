@@ -125,7 +125,7 @@ def read_cached(cache_dir: str, key: Key) -> Optional[Attached]:
     if data is None:
         return None
     try:
-        return attached_from_bytes(data, key, path)
+        return attached_from_entry(cache.Entry.from_bytes(data), key, path)
     except CacheError as error:
         raise HostError(
             f"{error}; the names of the two attachments join to the same file name, so give one of them another name",
@@ -139,9 +139,8 @@ def read_cached(cache_dir: str, key: Key) -> Optional[Attached]:
         ) from error
 
 
-def attached_from_bytes(data: bytes, key: Key, path: str = "") -> Attached:
-    """Parse a cache entry of *key*. Raises CacheError if it is another attachment's, CNIError if it is damaged."""
-    entry = cache.Entry.from_bytes(data)
+def attached_from_entry(entry: cache.Entry, key: Key, path: str = "") -> Attached:
+    """Return what a cache entry says of *key*. Raises CacheError if it is another attachment's, CNIError if damaged."""
     if entry.kind != cache.KIND:
         raise ConfigError(f"its kind is {entry.kind!r} and not {cache.KIND!r}")
     cache.check_owner(entry, path, *key)

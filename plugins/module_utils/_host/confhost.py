@@ -13,7 +13,7 @@ from .errors import HostError
 from .netuse import Bridge, Pool, Uses
 from .pools import address_number, address_text
 from .problems import INFO, problem
-from .rtnetlink import addresses, links, routes
+from .rtnetlink import MAIN_TABLE, addresses, links, routes
 
 Problem = Dict[str, Any]
 # What plugins themselves make for single containers.
@@ -55,7 +55,8 @@ def read_kernel() -> Kernel:
             seen.add((taken.family, taken.first, taken.last, name))
             kernel.taken.append(taken)
     for route in routes():
-        if route.link and route.link not in names:
+        # A default route takes nothing from anybody.
+        if route.table != MAIN_TABLE or not route.length or (route.link and route.link not in names):
             continue
         family, number = address_number(route.raw)
         name = names[route.link].name if route.link else ""

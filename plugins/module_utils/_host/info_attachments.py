@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``cni_info`` says of attachments: libcni's cache with our records, leases, and what the kernel has of them."""
+"""What ``cni_info`` says of attachments: libcni's cache with our records, and leases."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from typing import AbstractSet, Any, Dict, List, Mapping, Optional, Sequence, Tu
 from ..libcni import cache
 from ..libcni.errors import CacheError, CNIError
 from . import leases as store
-from . import links, pools, rule_claims
+from . import pools
 from .attach_request import Key
-from .attachments import RECORDS, Attached, Record, Records, attached_from_bytes
+from .attachments import RECORDS, Attached, Record, Records, attached_from_entry
 from .errors import HostError
-from .kernel_drift import Kernel
-from .kernel_view import from_namespace
 from .netns import Seen, look, same
 from .plugintypes import types_of
 from .problems import WARNING, problem
@@ -25,13 +23,21 @@ from .secrets import mask
 Rows = List[Dict[str, Any]]
 
 
-def cached(cache_dir: str) -> Tuple[List[Attached], Rows]:
-    """Return the attachments in a cache, sorted, and what in it is none."""
-    folder = os.path.join(cache_dir, "results")
-    found: List[Attached] = []
-    problems: Rows = []
-    for name in _names(folder):
-        path = os.path.join(folder, name)
+class Cache:
+    """What a cache directory holds: ``entries`` in order, our ``records`` of them, and the ``problems`` of both."""
+
+    def __init__(self, cache_dir: str) -> None:
+        self.entries: List[Attached] = []
+        self.records: Dict[Key, Record] = {}
+        self.problems: Rows = []
+        folder = os.path.join(cache_dir, "results")
+        for name in _names(folder):
+            self._read(os.path.join(folder, name), name)
+        self.entries.sort(key=lambda attached: attached.key)
+        self._read_records(cache_dir)
+        self.problems += _interrupted(os.path.join(cache_dir, RECORDS), {"-".join(entry.key) for entry in self.entries})
+
+    def _read(self, path: str, name: str) -> None:
         data = cache.read_bytes(path)
         try:
             if data is None:
@@ -40,11 +46,21 @@ def cached(cache_dir: str) -> Tuple[List[Attached], Rows]:
             key = Key(entry.network_name, entry.container_id, entry.if_name)
             if name != "-".join(key):
                 raise CacheError("its content does not fit its name")
-            found.append(attached_from_bytes(data, key, path))
+            self.entries.append(attached_from_entry(entry, key, path))
         except CNIError as error:
-            problems.append(problem(WARNING, "cache_damaged", f"this is no entry of libcni's cache: {error}", path))
-    found.sort(key=lambda attached: attached.key)
-    return found, problems
+            text = f"this is no entry of libcni's cache: {error}"
+            self.problems.append(problem(WARNING, "cache_damaged", text, path))
+
+    def _read_records(self, cache_dir: str) -> None:
+        records = Records(cache_dir)
+        for attached in self.entries:
+            try:
+                record = records.read(attached.key)
+            except HostError as error:
+                self.problems.append(problem(WARNING, error.code, error.msg, cache_dir))
+                continue
+            if record is not None:
+                self.records[attached.key] = record
 
 
 def _names(folder: str) -> List[str]:
@@ -54,25 +70,16 @@ def _names(folder: str) -> List[str]:
         return []
 
 
-def attachments(cache_dir: str, entries: Sequence[Attached]) -> Tuple[Rows, Rows]:
-    """Return a row for each cached attachment, and the problems of our records."""
-    records = Records(cache_dir)
-    rows: Rows = []
-    problems: Rows = []
+def attachments(here: Cache) -> Rows:
+    """Return a row for each cached attachment."""
     names: Dict[str, List[str]] = {}
-    for attached in entries:
+    for attached in here.entries:
         if attached.netns:
             names.setdefault(attached.netns, []).append(attached.key.ifname)
     seen = look(names)
-    for attached in entries:
-        record = None
-        try:
-            record = records.read(attached.key)
-        except HostError as error:
-            problems.append(problem(WARNING, error.code, error.msg, cache_dir))
-        rows.append(_row(attached, record, seen.get(attached.netns, Seen())))
-    problems.extend(_interrupted(cache_dir, {"-".join(attached.key) for attached in entries}))
-    return rows, problems
+    return [
+        _row(attached, here.records.get(attached.key), seen.get(attached.netns, Seen())) for attached in here.entries
+    ]
 
 
 def _row(attached: Attached, record: Optional[Record], seen: Seen) -> Dict[str, Any]:
@@ -102,8 +109,7 @@ def _netns_state(record: Optional[Record], seen: Seen) -> str:
     return "same" if same(seen.identity, record.identity) else "other"
 
 
-def _interrupted(cache_dir: str, known: AbstractSet[str]) -> Rows:
-    folder = os.path.join(cache_dir, RECORDS)
+def _interrupted(folder: str, known: AbstractSet[str]) -> Rows:
     return [
         problem(
             WARNING,
@@ -129,50 +135,3 @@ def leases(networks: Sequence[Tuple[str, Mapping[str, Any]]], entries: Sequence[
         every.extend(found)
         problems.extend(wrong)
     return [lease.row() for lease in every], pools.rows(networks, every), problems
-
-
-def kernel(cache_dir: str, entries: Sequence[Attached]) -> Tuple[Dict[str, Any], Rows]:
-    """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems.
-
-    Needs pyroute2.
-    """
-    host = links.read_host()
-    inside = links.read_namespaces(sorted({attached.netns for attached in entries if attached.netns}))
-    views = {path: from_namespace(namespace) for path, namespace in inside.items()}
-    state = Kernel(from_namespace(host), views, rule_claims.read(entries))
-    records = Records(cache_dir)
-    rows = [
-        dict(
-            _inside(attached, host, inside[attached.netns]),
-            differences=state.drift(attached, _record_of(records, attached)),
-        )
-        for attached in entries
-        if attached.netns in inside
-    ]
-    return {"links": host.rows(), "routes": host.routes, "attachments": rows}, state.missing.problems
-
-
-def _record_of(records: Records, attached: Attached) -> Optional[Record]:
-    try:
-        return records.read(attached.key)
-    except HostError:
-        # The rows of the attachments tell of it.
-        return None
-
-
-def _inside(attached: Attached, host: links.Namespace, namespace: links.Namespace) -> Dict[str, Any]:
-    interface = namespace.named(attached.key.ifname)
-    other = links.host_end(host, interface) if interface else None
-    return {
-        "network": attached.key.network,
-        "container_id": attached.key.container_id,
-        "ifname": attached.key.ifname,
-        "netns": attached.netns,
-        "kind": interface.kind if interface else None,
-        "mac": interface.mac if interface else None,
-        "mtu": interface.mtu if interface else None,
-        "up": interface.up if interface else None,
-        "addresses": interface.addresses if interface else [],
-        "routes": [route for route in namespace.routes if route["device"] == attached.key.ifname],
-        "host_interface": other.name if other else "",
-    }

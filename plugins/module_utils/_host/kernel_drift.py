@@ -19,6 +19,7 @@ from .attachments import Attached, Record
 from .kernel_view import Address, Interface, View, parse, read_here
 from .leases import packed
 from .netns import visit
+from .rtnetlink import MAIN_TABLE
 
 # Whether the firewall plugin works with iptables or with firewalld is known to the moment of the ADD only.
 _UNKNOWN_LATER = ("rules firewall",)
@@ -56,7 +57,7 @@ class Kernel:
 
 
 def read(entries: Sequence[Attached]) -> Kernel:
-    """Return what the kernel has of *entries*, read with the standard library alone."""
+    """Return what the kernel has of *entries*."""
     paths = dict.fromkeys(attached.netns for attached in entries if attached.netns)
     return Kernel(read_here(), visit(paths, read_here), rule_claims.read(entries))
 
@@ -138,8 +139,9 @@ class _Comparison:
         if not network[0] or entry.get("table"):
             return
         gateway = packed(str(entry.get("gw") or ""))
-        if any(route[0] == network and gateway in (b"", route[1]) for route in self.inside.routes):
-            return
+        for here in self.inside.routes:
+            if here.table == MAIN_TABLE and (here.raw, here.length) == network and gateway in (b"", here.gateway):
+                return
         through = f" through {entry['gw']}" if gateway else ""
         yield Difference(f"route {text}", f"the route to {text}{through} is gone")
 

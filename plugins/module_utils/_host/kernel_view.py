@@ -1,18 +1,15 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the comparison of attachments with the kernel needs to know of a network namespace."""
+"""What is in a network namespace: its interfaces with their addresses, and its routes."""
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import rtnetlink
 from .leases import packed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .links import Namespace
+from .rtnetlink import Route
 
 # An address as leases.packed has it, and the length of its prefix.
 Address = Tuple[bytes, int]
@@ -33,14 +30,19 @@ class Interface(NamedTuple):
 
 
 class View:
-    """One namespace: ``interfaces`` by name; ``routes`` of the main table, (destination, gateway or b"")."""
+    """One namespace: ``interfaces`` by name, and ``routes``."""
 
     __slots__ = ("_by_index", "interfaces", "routes")
 
-    def __init__(self, interfaces: Iterable[Interface], routes: Iterable[Tuple[Address, bytes]]) -> None:
+    def __init__(self, interfaces: Iterable[Interface], routes: Sequence[Route]) -> None:
         self.interfaces = {interface.name: interface for interface in interfaces}
-        self.routes: Set[Tuple[Address, bytes]] = set(routes)
+        self.routes = routes
         self._by_index = {interface.number: interface for interface in self.interfaces.values()}
+
+    def name_of(self, number: int) -> str:
+        """Return the name of the interface with that number, "" if there is none."""
+        found = self._by_index.get(number)
+        return found.name if found else ""
 
     def other_end(self, inside: Interface) -> Optional[Interface]:
         """Return the host's end of a container's veth, if this is the host's view and it is there."""
@@ -49,7 +51,7 @@ class View:
 
 
 def read_here() -> View:
-    """Return the view of the namespace that this thread is in, with the standard library alone."""
+    """Return the view of the namespace that this thread is in. Raises HostError ``kernel_unreadable``."""
     addresses: Dict[int, List[Address]] = {}
     for raw, index, length in rtnetlink.address_list():
         addresses.setdefault(index, []).append((raw, length))
@@ -68,28 +70,7 @@ def read_here() -> View:
         )
         for link in links.values()
     ]
-    routes = [((route.raw, route.length), route.gateway) for route in rtnetlink.routes(defaults=True)]
-    return View(interfaces, routes)
-
-
-def from_namespace(namespace: Namespace) -> View:
-    """Return the view of what pyroute2 has read."""
-    interfaces = [
-        Interface(
-            link.index,
-            link.name,
-            link.kind,
-            link.mac,
-            link.mtu,
-            link.up,
-            namespace.interfaces[link.master].name if link.master in namespace.interfaces else "",
-            link.link or 0,
-            [parse(address) for address in link.addresses],
-        )
-        for link in namespace.interfaces.values()
-    ]
-    main = [route for route in namespace.routes if route["table"] == rtnetlink.MAIN_TABLE]
-    return View(interfaces, [(parse(route["dst"]), packed(route["gateway"])) for route in main])
+    return View(interfaces, rtnetlink.routes())
 
 
 def parse(text: str) -> Address:

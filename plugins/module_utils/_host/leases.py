@@ -144,6 +144,11 @@ def packed(ip: str) -> bytes:
     return b""
 
 
+def written(raw: bytes) -> str:
+    """Return an address from :func:`packed` as it is written, "" for none."""
+    return socket.inet_ntop(socket.AF_INET6 if raw[:1] == b"6" else socket.AF_INET, raw[1:]) if raw else ""
+
+
 def remove(lease: Lease, timeout: float) -> None:
     """Free a reservation under host-local's own lock, unless it is gone or not the one that was read any more.
 

@@ -29,8 +29,11 @@ _ROUTE = struct.Struct("=BBBBBBBBI")
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_MASTER, _IFLA_LINKINFO, _INFO_KIND = 1, 3, 4, 5, 10, 18, 1
 _IFLA_LINK_NETNSID = 37
-_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_MULTIPATH, _RTA_TABLE, _RTA_VIA = 1, 4, 5, 9, 15, 18
-MAIN_TABLE = 254
+_IFLA_EXT_MASK, _SKIP_STATS = 29, 8
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC, _RTA_MULTIPATH = 1, 4, 5, 6, 7, 9
+_RTA_TABLE, _RTA_VIA = 15, 18
+_UNICAST = 1
+MAIN_TABLE, LOCAL_TABLE = 254, 255
 _FLAG_UP = 1
 # The kernel sends at most 32 KiB at once.
 _BUFFER = 128 * 1024
@@ -70,10 +73,12 @@ class Link:
 
 
 class Route(NamedTuple):
-    """A route of the main table: ``raw`` (``leases.packed``) and ``length`` of the destination.
+    """A route: ``raw`` (``leases.packed``) and ``length`` of the destination.
 
     ``link`` is the index of its interface (0 for none, or several), ``remote`` tells that it leads through a gateway;
-    ``gateway`` is that one's address, packed, if there is one only and of the same family.
+    ``gateway`` is that one's address, packed, if there is one only and of the same family. ``source`` is the address
+    that packets get, packed, b"" if the route does not say. ``unicast`` tells that packets are sent on: others are
+    dropped, or are for the host itself.
     """
 
     raw: bytes
@@ -81,6 +86,10 @@ class Route(NamedTuple):
     link: int
     remote: bool
     gateway: bytes = b""
+    source: bytes = b""
+    metric: int = 0
+    table: int = MAIN_TABLE
+    unicast: bool = True
 
 
 def addresses() -> Dict[bytes, Tuple[int, int]]:
@@ -93,7 +102,7 @@ def address_list() -> List[Tuple[bytes, int, int]]:
     found = []
     for payload in _dump(_GETADDR, _NEWADDR, _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
         family, prefix, _flags, _scope, index = _ADDRESS.unpack_from(payload)
-        attributes = _attributes(payload[_ADDRESS.size :])
+        attributes = _attributes(payload, _ADDRESS.size)
         # On a point-to-point interface IFA_ADDRESS is the other side's.
         raw = attributes.get(_IFA_LOCAL) or attributes.get(_IFA_ADDRESS)
         if raw and family in (socket.AF_INET, socket.AF_INET6):
@@ -101,31 +110,44 @@ def address_list() -> List[Tuple[bytes, int, int]]:
     return found
 
 
-def routes(defaults: bool = False) -> List[Route]:
-    """Return the routes of this thread's namespace that are in its main table, with *defaults* those to everywhere."""
+def routes() -> List[Route]:
+    """Return the routes of this thread's namespace, of all its tables."""
     found = []
     for payload in _dump(_GETROUTE, _NEWROUTE, _ROUTE.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0)):
-        family, length, _source, _tos, table, _protocol, _scope, _type, _flags = _ROUTE.unpack_from(payload)
-        if family not in (socket.AF_INET, socket.AF_INET6) or not (length or defaults):
+        family, length, _source, _tos, table, _protocol, _scope, kind, _flags = _ROUTE.unpack_from(payload)
+        if family not in (socket.AF_INET, socket.AF_INET6):
             continue
-        attributes = _attributes(payload[_ROUTE.size :])
-        if (_number(attributes.get(_RTA_TABLE)) or table) != MAIN_TABLE or (length and _RTA_DST not in attributes):
+        attributes = _attributes(payload, _ROUTE.size)
+        if length and _RTA_DST not in attributes:
             continue
         mark, size = (b"4", 4) if family == socket.AF_INET else (b"6", 16)
-        remote = any(key in attributes for key in (_RTA_GATEWAY, _RTA_VIA, _RTA_MULTIPATH))
-        gateway = mark + attributes[_RTA_GATEWAY] if _RTA_GATEWAY in attributes else b""
-        raw = mark + attributes.get(_RTA_DST, bytes(size))
-        found.append(Route(raw, length, _number(attributes.get(_RTA_OIF)), remote, gateway))
+        found.append(
+            Route(
+                mark + attributes.get(_RTA_DST, bytes(size)),
+                length,
+                _number(attributes.get(_RTA_OIF)),
+                any(key in attributes for key in (_RTA_GATEWAY, _RTA_VIA, _RTA_MULTIPATH)),
+                mark + attributes[_RTA_GATEWAY] if _RTA_GATEWAY in attributes else b"",
+                mark + attributes[_RTA_PREFSRC] if _RTA_PREFSRC in attributes else b"",
+                _number(attributes.get(_RTA_PRIORITY)),
+                _number(attributes.get(_RTA_TABLE)) or table,
+                kind == _UNICAST,
+            )
+        )
     return found
 
 
 def links() -> Dict[int, Link]:
     """Return the interfaces of this thread's namespace by index."""
     found = {}
-    for payload in _dump(_GETLINK, _NEWLINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
+    # Counters would be a good part of the answer.
+    request = (
+        _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + _ATTRIBUTE.pack(8, _IFLA_EXT_MASK) + struct.pack("=I", _SKIP_STATS)
+    )
+    for payload in _dump(_GETLINK, _NEWLINK, request):
         _family, _type, index, flags, _change = _LINK.unpack_from(payload)
-        attributes = _attributes(payload[_LINK.size :])
-        info = _attributes(attributes.get(_IFLA_LINKINFO, b""))
+        attributes = _attributes(payload, _LINK.size)
+        info = _attributes(attributes.get(_IFLA_LINKINFO, b""), 0)
         found[index] = Link(
             index,
             _text(attributes.get(_IFLA_IFNAME)),
@@ -201,22 +223,24 @@ def _receive(netlink: socket.socket) -> bytes:
 
 def _messages(data: bytes) -> Iterator[Tuple[int, int, bytes]]:
     """Split what was received into (type, flags, payload)."""
-    while len(data) >= _HEADER.size:
-        length, kind, flags, _sequence, _port = _HEADER.unpack_from(data)
-        if length < _HEADER.size or length > len(data):
+    begin = 0
+    while len(data) - begin >= _HEADER.size:
+        length, kind, flags, _sequence, _port = _HEADER.unpack_from(data, begin)
+        if length < _HEADER.size or begin + length > len(data):
             raise HostError("the kernel's answer was cut short", code="kernel_unreadable")
-        yield kind, flags, data[_HEADER.size : length]
-        data = data[(length + 3) & ~3 :]
+        yield kind, flags, data[begin + _HEADER.size : begin + length]
+        begin += (length + 3) & ~3
 
 
-def _attributes(data: bytes) -> Dict[int, bytes]:
+def _attributes(data: bytes, begin: int) -> Dict[int, bytes]:
+    """Return the attributes that stand in *data* from *begin* on."""
     found = {}
-    while len(data) >= _ATTRIBUTE.size:
-        length, kind = _ATTRIBUTE.unpack_from(data)
+    while len(data) - begin >= _ATTRIBUTE.size:
+        length, kind = _ATTRIBUTE.unpack_from(data, begin)
         if length < _ATTRIBUTE.size:
             break
-        found[kind & 0x3FFF] = data[_ATTRIBUTE.size : length]
-        data = data[(length + 3) & ~3 :]
+        found[kind & 0x3FFF] = data[begin + _ATTRIBUTE.size : begin + length]
+        begin += (length + 3) & ~3
     return found
 
 

@@ -39,8 +39,9 @@ def test_an_empty_host_has_empty_lists(tmp_path, manifest):
     nothing = str(tmp_path / "nothing")
     assert conf(nothing, manifest) == ([], [])
     assert info_conf.plugins([nothing], manifest, 2) == ([], [])
-    assert info_attachments.cached(nothing) == ([], [])
-    assert info_attachments.attachments(nothing, []) == ([], [])
+    here = info_attachments.Cache(nothing)
+    assert (here.entries, here.records, here.problems) == ([], {}, [])
+    assert info_attachments.attachments(here) == []
 
 
 def test_configurations_are_in_order_masked_and_say_whose_they_are(tmp_path, manifest):
@@ -125,9 +126,9 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_attachments_say_what_is_left_of_them(cache):
-    entries, problems = info_attachments.cached(str(cache))
-    rows, more = info_attachments.attachments(str(cache), entries)
-    assert problems + more == []
+    here = info_attachments.Cache(str(cache))
+    rows = info_attachments.attachments(here)
+    assert here.problems == []
     assert [(row["container_id"], row["netns_state"], row["interface"], row["ips"]) for row in rows] == [
         ("db", "other", False, ["10.1.0.3/24"]),
         ("old", "gone", False, ["10.1.0.4/24"]),
@@ -138,8 +139,7 @@ def test_attachments_say_what_is_left_of_them(cache):
 
 def test_an_attachment_of_another_tool_has_no_record(cache, monkeypatch):
     Records(str(cache)).remove(Key("demo", "web", "eth0"))
-    entries, _problems = info_attachments.cached(str(cache))
-    rows, _more = info_attachments.attachments(str(cache), entries)
+    rows = info_attachments.attachments(info_attachments.Cache(str(cache)))
     assert rows[2]["netns_state"] == "unknown"
 
 
@@ -149,12 +149,11 @@ def test_what_is_no_entry_is_named(cache):
     (results / "demo-moved-eth0").write_bytes((results / "demo-web-eth0").read_bytes())
     (results / "folder").mkdir()
     (cache / "podwire" / "demo-killed-eth0").write_text('{"state": "adding"}')
-    entries, problems = info_attachments.cached(str(cache))
-    assert len(entries) == 3
-    assert [(os.path.basename(entry["file"]), entry["code"]) for entry in problems] == [
+    here = info_attachments.Cache(str(cache))
+    assert len(here.entries) == 3
+    assert [(os.path.basename(entry["file"]), entry["code"]) for entry in here.problems] == [
         ("cut-short-eth0", "cache_damaged"),
         ("demo-moved-eth0", "cache_damaged"),
         ("folder", "cache_damaged"),
+        ("demo-killed-eth0", "interrupted"),
     ]
-    _rows, more = info_attachments.attachments(str(cache), entries)
-    assert [(os.path.basename(entry["file"]), entry["code"]) for entry in more] == [("demo-killed-eth0", "interrupted")]

@@ -39,7 +39,7 @@ def test_messages_of_the_kernel_that_are_cut_are_refused():
     with pytest.raises(HostError) as caught:
         list(rtnetlink._messages(rtnetlink._HEADER.pack(100, 3, 0, 1, 0)))
     assert caught.value.code == "kernel_unreadable"
-    assert rtnetlink._attributes(b"\x02\0\x01\0") == {}
+    assert rtnetlink._attributes(b"\x02\0\x01\0", 0) == {}
 
 
 def test_own_addresses_are_those_that_a_socket_can_bind():
