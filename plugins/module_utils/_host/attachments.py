@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+from functools import lru_cache
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..libcni import cache
@@ -144,10 +145,16 @@ def attached_from_entry(entry: cache.Entry, key: Key, path: str = "") -> Attache
     if entry.kind != cache.KIND:
         raise ConfigError(f"its kind is {entry.kind!r} and not {cache.KIND!r}")
     cache.check_owner(entry, path, *key)
-    config = network_conf_from_bytes(entry.config)
+    config = load_config(entry.config)
     if config.name != key.network or not config.plugins:
         raise ConfigError(f"its configuration is no network list with the name {key.network!r}")
     return Attached(key, config, entry.net_ns, entry.cni_args or (), entry.capability_args or {}, entry.result)
+
+
+@lru_cache(maxsize=256)
+def load_config(data: bytes) -> NetworkConfigList:
+    """Parse a cached configuration; the attachments of a network share what was loaded once. Raises ConfigError."""
+    return network_conf_from_bytes(data)
 
 
 class Records:

@@ -13,11 +13,11 @@ import stat
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ..libcni import cache
-from ..libcni.conf import NetworkConfigList, network_conf_from_bytes
+from ..libcni.conf import NetworkConfigList
 from ..libcni.errors import CNIError, JSONError
 from .all_netns import Namespace, Namespaces
 from .attach_request import Key
-from .attachments import ADDING, ATTACHED, RECORDS, Attached, Record, record_from_bytes
+from .attachments import ADDING, ATTACHED, RECORDS, Attached, Record, load_config, record_from_bytes
 from .errors import HostError
 from .leases import packed
 from .live import Answer
@@ -180,11 +180,10 @@ def _read(path: str) -> File:
 
 
 class _Loader:
-    """Parses files; a configuration that many attachments have is loaded once."""
+    """Parses files."""
 
     def __init__(self, private: bool) -> None:
         self._private = private
-        self._configs: Dict[bytes, NetworkConfigList] = {}
 
     def entry(self, name: str, result: Optional[File], record: Optional[File]) -> Entry:
         entry = Entry(name, [file for file in (result, record) if file], self._private or record is not None)
@@ -224,9 +223,7 @@ class _Loader:
                 entry.problem, entry.message = DAMAGED, f"it cannot be read as JSON of libcni: {error}"
 
     def _load_attachment(self, entry: Entry, key: Key, found: cache.Entry) -> None:
-        config = self._configs.get(found.config)
-        if config is None:
-            config = self._configs[found.config] = network_conf_from_bytes(found.config)
+        config = load_config(found.config)
         if config.name != key.network or not config.plugins:
             entry.problem, entry.message = DAMAGED, f"its configuration is no network list named {key.network!r}"
             return

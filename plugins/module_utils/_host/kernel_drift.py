@@ -23,6 +23,8 @@ from .rtnetlink import MAIN_TABLE
 
 # Whether the firewall plugin works with iptables or with firewalld is known to the moment of the ADD only.
 _UNKNOWN_LATER = ("rules firewall",)
+# What is looked at in results of these versions is where the newest has it.
+_WITH_INTERFACES = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 
 
 class Difference(NamedTuple):
@@ -83,7 +85,7 @@ class _Comparison:
     def differences(self) -> Iterator[Difference]:
         entries = _objects(self.result.get("interfaces"))
         for entry in entries:
-            name = str(entry.get("name"))
+            name = str(entry.get("name") or "")
             view = self.inside if entry.get("sandbox") else self.host
             yield from self._interface(entry, name, view.interfaces.get(name), "" if view is self.inside else "host's ")
         yield from self._bridge(entries)
@@ -111,7 +113,7 @@ class _Comparison:
     def _bridge(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
         """Compare the bridge that the container hangs on with the one in the result."""
         inside = self.inside.interfaces.get(self.ifname)
-        names = [str(entry.get("name")) for entry in entries if not entry.get("sandbox")]
+        names = [str(entry.get("name") or "") for entry in entries if not entry.get("sandbox")]
         here = [self.host.interfaces[name] for name in names if name in self.host.interfaces]
         bridge = next((one for one in here if one.kind == "bridge"), None)
         port = self.host.other_end(inside) if inside else None
@@ -126,7 +128,7 @@ class _Comparison:
         if isinstance(index, int):
             if not 0 <= index < len(entries) or not entries[index].get("sandbox"):
                 return
-            name = str(entries[index].get("name"))
+            name = str(entries[index].get("name") or "")
         here = self.inside.interfaces.get(name)
         text = str(entry.get("address"))
         wanted = parse(text)
@@ -157,11 +159,13 @@ def _network(text: str) -> Address:
 
 
 def _newest(result: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
-    """Return a result as its newest version has it; {} for one that is none."""
+    """Return a result with the members that its newest version has; {} for one that is none."""
     if not result:
         return {}
+    version = str(result.get("cniVersion") or "")
+    if version in _WITH_INTERFACES:
+        return dict(result)
     try:
-        version = str(result.get("cniVersion") or "")
         return types.create(version, gojson.dumps(dict(result))).as_version("1.1.0").to_dict()
     except CNIError:
         return {}

@@ -136,6 +136,16 @@ def test_results_before_interfaces_speak_of_the_one_that_was_asked_for():
     assert lost[0] == "the interface eth0 has lost its address 10.1.0.2/24"
 
 
+@pytest.mark.parametrize("version", ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"])
+def test_results_of_all_later_versions_say_the_same(version):
+    result = dict(RESULT, cniVersion=version)
+    assert drift(result=result) == []
+    assert drift(result=result, inside=[INSIDE._replace(addresses=ADDRESSES[1:])], routes=ROUTES[:1]) == [
+        "the interface eth0 has lost its address 10.1.0.2/24",
+        "the route to 10.9.8.7/16 through 10.1.0.9 is gone",
+    ]
+
+
 def test_addresses_on_the_hosts_interfaces_and_routes_of_other_tables_are_not_compared():
     result = dict(RESULT, ips=[{"address": "10.7.0.1/24", "interface": 0}], routes=[{"dst": "10.8.0.0/16", "table": 9}])
     assert drift(result=result) == []
