@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import Dict, Optional, Sequence, Union
 
-from ..libcni.conf import NetworkConfigList, load_network_conf
+from ..libcni.conf import NetworkConfigList, load_network_conf, network_conf_from_file
 from ..libcni.errors import CNIError, ConfigError, NoConfigsFoundError, NotFoundError
 from .errors import HostError
 from .manifest import Manifest
@@ -22,6 +23,7 @@ class Networks:
     def __init__(self, conf_dir: str, bin_dirs: Sequence[str]) -> None:
         self._conf_dir = conf_dir
         self._bin_dirs = list(bin_dirs)
+        self._read = lru_cache(maxsize=None)(network_conf_from_file)
         self._loaded: Dict[str, Union[NetworkConfigList, HostError]] = {}
         self._tested: Dict[str, Union[bool, HostError]] = {}
         self._binaries: Optional[Binaries] = None
@@ -30,7 +32,7 @@ class Networks:
         """Return the network. Raises HostError ``missing_network``, ``missing_conf_dir`` or ``bad_config``."""
         if name not in self._loaded:
             try:
-                self._loaded[name] = load_network_conf(self._conf_dir, name)
+                self._loaded[name] = load_network_conf(self._conf_dir, name, self._read)
             except (NotFoundError, NoConfigsFoundError):
                 self._loaded[name] = self._not_there(name)
             except CNIError as error:

@@ -293,14 +293,17 @@ def load_conf(directory: str, name: str) -> PluginConfig:
     raise NotFoundError(directory, name)
 
 
-def load_network_conf(directory: str, name: str) -> NetworkConfigList:
+def load_network_conf(
+    directory: str, name: str, read: t.Callable[[str], NetworkConfigList] = network_conf_from_file
+) -> NetworkConfigList:
     """Return the network of that name: the first `.conflist`, else the first `.conf` or `.json` as a list of one.
 
+    `read` is for who loads many networks, each of which reads the files before its own: it may remember them.
     Raises `NoConfigsFoundError`, `NotFoundError`, or the `ConfigError` of a broken file that sorts before.
     """
     paths = conf_files(directory, (".conflist",))
     for path in paths:
-        conf = network_conf_from_file(path)
+        conf = read(path)
         if conf.name == name:
             return conf
     try:
