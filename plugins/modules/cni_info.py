@@ -22,8 +22,7 @@ options:
   gather:
     description:
       - What to gather. What is left out is V(null) in the result.
-      - The default is everything. V(kernel) needs pyroute2; where that is missing, the default gathers the rest, and
-        naming V(kernel) fails.
+      - The default is everything.
       - V(garbage) asks the runtimes that are found on the host which containers live.
       - V(runtime) asks containerd for its configuration, and others for their versions.
     type: list
@@ -36,8 +35,6 @@ options:
       - kernel
       - garbage
       - runtime
-requirements:
-  - pyroute2 0.7.2 or later on the managed host for V(kernel) (C(python3-pyroute2) on Debian and Fedora)
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._attributes.info
@@ -425,7 +422,7 @@ runtime:
       type: str
       sample: run
 kernel:
-  description: The kernel's state; V(null) without pyroute2.
+  description: The kernel's state.
   returned: success
   type: dict
   contains:
@@ -456,25 +453,23 @@ problems:
   type: list
   elements: dict
   sample:
-    - level: info
-      code: no_pyroute2
-      file: null
+    - level: warning
+      code: lease_empty
+      file: /var/lib/cni/networks/demo/10.88.0.9
       pointer: ""
       line: null
       column: null
-      message: pyroute2 is not installed, so the kernel's state was left out
+      message: "the reservation is empty: no DEL will ever free it"
 """
 
-import importlib.util
 import os
 from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._host import info_conf
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.manifest import Manifest
-from ..module_utils._host.problems import INFO, problem
 from ..module_utils._host.secrets import mask
 from ..module_utils._module import COMMON_ARGUMENTS, create_module, fail
 
@@ -494,13 +489,6 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     wanted = set(SETS if params["gather"] is None else params["gather"])
     result: Dict[str, Any] = dict.fromkeys([*SETS, "aside", "pools"])
     problems = []
-    if "kernel" in wanted and importlib.util.find_spec("pyroute2") is None:
-        if params["gather"] is not None:
-            module.fail_json(msg=missing_required_lib("pyroute2"), code="missing_required_lib")
-        wanted.remove("kernel")
-        message = "pyroute2 is not installed, so the kernel's state was left out"
-        problems.append(problem(INFO, "no_pyroute2", message))
-
     workers = min(4, len(os.sched_getaffinity(0)) + 1)
     manifest = Manifest()
     files, found = info_conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime"} else ([], [])

@@ -24,7 +24,13 @@ def test_each_file_is_read_once(tmp_path, monkeypatch):
     for number in range(1, 5):
         write(tmp_path, number)
     networks = attach_networks.Networks(str(tmp_path), [])
-    assert [networks.load(f"net{number}").name for number in (4, 2, 1, 3, 4)] == ["net4", "net2", "net1", "net3", "net4"]
+    assert [networks.load(f"net{number}").name for number in (4, 2, 1, 3, 4)] == [
+        "net4",
+        "net2",
+        "net1",
+        "net3",
+        "net4",
+    ]
     assert sorted(read) == [str(tmp_path / f"{number}0.conflist") for number in range(1, 5)]
 
 
