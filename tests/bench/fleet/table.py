@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Prints what the benchmark of a fleet measured: table.py DIRECTORY FEW MANY"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from table import records, row
+
+PING = "ansible.builtin.ping"
+MODULES = ("cni_info", "cni_plugins", "cni_conf", "cni_netns", "cni_attach")
+ARGUMENTS = "ansible.builtin.validate_argument_spec"
+
+
+class Run:
+    """What each task of a run took, in milliseconds a host."""
+
+    def __init__(self, directory: str, hosts: int) -> None:
+        self._tasks = records(directory, f"tasks.{hosts}")
+        self._hosts = hosts
+        failed = [task for task in self._tasks if task["failed"]]
+        if failed:
+            sys.exit(f"tasks failed; there is nothing to compare: {failed}")
+
+    def of(self, *actions: str) -> float:
+        """Return what the tasks of these actions take for a host; those that were left out for all hosts do not count."""
+        found = [task for task in self._tasks if task["action"] in actions and task["skipped"] < self._hosts]
+        return sum(task["seconds"] for task in found) * 1000 / self._hosts
+
+    def of_modules(self) -> float:
+        return self.of(*(f"podwire.cni.{module}" for module in MODULES))
+
+    def ping(self) -> float:
+        """Return what one ping takes: there is one before and one after."""
+        return self.of(PING) / 2
+
+    def drift(self) -> float:
+        """Return what the whole playbook takes for a host."""
+        return sum(task["seconds"] for task in self._tasks if task["action"] != PING) * 1000 / self._hosts
+
+
+def main() -> None:
+    directory, few, many = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    small, large = Run(directory, few), Run(directory, many)
+    ping = large.ping()
+    with open(os.path.join(directory, "report", "report.json"), encoding="utf-8") as stream:
+        counts = json.load(stream)["counts"]
+    if (counts["hosts"], counts["drift"]) != (many, many // 10):
+        sys.exit(f"the report does not say what is there: {counts}")
+    print(f"ansible-core's Python {platform.python_version()}, {os.cpu_count()} CPUs, milliseconds a host\n")
+    print(f"  {'':<54} {'ours':>8} {'other':>8} {'':<3} {'ratio':>6}  {'aim':>5}")
+    row(f"{many} hosts, drift: a module's task / ping", large.of_modules() / len(MODULES), ping, 1.2, "ms")
+    for module in MODULES:
+        row(f"  {module} / ping", large.of(f"podwire.cni.{module}"), ping, None, "ms")
+    row("  arguments of the four roles / ping", large.of(ARGUMENTS), ping, None, "ms")
+    row("  cni_report / ping", large.of("podwire.cni.cni_report"), ping, None, "ms")
+    row("  the whole playbook / ping", large.drift(), ping, None, "ms")
+    row(f"growth: the playbook for {many} hosts / for {few}", large.drift(), small.drift(), 1.1, "ms")
+    row(f"  (ping for {many} hosts / for {few})", ping, small.ping(), None, "ms")
+    print(
+        """
+Each host is a mount namespace of this machine with its own networks, manifest and cache; binaries, kernel and
+the two attachments are the same for all. The connection is local, there are as many forks as Ansible has by itself."""
+    )
+
+
+if __name__ == "__main__":
+    main()
