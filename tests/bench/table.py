@@ -63,6 +63,21 @@ def hundred(durations: Durations, processes: list[dict]) -> None:
     limit("100 networks: the controller's part, a network", (both - host) * 10, 20, "ms")
 
 
+def host(durations: Durations, processes: list[dict]) -> None:
+    """Print how long cni_info takes where there is much to tell."""
+
+    def module(name: str, what: str) -> float:
+        return median([line[what] for line in processes if line["name"] == name][1:])
+
+    what = "20 networks, 500 attachments: cni_info"
+    limit(f"{what}, module", module("info_of_500", "seconds"), 3, "s")
+    limit(f"{what}, peak memory", module("info_of_500", "kilobytes") / 1024, 150, "MiB")
+    ping = durations.of("Ping beside 500 attachments")
+    row(f"{what} / ping", durations.of("All of 500 attachments"), ping, None, "s")
+    row("  without the kernel's state / ping", durations.of("All but the kernel of 500 attachments"), ping, 1.5, "s")
+    row("  of files only (conf, plugins) / ping", durations.of("Files of a host with 500 attachments"), ping, None, "s")
+
+
 def libcni(directory: str) -> None:
     [found] = records(directory, "libcni")
     row("one DEL, a plugin that does nothing: libcni / Go's", found["python"], found["go"], 1.0, "us")
@@ -130,6 +145,9 @@ def main() -> None:
         row(f"sent to the host: {module} / ping", payload[module] / 1024, payload["ping"] / 1024, None, "KiB")
     print()
     hundred(durations, processes)
+    print()
+    host(durations, processes)
+    print()
     what = "1,000 leases, 500 attachments, 500 chains: cni_gc"
     limit(f"{what} plans", durations.of("Plan of cni_gc"), 3, "s")
     limit(f"{what}, peak memory", median(memory["cni_gc"]) / 1024, 150, "MiB")
@@ -140,7 +158,8 @@ for all. A CHECK follows each of cni_attach's ADDs.
 18 plugins of 1.9.1, 10 networks (bridge, host-local, tuning), 50 containers in one network. The plain loop of
 CHECKs has as many workers as cni_attach, that of ADDs has one; a CHECK follows each ADD on both sides. What is sent
 includes the arguments of the task. The 100 networks (bridge, host-local, portmap) are counted beyond what
-a ping takes on that side. Half of the attachments that cni_gc finds live, and nothing else does."""
+a ping takes on that side. The 500 attachments have a namespace each; every other of their 20 networks (bridge,
+host-local, tuning) masquerades. Half of the attachments that cni_gc finds live, and nothing else does."""
     )
 
 

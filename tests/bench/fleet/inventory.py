@@ -31,7 +31,9 @@ def network(name: str, number: int) -> dict:
 
 def main() -> None:
     names = [f"host{number}" for number in range(1, int(os.environ["BENCH_HOSTS"]) + 1)]
-    python = "/usr/bin/python3" if os.environ.get("BENCH_FIRST") else DIRECTORY + "/hosts/{{ inventory_hostname }}/python"
+    python = (
+        "/usr/bin/python3" if os.environ.get("BENCH_FIRST") else DIRECTORY + "/hosts/{{ inventory_hostname }}/python"
+    )
     variables = {
         "ansible_connection": "local",
         "ansible_python_interpreter": python,
