@@ -105,6 +105,7 @@ options:
         This always reports a change.
       - Replace a damaged cache entry, after a DEL with the network's present configuration.
       - Attach even if the namespace has an interface of that name already.
+      - Make an attachment anew although its network differs only by the plugin of a running daemon.
     type: bool
     default: false
 notes:
@@ -201,6 +202,8 @@ attachments:
         - V(config), V(args), V(capability_args) differ from what it was attached with; V(netns), V(interface) are gone;
           V(check) failed; the V(kernel) has lost something; V(interrupted) an ADD did not come to its end; V(damaged)
           is the cache entry; V(forced) is a DEL of what is not remembered.
+        - V(injected) is for one that is left although its network has changed, because all that has changed is the
+          plugin of a running daemon.
       type: str
       sample: interface
     result:

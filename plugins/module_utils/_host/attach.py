@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterable, List, Sequence, Union
 
 from ..libcni import gojson
 from ..libcni.conf import NetworkConfigList
-from . import kernel_drift
+from . import attach_foreign, kernel_drift
 from .attach_networks import Networks
 from .attach_outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, Outcome, Settings
 from .attach_request import PRESENT, Key, Wanted
@@ -18,6 +18,7 @@ from .attach_verbs import Failed, Verbs, can_check, in_use
 from .attachments import ADDING, Attached, read_cached
 from .errors import HostError
 from .netns import Seen, look, same
+from .owners import Living, Owners
 from .plugintypes import types_of
 from .workers import each
 
@@ -32,6 +33,7 @@ class Planner:
         self._networks = Networks(settings.conf_dir, settings.bin_dirs)
         self._seen: Dict[str, Seen] = {}
         self._canonical: Dict[bytes, bytes] = {}
+        self._owners = Owners()
 
     def make(self, request: Sequence[Wanted]) -> AttachPlan:
         """Return the plan. What is wrong with one attachment is in its outcome; the others are planned."""
@@ -43,6 +45,7 @@ class Planner:
         stay = [o for o in outcomes if o.wanted.state == PRESENT and o.todo == NOTHING and not o.failed]
         self._check(stay)
         self._compare([o for o in stay if not (o.failed or o.reason)])
+        self._each((o for o in stay if o.injectors and o.todo == NOTHING), self._leave)
         self._each((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
         for outcome in outcomes:
             if outcome.todo == NOTHING and outcome.attached and not outcome.failed:
@@ -144,7 +147,10 @@ class Planner:
         """Return in what the request differs from what was attached, "" if it does not."""
         wanted, config = outcome.wanted, outcome.config
         if config is not None and not self._same_config(config, attached.config):
-            return "config"
+            if not self._settings.force:
+                outcome.injectors = self._injectors(config, attached.config)
+            if not outcome.injectors:
+                return "config"
         if dict(wanted.args) != dict(attached.args):
             return "args"
         given: Dict[str, Any] = dict(attached.capability_args)
@@ -161,6 +167,13 @@ class Planner:
         if config not in self._canonical:
             self._canonical[config] = gojson.dumps(gojson.loads(config))
         return self._canonical[config]
+
+    def _injectors(self, now: NetworkConfigList, then: NetworkConfigList) -> Dict[str, Living]:
+        return attach_foreign.injectors(now.expanded_bytes(), then.expanded_bytes(), self._owners)
+
+    def _leave(self, outcome: Outcome) -> None:
+        outcome.reason = outcome.reason or "injected"
+        self._plan.note(outcome, "foreign_owner", attach_foreign.text(outcome.key, outcome.injectors))
 
     def _gone(self, outcome: Outcome, attached: Attached, here: Seen) -> str:
         """Return what of the attachment is gone (``netns``, ``interface``), "" if it is there."""

@@ -11,6 +11,7 @@ from ..libcni.conf import NetworkConfigList
 from .attach_request import Wanted
 from .attachments import Attached, Record, addresses
 from .errors import HostError
+from .owners import Living
 from .plan import Plan
 
 # What is to be done about an attachment; renewing is a DEL and an ADD.
@@ -46,7 +47,8 @@ class Outcome:
 
     ``config`` is the network as it is configured now (None: unknown), ``attached`` what stands in the cache, or what
     an interrupted ADD left (None: nothing), ``todo`` one of the constants above, ``reason`` why (see RETURN of
-    cni_attach), ``keep_ips`` the addresses that a new ADD asks for.
+    cni_attach), ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` the daemons, by their plugins, that
+    are why the network is not that of the ADD.
     """
 
     __slots__ = (
@@ -54,6 +56,7 @@ class Outcome:
         "attached",
         "config",
         "error",
+        "injectors",
         "keep_ips",
         "key",
         "reason",
@@ -73,6 +76,7 @@ class Outcome:
         self.todo = NOTHING
         self.reason = ""
         self.keep_ips: List[str] = []
+        self.injectors: Dict[str, Living] = {}
         self.action = "none"
         self.result: Optional[Dict[str, Any]] = None
         self.error: Optional[Dict[str, Any]] = None

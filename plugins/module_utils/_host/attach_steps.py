@@ -15,7 +15,7 @@ from .attach_request import Key
 from .attach_verbs import Added, Failed, Verbs
 from .attachments import Attached
 from .errors import HostError
-from .plan import DISRUPTIVE, SAFE, Step
+from .plan import DISRUPTIVE, FOREIGN, SAFE, Step
 
 
 def check_unusable(key: Key, failure: Failed) -> str:
@@ -47,6 +47,9 @@ class Steps:
             for outcome in lane:
                 if outcome.todo in (ADD, RENEW):
                     self._add_add(outcome)
+        for outcome in self._plan.outcomes:
+            if outcome.injectors and outcome.todo == NOTHING and outcome.attached and not outcome.failed:
+                self._add_leave(outcome, outcome.attached)
         self._plan.finish = self._note_what_never_was
 
     def _add_delete(self, outcome: Outcome) -> None:
@@ -78,6 +81,10 @@ class Steps:
                 lane=outcome.key.container_id,
             )
         )
+
+    def _add_leave(self, outcome: Outcome, attached: Attached) -> None:
+        before, after = _before(attached), dict(_after(outcome), ips=attached.ips)
+        self._plan.add(Step("leave", str(outcome.key), FOREIGN, before, after, lambda: None))
 
     # ---- applying
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ..libcni import gojson
 from ..libcni.errors import JSONError
@@ -29,10 +29,26 @@ def with_injected(wanted: bytes, plugins: List[Dict[str, Any]]) -> bytes:
     return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
 
 
+def split(text: bytes, of_others: Callable[[str], bool]) -> Tuple[Any, List[Dict[str, Any]]]:
+    """Return the parsed list *text* without the plugins whose type *of_others* says yes to, and those plugins.
+
+    Raises JSONError.
+    """
+    data = gojson.loads(text)
+    found = [plugin for plugin in _objects(data) if isinstance(plugin.get("type"), str) and of_others(plugin["type"])]
+    if found:
+        data["plugins"] = [plugin for plugin in data["plugins"] if plugin not in found]
+    return data, found
+
+
 def _plugins(text: bytes) -> List[Dict[str, Any]]:
     try:
         data = gojson.loads(text)
     except JSONError:
         return []
+    return _objects(data)
+
+
+def _objects(data: Any) -> List[Dict[str, Any]]:
     plugins = data.get("plugins") if isinstance(data, dict) else None
     return [plugin for plugin in plugins if isinstance(plugin, dict)] if isinstance(plugins, list) else []

@@ -30,7 +30,7 @@ class Run:
             sys.exit(f"tasks failed; there is nothing to compare: {failed}")
 
     def of(self, *actions: str) -> float:
-        """Return what the tasks of these actions take for a host; those that were left out for all hosts do not count."""
+        """Return what the tasks of these actions take for a host, without those that were skipped on all hosts."""
         found = [task for task in self._tasks if task["action"] in actions and task["skipped"] < self._hosts]
         return sum(task["seconds"] for task in found) * 1000 / self._hosts
 
