@@ -167,6 +167,11 @@ class Manifest:
                         directory.remove(name)
 
 
+def identity(status: os.stat_result) -> str:
+    """Return what changes whenever a file is written or replaced; its ctime nobody can set."""
+    return "%d:%d:%d:%d" % (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
 def digest_of(stream: BinaryIO) -> str:
     """Return the sha256 (hex) of the rest of *stream*."""
     digest = hashlib.sha256()

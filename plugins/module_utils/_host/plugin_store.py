@@ -11,7 +11,7 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from .errors import HostError
-from .manifest import Manifest, digest_of
+from .manifest import Manifest, digest_of, identity
 from .plugin_names import PLAIN_NAME
 
 VERSION_TIMEOUT = 15.0
@@ -148,11 +148,6 @@ class Store:
         settled = self._settled.get(name)
         if settled is not None:
             self.learned[self._key(name)] = {"identity": settled, "cni_versions": versions, "sha256": sha256}
-
-
-def identity(status: os.stat_result) -> str:
-    """Return what changes whenever a file is written or replaced; its ctime nobody can set."""
-    return "%d:%d:%d:%d" % (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def is_settled(status: os.stat_result, now: int) -> bool:

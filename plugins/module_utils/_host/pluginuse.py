@@ -14,7 +14,7 @@ from ..libcni.invoke import find_in_path, get_version_info
 from .bindir import check_executable
 from .errors import HostError
 from .executor import SafeExecutor
-from .manifest import Manifest
+from .manifest import Manifest, identity
 from .plugintypes import named_plugins
 from .problems import ERROR, WARNING, problem
 
@@ -65,9 +65,9 @@ class Binaries:
                 code="missing_plugin",
             ) from None
         real = check_executable(path)
-        identity = _identity(real)
+        here = identity(os.stat(real))
         known = self._remembered.get(real)
-        if known and known.get("identity") == identity:
+        if known and known.get("identity") == here:
             return path, list(known["cni_versions"])
         try:
             versions = get_version_info(real, SafeExecutor(), _TIMEOUT)
@@ -77,19 +77,13 @@ class Binaries:
                 % (path, error),
                 code="plugin_failed",
             ) from error
-        self._remembered[real] = {"identity": identity, "cni_versions": versions}
+        self._remembered[real] = {"identity": here, "cni_versions": versions}
         return path, versions
 
     def forget_missing(self) -> None:
         """Drop what is remembered of files that are no longer there."""
         for path in [path for path in self._remembered if not os.path.exists(path)]:
             del self._remembered[path]
-
-
-def _identity(path: str) -> str:
-    """Return what changes whenever the file is written or replaced; its ctime nobody can set."""
-    found = os.stat(path)
-    return "%d:%d:%d:%d" % (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 class Use:

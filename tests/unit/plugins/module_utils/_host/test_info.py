@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host import info_attachments, info_conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.attach_request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import ATTACHED, Record, Records
-from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, identity
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 
@@ -157,3 +158,16 @@ def test_what_is_no_entry_is_named(cache):
         ("folder", "cache_damaged"),
         ("demo-killed-eth0", "interrupted"),
     ]
+
+
+def test_a_digest_is_remembered_as_long_as_the_file_is_the_same(tmp_path, manifest):
+    path = tmp_path / "bridge"
+    path.write_text("binary")
+    manifest.versions[os.path.realpath(path)] = {"identity": identity(os.stat(path)), "sha256": "remembered"}
+
+    def digests():
+        return [row["sha256"] for row in info_conf.plugins([str(tmp_path)], manifest, 1)[0]]
+
+    assert digests() == ["remembered"]
+    path.write_text("another")
+    assert digests() == [hashlib.sha256(b"another").hexdigest()]

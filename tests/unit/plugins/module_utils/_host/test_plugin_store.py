@@ -9,8 +9,8 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import plugin_store
-from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_store import Found, Store, identity, is_settled
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, identity
+from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_store import Found, Store, is_settled
 
 SECOND = 10**9
 
