@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union
 
 from ..libcni import gojson
 from ..libcni.conf import NetworkConfigList
-from . import attach_foreign, kernel_drift
+from . import kernel_drift
 from .attach_networks import Networks
 from .attach_outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, Outcome, Settings
 from .attach_request import PRESENT, Key, Wanted
@@ -18,9 +18,12 @@ from .attach_verbs import Failed, Verbs, can_check, in_use
 from .attachments import ADDING, Attached, read_cached
 from .errors import HostError
 from .netns import Seen, look, same
-from .owners import Living, Owners
 from .plugintypes import types_of
 from .workers import each
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .owners import Living, Owners
 
 
 class Planner:
@@ -33,7 +36,7 @@ class Planner:
         self._networks = Networks(settings.conf_dir, settings.bin_dirs)
         self._seen: Dict[str, Seen] = {}
         self._canonical: Dict[bytes, bytes] = {}
-        self._owners = Owners()
+        self._owners: Optional[Owners] = None
 
     def make(self, request: Sequence[Wanted]) -> AttachPlan:
         """Return the plan. What is wrong with one attachment is in its outcome; the others are planned."""
@@ -169,9 +172,15 @@ class Planner:
         return self._canonical[config]
 
     def _injectors(self, now: NetworkConfigList, then: NetworkConfigList) -> Dict[str, Living]:
+        # Networks change seldom, and until then this need not be compiled.
+        from . import attach_foreign
+
+        self._owners = self._owners or attach_foreign.Owners()
         return attach_foreign.injectors(now.expanded_bytes(), then.expanded_bytes(), self._owners)
 
     def _leave(self, outcome: Outcome) -> None:
+        from . import attach_foreign
+
         outcome.reason = outcome.reason or "injected"
         self._plan.note(outcome, "foreign_owner", attach_foreign.text(outcome.key, outcome.injectors))
 

@@ -11,8 +11,11 @@ from ..libcni.conf import NetworkConfigList
 from .attach_request import Wanted
 from .attachments import Attached, Record, addresses
 from .errors import HostError
-from .owners import Living
 from .plan import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .owners import Living
 
 # What is to be done about an attachment; renewing is a DEL and an ADD.
 NOTHING, ADD, RENEW, DELETE = "", "add", "renew", "delete"
