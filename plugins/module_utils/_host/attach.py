@@ -173,16 +173,17 @@ class Planner:
 
     def _injectors(self, now: NetworkConfigList, then: NetworkConfigList) -> Dict[str, Living]:
         # Networks change seldom, and until then this need not be compiled.
-        from . import attach_foreign
+        from .attach_foreign import injectors
+        from .owners import Owners
 
-        self._owners = self._owners or attach_foreign.Owners()
-        return attach_foreign.injectors(now.expanded_bytes(), then.expanded_bytes(), self._owners)
+        self._owners = self._owners or Owners()
+        return injectors(now.expanded_bytes(), then.expanded_bytes(), self._owners)
 
     def _leave(self, outcome: Outcome) -> None:
-        from . import attach_foreign
+        from .attach_foreign import text
 
         outcome.reason = outcome.reason or "injected"
-        self._plan.note(outcome, "foreign_owner", attach_foreign.text(outcome.key, outcome.injectors))
+        self._plan.note(outcome, "foreign_owner", text(outcome.key, outcome.injectors))
 
     def _gone(self, outcome: Outcome, attached: Attached, here: Seen) -> str:
         """Return what of the attachment is gone (``netns``, ``interface``), "" if it is there."""
