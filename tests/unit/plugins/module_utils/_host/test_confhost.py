@@ -33,9 +33,9 @@ class Kernel:
             self.addresses[packed(ip)] = (index, int(length))
         return index
 
-    def route(self, destination, link=0, remote=False):
+    def route(self, destination, link=0, remote=False, **more):
         ip, _slash, length = destination.partition("/")
-        self.routes.append(Route(packed(ip), int(length), link, remote))
+        self.routes.append(Route(packed(ip), int(length), link, remote, **more))
 
 
 @pytest.fixture
@@ -118,6 +118,14 @@ def test_a_route_to_a_wider_network_is_only_to_be_known(directory, kernel, check
     kernel.route("10.0.0.0/8", kernel.link("eth0"), remote=True)
     directory.add("a", network())
     assert check() == [("info", "host_overlap", "/net.d/10-a.conflist", SUBNET)]
+
+
+def test_default_routes_and_those_of_other_tables_take_nothing(directory, kernel, check):
+    kernel.route("0.0.0.0/0", kernel.link("eth0"), remote=True)
+    kernel.route("10.1.0.64/26", kernel.link("tun0"), table=100)
+    kernel.route("10.1.0.1/32", 1, table=255, unicast=False)
+    directory.add("a", network())
+    assert check() == []
 
 
 def test_many_routes_make_one_message(directory, kernel):
