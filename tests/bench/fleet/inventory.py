@@ -13,6 +13,7 @@ import json
 import os
 
 DIRECTORY = os.environ["BENCH_DIR"]
+FIRST = bool(os.environ.get("BENCH_FIRST"))
 
 
 def network(name: str, number: int) -> dict:
@@ -31,21 +32,20 @@ def network(name: str, number: int) -> dict:
 
 def main() -> None:
     names = [f"host{number}" for number in range(1, int(os.environ["BENCH_HOSTS"]) + 1)]
-    python = (
-        "/usr/bin/python3" if os.environ.get("BENCH_FIRST") else DIRECTORY + "/hosts/{{ inventory_hostname }}/python"
-    )
+    python = "/usr/bin/python3" if FIRST else DIRECTORY + "/hosts/{{ inventory_hostname }}/python"
     variables = {
         "ansible_connection": "local",
         "ansible_python_interpreter": python,
         "cni_report_dir": DIRECTORY + "/report",
         "cni_plugins_src": DIRECTORY + "/cni-plugins.tgz",
         "cni_networks": [network("fleet", 0), network("other", 1)],
-        "cni_netns": ["fleet-a", "fleet-b"],
         "cni_attachments": [
             {"network": "fleet", "container_id": "a", "netns": "fleet-a"},
             {"network": "other", "container_id": "b", "netns": "fleet-b"},
         ],
     }
+    if FIRST:
+        variables["cni_netns"] = ["fleet-a", "fleet-b"]
     print(json.dumps({"all": {"hosts": names, "vars": variables}, "_meta": {"hostvars": {}}}))
 
 
