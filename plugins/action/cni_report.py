@@ -13,6 +13,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import folder
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.compare import worse
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import MODULES, Record, build, unusable
 
 
@@ -27,16 +28,21 @@ class ActionModule(ActionBase):
             {
                 "dir": {"type": "path", "required": True},
                 "results": {"type": "dict", "options": {name: {"type": "raw"} for name in (*MODULES, "info", "error")}},
+                "compare": {"type": "bool", "default": False},
                 "render": {"type": "bool", "default": False},
-            }
+            },
         )
         if given["results"] is None and not given["render"]:
             raise AnsibleActionFail("cni_report: nothing to do; set 'results', or 'render: true'")
+        if given["compare"] and given["results"] is None:
+            raise AnsibleActionFail("cni_report: 'compare' needs 'results' to compare with what was kept before")
         path = os.path.abspath(given["dir"])
         try:
             # The report is about what is there; that check mode changes no host does not forbid to write it.
             if given["results"] is not None:
                 record = self._record(given["results"], (task_vars or {})["inventory_hostname"])
+                if given["compare"]:
+                    result["worse"] = worse(folder.read_record(path, record["host"]), record)
                 result["path"] = folder.write_record(path, record)
                 result.update(status=record["status"], error=record["error"], steps=record["steps"])
             if given["render"]:

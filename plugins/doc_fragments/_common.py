@@ -46,3 +46,19 @@ options:
     type: float
     default: 60
 """
+
+    CLASSES = r"""
+options:
+  classes:
+    description:
+      - Of which classes a step may be that is carried out. What needs a step of another class is left as it is, and its
+        steps are in C(left) of the result instead of C(actions).
+      - V(safe) are content, mode and owner of files of ours, binaries of ours, and what is missing. V(disruptive) takes
+        containers off their networks for a moment, removes or renames a network, or changes what a runtime reads.
+      - What hangs together is carried out whole or left whole. That is all of one call that is about binaries or about
+        networks, and all that concerns one container.
+    type: list
+    elements: str
+    choices: [safe, disruptive]
+    default: [safe, disruptive]
+"""

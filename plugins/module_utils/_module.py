@@ -13,7 +13,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ._host.errors import HostError
 from ._host.lock import run
 from ._host.paths import absolute
-from ._host.plan import Plan
+from ._host.plan import DISRUPTIVE, SAFE, Plan
 from ._host.secrets import mask
 
 P = TypeVar("P", bound=Plan)
@@ -24,6 +24,9 @@ COMMON_ARGUMENTS: Dict[str, Any] = {
     "cache_dir": {"type": "path", "default": "/var/lib/podwire/cni"},
 }
 LOCK_ARGUMENTS: Dict[str, Any] = {"lock_timeout": {"type": "float", "default": 60}}
+CLASSES_ARGUMENTS: Dict[str, Any] = {
+    "classes": {"type": "list", "elements": "str", "choices": [SAFE, DISRUPTIVE], "default": [SAFE, DISRUPTIVE]}
+}
 
 
 def create_module(arguments: Dict[str, Any], **keywords: Any) -> AnsibleModule:
@@ -56,8 +59,15 @@ def fail(module: AnsibleModule, error: HostError, **result: Any) -> None:
 
 def execute(module: AnsibleModule, make_plan: Callable[[], P], holder: str, workers: int = 1) -> P:
     """Plan and, outside check mode, apply under the lock; ends the module with the message of a HostError."""
+
+    def allowed() -> P:
+        plan = make_plan()
+        if "classes" in module.params:
+            plan.restrict(module.params["classes"])
+        return plan
+
     try:
-        return run(make_plan, holder, module.params["lock_timeout"], module.check_mode, workers)
+        return run(allowed, holder, module.params["lock_timeout"], module.check_mode, workers)
     except HostError as error:
         fail(module, error)
         raise
@@ -68,6 +78,8 @@ def result_of(module: AnsibleModule, plan: Plan) -> Dict[str, Any]:
     for code, message in plan.warnings:
         module.warn("[%s] %s" % (code, message))
     result: Dict[str, Any] = {"changed": plan.changed, "actions": plan.actions()}
+    if "classes" in module.params:
+        result["left"] = [step.describe() for step in plan.left]
     if module._diff:
         # Structures are masked here; who hands over text has masked it, since only they know how to read it.
         result["diff"] = [mask(entry) for entry in plan.diff() if entry["before"] != entry["after"]]

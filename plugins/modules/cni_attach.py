@@ -116,6 +116,7 @@ notes:
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._common.lock
+  - podwire.cni._common.classes
   - podwire.cni._attributes
   - podwire.cni._attributes.group
 attributes:
@@ -192,9 +193,10 @@ attachments:
     action:
       description:
         - What was done, or would be done in check mode.
-        - V(repaired) is DEL followed by ADD; V(drifted) is drift that was only reported.
+        - V(repaired) is DEL followed by ADD; V(drifted) is drift that was only reported; V(left) is what O(classes)
+          does not allow.
       type: str
-      choices: [none, added, deleted, repaired, drifted, failed]
+      choices: [none, added, deleted, repaired, drifted, left, failed]
       sample: added
     reason:
       description:
@@ -246,6 +248,15 @@ actions:
     - kind: add
       target: demo/web/eth0
       class: safe
+left:
+  description: What was left as it is because O(classes) does not allow it, the same in check mode and in a run.
+  returned: always, when there is a plan
+  type: list
+  elements: dict
+  sample:
+    - kind: del
+      target: demo/web/eth0
+      class: disruptive
 code:
   description: A word for the failure, when the request as a whole is refused; otherwise each attachment has its own.
   returned: failure
@@ -262,7 +273,15 @@ from ..module_utils._host.attach_request import parse
 from ..module_utils._host.attach_verbs import Verbs
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.secrets import mask
-from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
+from ..module_utils._module import (
+    CLASSES_ARGUMENTS,
+    COMMON_ARGUMENTS,
+    LOCK_ARGUMENTS,
+    create_module,
+    execute,
+    fail,
+    result_of,
+)
 
 ENTRY: Dict[str, Any] = {
     "network": {"type": "str", "required": True},
@@ -280,6 +299,7 @@ def main() -> None:
         dict(
             COMMON_ARGUMENTS,
             **LOCK_ARGUMENTS,
+            **CLASSES_ARGUMENTS,
             attachments={"type": "list", "elements": "dict", "required": True, "options": ENTRY},
             timeout={"type": "float", "default": 60},
             parallel={"type": "int"},

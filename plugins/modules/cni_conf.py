@@ -23,6 +23,7 @@ description:
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._common.lock
+  - podwire.cni._common.classes
   - podwire.cni._attributes
   - podwire.cni._attributes.group
 options:
@@ -297,14 +298,15 @@ networks:
     action:
       description:
         - The main thing that was done, one of V(none), V(created), V(updated), V(renamed), V(removed), V(adopted),
-          V(restored), V(attributes) and V(foreign). The last one says that somebody else, such as Cilium, has taken the
-          file away and would do so again. All steps are in RV(actions).
+          V(restored), V(attributes), V(foreign) and V(left). V(foreign) says that somebody else, such as Cilium, has
+          taken the file away and would do so again, V(left) that O(classes) does not allow it. All steps are in
+          RV(actions).
       type: str
       sample: created
 effective:
   description:
     - What each runtime of O(runtime) does with its directory as it is after this task, or would be in check mode, by
-      name of the runtime.
+      name of the runtime. What O(classes) leaves counts as done.
   returned: success
   type: list
   elements: dict
@@ -373,7 +375,7 @@ configured:
       type: str
       sample: containerd-1.7
     action:
-      description: One of V(none), V(configured) and V(removed).
+      description: One of V(none), V(configured), V(removed) and V(left).
       type: str
       sample: configured
     files:
@@ -475,6 +477,15 @@ actions:
           bridge, subnet or range; V(foreign) for what a running daemon has done to our file, which is left so.
       type: str
       sample: safe
+left:
+  description: What was left as it is because O(classes) does not allow it, the same in check mode and in a run.
+  returned: always, when there is a plan
+  type: list
+  elements: dict
+  sample:
+    - kind: remove
+      target: /etc/cni/net.d/10-old.conflist
+      class: disruptive
 code:
   description: Stable word for what made the task fail; the code of the first error in RV(problems).
   returned: failure
@@ -493,6 +504,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.paths import fil
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import NAMES
 from ansible_collections.podwire.cni.plugins.module_utils._host.setup.change import Settings
 from ansible_collections.podwire.cni.plugins.module_utils._module import (
+    CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
     LOCK_ARGUMENTS,
     create_module,
@@ -571,6 +583,7 @@ def main():
     }
     arguments.update(COMMON_ARGUMENTS)
     arguments.update(LOCK_ARGUMENTS)
+    arguments.update(CLASSES_ARGUMENTS)
     # Nothing of the arguments goes to the system's log: a configuration may hold tokens.
     module = create_module(arguments, no_log=True, required_by={"configure": ["runtime"]})
     params = module.params

@@ -24,6 +24,7 @@ description:
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._common.lock
+  - podwire.cni._common.classes
   - podwire.cni._attributes
   - podwire.cni._attributes.group
 options:
@@ -170,9 +171,9 @@ plugins:
       elements: str
       sample: ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"]
     action:
-      description: What was done, or in check mode would be.
+      description: What was done, or in check mode would be. V(left) is what O(classes) does not allow.
       type: str
-      choices: [none, installed, replaced, removed, restored, attributes]
+      choices: [none, installed, replaced, removed, restored, attributes, left]
       sample: installed
 actions:
   description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state), too.
@@ -192,6 +193,15 @@ actions:
       description: V(disruptive) if something in use is removed, else V(safe).
       type: str
       sample: safe
+left:
+  description: What was left as it is because O(classes) does not allow it, the same in check mode and in a run.
+  returned: always, when there is a plan
+  type: list
+  elements: dict
+  sample:
+    - kind: remove
+      target: /opt/cni/bin/bridge
+      class: disruptive
 code:
   description: A word for the kind of error, see C(docs/cni_plugins.md).
   returned: failure
@@ -231,6 +241,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.plugins import (
     plan_restored,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._module import (
+    CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
     LOCK_ARGUMENTS,
     create_module,
@@ -254,6 +265,7 @@ ARGUMENTS: Dict[str, Any] = {
     "_source": {"type": "dict"},
     **COMMON_ARGUMENTS,
     **LOCK_ARGUMENTS,
+    **CLASSES_ARGUMENTS,
 }
 REQUIRED_IF = [("state", "present", ("src", "version"), True), ("state", "absent", ("plugins",))]
 HOLDER = "cni_plugins"

@@ -53,6 +53,14 @@ options:
       error:
         description: A sentence on what else went wrong. If it is not empty, the host's status is V(error).
         type: raw
+  compare:
+    description:
+      - Whether to compare with what the host's file in O(dir) says so far, before it is written anew.
+      - Worse are an error that was not there, a problem of the level V(error) that was not there, a runtime that has lost
+        its network, and a step that a run would not have taken before. Steps are not compared if the look before could not
+        see everything because something was missing or wrong.
+    type: bool
+    default: false
   render:
     description:
       - Whether to make the report from all files in O(dir), those of earlier runs and of other hosts included.
@@ -138,6 +146,13 @@ steps:
       kind: write
       target: /etc/cni/net.d/10-apps.conflist
       class: safe
+worse:
+  description: In what the host is worse than it was before, a sentence each.
+  returned: with O(compare)
+  type: list
+  elements: str
+  sample:
+    - a run would add demo/web/eth0, and would not have done so before
 report:
   description: The report.
   returned: with O(render)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Container, Dict, List, Optional, Sequence
 
 from ..libcni.conf import NetworkConfigList
 from .attach_request import Wanted
@@ -95,6 +95,12 @@ class Outcome:
         self.result = None
         self.error = dict(error.facts, code=error.code, message=error.msg)
 
+    def leave(self) -> None:
+        """Let the attachment be as it is."""
+        self.todo = NOTHING
+        self.action = "left"
+        self.result = self.attached.result if self.attached else None
+
     def row(self) -> Dict[str, Any]:
         """Return what the module returns of this attachment."""
         return {
@@ -119,6 +125,13 @@ class AttachPlan(Plan):
         super().__init__()
         self.outcomes: List[Outcome] = []
         self.finish: Callable[[], None] = lambda: None
+
+    def restrict(self, classes: Container[str]) -> None:
+        super().restrict(classes)
+        left = {step.item for step in self.left}
+        for outcome in self.outcomes:
+            if outcome.key in left:
+                outcome.leave()
 
     def apply(self, workers: int = 1) -> None:
         """Execute the steps, and then what has to wait for all of them."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Container, Dict, List, Optional, Set, Tuple
 
 from .atomic import Attributes, Directory, make_directory, stage, write
 from .errors import HostError
@@ -243,6 +243,17 @@ class ConfPlan(Plan):
                 ) from error
 
         self.add(Step(kind, target, step_class, before, after, guarded))
+
+    def restrict(self, classes: Container[str]) -> None:
+        super().restrict(classes)
+        if not self.left:
+            return
+        for row in self.networks:
+            row["action"] = "none" if row["action"] == "none" else "left"
+        for row in self.configured:
+            row.update(action="none" if row["action"] == "none" else "left", restart=False)
+        # What was foretold is not what the runtimes shall have loaded.
+        self.confirm = lambda: (None, [])
 
     # ---- applying
 

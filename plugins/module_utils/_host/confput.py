@@ -75,7 +75,7 @@ def _write(state: State, wanted: Wanted, target: str, current: Optional[ConfFile
             why = "its name changes from %r to %r" % (current.network, wanted.name)
             state.refuse_attached(str(current.network), target, why)
         if moved and not held:
-            state.refuse_attached(wanted.name, target, "its bridge, subnet or ranges change")
+            state.refuse_attached(wanted.name, target, "its bridge, subnet or ranges change", text)
         step_class = DISRUPTIVE if moved or renamed or held else SAFE
         state.contents[target] = text
         plan.put(target, wanted.name, current.text, text, step_class, replaces=True)

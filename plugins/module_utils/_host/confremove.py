@@ -82,7 +82,8 @@ def set_aside(state: State, file: ConfFile, texts: Optional[Mapping[str, bytes]]
         return
     if file.network is not None and file.network in texts:
         if moves_addresses(file.text, texts[file.network]):
-            state.refuse_attached(file.network, file.name, "its bridge, subnet or ranges change")
+            why = "its bridge, subnet or ranges change"
+            state.refuse_attached(file.network, file.name, why, texts[file.network])
     elif file.network:
         state.refuse_attached(file.network, file.name, "the network is set aside")
     managed = state.manifest.networks[file.path] if state.is_ours(file.name) else None

@@ -158,7 +158,7 @@ def _is_free(work: _Return, name: str, file: ConfFile, standing: Optional[ConfFi
 
 def _refuse_move(state: State, ours: ConfFile, file: ConfFile) -> None:
     if ours.network and moves_addresses(ours.text, file.text or b""):
-        state.refuse_attached(ours.network, ours.name, "its bridge, subnet or ranges change")
+        state.refuse_attached(ours.network, ours.name, "its bridge, subnet or ranges change", file.text)
 
 
 def _remove_ours(work: _Return) -> None:

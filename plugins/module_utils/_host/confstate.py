@@ -12,12 +12,14 @@ from .confdir import ConfFile, parse, read_as, scan, sort_key
 from .confplan import ConfPlan
 from .errors import HostError
 from .manifest import Manifest
+from .netchange import fits
 from .netusers import attached
 from .owners import Owners
 from .problems import ERROR, WARNING, problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..libcni.cache import Entry
     from .networks import Request, Wanted
 
 
@@ -41,7 +43,7 @@ class State:
         self.disturbed: List[ConfFile] = []
         self.owners = Owners()
         self._reports: Dict[int, Dict[str, Any]] = {}
-        self._attached: Optional[Dict[str, List[str]]] = None
+        self._attached: Optional[Dict[str, List[Entry]]] = None
         self._entries: Dict[str, Dict[str, Any]] = {}
         self._own: Dict[str, List[ConfFile]] = {}
         for file in self.files.values():
@@ -109,16 +111,24 @@ class State:
 
     # ---- attachments
 
-    def attached(self, network: str) -> List[str]:
+    def attached(self, network: str) -> List[Entry]:
         if self._attached is None:
             self._attached = attached(self.request.cache_dir)
         return self._attached.get(network, [])
 
-    def refuse_attached(self, network: str, file: str, why: str) -> None:
-        """Note an error if containers are attached to *network*, unless force."""
+    def refuse_attached(self, network: str, file: str, why: str, text: Optional[bytes] = None) -> None:
+        """Note an error if containers are attached to *network*, unless force.
+
+        *text* is what the network becomes. Attachments that were made with its bridge, subnets and ranges are no
+        hindrance: who has edited the file since then left them behind, and they fit again.
+        """
         if self.request.force:
             return
-        users = self.attached(network)
+        users = [
+            "%s/%s" % (entry.container_id, entry.if_name)
+            for entry in self.attached(network)
+            if text is None or not fits(entry.config, text)
+        ]
         if users:
             self.error(
                 "attachments_exist",

@@ -36,6 +36,14 @@ def moves_addresses(one: Optional[bytes], other: bytes) -> bool:
         return False
 
 
+def fits(config: bytes, text: bytes) -> bool:
+    """Tell whether what was attached with *config* fits a network that is *text*, as far as both can be read."""
+    try:
+        return _essence(gojson.loads(config)) == _essence(gojson.loads(text))
+    except JSONError:
+        return False
+
+
 def _essence(data: Any) -> List[Tuple[str, bytes]]:
     found: List[Tuple[str, bytes]] = []
     plugins = data.get("plugins") if isinstance(data, dict) else None

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Dict, List
 
-from ..libcni.cache import list_entries
+from ..libcni.cache import Entry, list_entries
 from ..libcni.errors import CacheError
 from .errors import HostError
 
 
-def attached(cache_dir: str) -> Dict[str, List[str]]:
-    """Return the attachments that *cache_dir* knows: network -> list of ``container_id/ifname``.
+def attached(cache_dir: str) -> Dict[str, List[Entry]]:
+    """Return the attachments that *cache_dir* knows by their network.
 
     Raises HostError ``cache_unreadable``: not to know is not the same as nobody.
     """
@@ -24,7 +24,7 @@ def attached(cache_dir: str) -> Dict[str, List[str]]:
             "cannot tell which networks are in use: %s; mend that, or name another cache_dir" % error,
             code="cache_unreadable",
         ) from error
-    found: Dict[str, List[str]] = {}
+    found: Dict[str, List[Entry]] = {}
     for entry in entries:
-        found.setdefault(entry.network_name, []).append("%s/%s" % (entry.container_id, entry.if_name))
+        found.setdefault(entry.network_name, []).append(entry)
     return found

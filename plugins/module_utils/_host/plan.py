@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Tuple
 
 from .errors import HostError
 from .workers import each
@@ -58,10 +58,14 @@ class Step:
 
 
 class Plan:
-    """An ordered list of steps, and the warnings that came up while planning."""
+    """An ordered list of steps, and the warnings that came up while planning.
+
+    ``left`` are steps that the user does not allow, see ``restrict``: they are told of, and never executed.
+    """
 
     def __init__(self) -> None:
         self.steps: List[Step] = []
+        self.left: List[Step] = []
         self.warnings: List[Tuple[str, str]] = []
 
     def add(self, step: Step) -> None:
@@ -71,6 +75,14 @@ class Plan:
         """Note something the user should know; the same sentence is kept once."""
         if (code, message) not in self.warnings:
             self.warnings.append((code, message))
+
+    def restrict(self, classes: Container[str]) -> None:
+        """Leave out the steps of other classes, and with each of them its whole lane: later steps may build on it."""
+        barred = {step.lane for step in self.steps if step.step_class != FOREIGN and step.step_class not in classes}
+        self.left = [step for step in self.steps if step.lane in barred and step.step_class != FOREIGN]
+        for step in self.left:
+            step.state = "left"
+            self.steps.remove(step)
 
     @property
     def changed(self) -> bool:

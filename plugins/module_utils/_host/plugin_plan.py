@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Container, Dict, Iterable, List, Mapping, Optional
 
 from .atomic import Directory
 from .bindir import check_directory
@@ -102,6 +102,14 @@ class PluginsPlan(Plan):
         self._note(change.name, sha256, self._versions(change), _ACTIONS[change.kind])
         # What VERSION answers when the plan is applied is shown as part of it.
         change.report, change.shown = self._report[change.name], after
+
+    def restrict(self, classes: Container[str]) -> None:
+        super().restrict(classes)
+        if self.left:
+            for change in self.batch.changes:
+                there = change.found.sha256 if change.found.kind == FILE else None
+                versions = self.store.cni_versions(change.name, change.found) if there else None
+                self._note(change.name, there, versions, "left")
 
     def _versions(self, change: Change) -> Optional[List[str]]:
         target = change.target or {"sha256": None}

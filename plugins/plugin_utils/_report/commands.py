@@ -37,7 +37,7 @@ def repairs(host: str, classes: Mapping[str, int], garbage: int) -> list[tuple[s
         found.append(
             (
                 "Repair everything, which takes containers off their networks for a moment",
-                playbook("bootstrap", host, "cni_attachments_on_drift=repair"),
+                playbook("remediate", host, '{"cni_remediate_classes": ["safe", "disruptive"]}'),
             )
         )
     if garbage:

@@ -48,6 +48,12 @@ def write_record(folder: str, record: Record) -> str:
     return path
 
 
+def read_record(folder: str, host: str) -> Record:
+    """Return what is in the file of a host; a record that says so if there is none, or none that is of use."""
+    name = file_name(host)
+    return _read(os.path.join(folder, HOSTS, name), name)
+
+
 def write_report(folder: str) -> Record:
     """Render what is in a folder, and return the report. Raises OSError."""
     os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -55,7 +55,7 @@ def test_what_is_nested_too_deeply_is_an_error(action, tmp_path):
     # What checks the arguments of the task must not stumble over it first.
     action.validate_argument_spec = lambda _spec: (
         None,
-        {"dir": str(tmp_path), "results": {"info": deep}, "render": False},
+        {"dir": str(tmp_path), "results": {"info": deep}, "render": False, "compare": False},
     )
     assert "nested too deeply" in action.run(None, HOST)["error"]
 

@@ -78,8 +78,8 @@ class Host:
     def manifest(self):
         return Manifest(self.state)
 
-    def attach(self, network):
-        write_entry(self.cache, Entry("c1", b"{}", "eth0", network))
+    def attach(self, network, config=b"{}", container_id="c1"):
+        write_entry(self.cache, Entry(container_id, config, "eth0", network))
 
 
 def steps(plan):

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Wanted
+from ansible_collections.podwire.cni.plugins.module_utils._host.plan import SAFE
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.conf_host import (
     Host,
     actions,
@@ -301,6 +302,34 @@ def test_moving_addresses_is_refused_while_the_network_is_attached(host):
     assert steps(host.plan(want("a", ipam=ipam, mtu=5))) == [("write", "10-a.conflist", "safe")]
     assert steps(host.plan(want("a", ipam=ipam, priority=9))) == [("rename", "10-a.conflist", "safe")]
     host.run(want("a", ipam=moved), force=True)
+
+
+def test_addresses_may_move_back_to_where_the_attachments_are(host):
+    ipam = {"type": "host-local", "subnet": "10.1.0.0/24"}
+    host.run(want("a", ipam=ipam))
+    host.attach("a", text("a", ipam=ipam))
+    host.put("10-a.conflist", text("a", ipam=dict(ipam, subnet="10.2.0.0/24")))
+    assert steps(host.plan(want("a", ipam=ipam))) == [("write", "10-a.conflist", "disruptive")]
+    host.attach("a", text("a", ipam=dict(ipam, subnet="10.2.0.0/24")), "c2")
+    with pytest.raises(HostError, match=r"has 1 attachments in .*: c2/eth0;"):
+        host.plan(want("a", ipam=ipam))
+    host.attach("a", b"damaged", "c2")
+    assert host.refused(want("a", ipam=ipam)) == [("attachments_exist", "10-a.conflist")]
+
+
+# ---- classes
+
+
+def test_of_networks_all_is_left_or_nothing(host):
+    host.run(want("a", bridge="b1"), want("b", bridge="b2"))
+    plan = host.plan(want("a", bridge="b3"), want("b", bridge="b2", mtu=1400), want("c", bridge="b4"))
+    plan.restrict([SAFE])
+    assert not plan.changed
+    assert [step.kind for step in plan.left] == ["write", "write", "create"]
+    assert actions(plan) == ["left", "left", "left"]
+    plan = host.plan(want("a", bridge="b1"), want("b", bridge="b2", mtu=1400))
+    plan.restrict([SAFE])
+    assert actions(plan) == ["none", "updated"]
 
 
 def test_a_changed_name_is_refused_while_the_old_one_is_attached(host):

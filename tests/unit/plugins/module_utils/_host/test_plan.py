@@ -98,3 +98,32 @@ def test_a_warning_is_kept_once():
     plan.warn("missing_network", "no a")
     plan.warn("missing_network", "no a")
     assert plan.warnings == [("missing_network", "no a")]
+
+
+def test_what_is_not_allowed_is_left_with_the_rest_of_its_lane():
+    log = []
+    plan = plan_of(
+        step("del", log, lane="a", step_class=DISRUPTIVE),
+        step("add", log, lane="a"),
+        step("other", log, lane="b"),
+        step("theirs", log, lane="a", step_class=FOREIGN),
+    )
+    plan.restrict([SAFE])
+    assert [one.target for one in plan.left] == ["del", "add"]
+    assert [one["target"] for one in plan.actions()] == ["other", "theirs"]
+    assert plan.changed
+    plan.apply()
+    assert log == ["other"]
+
+
+def test_a_plan_of_which_all_is_left_changes_nothing():
+    plan = plan_of(step("del", [], step_class=DISRUPTIVE), step("theirs", [], step_class=FOREIGN))
+    plan.restrict([SAFE])
+    assert (plan.changed, plan.pending) == (False, False)
+    assert [one.state for one in plan.left] == ["left"]
+
+
+def test_a_plan_of_allowed_classes_is_whole():
+    plan = plan_of(step("del", [], step_class=DISRUPTIVE), step("add", []))
+    plan.restrict([SAFE, DISRUPTIVE])
+    assert (len(plan.steps), plan.left) == (2, [])

@@ -17,6 +17,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.atomic import TE
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import read_state
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.plan import SAFE
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_plan import Wanted
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugins import (
     ContentMissing,
@@ -377,6 +378,20 @@ def test_absent_leaves_a_foreign_file_unless_forced_and_then_keeps_it(host, earl
     assert host.files() == {}
     assert host.apply(host.restored()) == {"bridge": "restored"}
     assert host.read("bridge") == ELF + b"foreign"
+
+
+def test_removing_what_a_network_names_is_left_where_nothing_disruptive_is_allowed(host):
+    host.apply(host.present(OLD))
+    os.makedirs(host.conf_dir)
+    with open(os.path.join(host.conf_dir, "10-a.conflist"), "w") as stream:
+        json.dump({"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "bridge"}]}, stream)
+    plan = host.absent("bridge", "ptp", force=True)
+    plan.restrict([SAFE])
+    assert not plan.changed and len(plan.left) == 2
+    assert [(row["action"], row["sha256"]) for row in plan.report()] == [
+        ("left", sha(OLD["bridge"])),
+        ("left", sha(OLD["ptp"])),
+    ]
 
 
 @pytest.mark.parametrize("what", ["absent", "restored"])

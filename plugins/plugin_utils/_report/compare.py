@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a host is worse than it was when it was looked at before: what a rollout stops at."""
+
+from __future__ import annotations
+
+from typing import Any, Iterator, Mapping
+
+from ...module_utils._host.plan import FOREIGN
+from .record import Record
+from .values import rows, table, text
+
+# Warnings of what could not be looked at, for want of something else. See promise 2 of the design: check mode goes on.
+_BLIND = "missing_"
+
+
+def worse(before: Record, after: Record) -> list[str]:
+    """Return in what *after* is worse than *before*, a sentence each; both are records of one host."""
+    return list(_worse(before, after))
+
+
+def _worse(before: Record, after: Record) -> Iterator[str]:
+    known = set((before["error"] or "").split("\n"))
+    for line in (after["error"] or "").split("\n"):
+        if line not in known:
+            yield line
+    if before["confirmed"] is True and after["confirmed"] is False:
+        yield "the runtimes had loaded their network before, and have not now"
+    known = set(_errors(before))
+    for problem in dict.fromkeys(_errors(after)):
+        if problem not in known:
+            yield problem
+    # What could not be seen before may have been there. What an error kept out of sight is not known either way.
+    if before["error"] or any(text(table(row).get("code")).startswith(_BLIND) for row in before["warnings"]):
+        return
+    known = set(_steps(before))
+    for kind, target in dict.fromkeys(_steps(after)):
+        if (kind, target) not in known:
+            yield f"a run would {kind.replace('_', ' ')} {target}, and would not have done so before"
+
+
+def _errors(record: Record) -> Iterator[str]:
+    found: list[Any] = [*rows(record["problems"]), *rows(table(record["info"]).get("problems"))]
+    for row in found:
+        if row.get("level") == "error":
+            place = ": ".join(filter(None, (text(row.get("file")), text(row.get("pointer")))))
+            yield f"{place}: {text(row.get('message'))}" if place else text(row.get("message"))
+
+
+def _steps(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    return ((text(step.get("kind")), text(step.get("target"))) for step in rows(record["steps"]) if step["class"] != FOREIGN)
