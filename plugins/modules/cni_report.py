@@ -56,9 +56,9 @@ options:
   compare:
     description:
       - Whether to compare with what the host's file in O(dir) says so far, before it is written anew.
-      - Worse are an error that was not there, a problem of the level V(error) that was not there, a runtime that has lost
-        its network, and a step that a run would not have taken before. Steps are not compared if the look before could not
-        see everything because something was missing or wrong.
+      - Worse are an error that was not there, a problem of the level V(error) that was not there, a runtime that has
+        lost its network, and a step that a run would not have taken before. Steps are not compared if the look before
+        could not see everything because something was missing or wrong.
     type: bool
     default: false
   render:

@@ -21,10 +21,8 @@ def worse(before: Record, after: Record) -> list[str]:
 
 
 def _worse(before: Record, after: Record) -> Iterator[str]:
-    known = set((before["error"] or "").split("\n"))
-    for line in (after["error"] or "").split("\n"):
-        if line not in known:
-            yield line
+    known = set(_lines(before))
+    yield from (line for line in _lines(after) if line not in known)
     if before["confirmed"] is True and after["confirmed"] is False:
         yield "the runtimes had loaded their network before, and have not now"
     known = set(_errors(before))
@@ -40,6 +38,10 @@ def _worse(before: Record, after: Record) -> Iterator[str]:
             yield f"a run would {kind.replace('_', ' ')} {target}, and would not have done so before"
 
 
+def _lines(record: Record) -> list[str]:
+    return [line for line in (record["error"] or "").split("\n") if line]
+
+
 def _errors(record: Record) -> Iterator[str]:
     found: list[Any] = [*rows(record["problems"]), *rows(table(record["info"]).get("problems"))]
     for row in found:
@@ -49,4 +51,6 @@ def _errors(record: Record) -> Iterator[str]:
 
 
 def _steps(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    return ((text(step.get("kind")), text(step.get("target"))) for step in rows(record["steps"]) if step["class"] != FOREIGN)
+    return (
+        (text(step.get("kind")), text(step.get("target"))) for step in rows(record["steps"]) if step["class"] != FOREIGN
+    )

@@ -35,7 +35,7 @@ def test_what_there_is_to_repair_has_a_command():
     assert repairs("h", {"foreign": 2}, 0) == []
     found = [command for _what, command in repairs("h", {"safe": 1, "disruptive": 1}, 3)]
     assert [command.split()[1] for command in found] == [
-        "podwire.cni." + name for name in ("remediate", "bootstrap", "gc")
+        "podwire.cni." + name for name in ("remediate", "remediate", "gc")
     ]
 
 

@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.compare import worse
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
+
+WRITE = {"kind": "write", "target": "/etc/cni/net.d/10-a.conflist", "class": "safe"}
+ADD = {"kind": "add", "target": "a/c/eth0", "class": "safe"}
+PROBLEM = {"level": "error", "code": "missing_plugin", "file": "/f", "pointer": "/plugins/0", "message": "gone"}
+
+
+def record(*actions, **changed):
+    result = {"actions": list(actions), **changed}
+    return build("h", {"networks": result}, {})
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (record(), record()),
+        (record(WRITE, ADD), record(ADD)),
+        (record(), record(dict(WRITE, **{"class": "foreign"}))),
+        (record(failed=True, msg="one"), record()),
+        (record(failed=True, msg="one"), record(failed=True, msg="one")),
+        (record(confirmed=False), record(confirmed=True)),
+        (record(confirmed=True), record()),
+        (record(problems=[PROBLEM]), record(problems=[PROBLEM])),
+        (record(), record(problems=[dict(PROBLEM, level="warning")])),
+        # What the look before could not see.
+        (record(warnings=["[missing_plugin] bridge is not there"]), record(ADD)),
+        (record(failed=True, msg="one"), record(ADD)),
+    ],
+)
+def test_no_worse(before, after):
+    assert worse(before, after) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (record(WRITE), record(ADD), "a run would add a/c/eth0, and would not have done so before"),
+        (record(warnings=["[other] x"]), record(ADD), "a run would add a/c/eth0, and would not have done so before"),
+        (record(), record(failed=True, msg="two"), "two"),
+        (record(failed=True, msg="one"), record(failed=True, msg="two"), "two"),
+        (record(confirmed=True), record(confirmed=False), "the runtimes had loaded their network before, and have not"),
+        (record(), record(problems=[PROBLEM, PROBLEM]), "/f: /plugins/0: gone"),
+    ],
+)
+def test_worse(before, after, says):
+    (sentence,) = worse(before, after)
+    assert sentence.startswith(says)
+
+
+def test_problems_of_the_whole_directory_count_too():
+    before, after = (build("h", {}, {"problems": found}) for found in ([], [PROBLEM]))
+    assert worse(before, after) == ["/f: /plugins/0: gone"]
+
+
+def test_whatever_a_host_returns_is_no_traceback():
+    odd = build("h", {}, {"problems": [{"level": "error", "message": ["x"]}, 7], "conf": None})
+    assert worse(record(), odd) == [""]
