@@ -502,7 +502,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Request, Wanted, make_plan
 from ansible_collections.podwire.cni.plugins.module_utils._host.paths import file_name
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import NAMES
-from ansible_collections.podwire.cni.plugins.module_utils._host.setup.change import Settings
 from ansible_collections.podwire.cni.plugins.module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
@@ -558,6 +557,9 @@ def read_settings(params):
     given = params["configure"]
     if given is None:
         return None
+    # Only where runtimes are configured this is compiled.
+    from ansible_collections.podwire.cni.plugins.module_utils._host.setup.change import Settings
+
     return Settings(
         params["conf_dir"],
         params["bin_dirs"],

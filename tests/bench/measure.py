@@ -40,7 +40,7 @@ def seconds(code: str) -> float:
 def measure_import(directory: str) -> float:
     """Return what cni_attach needs of libcni costs to import, from compiled files as an installed package has them."""
     shutil.copytree(MODULE_UTILS / "libcni", f"{directory}/libcni", ignore=shutil.ignore_patterns("__pycache__"))
-    code = f"import sys; sys.path.insert(0, {directory!r}); import libcni.api"
+    code = f"import sys; sys.path.insert(0, {directory!r}); import libcni.api, libcni.process"
     seconds(code)
     turns = [(seconds(code), seconds("import sys")) for _turn in range(4 * ROUNDS)]
     return median(with_it - without for with_it, without in turns) * 1000

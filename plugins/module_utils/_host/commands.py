@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from typing import Mapping, NamedTuple, Optional, Sequence
 
-from ..libcni.process import run_program
 from .bindir import check_executable
 from .errors import HostError
 
@@ -65,6 +64,9 @@ def run(
     check_executable(argv[0])
     environment = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C", "HOME": os.environ.get("HOME", "/root")}
     environment.update(env or {})
+    # Most calls of a module run no command, and need not compile what does.
+    from ..libcni.process import run_program
+
     ended = run_program(argv[0], argv, stdin or b"", environment, timeout, OUTPUT_LIMIT)
     stderr = ended.stderr.decode("utf-8", "replace")
     if ended.returncode is None or ended.returncode < 0 or ended.killed:

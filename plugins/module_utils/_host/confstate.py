@@ -13,7 +13,6 @@ from .confplan import ConfPlan
 from .errors import HostError
 from .manifest import Manifest
 from .netchange import fits
-from .netusers import attached
 from .owners import Owners
 from .problems import ERROR, WARNING, problem
 
@@ -113,6 +112,9 @@ class State:
 
     def attached(self, network: str) -> List[Entry]:
         if self._attached is None:
+            # Nobody asks while nothing changes, and then libcni's cache need not be compiled.
+            from .netusers import attached
+
             self._attached = attached(self.request.cache_dir)
         return self._attached.get(network, [])
 

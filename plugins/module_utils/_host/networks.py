@@ -15,7 +15,6 @@ from .confplan import ConfPlan
 from .confplugins import check_plugins
 from .confput import put
 from .confremove import make_room, note_packages, remove, set_aside_others
-from .confrestore import restore
 from .confrules import directory_problems
 from .confstate import State
 from .conftarget import check_targets, target_of
@@ -151,15 +150,23 @@ class _Planner:
         for wanted in present:
             put(state, wanted, targets[wanted.name])
         kept: Set[str] = set(targets.values())
-        for wanted in self.request.networks:
-            if wanted.restored:
-                kept |= restore(state, wanted)
+        kept |= self._restore()
         for wanted in absent:
             if wanted not in in_the_way:
                 remove(state, wanted)
         if self.request.exclusive:
             set_aside_others(state, kept, texts)
         warn_of_cilium(state)
+
+    def _restore(self) -> Set[str]:
+        """Plan to bring back what was before; return the names of the files that then stay."""
+        restored = [wanted for wanted in self.request.networks if wanted.restored]
+        if not restored:
+            return set()
+        # Seldom asked for, so it is compiled only then.
+        from .confrestore import restore
+
+        return set().union(*(restore(self.state, wanted) for wanted in restored))
 
     def _finish(self) -> None:
         problems = mask(self.plan.problems)

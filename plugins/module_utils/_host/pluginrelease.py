@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-from ..libcni.process import run_program
 from .bindir import check_executable
 from .packages import packages_of
 
@@ -22,6 +21,9 @@ def release_of(path: str, timeout: float) -> str:
     *timeout* is in seconds. Raises HostError ``unsafe_permissions`` or ``not_elf``.
     """
     check_executable(path)
+    # The manifest mostly knows the release already, so this is seldom compiled.
+    from ..libcni.process import run_program
+
     ended = run_program(path, [path], b"", {}, timeout)
     about = _ABOUT.search((ended.stderr + ended.stdout).decode("utf-8", "replace"))
     if about:

@@ -16,7 +16,6 @@ import stat
 
 from . import gojson, version
 from .errors import ERR_UNKNOWN, JSONError, PluginError, PluginNotFoundError, quote
-from .process import run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,6 +117,9 @@ class Executor:
 
         Raises `PluginError` if it does not exit with 0 in time and leave its stdout closed.
         """
+        # Who only looks for plugins, as most modules of Ansible do, does not compile what runs them.
+        from .process import run_program
+
         ended = run_program(path, [self.argv0 or path], stdin, env, timeout)
         if ended.failure:
             raise plugin_error(os.path.basename(path), ended.stdout, ended.stderr, ended.failure, ended.killed)

@@ -32,9 +32,9 @@ def _worse(before: Record, after: Record) -> Iterator[str]:
     # What could not be seen before may have been there. What an error kept out of sight is not known either way.
     if before["error"] or any(text(table(row).get("code")).startswith(_BLIND) for row in before["warnings"]):
         return
-    known = set(_steps(before))
+    planned = set(_steps(before))
     for kind, target in dict.fromkeys(_steps(after)):
-        if (kind, target) not in known:
+        if (kind, target) not in planned:
             yield f"a run would {kind.replace('_', ' ')} {target}, and would not have done so before"
 
 

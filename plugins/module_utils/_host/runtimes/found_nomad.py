@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Sequence
 
 from ..errors import HostError
 from ..processes import Process, option, options
-from . import hcl, reading
+from . import reading
 from .runtime import Runtime
 
 # What the packages' units give to the agent.
@@ -47,6 +47,9 @@ def find(running: Sequence[Process]) -> List[Runtime]:
 
 
 def _configure(named: Runtime, bridge: Runtime, argv: List[str]) -> None:
+    # Few hosts have a Nomad, so its language is compiled only there.
+    from . import hcl
+
     client: Dict[str, Any] = {}
     for given in _configs(argv):
         for path in _files(given):

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host import advisories, pluginrelease
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.packages import DPKG, Package
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.process import Ended
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import process
 
 OLD = ["0.1.0", "0.2.0", "0.3.0", "0.3.1"]
 MIDDLE = [*OLD, "0.4.0", "1.0.0"]
@@ -135,7 +135,7 @@ def test_the_release_is_asked_for_once(directory, monkeypatch):
 )
 def test_the_release_of_a_binary(monkeypatch, about, package, release):
     monkeypatch.setattr(pluginrelease, "check_executable", lambda path: path)
-    monkeypatch.setattr(pluginrelease, "run_program", lambda *args: Ended(b"", about, "", 0, False))
+    monkeypatch.setattr(process, "run_program", lambda *args: process.Ended(b"", about, "", 0, False))
     packages = {"/x/portmap": Package("cni", package, DPKG)} if package else {}
     monkeypatch.setattr(pluginrelease, "packages_of", lambda paths: packages)
     assert pluginrelease.release_of("/x/portmap", 1.0) == release
