@@ -80,6 +80,7 @@ class _Comparison:
         self.host = host
         self.result = _newest(attached.result)
         self.ifname = attached.key.ifname
+        self.mtu = _configured_mtu(attached)
         self.netns = attached.netns
 
     def differences(self) -> Iterator[Difference]:
@@ -102,7 +103,8 @@ class _Comparison:
             return
         if not here.up:
             yield Difference(f"{whose}up {name}", f"the {whose}interface {name} is down")
-        mtu = entry.get("mtu")
+        # The reference plugins set the MTU that they are told, and leave it out of their results.
+        mtu = entry.get("mtu") or (self.mtu if name == self.ifname and not whose else 0)
         if isinstance(mtu, int) and mtu and here.mtu != mtu:
             yield Difference(f"{whose}mtu {name}", f"the {whose}interface {name} has the MTU {here.mtu} and not {mtu}")
         mac = str(entry.get("mac") or "").lower()
@@ -146,6 +148,12 @@ class _Comparison:
                 return
         through = f" through {entry['gw']}" if gateway else ""
         yield Difference(f"route {text}", f"the route to {text}{through} is gone")
+
+
+def _configured_mtu(attached: Attached) -> int:
+    """Return the MTU that the chain gives the container's interface, 0 if it is left to the kernel."""
+    told = [plugin.network.get("mtu") for plugin in attached.config.plugins]
+    return next((mtu for mtu in reversed(told) if isinstance(mtu, int) and mtu > 0), 0)
 
 
 def _network(text: str) -> Address:

@@ -113,6 +113,24 @@ def test_each_difference_is_told(changed, told):
     assert drift(**changed) == [told]
 
 
+@pytest.mark.parametrize(
+    ("plugins", "mtu"),
+    [
+        ([{"type": "bridge"}], None),
+        ([{"type": "bridge", "mtu": 0}], None),
+        ([{"type": "bridge", "mtu": "1400"}], None),
+        ([{"type": "bridge", "mtu": 1450}], None),
+        ([{"type": "bridge", "mtu": 1400}], 1400),
+        ([{"type": "bridge", "mtu": 1450}, {"type": "tuning", "mtu": 1300}], 1300),
+    ],
+)
+def test_an_mtu_that_no_result_has_is_that_of_the_network(plugins, mtu):
+    result = dict(RESULT, interfaces=[{"name": "cni0"}, {"name": "veth1"}, {"name": "eth0", "sandbox": NETNS}])
+    kernel = Kernel(View([BRIDGE, PORT], []), {NETNS: View([INSIDE], ROUTES)}, Missing())
+    wrong = [f"the interface eth0 has the MTU 1450 and not {mtu}"] if mtu else []
+    assert kernel.drift(entry(result, *plugins), None) == wrong
+
+
 def test_what_an_interface_that_is_gone_had_is_not_told_again():
     assert drift(inside=[], routes=[]) == [
         "the interface eth0 is gone",
