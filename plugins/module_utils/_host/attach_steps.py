@@ -92,10 +92,14 @@ class Steps:
         if outcome.attached is None:
             raise HostError(f"cannot detach {outcome.key}: its network is not known", code="missing_network")
         try:
-            self._verbs.delete(outcome.attached, outcome.record, outcome.wanted.netns)
+            kept = self._verbs.delete(outcome.attached, outcome.record, outcome.wanted.netns)
         except HostError as error:
             outcome.fail(error)
             raise
+
+        if kept is not None:
+            text = f"{outcome.key}: masquerading rules that its plugin has left could not be removed ({kept.msg}); "
+            self._plan.note(outcome, "rules_left", text + "podwire.cni.cni_gc collects them")
 
     def _attach(self, outcome: Outcome) -> None:
         try:

@@ -16,6 +16,7 @@ from ..libcni.conf import NetworkConfigList
 from ..libcni.errors import CNIError, PluginError, PluginNotFoundError, VersionError
 from ..libcni.invoke import Executor
 from ..libcni.version import greater_than_or_equal_to
+from . import masquerading
 from .attach_request import Key
 from .attachments import ATTACHED, Attached, Record, Records
 from .deadnetns import DeadNetnsExecutor
@@ -119,14 +120,17 @@ class Verbs:
         self.records.remove(given.key)
         _refuse(what, "add_failed", error, known)
 
-    def delete(self, attached: Attached, record: Optional[Record], netns: str) -> None:
+    def delete(self, attached: Attached, record: Optional[Record], netns: str) -> Optional[HostError]:
         """Run DEL with what the ADD was given. *netns* is where the request looks for it, "" if it does not say.
 
         A namespace that is not the one of the ADD any more is left out, so that no plugin acts in a foreign one.
-        Raises HostError ``del_failed``; the cache entry stays then.
+        Raises HostError ``del_failed``; the cache entry stays then. Returns what kept rules in the firewall that the
+        plugins have left there, None if there are none.
         """
+        path = living_netns(attached, record, netns)
+        rules_stay = masquerading.would_stay(attached, path)
         try:
-            self._cni.del_network_list(attached.config, _runtime(attached, living_netns(attached, record, netns)))
+            self._delete(attached, _runtime(attached, path))
         except (CNIError, HostError) as error:
             _refuse(
                 f"cannot detach {attached.key}",
@@ -136,6 +140,19 @@ class Verbs:
                 "; its cache entry is kept, run again when the cause is gone",
             )
         self.records.remove(attached.key)
+        return masquerading.remove(attached)[1] if rules_stay else None
+
+    def _delete(self, attached: Attached, runtime: RuntimeConf) -> None:
+        """Run DEL; once more if rules of addresses that the interface had lost were in its way.
+
+        The interface is gone by then, so that the plugin looks for no rules of its own any more.
+        """
+        try:
+            self._cni.del_network_list(attached.config, runtime)
+        except PluginError:
+            if not (masquerading.makes(attached) and masquerading.remove(attached)[0]):
+                raise
+            self._cni.del_network_list(attached.config, runtime)
 
 
 def living_netns(attached: Attached, record: Optional[Record], netns: str) -> str:
