@@ -47,15 +47,17 @@ class DeadNetnsExecutor(SafeExecutor):
 class EmptyNetns:
     """A network namespace without a name, held by a thread; ``with`` gives a path to it.
 
-    Its only interface, loopback, is called *ifname*, because sbr 1.1.1 fails where there is none of that name.
+    Its only interface, loopback, is called *ifname* if that is given: sbr 1.1.1 fails where there is none of that name.
+    Raises OSError.
     """
 
-    def __init__(self, ifname: str) -> None:
+    def __init__(self, ifname: str = "") -> None:
         self._ifname = ifname
         self._ready = threading.Event()
         self._done = threading.Event()
         self._errors: List[OSError] = []
-        self._thread = threading.Thread(target=self._hold)
+        # A process that is told to end while it is here must not wait for it.
+        self._thread = threading.Thread(target=self._hold, daemon=True)
 
     def __enter__(self) -> str:
         self._thread.start()
@@ -68,8 +70,9 @@ class EmptyNetns:
     def _hold(self) -> None:
         try:
             unshare()
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-                fcntl.ioctl(probe, _SIOCSIFNAME, struct.pack("16s16s8x", b"lo", os.fsencode(self._ifname)))
+            if self._ifname:
+                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                    fcntl.ioctl(probe, _SIOCSIFNAME, struct.pack("16s16s8x", b"lo", os.fsencode(self._ifname)))
         except OSError as error:
             self._errors.append(error)
         self._ready.set()

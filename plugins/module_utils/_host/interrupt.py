@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A process that is told to end tidies up before it does."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from typing import Any, Iterator, List
+
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(BaseException):
+    """The process was told to end; ``args[0]`` is the name of the signal. No error that code on the way deals with."""
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise Interrupted in the main thread for the first signal that tells to end; later ones are ignored."""
+    told: List[int] = []
+
+    def stop(number: int, _frame: Any) -> None:
+        # Ignored by a function and not by SIG_IGN, which the plugins that tidy up would inherit.
+        if not told:
+            told.append(number)
+            raise Interrupted(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

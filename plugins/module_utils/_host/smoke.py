@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planning of ``cni_smoke``: which networks are tried, and what an interrupted run left to be taken back."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import List
+
+from .attach_networks import Networks
+from .attach_verbs import Verbs
+from .confdir import ConfFile
+from .errors import HostError
+from .gc_cache import Entry, read, remove_files
+from .plan import SAFE, Step
+from .smoke_networks import choose, load, reason_against
+from .smoke_outcome import TAKE_BACK, Settings, SmokePlan, Trial
+from .smoke_trial import Trier
+
+# Below cache_dir: attachments that nobody but this module knows, so that no other takes them for somebody's.
+_CACHE = "smoke"
+
+
+class Planner:
+    """Makes one plan. Reads files and asks plugins (VERSION); changes nothing."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._cache_dir = os.path.join(settings.cache_dir, _CACHE)
+        self._networks = Networks(settings.conf_dir, settings.bin_dirs)
+        self._verbs = Verbs(settings.bin_dirs, self._cache_dir, settings.timeout)
+        self._plan = SmokePlan()
+
+    def make(self) -> SmokePlan:
+        """Return the plan. Raises HostError ``missing_network``, and what reading the directories raises."""
+        for entry in read(self._cache_dir).entries:
+            self._add_take_back(entry)
+        files, missing = choose(self._settings.conf_dir, self._settings.networks)
+        if missing:
+            self._tell_missing(missing)
+        elif not files and not os.path.isdir(self._settings.conf_dir):
+            self._plan.warn(
+                "missing_conf_dir", f"there is no directory {self._settings.conf_dir}, so no network to try"
+            )
+        trier = Trier(self._settings, self._cache_dir, self._verbs, self._plan)
+        for file in files:
+            trial = self._trial(file)
+            self._plan.trials.append(trial)
+            if not (trial.error or trial.reason):
+                self._plan.add(
+                    Step("try", trial.network, SAFE, None, None, partial(trier.run, trial), item=trial.network)
+                )
+        if self._plan.steps:
+            self._plan.finish = partial(self._finish, trier)
+        return self._plan
+
+    def _tell_missing(self, names: List[str]) -> None:
+        text = f"no file in {self._settings.conf_dir} configures {', '.join(names)}; write one with cni_conf"
+        if not self._settings.check_mode:
+            raise HostError(text, code="missing_network")
+        self._plan.warn("missing_network", text)
+
+    def _trial(self, file: ConfFile) -> Trial:
+        trial = Trial(file.network or "", file.path)
+        try:
+            trial.config = load(file)
+            against = reason_against(trial.config) if self._settings.networks is None else None
+            if against:
+                trial.skip(*against)
+            else:
+                self._networks.test_plugins(trial.config)
+        except HostError as error:
+            if self._settings.check_mode and error.code == "missing_plugin":
+                self._plan.warn(error.code, error.msg)
+            else:
+                trial.fail(error)
+        return trial
+
+    # ---- what a run that was killed has left
+
+    def _add_take_back(self, entry: Entry) -> None:
+        target = str(entry.key or entry.name)
+        before = {"ips": entry.ips, "files": [file.path for file in entry.files]}
+        self._plan.add(
+            Step(TAKE_BACK, target, SAFE, before, None, partial(self._take_back, entry), item=(TAKE_BACK, entry.name))
+        )
+
+    def _take_back(self, entry: Entry) -> None:
+        if entry.attached is None:
+            remove_files(entry.files)
+            return
+        try:
+            self._verbs.delete(entry.attached, entry.record, "")
+        except HostError as error:
+            self._plan.warn(error.code, f"what an earlier run left could not be taken back: {error.msg}")
+            raise
+        remove_files(entry.files)
+
+    def _finish(self, trier: Trier) -> None:
+        trier.finish()
+        for folder in ("results", "podwire", ""):
+            try:
+                os.rmdir(os.path.join(self._cache_dir, folder))
+            except OSError:
+                # What could not be taken back stays, so that the next run can try.
+                continue

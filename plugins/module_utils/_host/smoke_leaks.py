@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an attachment left behind after its DEL: found by its container's id, which nothing else has, and taken away."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Tuple
+
+from ..libcni.conf import NetworkConfigList
+from . import leases, rtnetlink
+from .attach_request import Key
+from .errors import HostError
+from .netns import visit
+from .plugintypes import text_of
+
+Links = Mapping[int, rtnetlink.Link]
+Row = Dict[str, Any]
+
+_LOCK_TIMEOUT = 10.0
+
+
+def row(kind: str, ident: str, message: str, remove: Callable[[], None]) -> Row:
+    """Take something away and return what is told of it."""
+    try:
+        remove()
+    except HostError as error:
+        return {"kind": kind, "id": ident, "message": f"{message}; {error.msg}", "removed": False}
+    return {"kind": kind, "id": ident, "message": message, "removed": True}
+
+
+class Interfaces:
+    """The interfaces of the host and of one namespace before an ADD, and what of them is left after the DEL."""
+
+    def __init__(self, netns: str) -> None:
+        self._netns = netns
+        self._host = rtnetlink.links()
+        self._inside = self._look_inside()
+        self._made: Dict[int, str] = {}
+
+    def _look_inside(self) -> Links:
+        return visit([self._netns], rtnetlink.links).get(self._netns, {})
+
+    def note(self, result: Mapping[str, Any]) -> None:
+        """Note what an ADD with that *result* made on the host: the interfaces in it, and the other ends of veths."""
+        entries = result.get("interfaces")
+        names = {str(e.get("name")) for e in entries if isinstance(e, dict)} if isinstance(entries, list) else set()
+        ends = {link.link for index, link in self._look_inside().items() if index not in self._inside and link.abroad}
+        for index, link in rtnetlink.links().items():
+            # A bridge is its containers' in common, and no plugin takes it away.
+            if index not in self._host and link.kind != "bridge" and (link.name in names or index in ends):
+                self._made[index] = link.name
+
+    def left(self) -> List[Row]:
+        """Return what is still there after the DEL. What is inside ends with the namespace."""
+        rows = [
+            row("link", link.name, f"the interface {link.name} is still in the container", lambda: None)
+            for index, link in sorted(self._look_inside().items())
+            if index not in self._inside
+        ]
+        here = rtnetlink.links()
+        for index, name in sorted(self._made.items()):
+            if index in here and here[index].name == name:
+                text = f"the interface {name} is still on the host"
+                rows.append(row("link", name, text, partial(rtnetlink.delete_link, index, name)))
+        return rows
+
+    def remove_new_bridges(self, config: NetworkConfigList) -> None:
+        """Remove the bridges of the network that were not there before and have nothing on them."""
+        plugins = [dict(plugin.network) for plugin in config.plugins]
+        names = {text_of(plugin, "bridge") or "cni0" for plugin in plugins if text_of(plugin, "type") == "bridge"}
+        here = rtnetlink.links()
+        ports = {link.master for link in here.values()}
+        for index, link in here.items():
+            if index not in self._host and link.kind == "bridge" and link.name in names and index not in ports:
+                rtnetlink.delete_link(index, link.name)
+
+
+def leases_left(key: Key, config: NetworkConfigList) -> List[Row]:
+    """Free what host-local still reserves for the container, and return it."""
+    rows = []
+    for lease in _leases(key, config):
+        if lease.container_id == key.container_id:
+            text = f"{lease.path} still reserves the address"
+            rows.append(row("lease", lease.ip, text, partial(leases.remove, lease, _LOCK_TIMEOUT)))
+    return rows
+
+
+def free(key: Key, config: NetworkConfigList, ips: Iterable[str]) -> List[str]:
+    """Return those of *ips* (such as 10.1.0.2/24) that no other container has got since, without their prefix."""
+    again = {lease.ip for lease in _leases(key, config)}
+    return [address for address in (ip.partition("/")[0] for ip in ips) if address not in again]
+
+
+def _leases(key: Key, config: NetworkConfigList) -> Iterator[leases.Lease]:
+    for data_dir, network in leases.stores([(key.network, plugin.network) for plugin in config.plugins]):
+        if network == key.network:
+            yield from leases.read(data_dir, network)[0]
+
+
+def makes_rules(config: NetworkConfigList) -> bool:
+    """Tell whether a plugin of the network may put rules for a container into the host's firewall."""
+    return any(
+        plugin.type in ("firewall", "portmap")
+        or any(plugin.network.get(option) is True for option in ("ipMasq", "macspoofchk"))
+        for plugin in config.plugins
+    )
+
+
+def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str]) -> Dict[Key, List[Row]]:
+    """Remove the firewall rules of the containers in *tried*, and return them; one reading serves all.
+
+    With each container its addresses that nobody else has. What cannot be read is added to *problems*.
+    """
+    # Most networks have no rules, and then this need not be compiled.
+    from . import rules
+    from .rules_owner import FIREWALL
+
+    found = rules.read()
+    problems += [str(entry["message"]) for entry in found.problems]
+    found.attribute({key.network for key in tried}, {key.container_id for key in tried})
+    by_id = {key.container_id: key for key in tried}
+    by_address = {address: key for key, addresses in tried.items() for address in addresses}
+    owned: Dict[Tuple[str, str, str, str], Key] = {}
+    for one in found.sets:
+        key = by_id.get(one.container_id or "")
+        if key is None and one.container_id is None and one.plugin == FIREWALL:
+            key = next((by_address[address] for address in one.addresses if address in by_address), None)
+        if key is not None:
+            owned[one.key] = key
+    rows: Dict[Key, List[Row]] = {}
+    for one, error in rules.remove_all([one for one in found.sets if one.key in owned]):
+        entry = {"kind": "rule", "id": " ".join(one.key), "message": one.text, "removed": error is None}
+        rows.setdefault(owned[one.key], []).append(entry)
+    return rows

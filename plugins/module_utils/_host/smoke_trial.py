@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Trying one network: ADD, CHECK, ping and DEL in a namespace that lives for that only, and a look at what is left."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, Optional, Sequence
+
+from . import smoke_leaks, smoke_ping
+from .attach_request import Key
+from .attach_verbs import Verbs, can_check
+from .attachments import Attached, addresses, read_cached
+from .deadnetns import EmptyNetns
+from .errors import HostError
+from .smoke_outcome import FAILED, PASSED, UNUSABLE, Settings, SmokePlan, Trial
+
+_IFNAME = "eth0"
+
+
+class Trier:
+    """Tries the networks of one plan, one after the other."""
+
+    def __init__(self, settings: Settings, cache_dir: str, verbs: Verbs, plan: SmokePlan) -> None:
+        self._settings = settings
+        self._cache_dir = cache_dir
+        self._verbs = verbs
+        self._plan = plan
+        self._tried: Dict[Key, Trial] = {}
+        self._ping: Optional[str] = None
+
+    def run(self, trial: Trial) -> None:
+        """Try one network, and note in *trial* how it went. Nothing of it stays, whatever happens."""
+        if trial.config is None:
+            return
+        if self._settings.ping and not self._tried:
+            self._ping = smoke_ping.find()
+        # No other container has ever had this id.
+        key = Key(trial.network, f"podwire-smoke-{os.urandom(6).hex()}", _IFNAME)
+        self._tried[key] = trial
+        try:
+            with EmptyNetns() as netns:
+                interfaces = smoke_leaks.Interfaces(netns)
+                given = Attached(key, trial.config, netns, [], {}, None)
+                try:
+                    self._try(trial, given, interfaces)
+                    trial.leaks += interfaces.left()
+                except BaseException:
+                    # The process was told to end.
+                    self._undo(given)
+                    raise
+            trial.leaks += smoke_leaks.leases_left(key, trial.config)
+            interfaces.remove_new_bridges(trial.config)
+        except HostError as error:
+            trial.fail(error)
+        except OSError as error:
+            text = f"cannot make a network namespace to try {trial.network} in: {error.strerror}"
+            trial.fail(HostError(text, code="no_netns"))
+
+    def _try(self, trial: Trial, given: Attached, interfaces: smoke_leaks.Interfaces) -> None:
+        try:
+            trial.add = FAILED
+            added = self._verbs.add(given, False)
+        except HostError as error:
+            trial.deleted = FAILED if error.code == "cleanup_failed" else PASSED
+            trial.fail(error)
+            return
+        trial.add = PASSED
+        trial.ips = addresses(added.result)
+        interfaces.note(added.result)
+        if added.check is not None:
+            trial.check = UNUSABLE
+            text = f"{trial.network}: CHECK fails although ADD has succeeded ({added.check}); it can never pass here"
+            trial.note("check_unusable", text)
+            self._plan.warn("check_unusable", text)
+        elif trial.config is not None and can_check(trial.config):
+            trial.check = PASSED
+        if self._settings.ping:
+            self._ping_gateways(trial, given.netns, smoke_ping.gateways(added.result))
+        given.result = added.result
+        try:
+            trial.deleted = FAILED
+            self._verbs.delete(given, self._verbs.records.read(given.key), given.netns)
+            trial.deleted = PASSED
+        except HostError as error:
+            trial.fail(error)
+
+    def _ping_gateways(self, trial: Trial, netns: str, gateways: List[str]) -> None:
+        here = smoke_ping.on_host(gateways)
+        if not here:
+            what = f"{', '.join(gateways)} is no address of this host" if gateways else "the result names none"
+            trial.note("no_gateway", f"no gateway to ping: {what}")
+        elif self._ping is None:
+            text = "nothing is pinged: this host has no program ping"
+            trial.note("no_ping", text)
+            self._plan.warn("no_ping", text)
+        else:
+            self._ping_all(trial, self._ping, netns, here)
+
+    @staticmethod
+    def _ping_all(trial: Trial, program: str, netns: str, gateways: Sequence[str]) -> None:
+        trial.ping = PASSED
+        for address in gateways:
+            try:
+                said = smoke_ping.ping(program, netns, address)
+            except HostError as error:
+                said = error.msg
+            if said:
+                trial.ping = FAILED
+                text = (
+                    f"{trial.network}: the gateway {address} does not answer to {', '.join(trial.ips or [])} ({said}); "
+                    "look at the bridge and at the host's firewall, or leave ping out if it must not answer"
+                )
+                trial.fail(HostError(text, code="ping_failed"))
+
+    def _undo(self, given: Attached) -> None:
+        """Take back an ADD that may have come to any point."""
+        try:
+            there = read_cached(self._cache_dir, given.key) or given
+            self._verbs.delete(there, self._verbs.records.read(given.key), given.netns)
+            smoke_leaks.leases_left(given.key, given.config)
+        except HostError:
+            # Its record stays, by which the next run takes it back.
+            return
+
+    # ---- when all were tried
+
+    def finish(self) -> None:
+        """Look for firewall rules that were left, and say of each network whether it has passed."""
+        making = {
+            key: smoke_leaks.free(key, trial.config, trial.ips or [])
+            for key, trial in self._tried.items()
+            if trial.config is not None and smoke_leaks.makes_rules(trial.config)
+        }
+        if making:
+            problems: List[str] = []
+            for key, rows in smoke_leaks.rules_left(making, problems).items():
+                self._tried[key].leaks += rows
+            for message in problems:
+                self._plan.warn("rules_unreadable", f"{message}; rules that were left are not found there")
+        for trial in self._tried.values():
+            if trial.leaks:
+                what = "; ".join(str(leak["message"]) for leak in trial.leaks)
+                trial.fail(HostError(f"{trial.network}: DEL left something behind: {what}", code="leaked"))
+            elif not trial.error:
+                trial.status = PASSED
