@@ -18,6 +18,8 @@ description:
   - Each binary is copied to a temporary file in the directory, its machine, its sha256 and its answer to C(VERSION)
     are tested there, and only when all of them run the first is renamed to its name. What does not run never goes
     live, and a plugin that is running is never disturbed.
+  - Nothing is installed either if a network that works with the old binary has a C(cniVersion) that the new one does
+    not support.
   - Works file by file. Files of others, and the directory's own owner and mode, are left alone.
   - What a binary replaces is kept by its sha256 below C(/var/lib/podwire/state), and O(state=restored) brings it
     back.
@@ -96,6 +98,8 @@ options:
     default: present
   force:
     description:
+      - With O(state=present), install a plugin although a network or an attachment that worked with the old one has a
+        C(cniVersion) that it does not support.
       - With O(state=absent) and O(state=restored), remove a plugin although a network in O(conf_dir) names it or an
         attachment in O(cache_dir) needs it, and a file that is not ours. The latter is kept.
       - With O(state=restored), go all the way back to what was there before this module first installed something.
@@ -231,7 +235,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import read_state
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_plan import PluginsPlan, Wanted
+from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_plan import PluginsPlan, Wanted, Where
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_source import Source, attributes_of, names_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_store import Store
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugins import (
@@ -280,10 +284,11 @@ def _present(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
         )
     source = Source(params, lambda: module.tmpdir)
     attributes = attributes_of(params["mode"], params["owner"], params["group"])
+    where = Where(params["conf_dir"], params["bin_dirs"], params["cache_dir"], params["force"])
 
     def make(wanted: Wanted) -> Callable[[], PluginsPlan]:
         def plan() -> PluginsPlan:
-            made = plan_present(bin_dir, wanted, attributes, Manifest(), module.check_mode)
+            made = plan_present(bin_dir, wanted, attributes, Manifest(), module.check_mode, where)
             if attributes.uid != 0:
                 made.warn("owner_not_root", "modules of this collection do not run plugins that another user owns")
             return made

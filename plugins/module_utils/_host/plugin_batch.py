@@ -72,6 +72,8 @@ class Batch:
         self.manifest = manifest
         self.changes: List[Change] = []
         self.archive: Record = None
+        # Called when all new binaries have told their versions and none is live; what it raises ends the run.
+        self.preflight: Callable[[], None] = lambda: None
         self._contents = contents
         self._from_contents = set(from_contents)
         self._directory: Optional[Directory] = None
@@ -98,6 +100,7 @@ class Batch:
             self._directory.remove_stale_temps()
             self.manifest.remove_stale_temps()
             self._stage_all(self._directory)
+            self.preflight()
             for change in self.changes:
                 self._keep(change)
                 put_entry(self.manifest.binaries, self.store.path(change.name), change.during)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Container, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Container, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from .atomic import Directory
 from .bindir import check_directory
@@ -56,6 +56,15 @@ class Wanted:
         self.archive = archive
         self.contents = contents
         self.shipped = set(shipped)
+
+
+class Where(NamedTuple):
+    """Where networks and attachments that need plugins are; ``force``: to break them is warned of only."""
+
+    conf_dir: str
+    bin_dirs: Sequence[str]
+    cache_dir: str
+    force: bool
 
 
 class PluginsPlan(Plan):

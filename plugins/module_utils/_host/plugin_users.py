@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterable, List
+from itertools import chain
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from ..libcni.cache import list_entries
 from ..libcni.errors import CacheError
@@ -15,23 +16,26 @@ from .errors import HostError
 from .plugintypes import named_plugins
 
 
-def users_of(names: Iterable[str], conf_dir: str, cache_dir: str) -> Dict[str, List[str]]:
-    """Return, for each of *names* that is needed, who needs it, in words.
+class User(NamedTuple):
+    """One file or attachment that names *plugins*: ``text`` in words; ``cni_version`` as libcni negotiates it."""
 
-    Raises HostError ``cache_unreadable``: not to know is not the same as nobody.
-    """
-    found: Dict[str, List[str]] = {name: [] for name in names}
+    text: str
+    cni_version: str
+    plugins: List[Dict[str, Any]]
 
-    def note(plugins: Iterable[Dict[str, Any]], user: str) -> None:
-        for name in sorted({named for plugin in plugins for _pointer, named in _all_named(plugin)}):
-            if name in found and user not in found[name]:
-                found[name].append(user)
 
+def networks_in(conf_dir: str) -> Iterator[User]:
+    """Yield the networks of a directory; what they have by drop-ins comes by itself."""
     for file in scan(conf_dir):
-        note(file.plugins, "the network %r in %s" % (file.network, file.path))
+        yield User("the network %r in %s" % (file.network, file.path), file.cni_version, file.plugins)
         if file.network and not file.inlined_only:
             for drop_in in drop_ins(conf_dir, file.network):
-                note(drop_in.plugins, "the network %r in %s" % (file.network, drop_in.path))
+                text = "the network %r in %s" % (file.network, drop_in.path)
+                yield User(text, file.cni_version, drop_in.plugins)
+
+
+def attachments_in(cache_dir: str) -> Iterator[User]:
+    """Yield the attachments that will need their plugins for DEL. Raises HostError ``cache_unreadable``."""
     try:
         entries = list_entries(cache_dir)
     except CacheError as error:
@@ -41,8 +45,20 @@ def users_of(names: Iterable[str], conf_dir: str, cache_dir: str) -> Dict[str, L
             code="cache_unreadable",
         ) from error
     for entry in entries:
-        user = "the attachment %s/%s/%s" % (entry.network_name, entry.container_id, entry.if_name)
-        note(_cached_plugins(entry.config), user)
+        text = "the attachment %s/%s/%s" % (entry.network_name, entry.container_id, entry.if_name)
+        yield User(text, *_cached(entry.config))
+
+
+def users_of(names: Iterable[str], conf_dir: str, cache_dir: str) -> Dict[str, List[str]]:
+    """Return, for each of *names* that is needed, who needs it, in words.
+
+    Raises HostError ``cache_unreadable``: not to know is not the same as nobody.
+    """
+    found: Dict[str, List[str]] = {name: [] for name in names}
+    for user in chain(networks_in(conf_dir), attachments_in(cache_dir)):
+        for name in sorted({named for plugin in user.plugins for _pointer, named in _all_named(plugin)}):
+            if name in found and user.text not in found[name]:
+                found[name].append(user.text)
     return {name: users for name, users in found.items() if users}
 
 
@@ -58,14 +74,18 @@ def _all_named(plugin: Dict[str, Any]) -> List[Any]:
     return named
 
 
-def _cached_plugins(config: bytes) -> List[Dict[str, Any]]:
+def _cached(config: bytes) -> Tuple[str, List[Dict[str, Any]]]:
+    """Return version and plugins of a cached configuration, which need not be one."""
     try:
         data = json.loads(config.decode("utf-8"))
     except ValueError:
-        return []
-    plugins = data.get("plugins") if isinstance(data, dict) else None
+        return "", []
+    if not isinstance(data, dict):
+        return "", []
+    plugins = data.get("plugins")
     inner = plugins if isinstance(plugins, list) else [data]
-    return [plugin for plugin in inner if isinstance(plugin, dict)]
+    version = data.get("cniVersion")
+    return version if isinstance(version, str) else "", [plugin for plugin in inner if isinstance(plugin, dict)]
 
 
 def in_use(used: Dict[str, List[str]]) -> HostError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
+from functools import partial
 from typing import Any, Dict, Iterable, List, Optional
 
 from .atomic import Attributes
@@ -22,7 +23,7 @@ from .plugin_batch import (
     Change,
     Record,
 )
-from .plugin_plan import PluginsPlan, Wanted
+from .plugin_plan import PluginsPlan, Wanted, Where
 from .plugin_store import MISSING, OTHER, Found
 
 # The manifest's entry of a path where nothing of ours ever was.
@@ -54,12 +55,18 @@ def known_archive(manifest: Manifest, algorithm: str, digits: str) -> Record:
 
 
 def plan_present(
-    bin_dir: str, wanted: Wanted, attributes: Attributes, manifest: Manifest, check_mode: bool
+    bin_dir: str,
+    wanted: Wanted,
+    attributes: Attributes,
+    manifest: Manifest,
+    check_mode: bool,
+    where: Optional[Where] = None,
 ) -> PluginsPlan:
     """Plan to have the *wanted* plugins in *bin_dir* with these *attributes*.
 
-    Raises ContentMissing if a run would have to write what is neither in the contents nor kept on the host, and
-    HostError ``unsafe_permissions``, ``path_is_link`` or ``not_regular``.
+    *where* are the networks that they must not break. Raises ContentMissing if a run would have to write what is
+    neither in the contents nor kept on the host, and HostError ``unsafe_permissions``, ``path_is_link``,
+    ``not_regular`` or ``network_unsupported``.
     """
     plan = PluginsPlan(bin_dir, manifest, wanted)
     plan.batch.archive = wanted.archive
@@ -84,6 +91,13 @@ def plan_present(
         plan.change(change)
     if missing and not check_mode:
         raise ContentMissing(missing)
+    if where is not None and plan.batch.changes:
+        # Imported here because only a change has to know it.
+        from .plugin_networks import refuse_unsupported
+
+        plan.batch.preflight = partial(refuse_unsupported, plan.batch, where, plan.warn)
+        # Of what is kept on the host it is known before the run.
+        plan.batch.preflight()
     return plan
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -12,108 +11,36 @@ import signal
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import plugin_batch, plugin_plan, plugin_store
-from ansible_collections.podwire.cni.plugins.module_utils._host.atomic import TEMP_SUFFIX, Attributes
+from ansible_collections.podwire.cni.plugins.module_utils._host import (
+    plugin_batch,
+    plugin_plan,
+    plugin_store,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.atomic import TEMP_SUFFIX
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import read_state
-from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.plan import SAFE
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_plan import Wanted
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugins import (
     ContentMissing,
     known_archive,
-    plan_absent,
     plan_present,
-    plan_restored,
 )
-
-MINE = Attributes(0o755, os.geteuid(), os.getegid())
-ELF = b"\x7fELF\x02\x01\x01" + b"\0" * 11 + b"\x3e\x00"
-OLD = {"bridge": ELF + b"old bridge", "ptp": ELF + b"old ptp"}
-NEW = {"bridge": ELF + b"new bridge", "ptp": ELF + b"new ptp", "tap": ELF + b"new tap"}
-BROKEN = b"broken"
-
-
-def sha(content):
-    return hashlib.sha256(content).hexdigest()
-
-
-class Host:
-    """A plugin directory and the state beside it; plugins "run" unless they contain the word broken."""
-
-    def __init__(self, folder):
-        self.bin_dir = str(folder / "opt" / "bin")
-        self.state = str(folder / "state")
-        self.conf_dir = str(folder / "net.d")
-        self.cache_dir = str(folder / "cache")
-        self.lock = str(folder / "run" / "lock")
-        self.asked = []
-
-    def version(self, path, argv0=None):
-        self.asked.append(argv0 or path)
-        with open(path, "rb") as stream:
-            content = stream.read()
-        if BROKEN in content:
-            raise HostError("%s does not answer VERSION" % path, code="plugin_failed")
-        return ["1.0.0"] if b"old" in content else ["1.0.0", "1.1.0"]
-
-    def manifest(self):
-        return Manifest(self.state)
-
-    def present(self, files, check=False, shipped=None, attributes=MINE, archive=None):
-        wanted = Wanted(
-            {name: sha(content) for name, content in files.items()},
-            archive,
-            lambda names: ((name, io.BytesIO(files[name])) for name in names),
-            files if shipped is None else shipped,
-        )
-        return plan_present(self.bin_dir, wanted, attributes, self.manifest(), check)
-
-    def absent(self, *names, **keywords):
-        return plan_absent(
-            self.bin_dir, names, self.manifest(), self.conf_dir, self.cache_dir, keywords.get("force", False)
-        )
-
-    def restored(self, *names, **keywords):
-        force = keywords.get("force", False)
-        return plan_restored(self.bin_dir, names or None, self.manifest(), self.conf_dir, self.cache_dir, force)
-
-    def apply(self, plan):
-        plan.apply()
-        return {entry["name"]: entry["action"] for entry in plan.report()}
-
-    def files(self):
-        if not os.path.isdir(self.bin_dir):
-            return {}
-        return {name: self.read(name) for name in sorted(os.listdir(self.bin_dir))}
-
-    def read(self, name):
-        path = os.path.join(self.bin_dir, name)
-        if os.path.islink(path):
-            return os.readlink(path)
-        with open(path, "rb") as stream:
-            return stream.read()
-
-    def put(self, name, content, mode=0o755):
-        os.makedirs(self.bin_dir, exist_ok=True)
-        path = os.path.join(self.bin_dir, name)
-        with open(path, "wb") as stream:
-            stream.write(content)
-        os.chmod(path, mode)
-        return path
-
-    def entry(self, name):
-        return self.manifest().binaries.get(os.path.join(self.bin_dir, name))
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.plugin_host import (
+    BROKEN,
+    ELF,
+    MINE,
+    NEW,
+    OLD,
+    Host,
+    sha,
+)
 
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     made = Host(tmp_path)
-    monkeypatch.setattr(plugin_batch, "ask_version", made.version)
-    monkeypatch.setattr(plugin_store, "ask_version", made.version)
-    monkeypatch.setattr(plugin_batch, "check_executable", lambda path: path)
-    monkeypatch.setattr(plugin_batch, "host_machine", lambda: "x86_64")
-    monkeypatch.setattr(plugin_plan, "check_directory", lambda path: None)
+    made.patch(monkeypatch)
     return made
 
 
