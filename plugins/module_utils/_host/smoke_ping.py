@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from . import commands, rtnetlink
 from .errors import HostError
@@ -18,21 +18,31 @@ _DEADLINE = 5.0
 _PAUSE = 0.1
 
 
-def gateways(result: Mapping[str, Any]) -> List[str]:
+class Target(NamedTuple):
+    """A ``gateway``, and the container's own address (``source``) that it is for."""
+
+    gateway: str
+    source: str
+
+
+def targets(result: Mapping[str, Any]) -> List[Target]:
     """Return the gateways in a result of any version, each once."""
-    entries = result.get("ips")
-    found = [entry.get("gateway") for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    ips = result.get("ips")
+    entries = [entry for entry in ips if isinstance(entry, dict)] if isinstance(ips, list) else []
     # Results before 0.3.0.
-    for family in ("ip4", "ip6"):
-        entry = result.get(family)
-        found.append(entry.get("gateway") if isinstance(entry, dict) else None)
-    return list(dict.fromkeys(address for address in found if isinstance(address, str) and packed(address)))
+    old = [entry for entry in (result.get("ip4"), result.get("ip6")) if isinstance(entry, dict)]
+    found: Dict[str, Target] = {}
+    for entry in entries + old:
+        gateway, own = entry.get("gateway"), entry.get("address", entry.get("ip"))
+        if isinstance(gateway, str) and isinstance(own, str) and packed(gateway):
+            found.setdefault(gateway, Target(gateway, own.partition("/")[0]))
+    return list(found.values())
 
 
-def on_host(addresses: List[str]) -> List[str]:
-    """Return those of *addresses* that this host has. A link-local one needs an interface, and is left out."""
+def on_host(found: List[Target]) -> List[Target]:
+    """Return those whose gateway this host has. A link-local one needs an interface, and is left out."""
     here = rtnetlink.addresses()
-    return [address for address in addresses if packed(address) in here and not address.lower().startswith("fe80:")]
+    return [one for one in found if packed(one.gateway) in here and not one.gateway.lower().startswith("fe80:")]
 
 
 def find() -> Optional[str]:
@@ -43,16 +53,17 @@ def find() -> Optional[str]:
         return None
 
 
-def ping(program: str, netns: str, address: str) -> str:
-    """Ping *address* from inside of *netns*; return "" for an answer, else what ping said."""
+def ping(program: str, netns: str, target: Target) -> str:
+    """Ping from inside of *netns*; return "" for an answer, else what ping said."""
     # A thread takes its network namespace along to what it starts.
-    return visit([netns], lambda: _until_answered(program, address)).get(netns, "the namespace is gone")
+    return visit([netns], lambda: _until_answered(program, target)).get(netns, "the namespace is gone")
 
 
-def _until_answered(program: str, address: str) -> str:
+def _until_answered(program: str, target: Target) -> str:
     deadline = time.monotonic() + _DEADLINE
     while True:
-        done = commands.run([program, "-c", "1", "-W", "1", address], _DEADLINE)
+        # sbr lets the source decide which way a packet goes.
+        done = commands.run([program, "-c", "1", "-W", "1", "-I", target.source, target.gateway], _DEADLINE)
         if done.rc == 0:
             return ""
         if time.monotonic() >= deadline:

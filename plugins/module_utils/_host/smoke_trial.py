@@ -77,7 +77,7 @@ class Trier:
         elif trial.config is not None and can_check(trial.config):
             trial.check = PASSED
         if self._settings.ping:
-            self._ping_gateways(trial, given.netns, smoke_ping.gateways(added.result))
+            self._ping_gateways(trial, given.netns, smoke_ping.targets(added.result))
         given.result = added.result
         try:
             trial.deleted = FAILED
@@ -86,10 +86,11 @@ class Trier:
         except HostError as error:
             trial.fail(error)
 
-    def _ping_gateways(self, trial: Trial, netns: str, gateways: List[str]) -> None:
-        here = smoke_ping.on_host(gateways)
+    def _ping_gateways(self, trial: Trial, netns: str, targets: List[smoke_ping.Target]) -> None:
+        here = smoke_ping.on_host(targets)
         if not here:
-            what = f"{', '.join(gateways)} is no address of this host" if gateways else "the result names none"
+            gateways = ", ".join(target.gateway for target in targets)
+            what = f"{gateways} is no address of this host" if gateways else "the result names none"
             trial.note("no_gateway", f"no gateway to ping: {what}")
         elif self._ping is None:
             text = "nothing is pinged: this host has no program ping"
@@ -99,18 +100,18 @@ class Trier:
             self._ping_all(trial, self._ping, netns, here)
 
     @staticmethod
-    def _ping_all(trial: Trial, program: str, netns: str, gateways: Sequence[str]) -> None:
+    def _ping_all(trial: Trial, program: str, netns: str, targets: Sequence[smoke_ping.Target]) -> None:
         trial.ping = PASSED
-        for address in gateways:
+        for target in targets:
             try:
-                said = smoke_ping.ping(program, netns, address)
+                said = smoke_ping.ping(program, netns, target)
             except HostError as error:
                 said = error.msg
             if said:
                 trial.ping = FAILED
                 text = (
-                    f"{trial.network}: the gateway {address} does not answer to {', '.join(trial.ips or [])} ({said}); "
-                    "look at the bridge and at the host's firewall, or leave ping out if it must not answer"
+                    f"{trial.network}: the gateway {target.gateway} does not answer to {target.source} ({said}); look "
+                    "at the bridge and at the host's firewall, or leave ping out if it must not answer"
                 )
                 trial.fail(HostError(text, code="ping_failed"))
 
