@@ -34,8 +34,10 @@ def targets(result: Mapping[str, Any]) -> List[Target]:
     found: Dict[str, Target] = {}
     for entry in entries + old:
         gateway, own = entry.get("gateway"), entry.get("address", entry.get("ip"))
-        if isinstance(gateway, str) and isinstance(own, str) and packed(gateway):
-            found.setdefault(gateway, Target(gateway, own.partition("/")[0]))
+        if isinstance(gateway, str) and isinstance(own, str):
+            source = own.partition("/")[0]
+            if packed(gateway) and packed(source):
+                found.setdefault(gateway, Target(gateway, source))
     return list(found.values())
 
 
