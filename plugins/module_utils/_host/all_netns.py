@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from . import rtnetlink
+from .addresses import packed
 from .errors import HostError
-from .leases import packed
 from .netns import NETNS_DIR, apart, boot_id, enter_known, identity_here
 
 _OCTAL = re.compile(r"\\([0-7]{3})")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import socket
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
+from .addresses import packed
 from .confview import View
-from .leases import packed
 from .netuse import Bridge, Pool, Uses
 from .plugintypes import member_of, object_of, text_of
 from .pools import address_number, address_text

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 from ..libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ..libcni.errors import CNIError
 from . import gc_cache, gc_leases, gc_rules, leases, live_sources, rules
+from .addresses import packed
 from .attach_networks import Networks
 from .attach_verbs import Verbs
 from .confdir import ConfFile, drop_ins, scan
@@ -23,7 +24,7 @@ from .gc_links import Links, bridges_of
 from .gc_outcome import ATTACHMENT, CACHE, DELETED, LEASE, LINK, ORDER, RULE, Candidate, GcPlan, Settings
 from .gc_seen import FirstSeen
 from .gc_verb import verbs
-from .leases import Lease, packed
+from .leases import Lease
 from .plan import DISRUPTIVE, SAFE, Step
 
 _VERB = {ATTACHMENT: "del", LEASE: "release", RULE: "remove", CACHE: "remove", LINK: "remove"}

@@ -15,11 +15,11 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 from ..libcni import cache
 from ..libcni.conf import NetworkConfigList
 from ..libcni.errors import CNIError, JSONError
+from .addresses import packed
 from .all_netns import Namespace, Namespaces
 from .attach_request import Key
 from .attachments import ADDING, ATTACHED, RECORDS, Attached, Record, load_config, record_from_bytes
 from .errors import HostError
-from .leases import packed
 from .live import Answer
 
 _MAX_SIZE = 1 << 20

@@ -9,9 +9,10 @@ from functools import partial
 from typing import List, Sequence
 
 from . import leases
+from .addresses import packed
 from .gc_cache import Contents
 from .gc_outcome import LEASE, Candidate, GcPlan, Settings
-from .leases import Lease, packed
+from .leases import Lease
 from .live import LiveSet
 
 

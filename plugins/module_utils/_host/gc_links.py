@@ -9,11 +9,12 @@ from functools import partial
 from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
 
 from . import rtnetlink
+from .addresses import packed
 from .all_netns import Namespace
 from .errors import HostError
 from .gc_cache import Contents
 from .gc_outcome import DELETED, LINK, Candidate, GcPlan, Settings
-from .leases import last_reserved, packed
+from .leases import last_reserved
 from .live import LiveSet
 from .live_sources import other_runtime
 from .rtnetlink import Link

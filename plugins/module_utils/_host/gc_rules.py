@@ -10,10 +10,10 @@ from functools import partial
 from typing import Callable, Dict, List, Mapping, Optional, Set, Tuple
 
 from . import rules
+from .addresses import packed
 from .errors import HostError
 from .gc_cache import Contents
 from .gc_outcome import DELETED, RULE, Candidate, GcPlan, Settings
-from .leases import packed
 from .live import LiveSet
 from .rules_owner import RuleSet
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from . import kernel_drift
+from .addresses import written
 from .attach_request import Key
 from .attachments import Attached, Record
 from .kernel_view import Interface, View
-from .leases import written
 from .rtnetlink import LOCAL_TABLE, Route
 
 Rows = List[Dict[str, Any]]

@@ -15,9 +15,9 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from ..libcni import gojson, types
 from ..libcni.errors import CNIError
 from . import rule_claims
+from .addresses import packed
 from .attachments import Attached, Record
 from .kernel_view import Address, Interface, View, parse, read_here
-from .leases import packed
 from .netns import visit
 from .rtnetlink import MAIN_TABLE
 

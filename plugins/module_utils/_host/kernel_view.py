@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import rtnetlink
-from .leases import packed
+from .addresses import packed
 from .rtnetlink import Route
 
-# An address as leases.packed has it, and the length of its prefix.
+# An address as addresses.packed has it, and the length of its prefix.
 Address = Tuple[bytes, int]
 
 

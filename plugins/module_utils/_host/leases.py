@@ -12,15 +12,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import socket
 import stat
 import time
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
+from .addresses import DEFAULT_DATA_DIR, packed
 from .errors import HostError
 from .problems import WARNING, problem
 
-DEFAULT_DATA_DIR = "/var/lib/cni/networks"
 _MAX_SIZE = 4096
 
 
@@ -132,21 +131,6 @@ def last_reserved(data_dir: str, network: str) -> List[str]:
         return []
     texts = [(_content(os.path.join(folder, name))[0] or "").strip() for name in names]
     return [text for text in texts if packed(text)]
-
-
-def packed(ip: str) -> bytes:
-    """Return an address as bytes that sort by family and value, empty for what is no address."""
-    for family, prefix in ((socket.AF_INET, b"4"), (socket.AF_INET6, b"6")):
-        try:
-            return prefix + socket.inet_pton(family, ip)
-        except OSError:
-            continue
-    return b""
-
-
-def written(raw: bytes) -> str:
-    """Return an address from :func:`packed` as it is written, "" for none."""
-    return socket.inet_ntop(socket.AF_INET6 if raw[:1] == b"6" else socket.AF_INET, raw[1:]) if raw else ""
 
 
 def remove(lease: Lease, timeout: float) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, NamedTuple, Tuple
 
+from .addresses import DEFAULT_DATA_DIR
 from .confdir import ConfFile
 from .confview import Placed, View
-from .leases import DEFAULT_DATA_DIR
 from .plugintypes import member_of, object_of, text_of
 from .pools import Range, range_of
 

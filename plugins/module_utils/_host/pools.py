@@ -12,7 +12,11 @@ import os
 import socket
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from .leases import DEFAULT_DATA_DIR, Lease, packed
+from .addresses import DEFAULT_DATA_DIR, packed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .leases import Lease
 
 
 class Range:

@@ -73,7 +73,7 @@ class Link:
 
 
 class Route(NamedTuple):
-    """A route: ``raw`` (``leases.packed``) and ``length`` of the destination.
+    """A route: ``raw`` (``addresses.packed``) and ``length`` of the destination.
 
     ``link`` is the index of its interface (0 for none, or several), ``remote`` tells that it leads through a gateway;
     ``gateway`` is that one's address, packed, if there is one only and of the same family. ``source`` is the address
@@ -93,7 +93,7 @@ class Route(NamedTuple):
 
 
 def addresses() -> Dict[bytes, Tuple[int, int]]:
-    """Return the addresses of this thread's namespace: ``leases.packed`` -> (index of the interface, prefix length)."""
+    """Return the addresses of this thread's namespace, packed -> (index of the interface, prefix length)."""
     return {raw: (index, prefix) for raw, index, prefix in address_list()}
 
 

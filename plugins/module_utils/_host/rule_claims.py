@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
+from .addresses import packed
 from .attachments import Attached
-from .leases import packed
 from .rules_owner import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, RuleSet, chain_name, instance_hash
 
 # Kind of rules -> what is said when they are gone.

@@ -9,8 +9,8 @@ import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from . import commands, rtnetlink
+from .addresses import packed
 from .errors import HostError
-from .leases import packed
 from .netns import visit
 
 # An IPv6 address is of use some seconds after it was given only.

@@ -10,8 +10,11 @@ from typing import Collection, List, Optional, Tuple
 
 from ..errors import HostError
 from .effective import Effective
-from .rules import Verdict
 from .runtime import Runtime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .rules import Verdict
 
 # A load takes milliseconds once the runtime has noticed the file.
 DEADLINE = 2.0

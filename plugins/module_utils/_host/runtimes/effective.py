@@ -15,8 +15,11 @@ from ..pluginuse import Binaries
 from ..problems import ERROR, WARNING, problem
 from . import discover
 from .profiles import FIRST, NAMED, OWN
-from .rules import Verdict, judge
 from .runtime import Runtime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .rules import Verdict
 
 Rows = List[Dict[str, Any]]
 
@@ -140,6 +143,9 @@ class Effective:
     # ---- one runtime
 
     def _judge(self, runtime: Runtime) -> Verdict:
+        # Where no runtime is, this need not be compiled.
+        from .rules import Verdict, judge
+
         if not runtime.reads:
             return Verdict()
         try:

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from ..errors import HostError
 from ..processes import Process, option
-from . import reading, toml
+from . import reading
 from .profiles import containerd_profile
 from .runtime import Runtime
 
@@ -116,9 +116,9 @@ def _tables(config: str, program: str, version: str, notes: List[str]) -> Dict[s
     """Return the configuration, by the daemon's own command if it can be run."""
     try:
         if os.path.exists(config):
-            return toml.loads(reading.output(program, "--config", config, "config", "dump"))
+            return reading.toml(reading.output(program, "--config", config, "config", "dump"))
         # Without a file the daemon takes its defaults, and the command fails.
-        return toml.loads(reading.output(program, "config", "default"))
+        return reading.toml(reading.output(program, "config", "default"))
     except HostError as error:
         notes.append(f"read from {config}, because its own command does not tell it: {error.msg}")
     return _read(config, version)

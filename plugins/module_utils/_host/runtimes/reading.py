@@ -12,7 +12,6 @@ from .. import commands
 from ..confdir import read_regular
 from ..errors import HostError
 from ..paths import absolute
-from . import toml
 from .profiles import version_of
 
 _OUTPUT_LIMIT = 1 << 20
@@ -36,8 +35,8 @@ def read(path: str) -> Optional[str]:
         raise HostError(f"{path} {error.msg}", code="unreadable") from error
 
 
-def parsed(path: str, loads: Callable[[str], Dict[str, Any]] = toml.loads) -> Optional[Dict[str, Any]]:
-    """Return what a configuration file says, None if there is none.
+def parsed(path: str, loads: Optional[Callable[[str], Dict[str, Any]]] = None) -> Optional[Dict[str, Any]]:
+    """Return what a configuration file says, None if there is none; *loads* knows its language, which is mostly TOML.
 
     Raises HostError ``unreadable`` or ``not_understood``, which name the file.
     """
@@ -45,9 +44,17 @@ def parsed(path: str, loads: Callable[[str], Dict[str, Any]] = toml.loads) -> Op
     if text is None:
         return None
     try:
-        return loads(text)
+        return (loads or toml)(text)
     except HostError as error:
         raise HostError(f"{path}: {error.msg}", code=error.code) from error
+
+
+def toml(text: str) -> Dict[str, Any]:
+    """Return what TOML says. Raises HostError ``not_understood``."""
+    # Where no runtime is, none of its configuration is read, and this need not be compiled.
+    from .toml import loads
+
+    return loads(text)
 
 
 def listed(directory: str, ending: str = "") -> List[str]:

@@ -12,9 +12,9 @@ import time
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import all_netns, netns
+from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.all_netns import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.leases import packed
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
 NSFS = os.stat("/proc/self/ns/net").st_dev

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import confhost
+from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.leases import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.netuse import uses_of_network
 from ansible_collections.podwire.cni.plugins.module_utils._host.rtnetlink import Link, Route
 

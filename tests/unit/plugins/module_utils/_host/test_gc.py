@@ -12,6 +12,7 @@ from types import MappingProxyType
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import gc, gc_cache, leases, live_sources
+from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.all_netns import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.attach_request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import ATTACHED, Attached, Record, Records
@@ -19,7 +20,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.gc_judge import Judge
 from ansible_collections.podwire.cni.plugins.module_utils._host.gc_outcome import LEASE, Candidate, GcPlan, Settings
 from ansible_collections.podwire.cni.plugins.module_utils._host.gc_seen import FirstSeen
-from ansible_collections.podwire.cni.plugins.module_utils._host.leases import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.live import Answer, LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.rules import Found
 from ansible_collections.podwire.cni.plugins.module_utils._host.rules_owner import FIREWALL, PORTMAP, Owner, RuleSet

@@ -7,12 +7,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import gc_links, rtnetlink
+from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.all_netns import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.gc_cache import Contents
 from ansible_collections.podwire.cni.plugins.module_utils._host.gc_links import Links
 from ansible_collections.podwire.cni.plugins.module_utils._host.gc_outcome import GcPlan, Settings
-from ansible_collections.podwire.cni.plugins.module_utils._host.leases import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.live import LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.rtnetlink import Link
 

@@ -8,11 +8,11 @@ import json
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.attach_request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import ATTACHED, Attached, Record
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel_drift import Kernel
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel_view import Interface, View, parse
-from ansible_collections.podwire.cni.plugins.module_utils._host.leases import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.rtnetlink import Route
 from ansible_collections.podwire.cni.plugins.module_utils._host.rule_claims import Missing
 from ansible_collections.podwire.cni.plugins.module_utils._host.rules_owner import (

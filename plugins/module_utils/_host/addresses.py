@@ -1,0 +1,25 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Addresses in a form that can be compared and sorted, and where host-local keeps those that it has given out."""
+
+from __future__ import annotations
+
+import socket
+
+DEFAULT_DATA_DIR = "/var/lib/cni/networks"
+
+
+def packed(ip: str) -> bytes:
+    """Return an address as bytes that sort by family and value, empty for what is no address."""
+    for family, prefix in ((socket.AF_INET, b"4"), (socket.AF_INET6, b"6")):
+        try:
+            return prefix + socket.inet_pton(family, ip)
+        except OSError:
+            continue
+    return b""
+
+
+def written(raw: bytes) -> str:
+    """Return an address from :func:`packed` as it is written, "" for none."""
+    return socket.inet_ntop(socket.AF_INET6 if raw[:1] == b"6" else socket.AF_INET, raw[1:]) if raw else ""
