@@ -16,6 +16,12 @@ play() {
   return 1
 }
 
+# shellcheck disable=SC2016 # It is the other shell that expands them.
+make_namespace() {
+  unshare --mount="$1/namespace" --propagation private bash -ec '
+    for path in "${@:2}"; do mount --bind "$1$path" "$path"; done' bash "$1" "${own[@]}"
+}
+
 # Gives a host its root: a mount namespace of its own with copies of what the first host has, and a Python that runs in there.
 make_host() {
   local directory=$BENCH_DIR/hosts/$1 path
@@ -27,9 +33,8 @@ make_host() {
   done
   # Somebody has been at every tenth.
   [[ $1 != *7 ]] || sed -i 's/1400/1300/' "$directory/etc/cni/net.d/10-fleet.conflist"
-  # shellcheck disable=SC2016 # It is the other shell that expands them.
-  unshare --mount="$directory/namespace" --propagation private bash -ec '
-    for path in "${@:2}"; do mount --bind "$1$path" "$path"; done' bash "$directory" "${own[@]}"
+  # On a busy machine the file of the new namespace cannot be bound now and then, and nothing has happened.
+  make_namespace "$directory" || make_namespace "$directory" || make_namespace "$directory"
   printf '#!/bin/sh\nexec nsenter --mount=%s/namespace /usr/bin/python3 "$@"\n' "$directory" >"$directory/python"
   chmod +x "$directory/python"
 }
