@@ -35,8 +35,9 @@ class Planner:
 
     def make(self) -> SmokePlan:
         """Return the plan. Raises HostError ``missing_network``, and what reading the directories raises."""
+        trier = Trier(self._settings, self._cache_dir, self._verbs, self._plan)
         for entry in read(self._cache_dir).entries:
-            self._add_take_back(entry)
+            self._add_take_back(trier, entry)
         files, missing = choose(self._settings.conf_dir, self._settings.networks)
         if missing:
             self._tell_missing(missing)
@@ -44,7 +45,6 @@ class Planner:
             self._plan.warn(
                 "missing_conf_dir", f"there is no directory {self._settings.conf_dir}, so no network to try"
             )
-        trier = Trier(self._settings, self._cache_dir, self._verbs, self._plan)
         for file in files:
             trial = self._trial(file)
             self._plan.trials.append(trial)
@@ -80,23 +80,23 @@ class Planner:
 
     # ---- what a run that was killed has left
 
-    def _add_take_back(self, entry: Entry) -> None:
+    def _add_take_back(self, trier: Trier, entry: Entry) -> None:
         target = str(entry.key or entry.name)
         before = {"ips": entry.ips, "files": [file.path for file in entry.files]}
         self._plan.add(
-            Step(TAKE_BACK, target, SAFE, before, None, partial(self._take_back, entry), item=(TAKE_BACK, entry.name))
+            Step(
+                TAKE_BACK, target, SAFE, before, None, partial(self._take_back, trier, entry), item=(TAKE_BACK, target)
+            )
         )
 
-    def _take_back(self, entry: Entry) -> None:
-        if entry.attached is None:
-            remove_files(entry.files)
-            return
+    def _take_back(self, trier: Trier, entry: Entry) -> None:
         try:
-            self._verbs.delete(entry.attached, entry.record, "")
+            if entry.attached is not None:
+                trier.take_back(entry.attached, entry.record)
+            remove_files(entry.files)
         except HostError as error:
             self._plan.warn(error.code, f"what an earlier run left could not be taken back: {error.msg}")
             raise
-        remove_files(entry.files)
 
     def _finish(self, trier: Trier) -> None:
         trier.finish()

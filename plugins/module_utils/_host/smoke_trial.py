@@ -11,7 +11,7 @@ from typing import Dict, List, Optional, Sequence
 from . import smoke_leaks, smoke_ping
 from .attach_request import Key
 from .attach_verbs import Verbs, can_check
-from .attachments import Attached, addresses, read_cached
+from .attachments import Attached, Record, addresses, read_cached
 from .deadnetns import EmptyNetns
 from .errors import HostError
 from .smoke_outcome import FAILED, PASSED, UNUSABLE, Settings, SmokePlan, Trial
@@ -28,6 +28,7 @@ class Trier:
         self._verbs = verbs
         self._plan = plan
         self._tried: Dict[Key, Trial] = {}
+        self._taken_back: List[Attached] = []
         self._ping: Optional[str] = None
 
     def run(self, trial: Trial) -> None:
@@ -125,19 +126,29 @@ class Trier:
             # Its record stays, by which the next run takes it back.
             return
 
+    def take_back(self, attached: Attached, record: Optional[Record]) -> None:
+        """Take back what a run that was killed has left. Raises HostError ``del_failed``; then it stays for the next.
+
+        Without a namespace the plugin bridge leaves its rules, so that DEL alone is not enough.
+        """
+        self._verbs.delete(attached, record, "")
+        smoke_leaks.leases_left(attached.key, attached.config)
+        self._taken_back.append(attached)
+
     # ---- when all were tried
 
     def finish(self) -> None:
         """Look for firewall rules that were left, and say of each network whether it has passed."""
+        made = [(key, trial.config, trial.ips or []) for key, trial in self._tried.items() if trial.config is not None]
+        made += [(attached.key, attached.config, attached.ips) for attached in self._taken_back]
         making = {
-            key: smoke_leaks.free(key, trial.config, trial.ips or [])
-            for key, trial in self._tried.items()
-            if trial.config is not None and smoke_leaks.makes_rules(trial.config)
+            key: smoke_leaks.free(key, config, ips) for key, config, ips in made if smoke_leaks.makes_rules(config)
         }
         if making:
             problems: List[str] = []
             for key, rows in smoke_leaks.rules_left(making, problems).items():
-                self._tried[key].leaks += rows
+                if key in self._tried:
+                    self._tried[key].leaks += rows
             for message in problems:
                 self._plan.warn("rules_unreadable", f"{message}; rules that were left are not found there")
         for trial in self._tried.values():
