@@ -192,6 +192,18 @@ def test_rules_are_read_once_for_all_networks_that_may_have_some(tried, monkeypa
     assert [code for code, _text in plan.warnings] == ["rules_unreadable"]
 
 
+def test_rules_of_what_is_taken_back_are_looked_for_too(tried, monkeypatch):
+    tried.host.network(plugins=[{"type": "main", "ipMasq": True, "ipam": {"type": "ipam"}}])
+    asked = []
+    monkeypatch.setattr(smoke_leaks, "rules_left", lambda making, problems: asked.append(list(making)) or {})
+    tried.host.broken["DEL", "main"] = "not now"
+    tried.plan()
+    tried.host.broken.clear()
+    tried.plan()
+    (left,), (now, again) = asked
+    assert again == left != now
+
+
 @pytest.mark.parametrize("verb", ["ADD", "CHECK"])
 def test_a_process_that_is_told_to_end_takes_back_what_it_had_begun(tried, monkeypatch, verb):
     execute = tried.host.exec_plugin
