@@ -46,6 +46,12 @@ def test_a_namespace_lives_if_inode_boot_and_cookie_are_the_same():
     assert found.alive(None) is None
 
 
+def wait_until_gone(path):
+    """Wait for the kernel, to which a thread belongs for a moment after it has been joined."""
+    while os.path.exists(path):
+        time.sleep(0.01)
+
+
 @root_only
 def test_namespaces_of_processes_and_threads_are_read():
     found = all_netns.read_namespaces(with_links=True)
@@ -94,11 +100,12 @@ def test_a_namespace_that_only_a_thread_is_in_is_read():
 @root_only
 @pytest.mark.parametrize("unmounted", [False, True])
 def test_a_namespace_that_is_only_held_open_is_read(tmp_path, unmounted):
-    fds = []
+    fds, ids = [], []
     name = tmp_path / "name"
     name.touch()
 
     def hold():
+        ids.append(threading.get_native_id())
         if unmounted:
             # As a runtime holds one whose name was taken away meanwhile.
             source = "/proc/%d/task/%d/ns/net" % (os.getpid(), threading.get_native_id())
@@ -109,6 +116,7 @@ def test_a_namespace_that_is_only_held_open_is_read(tmp_path, unmounted):
             fds.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY))
 
     in_a_namespace_of_its_own(hold).join()
+    wait_until_gone("/proc/self/task/%d" % ids[0])
     try:
         assert os.readlink("/proc/self/fd/%d" % fds[0]).startswith("/" if unmounted else "net:[")
         here = all_netns.read_namespaces().at("/proc/self/fd/%d" % fds[0])
@@ -138,8 +146,7 @@ def test_a_namespace_is_read_though_the_first_way_to_it_goes_away_meanwhile(monk
         if path == first:
             done.set()
             thread.join()
-            while os.path.exists(path):
-                time.sleep(0.01)
+            wait_until_gone(path)
             ends.append(path)
         return real(path, status)
 

@@ -23,7 +23,8 @@ def _sleeper(tmp_path):
     shutil.copy(shutil.which("sleep"), program)
     process = subprocess.Popen([str(program), "600"])
     deadline = time.monotonic() + 30
-    while not processes("containerd-shim") and time.monotonic() < deadline:
+    # A program that is being started has its name before it has its arguments.
+    while not any(found.argv[1:] for found in processes("containerd-shim")) and time.monotonic() < deadline:
         time.sleep(0.01)
     yield process
     process.send_signal(signal.SIGKILL)
