@@ -16,10 +16,16 @@ play() {
   return 1
 }
 
-# shellcheck disable=SC2016 # It is the other shell that expands them.
+# The file of a namespace can be bound only in one that has a lower number, and since Linux 6.18 each CPU gives numbers of its own. One
+# of them fits: that which made the namespace that this script is in.
 make_namespace() {
-  unshare --mount="$1/namespace" --propagation private bash -ec '
-    for path in "${@:2}"; do mount --bind "$1$path" "$path"; done' bash "$1" "${own[@]}"
+  local cpu
+  for cpu in $(python3 -c 'import os; print(*os.sched_getaffinity(0))'); do
+    # shellcheck disable=SC2016 # It is the other shell that expands them.
+    taskset --cpu-list "$cpu" unshare --mount="$1/namespace" --propagation private bash -ec '
+      for path in "${@:2}"; do mount --bind "$1$path" "$path"; done' bash "$1" "${own[@]}" && return
+  done
+  return 1
 }
 
 # Gives a host its root: a mount namespace of its own with copies of what the first host has, and a Python that runs in there.
@@ -33,8 +39,7 @@ make_host() {
   done
   # Somebody has been at every tenth.
   [[ $1 != *7 ]] || sed -i 's/1400/1300/' "$directory/etc/cni/net.d/10-fleet.conflist"
-  # On a busy machine the file of the new namespace cannot be bound now and then, and nothing has happened.
-  make_namespace "$directory" || make_namespace "$directory" || make_namespace "$directory"
+  make_namespace "$directory"
   printf '#!/bin/sh\nexec nsenter --mount=%s/namespace /usr/bin/python3 "$@"\n' "$directory" >"$directory/python"
   chmod +x "$directory/python"
 }
