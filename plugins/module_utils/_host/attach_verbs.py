@@ -128,8 +128,8 @@ class Verbs:
         plugins have left there, None if there are none.
         """
         path = living_netns(attached, record, netns)
-        rules_stay = masquerading.would_stay(attached, path)
         try:
+            rules_stay = masquerading.would_stay(attached, path) and not self._shares_rules(attached)
             self._delete(attached, _runtime(attached, path))
         except (CNIError, HostError) as error:
             _refuse(
@@ -150,9 +150,17 @@ class Verbs:
         try:
             self._cni.del_network_list(attached.config, runtime)
         except PluginError:
-            if not (masquerading.makes(attached) and masquerading.remove(attached)[0]):
+            if not masquerading.makes(attached) or self._shares_rules(attached) or not masquerading.remove(attached)[0]:
                 raise
             self._cni.del_network_list(attached.config, runtime)
+
+    def _shares_rules(self, attached: Attached) -> bool:
+        """Tell whether the container is in the network a second time: chains go by network and container alone."""
+        key = attached.key
+        return any(
+            other.network == key.network and other.if_name != key.ifname
+            for other in self._cni.get_cached_attachments(key.container_id)
+        )
 
 
 def living_netns(attached: Attached, record: Optional[Record], netns: str) -> str:

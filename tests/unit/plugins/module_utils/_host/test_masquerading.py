@@ -94,10 +94,16 @@ def test_nothing_to_remove_is_told(firewall):
 
 
 class Libcni:
-    """DEL fails as often as there are ``errors``."""
+    """DEL fails as often as there are ``errors``; ``others`` are further interfaces of the container in the network."""
 
-    def __init__(self, *errors):
+    def __init__(self, *errors, others=()):
         self.errors = list(errors)
+        self.others = others
+
+    def get_cached_attachments(self, container_id):
+        assert container_id == "web"
+        names = [("demo", "eth0"), ("other", "eth2"), *(("demo", name) for name in self.others)]
+        return [SimpleNamespace(network=network, if_name=name) for network, name in names]
 
     def del_network_list(self, _config, _runtime):
         if self.errors:
@@ -117,6 +123,17 @@ def test_a_del_leaves_nothing_behind(verbs, monkeypatch, firewall, ips, errors, 
     verbs._cni = Libcni(*(PluginError(999, text) for text in errors))
     assert verbs.delete(attached(), None, NETNS) is None
     assert len(firewall.removed) == removed
+
+
+@pytest.mark.parametrize("ips", [IPS, IPS[:1]])
+def test_rules_that_another_interface_of_the_container_shares_stay(verbs, monkeypatch, firewall, ips):
+    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {NETNS: interface(*ips)})
+    verbs._cni = Libcni(others=["eth1"])
+    assert verbs.delete(attached(), None, NETNS) is None
+    verbs._cni = Libcni(PluginError(999, "busy"), others=["eth1"])
+    with pytest.raises(HostError, match="busy"):
+        verbs.delete(attached(), None, NETNS)
+    assert firewall.removed == []
 
 
 def test_a_del_that_fails_all_the_same_is_an_error(verbs, monkeypatch, firewall):
