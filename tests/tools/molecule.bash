@@ -4,7 +4,6 @@
 packages_for_machines=(
   debian-archive-keyring e2fsprogs mmdebstrap openssh-client python3 python3-venv qemu-system-x86 qemu-utils uidmap util-linux
 )
-machine_images=(debian-12 debian-13 debian-forky)
 
 # Every run has a directory of its own, so that two beside each other do not meet. Whoever has died does not hold its lock.
 molecule_runs=$cache/molecule
@@ -56,6 +55,23 @@ destroy_machines() {
 # Ends every virtual machine that has its files in the cache.
 end_machines() { [ ! -d "$cache/vm" ] || vm destroy "$cache" >/dev/null; }
 
+# Prints the images that scenarios need, as vm.py takes them.
+images_of() {
+  python - "$root/molecule" "$@" <<'END'
+import json, pathlib, sys
+import yaml
+
+molecule, scenarios = pathlib.Path(sys.argv[1]), sys.argv[2:]
+shared = yaml.safe_load((molecule / "config.yml").read_text())["platforms"]
+images = []
+for scenario in scenarios:
+    for machine in (yaml.safe_load((molecule / scenario / "molecule.yml").read_text()) or {}).get("platforms", shared):
+        image = machine.get("image", machine["name"])
+        images.append(image if isinstance(image, str) else json.dumps(image))
+print("\n".join(dict.fromkeys(images)))
+END
+}
+
 run_scenario() {
   local scenario=$1
   mkdir "$molecule_run/$scenario"
@@ -65,20 +81,24 @@ run_scenario() {
 
 run_molecule() {
   local scenario status begun report=() failures=0
-  if [ "${1-}" = destroy ]; then
-    destroy_machines
-    return
-  fi
-  if [ $# -eq 0 ]; then
-    mapfile -t < <(scenarios)
-    set -- "${MAPFILE[@]}"
-  fi
+  case ${1-} in
+    destroy)
+      destroy_machines
+      return
+      ;;
+    --all)
+      mapfile -t < <(scenarios)
+      set -- "${MAPFILE[@]}"
+      ;;
+    '') die "which scenario? There are: $(scenarios | paste -sd ' '); --all runs them all" ;;
+  esac
   for scenario in "$@"; do
     [ -f "$root/molecule/$scenario/molecule.yml" ] || die "no such scenario: $scenario (there are: $(scenarios | paste -sd ' '))"
   done
   prepare_molecule
   begin_molecule_run
-  vm build "${machine_images[@]}" >/dev/null
+  mapfile -t < <(images_of "$@")
+  vm build "${MAPFILE[@]}" >/dev/null
   for scenario in "$@"; do
     begun=$SECONDS status=0
     say "Scenario $scenario"

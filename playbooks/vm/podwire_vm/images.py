@@ -25,6 +25,7 @@ from .ssh import Login
 
 RECIPE = Path(__file__).resolve().parent.parent / "build_image"
 SUITES = {"debian-12": "bookworm", "debian-13": "trixie", "debian-forky": "forky"}
+PACKAGE = re.compile("[a-z0-9][a-z0-9+.-]+")
 UNUSED_DAYS = 30
 KERNEL_ARGUMENTS = "root=/dev/vda rw console=ttyS0 quiet audit=0 mitigations=off systemd.show_status=0"
 
@@ -36,6 +37,7 @@ class Image:
     name: str
     directory: Path
     cloud_image: cloud.CloudImage | None = None
+    packages: tuple[str, ...] = ()
 
     @property
     def ready(self) -> bool:
@@ -80,20 +82,39 @@ class Image:
 
 
 def find(wanted: object) -> Image:
-    """Return the image for what the user wrote: a name of SUITES, or the description of a cloud image."""
-    if isinstance(wanted, Mapping):
+    """Return the image for what the user wrote.
+
+    That is a name of SUITES, such a name with packages that are installed as well, or the description of a cloud image.
+    """
+    if isinstance(wanted, Mapping) and "name" not in wanted:
         cloud_image = cloud.parse(wanted)
-        name, recipe = "cloud", json.dumps(wanted, sort_keys=True).encode()
-    elif isinstance(wanted, str) and wanted in SUITES:
-        cloud_image = None
-        name, recipe = wanted, RECIPE.read_bytes() + SUITES[wanted].encode()
-    else:
+        return Image("cloud", _directory("cloud", json.dumps(wanted, sort_keys=True).encode()), cloud_image)
+    name, packages = (wanted.get("name"), _packages(wanted)) if isinstance(wanted, Mapping) else (wanted, ())
+    if not isinstance(name, str) or name not in SUITES:
         raise VmError(
-            f"image {wanted!r}: unknown. Known are {', '.join(SUITES)}; a cloud image is described by a mapping with "
+            f"image {name!r}: unknown. Known are {', '.join(SUITES)}; a cloud image is described by a mapping with "
             "url and checksum"
         )
-    digest = hashlib.sha256(recipe).hexdigest()[:16]
-    return Image(name, image_directory() / f"{name}-{digest}", cloud_image)
+    recipe = RECIPE.read_bytes() + " ".join((SUITES[name], *packages)).encode()
+    return Image(name, _directory(name, recipe), packages=packages)
+
+
+def _packages(wanted: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the packages of ``{name: ..., packages: [...]}``, sorted: their order makes no other image."""
+    unknown = ", ".join(sorted(map(str, wanted.keys() - {"name", "packages"})))
+    if unknown:
+        raise VmError(f"image {wanted['name']!r}: {unknown}: no such key; one of Debian has name and packages")
+    packages = wanted.get("packages", [])
+    if not isinstance(packages, list):
+        raise VmError(f"image {wanted['name']!r}: packages is not a list of Debian's packages")
+    for package in packages:
+        if not isinstance(package, str) or not PACKAGE.fullmatch(package):
+            raise VmError(f"image {wanted['name']!r}: {package!r} is not the name of a package of Debian")
+    return tuple(sorted(set(packages)))
+
+
+def _directory(name: str, recipe: bytes) -> Path:
+    return image_directory() / f"{name}-{hashlib.sha256(recipe).hexdigest()[:16]}"
 
 
 def image_directory() -> Path:
@@ -121,7 +142,7 @@ def build(image: Image) -> bool:
             if image.cloud_image:
                 cloud.fetch(image.cloud_image, partial)
             else:
-                _bootstrap(image.name, partial, lock)
+                _bootstrap(image, partial, lock)
             finish(partial)
             partial.rename(image.directory)
         except BaseException:
@@ -137,13 +158,15 @@ def remove_partial(directory: Path) -> None:
         remove_tree(leftover)
 
 
-def _bootstrap(name: str, directory: Path, lock: int) -> None:
+def _bootstrap(image: Image, directory: Path, lock: int) -> None:
+    name = image.name
     need_program("mmdebstrap", "mke2fs", "ssh-keygen", "unshare", "setpriv")
     if os.uname().machine != "x86_64":
         raise VmError(f"images are built on x86-64 only, this machine is {os.uname().machine}")
     say(f"{name}: installing the packages of Debian {SUITES[name]} (about a minute)")
     # If this process is killed, the build ends with it; until then it holds the lock, too, by inheriting it.
     command = ["setpriv", "--pdeathsig", "KILL", "--", "bash", str(RECIPE), SUITES[name], str(directory)]
+    command += image.packages
     if os.geteuid() == 0:
         # So do all its processes and mounts.
         command[4:4] = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--"]

@@ -104,6 +104,43 @@ def test_an_image_is_kept_by_the_digest_of_its_recipe(cache, tmp_path, monkeypat
     assert images.find("debian-12").directory != before
 
 
+def test_other_packages_make_another_image_whatever_their_order():
+    plain, dnsmasq, both = (
+        images.find({"name": "debian-12", "packages": packages})
+        for packages in ([], ["dnsmasq-base"], ["podman", "dnsmasq-base", "podman"])
+    )
+    assert plain.directory == images.find("debian-12").directory
+    assert len({plain.directory, dnsmasq.directory, both.directory}) == 3
+    assert both == images.find({"name": "debian-12", "packages": ["dnsmasq-base", "podman"]})
+    assert both.packages == ("dnsmasq-base", "podman")
+
+
+def test_the_packages_are_given_to_the_recipe(tmp_path, monkeypatch):
+    recipe = tmp_path / "recipe"
+    recipe.write_text('echo "$1" "${@:3}" >"$2/arguments"')
+    monkeypatch.setattr(images, "RECIPE", recipe)
+    image = images.find({"name": "debian-13", "packages": ["g++", "podman"]})
+    assert images.build(image)
+    assert (image.directory / "arguments").read_text() == "trixie g++ podman\n"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "complaint"),
+    [
+        ({"name": "debian-11"}, r"'debian-11': unknown\. Known are"),
+        ({"name": ["debian-12"]}, "unknown"),
+        ({"name": "debian-12", "package": ["podman"]}, "'debian-12': package: no such key"),
+        ({"name": "debian-12", "packages": "podman"}, "not a list"),
+        ({"name": "debian-12", "packages": ["--force"]}, "'--force' is not the name of a package"),
+        ({"name": "debian-12", "packages": ["podman,apt"]}, "'podman,apt' is not the name"),
+        ({"name": "debian-12", "packages": [1]}, "1 is not the name"),
+    ],
+)
+def test_a_wrong_image_of_debian_is_refused(wanted, complaint):
+    with pytest.raises(common.VmError, match=complaint):
+        images.find(wanted)
+
+
 @pytest.mark.parametrize(
     ("wanted", "complaint"),
     [
@@ -147,8 +184,8 @@ def test_cloud_init_is_told_whom_to_let_in(tmp_path):
 def pretend_to_bootstrap(monkeypatch, fail=None):
     built = []
 
-    def bootstrap(name, directory, lock):
-        built.append(name)
+    def bootstrap(image, directory, lock):
+        built.append(image.name)
         (directory / "disk.raw").write_bytes(b"disk")
         if fail:
             raise fail
