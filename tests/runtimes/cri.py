@@ -71,14 +71,15 @@ def mapping(fields, number):
 
 
 class Cri:
-    def __init__(self, socket):
+    def __init__(self, socket, timeout=TIMEOUT):
+        self._timeout = timeout
         self._channel = grpc.insecure_channel("unix://" + socket)
 
     def call(self, method, request=b""):
         """Call a method of the RuntimeService; return the fields of the reply."""
         ask = self._channel.unary_unary("/runtime.v1.RuntimeService/" + method)
         try:
-            return message(ask(request, timeout=TIMEOUT, wait_for_ready=True))
+            return message(ask(request, timeout=self._timeout, wait_for_ready=True))
         except grpc.RpcError as error:
             raise CriError("%s: %s" % (method, error.details())) from error
 

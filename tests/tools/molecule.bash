@@ -18,6 +18,10 @@ prepare_molecule() {
   export XDG_CACHE_HOME ANSIBLE_HOME=$cache/home/.ansible PYTHONDONTWRITEBYTECODE=1
   use_private_home
   link_collection
+  # What pods and containers run: busybox, for which a machine reaches no registry.
+  fetch_runtimes
+  PODWIRE_BUSYBOX=$(runtimes)/bin/busybox
+  export PODWIRE_BUSYBOX
   say "$(ansible --version | sed -n 1p), $(NO_COLOR=1 molecule --version | sed -n 1p)"
 }
 
