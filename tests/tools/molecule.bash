@@ -21,7 +21,12 @@ prepare_molecule() {
   # What pods and containers run: busybox, for which a machine reaches no registry.
   fetch_runtimes
   PODWIRE_BUSYBOX=$(runtimes)/bin/busybox
-  export PODWIRE_BUSYBOX
+  # A release of the plugins that a machine's package does not have.
+  fetch_plugins bookworm forky
+  PODWIRE_PLUGINS=$cache/plugins
+  # What a scenario makes to be looked at.
+  PODWIRE_REPORTS=$cache/reports
+  export PODWIRE_BUSYBOX PODWIRE_PLUGINS PODWIRE_REPORTS
   say "$(ansible --version | sed -n 1p), $(NO_COLOR=1 molecule --version | sed -n 1p)"
 }
 

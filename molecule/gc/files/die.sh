@@ -1,0 +1,22 @@
+#!/bin/bash
+# Ends a pod and three containers as no runtime does, and leaves more of what others have left: die.sh POD
+set -euo pipefail
+pod=$1
+cache=/var/lib/podwire/cni
+leases=/var/lib/cni/networks/pods
+
+netns=$(sed -E 's|.*"netns":"([^"]*)".*|\1|' "/var/lib/cni/results/pods-$pod-eth0")
+ctr --namespace k8s.io tasks kill --signal KILL "$pod"
+until ctr --namespace k8s.io tasks ls | grep -E "^$pod .*STOPPED"; do sleep 1; done
+ctr --namespace k8s.io tasks rm "$pod"
+ctr --namespace k8s.io containers rm "$pod"
+umount "$netns"
+rm "$netns"
+
+for netns in job lost blank; do ip netns delete "$netns"; done
+rm "$cache"/*/pods-lost-eth0
+: >"$cache/results/pods-blank-eth0"
+: >"$leases/10.88.0.200"
+printf old >"$leases/10.88.0.201"
+ip link add stray0 type veth peer name stray1
+ip link set stray0 master pods0
