@@ -6,3 +6,7 @@ ip netns list | sed -E 's/^([^ ]+).*/netns \1/' | sort
 for command in iptables-save ip6tables-save; do
   "$command" 2>/dev/null | sed -nE "s/^-A/$command -A/p"
 done
+# The tables of nftables that are not those of the commands above.
+nft list tables | grep -vE '^table ip6? (filter|mangle|nat|raw|security)$' | while read -r _ family table; do
+  nft list table "$family" "$table" | sed -nE "s/^\t\t(.*)/nft $family $table \1/p"
+done
