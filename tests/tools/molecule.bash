@@ -81,13 +81,6 @@ print("\n".join(dict.fromkeys(images)))
 END
 }
 
-# Fetches the plugins that scenarios send to their machines; they ask for them by the name of this variable.
-fetch_for() {
-  export PODWIRE_PLUGINS_FORKY
-  PODWIRE_PLUGINS_FORKY=$(plugins_of forky)
-  ! (cd "$root/molecule" && grep --quiet --recursive PODWIRE_PLUGINS_FORKY "$@") || fetch_plugins forky
-}
-
 run_scenario() {
   local scenario=$1
   mkdir "$molecule_run/$scenario"
@@ -115,7 +108,6 @@ run_molecule() {
   begin_molecule_run
   mapfile -t < <(images_of "$@")
   vm build "${MAPFILE[@]}" >/dev/null
-  fetch_for "$@"
   for scenario in "$@"; do
     begun=$SECONDS status=0
     say "Scenario $scenario"
