@@ -10,6 +10,8 @@ ctr --namespace k8s.io tasks kill --signal KILL "$pod"
 until ctr --namespace k8s.io tasks ls | grep -E "^$pod .*STOPPED"; do sleep 1; done
 ctr --namespace k8s.io tasks rm "$pod"
 ctr --namespace k8s.io containers rm "$pod"
+# containerd 2 keeps sandboxes apart.
+if ctr --namespace k8s.io sandboxes list 2>/dev/null | grep -q "$pod"; then ctr --namespace k8s.io sandboxes rm --force "$pod"; fi
 umount "$netns"
 rm "$netns"
 
