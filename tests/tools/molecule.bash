@@ -75,7 +75,7 @@ shared = yaml.safe_load((molecule / "config.yml").read_text())["platforms"]
 images = []
 for scenario in scenarios:
     for machine in (yaml.safe_load((molecule / scenario / "molecule.yml").read_text()) or {}).get("platforms", shared):
-        image = machine.get("image", machine["name"])
+        image = machine.get("vm_image", machine.get("image", machine["name"]))
         images.append(image if isinstance(image, str) else json.dumps(image))
 print("\n".join(dict.fromkeys(images)))
 END

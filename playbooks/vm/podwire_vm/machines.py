@@ -51,7 +51,8 @@ class Wish:
         wanted = {22: 0}
         for inside, outside in ports.items():
             wanted[_port(name, inside, 1)] = _port(name, outside, 0)
-        return cls(name, machine.get("image", name), restrict, wanted)
+        # molecule lets "image" be nothing but text.
+        return cls(name, machine.get("vm_image", machine.get("image", name)), restrict, wanted)
 
 
 def _port(name: str, value: object, lowest: int) -> int:

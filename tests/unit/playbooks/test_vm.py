@@ -76,6 +76,8 @@ def test_a_machine_is_understood():
 
 def test_the_name_is_the_image_unless_one_is_named():
     assert machines.Wish.parse({"name": "debian-12"}).image == "debian-12"
+    wanted = {"name": "debian-13", "packages": ["podman"]}
+    assert machines.Wish.parse({"name": "debian-12", "vm_image": wanted}).image == wanted
 
 
 @pytest.mark.parametrize("given", [[], {}, None, "debian-12"])
