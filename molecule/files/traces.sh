@@ -7,7 +7,7 @@ ip netns list | sed -E 's/^([^ ]+).*/netns \1/' | sort
 for command in iptables-save ip6tables-save; do
   "$command" 2>/dev/null | sed -nE "s/^-A/$command -A/p"
 done
-# The tables of nftables that are not those of the commands above.
+# The tables of nftables that are not those of the commands above. A priority has a number or a name, as nft likes.
 nft list tables | grep -vE '^table ip6? (filter|mangle|nat|raw|security)$' | while read -r _ family table; do
-  nft list table "$family" "$table" | sed -nE "s/^\t\t(.*)/nft $family $table \1/p"
+  nft list table "$family" "$table" | sed -nE "s/priority -100;/priority dstnat;/; s/^\t\t(.*)/nft $family $table \1/p"
 done
