@@ -4,7 +4,7 @@
 # The browser is Debian's; what drives it is in tests/requirements-browser.txt and brings none of its own.
 packages_to_browse=(chromium-headless-shell fonts-dejavu-core)
 
-browser() { step 'the report in Chromium' run_browser; }
+browser() { start 'the report in Chromium' run_browser; }
 
 # Prints the path of a Chromium; fails if there is none.
 find_chromium() {

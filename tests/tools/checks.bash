@@ -39,7 +39,6 @@ lint() {
   start 'licences (reuse)' run_reuse
   start 'changelog fragments' run_changelog
   start 'ansible-lint' run_ansible_lint
-  finish
 }
 
 ruff_check() { cd "$snapshot" && ruff check --no-cache .; }
@@ -66,7 +65,7 @@ run_ansible_lint() {
 
 # --- sanity
 
-sanity() { step 'ansible-test sanity' run_sanity; }
+sanity() { start 'ansible-test sanity' run_sanity; }
 
 # ansible-test fetches a script that installs pip, from a host of its own, unless it finds one in its cache. This one installs the
 # pip that comes with Python.
@@ -80,6 +79,9 @@ provide_pip() {
   done
 }
 
+# One at a time: both make their environments in the same place.
+ansible_test() { flock "$results/ansible-test" ansible-test "$@"; }
+
 # What pip says about its installations is in nobody's way.
 without_pip() {
   grep -vE '^(Looking in|Processing|Collecting| +Downloading| +━|Installing collected|Successfully|Using cached|WARNING: Location)'
@@ -90,7 +92,7 @@ run_sanity() {
   provide_pip
   use_pythons
   local log=$step_directory/sanity line
-  ansible-test sanity --color no --requirements 2>&1 | tee "$log" | without_pip
+  ansible_test sanity --color no --requirements 2>&1 | tee "$log" | without_pip
   sed -nE 's/^WARNING: (Skipping sanity test .*)/\1/p' "$log" | while read -r line; do skipped "$line"; done
   sed -nE 's/^Running sanity test "([^"]*)".*/\1/p' "$log" | sort -u >"$step_directory/names"
   passed "$(wc -l <"$step_directory/names")"
@@ -107,7 +109,6 @@ units() {
       start "unit tests of a managed host, Python $version" run_host_units "$version"
   done
   start 'ansible-test units' run_ansible_test_units
-  finish
 }
 
 # As root, whom _host writes files for, and therefore where that changes nothing.
@@ -155,7 +156,7 @@ run_ansible_test_units() {
   cd "$snapshot"
   provide_pip
   use_pythons
-  ansible-test units --color no --venv --python "$version" 2>&1 | without_pip
+  ansible_test units --color no --venv --python "$version" 2>&1 | without_pip
 }
 
 # --- integration
@@ -179,7 +180,6 @@ integration() {
   for target in "${chosen[@]}"; do
     start "integration: $target" run_target "$target"
   done
-  finish
 }
 
 # Writes what the targets ask for, where ansible-test looks for it: write_integration_config COLLECTION OLD_PLUGINS NEW_PLUGINS
@@ -228,7 +228,6 @@ real_runtimes() {
   fetch_plugins bookworm
   fetch_containerds bookworm
   start 'containerd loads, predicts, runs a pod' run_real_runtimes
-  finish
 }
 
 run_real_runtimes() {
@@ -241,7 +240,6 @@ run_real_runtimes() {
 docs() {
   start 'antsibull-docs' run_antsibull_docs
   start 'ansible-doc of every module' run_ansible_doc
-  finish
 }
 
 run_antsibull_docs() {
@@ -266,7 +264,6 @@ sys.exit(["missing: " + part for part in ("doc", "examples", "return") if not en
 build() {
   start 'build, install, ansible-doc of the installed' build_and_install
   start 'galaxy-importer' run_importer
-  finish
 }
 
 build_and_install() {

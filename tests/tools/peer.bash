@@ -85,7 +85,6 @@ peer() {
 peer_checks() {
   start "libcni and Go's, the same commands" run_peer_cases
   start "libcni and Go's, interoperation" run_interoperation
-  finish
 }
 
 # Says why, if there is nothing to compare with. In a process of its own, because bash ignores set -e in conditions.

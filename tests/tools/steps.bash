@@ -34,15 +34,6 @@ start() {
   set +m
 }
 
-# Waits for the steps that were started.
-finish() { wait; }
-
-# Runs a step on its own.
-step() {
-  start "$@"
-  finish
-}
-
 run_step() {
   local number=$1 name=$2 status=0 begun=$SECONDS
   shift 2
@@ -89,9 +80,10 @@ lines_of() { find "$results" -mindepth 2 -maxdepth 2 -name "$1" -exec cat {} +; 
 
 total() { lines_of "$1" | awk '{ sum += $1 } END { print sum + 0 }'; }
 
-# Prints the summary; fails when a step failed.
+# Waits for the steps and prints the summary; fails when a step failed.
 summarize() {
   local directory failures skips
+  wait
   failures=$(total failed)
   skips=$(lines_of skipped | wc -l)
   say

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # What a machine is like: its files, the containers' interfaces and routes, the rules, and whether a container reaches an address.
 #
 #   state.sh NETNS ADDRESS
