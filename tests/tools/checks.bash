@@ -39,6 +39,7 @@ lint() {
   start 'licences (reuse)' run_reuse
   start 'changelog fragments' run_changelog
   start 'ansible-lint' run_ansible_lint
+  start 'configuration of the scenarios' read_scenarios
 }
 
 ruff_check() { cd "$snapshot" && ruff check --no-cache .; }

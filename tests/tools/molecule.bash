@@ -32,6 +32,13 @@ prepare_molecule() {
 
 scenarios() { find "$root/molecule" -mindepth 2 -maxdepth 2 -name molecule.yml -printf '%h\n' | sed 's|.*/||' | sort; }
 
+# Whether molecule takes each scenario's configuration; it says so when it lists them.
+read_scenarios() {
+  use_environment molecule "$root/tests/requirements-molecule.txt"
+  cd "$snapshot"
+  MOLECULE_EPHEMERAL_DIRECTORY=$step_directory/molecule PYTHONDONTWRITEBYTECODE=1 molecule -c molecule/config.yml list
+}
+
 # Destroys the machines of runs that have ended without doing it.
 sweep_molecule_runs() {
   local run
