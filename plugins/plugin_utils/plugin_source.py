@@ -14,8 +14,9 @@ from typing import Any
 from ..module_utils._host.archive import ArchiveSource, DirectorySource, Member
 from ..module_utils._host.bindir import MACHINES
 from ..module_utils._host.checksum import parse, verify
-from ..module_utils._host.download import check_url, is_url, shown
+from ..module_utils._host.download import check_url, shown
 from ..module_utils._host.errors import HostError
+from ..module_utils._host.paths import is_url
 from ..module_utils._host.plugin_names import plugin_name, select
 from . import archive_cache, file_memory, releases
 

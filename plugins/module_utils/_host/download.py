@@ -22,11 +22,6 @@ _TOTAL_TIMEOUT = 900.0
 _CHUNK = 1 << 18
 
 
-def is_url(text: str) -> bool:
-    """Tell whether *text* is meant as a URL and not as a path."""
-    return "://" in text
-
-
 def check_url(url: str) -> None:
     """Raise HostError ``not_https`` unless *url* is an https URL with a host and without a user in it."""
     parts = urlsplit(url)

@@ -10,6 +10,11 @@ import os
 from .errors import HostError
 
 
+def is_url(text: str) -> bool:
+    """Tell whether *text* is meant as a URL and not as a path."""
+    return "://" in text
+
+
 def absolute(path: str, option: str) -> str:
     """Return *path* without a trailing slash; it must be absolute and free of ``.`` and ``..`` components.
 

@@ -15,6 +15,7 @@ from .checksum import parse, verify
 from .confrequest import read_attributes
 from .errors import HostError
 from .manifest import Manifest
+from .paths import is_url
 from .plugin_names import plugin_name, select
 from .plugin_plan import Wanted
 from .plugin_store import FILE, Store
@@ -101,7 +102,6 @@ class Source:
     def read_here(self) -> Wanted:
         """Return what is wanted from the source on this host: a directory, an archive, or an archive behind a URL."""
         from .archive import ArchiveSource, DirectorySource
-        from .download import fetch, is_url
 
         checksum = self.told["checksum"] or self._by_machine("checksums")
         if not self.where:
@@ -125,6 +125,9 @@ class Source:
                 code="checksum_required",
             )
         elif not self._path:
+            # It takes with it as much as the rest of the module.
+            from .download import fetch
+
             fd, path = tempfile.mkstemp(dir=self._tmpdir())
             with os.fdopen(fd, "wb") as target:
                 fetch(self.where, target)

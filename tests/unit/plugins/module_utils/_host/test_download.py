@@ -14,8 +14,9 @@ import threading
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import download
-from ansible_collections.podwire.cni.plugins.module_utils._host.download import check_url, fetch, is_url, shown
+from ansible_collections.podwire.cni.plugins.module_utils._host.download import check_url, fetch, shown
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.paths import is_url
 
 BODY = b"archive" * 1000
 

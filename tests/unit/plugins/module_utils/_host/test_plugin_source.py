@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import tarfile
 
 import pytest
@@ -172,3 +173,12 @@ def test_names_that_no_plugin_has_are_refused(names):
         names_of(names)
     assert caught.value.code == "bad_plugin_name"
     assert names_of(None) is None and names_of(["host-local"]) == ["host-local"]
+
+
+def test_a_directory_is_read_without_what_a_download_needs(tmp_path, monkeypatch):
+    """Its import takes as long as the rest of the module, on every run that finds nothing to do."""
+    download = plugin_source.__name__.rpartition(".")[0] + ".download"
+    monkeypatch.delitem(sys.modules, download, raising=False)
+    (tmp_path / "bridge").write_bytes(ELF)
+    assert list(source(where=str(tmp_path)).read_here().files) == ["bridge"]
+    assert download not in sys.modules
