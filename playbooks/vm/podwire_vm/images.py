@@ -27,8 +27,8 @@ RECIPE = Path(__file__).resolve().parent.parent / "build_image"
 SUITES = {"debian-12": "bookworm", "debian-13": "trixie", "debian-forky": "forky"}
 PACKAGE = re.compile("[a-z0-9][a-z0-9+.-]+")
 UNUSED_DAYS = 30
-# norandmaps: QEMU translates a program's code again for each address that it is loaded to. Not audit=0: without its audit system
-# the kernel starts modprobe whenever PAM asks for it, several times for each sudo.
+# norandmaps: QEMU translates a program's code again for each address that it is loaded to. Not audit=0: without its
+# audit system the kernel starts modprobe whenever PAM asks for it, several times for each sudo.
 KERNEL_ARGUMENTS = "root=/dev/vda rw console=ttyS0 quiet mitigations=off norandmaps systemd.show_status=0"
 
 

@@ -51,9 +51,7 @@ def qemu_version() -> str:
 
 def directory_of(image: images.Image, accelerator: str) -> Path:
     """Return where the state of an image is kept."""
-    settings = json.dumps(
-        [qemu_version(), Hardware(accelerator, Path(), image.boot_options()).options(), SETTLE]
-    )
+    settings = json.dumps([qemu_version(), Hardware(accelerator, Path(), image.boot_options()).options(), SETTLE])
     return image.directory / f"state-{accelerator}-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
 
 
