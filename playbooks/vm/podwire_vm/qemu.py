@@ -47,7 +47,7 @@ class Hardware:
         forwards = "".join(f",hostfwd=tcp:127.0.0.1:{outside}-:{inside}" for inside, outside in self.forward.items())
         return [
             *ACCELERATORS[self.accelerator],
-            # Clones could share a file as their memory, but that is not in huge pages, without which emulation is slower.
+            # Clones could share a file as their memory, but not in huge pages, without which emulation is slower.
             *("-machine", "q35", "-smp", "1", "-m", str(MEMORY)),
             *("-nodefaults", "-no-user-config", "-display", "none"),
             *self.boot,
