@@ -129,6 +129,7 @@ def _clone(
     hardware = Hardware(
         accelerator,
         disk=directory / "disk.qcow2",
+        memory=state / "memory",
         boot=image.boot_options(),
         wait_for_state=True,
         restrict=wish.restrict,
@@ -150,6 +151,7 @@ def _boot(directory: Path, wish: Wish, image: images.Image, accelerator: str, lo
     hardware = Hardware(
         accelerator,
         disk=directory / "disk.qcow2",
+        memory=directory / "memory",
         boot=image.boot_options(),
         restrict=wish.restrict,
         forward=wish.ports,

@@ -37,7 +37,9 @@ class Hardware:
 
     accelerator: str
     disk: Path
+    memory: Path
     boot: list[str]  # options that say what is booted
+    share_memory: bool = False  # whether what the machine writes to its memory goes to the file
     wait_for_state: bool = False
     restrict: bool = True
     forward: dict[int, int] = field(default_factory=dict)  # port of the machine -> port of 127.0.0.1, 0 for a free one
@@ -45,10 +47,11 @@ class Hardware:
     def options(self) -> list[str]:
         """Return QEMU's options."""
         forwards = "".join(f",hostfwd=tcp:127.0.0.1:{outside}-:{inside}" for inside, outside in self.forward.items())
+        share = "on" if self.share_memory else "off"
         return [
             *ACCELERATORS[self.accelerator],
-            # Clones could share a file as their memory, but not in huge pages, without which emulation is slower.
-            *("-machine", "q35", "-smp", "1", "-m", str(MEMORY)),
+            *("-machine", "q35,memory-backend=memory", "-smp", "1", "-m", str(MEMORY)),
+            *("-object", f"memory-backend-file,id=memory,size={MEMORY}M,mem-path={escaped(self.memory)},share={share}"),
             *("-nodefaults", "-no-user-config", "-display", "none"),
             *self.boot,
             *("-drive", f"if=none,id=disk,file={escaped(self.disk)},format=qcow2,cache=unsafe,discard=unmap"),
@@ -150,18 +153,21 @@ class Monitor:
                 return answer["return"]
 
     def save(self, state: Path) -> None:
-        """Stop the machine and write its state."""
+        """Stop the machine and write the state of its devices; its memory stays in its file."""
         self.command("stop")
-        # A file takes it as fast as it comes; the limit of old is for networks.
-        self.command("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
+        self._leave_memory_alone()
         self.command("migrate", uri=f"exec:cat > {shlex.quote(str(state))}")
         self._migrated()
 
     def restore(self, state: Path) -> None:
         """Go on where `save` stopped."""
+        self._leave_memory_alone()
         self.command("migrate-incoming", uri=f"exec:cat {shlex.quote(str(state))}")
         self._migrated()
         self.command("cont")
+
+    def _leave_memory_alone(self) -> None:
+        self.command("migrate-set-capabilities", capabilities=[{"capability": "x-ignore-shared", "state": True}])
 
     def _migrated(self) -> None:
         deadline = Deadline(60)

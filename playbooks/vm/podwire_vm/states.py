@@ -51,7 +51,9 @@ def qemu_version() -> str:
 
 def directory_of(image: images.Image, accelerator: str) -> Path:
     """Return where the state of an image is kept."""
-    settings = json.dumps([qemu_version(), Hardware(accelerator, Path(), image.boot_options()).options(), SETTLE])
+    settings = json.dumps(
+        [qemu_version(), Hardware(accelerator, Path(), Path(), image.boot_options()).options(), SETTLE]
+    )
     return image.directory / f"state-{accelerator}-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
 
 
@@ -117,7 +119,9 @@ def booted(image: images.Image, accelerator: str) -> Iterator[Path]:
         hardware = Hardware(
             accelerator,
             disk=partial / "disk.qcow2",
+            memory=partial / "memory",
             boot=image.boot_options(),
+            share_memory=True,
             forward={22: 0},
         )
         start(partial, hardware)

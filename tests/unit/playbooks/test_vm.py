@@ -347,12 +347,13 @@ def test_nothing_is_destroyed_where_nothing_is(tmp_path):
 
 
 def test_a_path_with_a_comma_reaches_qemu_whole():
-    options = qemu.Hardware("tcg", Path("/a,b/disk"), ["-kernel", "k"]).options()
+    options = qemu.Hardware("tcg", Path("/a,b/disk"), Path("/a,b/memory"), ["-kernel", "k"]).options()
     assert any("file=/a,,b/disk," in option for option in options)
+    assert any("mem-path=/a,,b/memory," in option for option in options)
 
 
 @pytest.mark.parametrize(("restrict", "word"), [(True, "on"), (False, "off")])
 def test_the_network_is_closed_unless_wished_otherwise(restrict, word):
-    hardware = qemu.Hardware("tcg", Path("d"), [], restrict=restrict, forward={22: 0, 80: 8080})
+    hardware = qemu.Hardware("tcg", Path("d"), Path("m"), [], restrict=restrict, forward={22: 0, 80: 8080})
     (network,) = (option for option in hardware.options() if option.startswith("user,"))
     assert network == f"user,id=net,restrict={word},hostfwd=tcp:127.0.0.1:0-:22,hostfwd=tcp:127.0.0.1:8080-:80"
