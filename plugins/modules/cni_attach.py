@@ -47,6 +47,7 @@ options:
             path, such as C(/proc/4711/ns/net).
           - Needed to attach. To detach, it is only needed where O(attachments[].container_id) is not given.
           - Namespaces are compared by identity, not by path.
+          - The network namespace of the host itself is refused, under whatever path (V(host_netns)).
         type: str
       ifname:
         description: Name of the interface in the container.

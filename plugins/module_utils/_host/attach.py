@@ -14,7 +14,7 @@ from .attach_networks import Networks
 from .attach_outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, Outcome, Settings
 from .attach_request import PRESENT, Key, Wanted
 from .attach_steps import Steps, check_unusable
-from .attach_verbs import Failed, Verbs, can_check, in_use
+from .attach_verbs import Failed, Verbs, can_check, in_use, require_container
 from .attachments import ADDING, Attached, read_cached
 from .errors import HostError
 from .netns import Seen, look, same
@@ -123,9 +123,10 @@ class Planner:
         except HostError as error:
             self._missing(outcome, error)
         here = self._seen[wanted.netns]
-        if here.identity is None:
-            message = f"cannot attach {outcome.key}: there is no network namespace {wanted.netns}; make it first"
-            self._missing(outcome, HostError(message, code="missing_netns"))
+        try:
+            require_container(outcome.key, wanted.netns, here)
+        except HostError as error:
+            self._missing(outcome, error)
         if attached is None:
             outcome.todo = ADD
             if outcome.key.ifname in here.links and not self._settings.force:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..libcni.conf import NetworkConfigList
+from ..libcni.validate import is_host_netns
 from . import kernel_drift
 from .attach_outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, Outcome, Settings
 from .attach_request import Key
@@ -96,7 +97,9 @@ class Steps:
         except HostError as error:
             outcome.fail(error)
             raise
-
+        if outcome.attached.made_interface and is_host_netns(outcome.attached.netns):
+            text = f"{outcome.key}: its namespace is the host's own, which no plugin enters; the interface "
+            self._plan.note(outcome, "host_netns", f"{text}{outcome.key.ifname} that its ADD made is still on the host")
         if kept is not None:
             text = f"{outcome.key}: masquerading rules that its plugin has left could not be removed ({kept.msg}); "
             self._plan.note(outcome, "rules_left", text + "podwire.cni.cni_gc collects them")

@@ -15,6 +15,7 @@ from ..libcni.api import CNIConfig, RuntimeConf
 from ..libcni.conf import NetworkConfigList
 from ..libcni.errors import CNIError, PluginError, PluginNotFoundError, VersionError
 from ..libcni.invoke import Executor
+from ..libcni.validate import is_host_netns
 from ..libcni.version import greater_than_or_equal_to
 from . import masquerading
 from .attach_request import Key
@@ -22,7 +23,7 @@ from .attachments import ATTACHED, Attached, Record, Records
 from .deadnetns import DeadNetnsExecutor
 from .errors import HostError
 from .kernel_view import View, read_here
-from .netns import look, look_at, same, visit
+from .netns import Seen, look, look_at, same, visit
 from .secrets import scrub, secrets_of
 
 Failure = Union[CNIError, HostError]
@@ -89,10 +90,7 @@ class Verbs:
         """Run ADD, then CHECK where the network has it. Raises HostError after having taken back a failed ADD."""
         key = given.key
         before = look_at(given.netns, key.ifname)
-        if before.identity is None:
-            raise HostError(
-                f"cannot attach {key}: there is no network namespace {given.netns}; make it first", code="missing_netns"
-            )
+        require_container(key, given.netns, before)
         if key.ifname in before.links and key.ifname != "lo" and not force:
             # An ADD would fail on it, and the DEL that follows a failed ADD would remove it.
             raise HostError(in_use(key, given.netns), code="ifname_in_use")
@@ -123,7 +121,8 @@ class Verbs:
     def delete(self, attached: Attached, record: Optional[Record], netns: str) -> Optional[HostError]:
         """Run DEL with what the ADD was given. *netns* is where the request looks for it, "" if it does not say.
 
-        A namespace that is not the one of the ADD any more is left out, so that no plugin acts in a foreign one.
+        A namespace that is no longer the one of the ADD, or that is the host's own, is left out, so that no plugin acts
+        in a foreign one.
         Raises HostError ``del_failed``; the cache entry stays then. Returns what kept rules in the firewall that the
         plugins have left there, None if there are none.
         """
@@ -163,9 +162,21 @@ class Verbs:
         )
 
 
+def require_container(key: Key, netns: str, seen: Seen) -> None:
+    """Raise HostError ``missing_netns`` or ``host_netns`` unless a container's namespace was seen at *netns*."""
+    if seen.identity is None:
+        raise HostError(f"cannot attach {key}: there is no network namespace {netns}; make it first", "missing_netns")
+    if is_host_netns(netns):
+        raise HostError(
+            f"cannot attach {key}: {netns} is the host's own network namespace, whose addresses and routes the plugins "
+            "would change; give the namespace of a container",
+            code="host_netns",
+        )
+
+
 def living_netns(attached: Attached, record: Optional[Record], netns: str) -> str:
-    """Return a path that leads to the namespace of the ADD, "" if none does."""
-    paths = [path for path in (attached.netns, netns) if path]
+    """Return a path that leads to the namespace of the ADD, "" if none does or it is the host's own."""
+    paths = [path for path in (attached.netns, netns) if path and not is_host_netns(path)]
     found = look(dict.fromkeys(paths, ()))
     identity = record.identity if record else None
     for path in paths:

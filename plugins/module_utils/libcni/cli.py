@@ -4,7 +4,7 @@
 """Command line, a superset of cnitool: `python3 -m libcni COMMAND ...`.
 
 The environment is cnitool's: NETCONFPATH (default /etc/cni/net.d), CNI_PATH, CAP_ARGS, CNI_ARGS, CNI_IFNAME; and
-CNI_CACHE_DIR (default /var/lib/cni), CNI_CONTAINERID. Errors go to stderr; the exit status is 0 or 1.
+CNI_CACHE_DIR (default /var/lib/cni), CNI_CONTAINERID, CNI_NETNS_OVERRIDE. Errors go to stderr; exit status 0 or 1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from .api import CNIConfig, RuntimeConf
 from .conf import NetworkConfigList, load_network_conf
 from .errors import CNIError, ConfigError, quote
 from .invoke import Executor
+from .validate import is_host_netns
 
 DEFAULT_NET_DIR = "/etc/cni/net.d"
 DEFAULT_IF_NAME = "eth0"
@@ -31,6 +32,8 @@ _EPILOG = """environment:
   CNI_IFNAME       interface name (default eth0)
   CNI_ARGS         arguments for the plugins, KEY=VALUE;KEY=VALUE
   CAP_ARGS         arguments by capability, a JSON object
+  CNI_NETNS_OVERRIDE
+                   1 or TRUE: NETNS may be the network namespace of the host
 """
 
 
@@ -185,6 +188,12 @@ def _cni() -> CNIConfig:
 
 def _runtime_conf(args: argparse.Namespace) -> RuntimeConf:
     net_ns = os.path.abspath(args.netns)
+    # Go's skel refuses it in the plugin, after the work is done.
+    if os.environ.get("CNI_NETNS_OVERRIDE", "").upper() not in ("1", "TRUE") and is_host_netns(net_ns):
+        raise _UsageError(
+            f"host_netns: {quote(net_ns)} is the network namespace of this host, not that of a container; set "
+            "CNI_NETNS_OVERRIDE=1 to use it all the same"
+        )
     return RuntimeConf(
         os.environ.get("CNI_CONTAINERID") or default_container_id(net_ns),
         net_ns,

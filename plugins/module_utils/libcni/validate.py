@@ -1,12 +1,14 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""Validation of container ids, network names and interface names (Go: pkg/utils/utils.go).
+"""Validation of container ids, network names, interface names (Go: pkg/utils/utils.go) and of network namespaces.
 
 Go validates on ADD only. This package validates on every verb and before any of the three becomes part of a path.
 """
 
 from __future__ import annotations
+
+import os
 
 from .errors import (
     ERR_INVALID_ENVIRONMENT_VARIABLES,
@@ -25,6 +27,8 @@ _SPACES = frozenset("\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000
     map(chr, range(0x2000, 0x200B))
 )
 _FORBIDDEN_IN_IF_NAME = _SPACES | frozenset("/:")
+
+_HOST_NETNS = ("/proc/self/ns/net", "/proc/1/ns/net")
 
 
 def validate_container_id(container_id: str) -> None:
@@ -65,3 +69,22 @@ def validate_if_name(if_name: str) -> None:
 
 def _bad_if_name(msg: str, details: str = "") -> ValidationError:
     return ValidationError(ERR_INVALID_ENVIRONMENT_VARIABLES, msg, details)
+
+
+def is_host_netns(path: str) -> bool:
+    """Tell whether `path` leads to the network namespace of this process or of process 1, whatever it is called.
+
+    Namespaces are compared by device and inode, so a symbolic link or a bind mount makes no difference.
+    """
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return False
+    for own in _HOST_NETNS:
+        try:
+            if os.path.samestat(found, os.stat(own)):
+                return True
+        except OSError:
+            # Without the right to see process 1, only the own namespace is known.
+            continue
+    return False

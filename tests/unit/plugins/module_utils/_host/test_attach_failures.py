@@ -10,6 +10,12 @@ import os
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host import attach_verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attach_networks import Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.attach_request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attach_verbs import Verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attach_host import (
     MAIN,
@@ -285,3 +291,39 @@ def test_a_failed_del_leaves_out_the_add_of_the_same_attachment_only(host):
     plan = host.run(web(), web(container_id="db", netns="db"))
     assert actions(plan) == ["failed", "repaired"]
     assert [step.state for step in plan.steps] == ["failed", "left_out", "done", "done"]
+
+
+# ---- the host's own namespace
+
+
+@pytest.mark.parametrize("path", ["/proc/1/ns/net", "/proc/self/ns/net", "link"])
+def test_host_netns_is_refused_before_anything_runs(host, tmp_path, path):
+    if path == "link":
+        path = str(tmp_path / "link")
+        os.symlink("/proc/1/ns/net", path)
+    host.namespaces[path] = host.namespaces["/run/netns/web"]
+    for run in (host.check, host.run):
+        for force in (False, True):
+            plan = run(web(netns=path), force=force)
+            assert plan.outcomes[0].error["code"] == "host_netns"
+            assert plan.steps == host.calls == []
+    assert host.cached() == host.records() == []
+    with pytest.raises(HostError) as caught:
+        Verbs([host.bin_dir], host.cache_dir, 5, executor=host).add(
+            Attached(Key("demo", "web", "eth0"), Networks(host.conf_dir, []).load("demo"), path, [], {}, None), True
+        )
+    assert caught.value.code == "host_netns"
+    assert host.calls == []
+
+
+def test_what_was_attached_to_the_host_netns_is_detached_without_it(host, monkeypatch):
+    host.namespaces["/proc/1/ns/net"] = host.namespaces["/run/netns/web"]
+    with monkeypatch.context() as before:
+        before.setattr(attach_verbs, "is_host_netns", lambda path: False)
+        host.run(web(netns="/proc/1/ns/net"))
+    plan = host.run(web(netns="/proc/1/ns/net", state="absent"))
+    assert (actions(plan), codes(plan)) == (["deleted"], ["host_netns"])
+    assert {call[3] for call in host.calls} == {""}
+    assert host.cached() == host.records() == []
+    plan = host.run(web(netns="/proc/1/ns/net", state="absent"))
+    assert (actions(plan), codes(plan)) == (["none"], [])

@@ -238,3 +238,23 @@ def test_as_a_program(debug, module):
         assert done.returncode == status
         assert stdout in done.stdout
         assert (done.stderr != b"") == bool(status)
+
+
+@pytest.mark.parametrize("verb", ["add", "check", "del"])
+@pytest.mark.parametrize("path", ["/proc/1/ns/net", "/proc/self/ns/net", "link"])
+def test_the_host_netns_is_refused_unless_the_environment_overrides_it(debug, run, world, monkeypatch, verb, path):
+    if path == "link":
+        path = str(world.path / "link")
+        os.symlink("/proc/self/ns/net", path)
+    for override in ("", "0", "yes"):
+        monkeypatch.setenv("CNI_NETNS_OVERRIDE", override)
+        status, out, err = run(verb, "net", path)
+        assert (status, out) == (1, "")
+        assert "host_netns" in err
+        assert "CNI_NETNS_OVERRIDE=1" in err
+    assert not world.log.exists()
+    monkeypatch.setenv("CNI_NETNS_OVERRIDE", "TRUE")
+    run("add", "net", path)
+    monkeypatch.setenv("CNI_NETNS_OVERRIDE", "1")
+    assert run(verb, "net", path)[0] == 0
+    assert debug.args["NETNS"] == path

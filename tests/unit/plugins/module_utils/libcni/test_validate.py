@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import validate
@@ -76,3 +79,38 @@ def test_bad_interface_names(name, text):
         validate.validate_if_name(name)
     assert caught.value.code == 4
     assert str(caught.value) == text
+
+
+# ---- the namespace of the host
+
+
+@pytest.mark.parametrize("own", ["/proc/self/ns/net", "/proc/1/ns/net", f"/proc/{os.getpid()}/ns/net"])
+def test_host_netns_is_known_under_every_path_to_it(own, tmp_path):
+    link, chain, bound = tmp_path / "link", tmp_path / "chain", tmp_path / "bound"
+    link.symlink_to(own)
+    chain.symlink_to(link)
+    bound.touch()
+    subprocess.run(["mount", "--bind", own, str(bound)], check=True)
+    try:
+        with open(own) as stream:
+            for path in (own, link, chain, bound, f"/proc/self/fd/{stream.fileno()}", f"/proc/..{own}"):
+                assert validate.is_host_netns(str(path)), path
+    finally:
+        subprocess.run(["umount", str(bound)], check=True)
+
+
+def test_host_netns_is_not_a_container_nor_what_is_no_namespace(tmp_path):
+    (tmp_path / "dangling").symlink_to("/nowhere")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    os.mkfifo(tmp_path / "pipe")
+    held = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        held.stdin.write(b"\n")
+        held.stdin.flush()
+        # It answers from inside.
+        held.stdout.read(1)
+        paths = [str(tmp_path / name) for name in ("", "dangling", "loop", "pipe", "nothing")]
+        for path in [*paths, f"/proc/{held.pid}/ns/net", "/proc/self/ns/mnt", "", "a\0b"]:
+            assert not validate.is_host_netns(path), path
+    finally:
+        held.communicate()
