@@ -17,7 +17,8 @@ description:
   - What is attached already, and passes CHECK, is left alone. What is there no more (its namespace was made anew, its
     interface is gone) is attached again. What was attached with another configuration, other arguments or to another
     namespace is detached with what it was attached with, and then attached.
-  - An ADD that fails is followed by a DEL, so that nothing of it stays.
+  - An attachment that is there although its cache entry is lost or damaged is adopted. Its entry is written again.
+  - If ADD fails, DEL runs to clean up. It does not run if the interface was there before the ADD.
   - Attachments are remembered in the format of Go's libcni below O(cache_dir).
 options:
   attachments:
@@ -194,17 +195,18 @@ attachments:
     action:
       description:
         - What was done, or would be done in check mode.
+        - V(adopted) is an attachment that is there, and whose lost cache entry was written again.
         - V(repaired) is DEL followed by ADD; V(drifted) is drift that was only reported; V(left) is what O(classes)
           does not allow.
       type: str
-      choices: [none, added, deleted, repaired, drifted, left, failed]
+      choices: [none, added, adopted, deleted, repaired, drifted, left, failed]
       sample: added
     reason:
       description:
         - Why an attachment is not left as it is, empty where there is nothing to say.
         - V(config), V(args), V(capability_args) differ from what it was attached with; V(netns), V(interface) are gone;
-          V(check) failed; the V(kernel) has lost something; V(interrupted) an ADD did not come to its end; V(damaged)
-          is the cache entry; V(forced) is a DEL of what is not remembered.
+          V(check) failed; the V(kernel) has lost something; V(interrupted) an ADD did not come to its end; the
+          cache entry is V(lost) or V(damaged); V(forced) is a DEL of what is not remembered.
         - V(injected) is for one that is left although its network has changed, because all that has changed is the
           plugin of a running daemon.
       type: str

@@ -12,7 +12,7 @@ from ..libcni.conf import NetworkConfigList
 from . import kernel_drift
 from .attach_networks import Networks
 from .attach_outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, Outcome, Settings
-from .attach_request import PRESENT, Key, Wanted
+from .attach_request import ABSENT, PRESENT, Key, Wanted
 from .attach_steps import Steps, check_unusable
 from .attach_verbs import Failed, Verbs, can_check, in_use, require_container
 from .attachments import ADDING, Attached, read_cached
@@ -74,18 +74,34 @@ class Planner:
     # ---- what is there
 
     def _read(self, outcome: Outcome) -> None:
-        outcome.record = self._verbs.records.read(outcome.key)
+        record = outcome.record = self._verbs.records.read(outcome.key)
         try:
             outcome.attached = read_cached(self._settings.cache_dir, outcome.key)
         except HostError as error:
-            if error.code != "cache_damaged" or not self._settings.force:
+            if error.code != "cache_damaged":
                 raise
-            outcome.attached = self._as_configured(outcome)
-            outcome.reason = "damaged"
-        record = outcome.record
-        if outcome.attached is None and record is not None and record.state == ADDING:
+            outcome.damage = error
+        if outcome.attached is not None or record is None:
+            return
+        if record.state != ADDING:
+            self._restore(outcome, record.attached)
+        elif not record.interface or outcome.wanted.state == ABSENT:
             outcome.attached = record.attached or self._leftover(outcome)
             outcome.reason = "interrupted" if outcome.attached else ""
+
+    @staticmethod
+    def _restore(outcome: Outcome, attached: Optional[Attached]) -> None:
+        """Take *attached* for the entry that the cache has lost."""
+        if attached is not None:
+            outcome.attached = attached
+            outcome.lost = "damaged" if outcome.damage else "lost"
+
+    def _replace_damaged(self, outcome: Outcome) -> None:
+        if outcome.damage is not None and outcome.attached is None:
+            if not self._settings.force:
+                raise outcome.damage
+            outcome.attached = self._as_configured(outcome)
+            outcome.reason = "damaged"
 
     def _as_configured(self, outcome: Outcome) -> Attached:
         """Return what an ADD would be given now, for the DEL of something that left no trace of its own."""
@@ -117,7 +133,7 @@ class Planner:
             self._decide_absent(outcome)
 
     def _decide_present(self, outcome: Outcome) -> None:
-        wanted, attached = outcome.wanted, outcome.attached
+        wanted = outcome.wanted
         try:
             outcome.config = self._networks.load(outcome.key.network)
         except HostError as error:
@@ -127,6 +143,13 @@ class Planner:
             require_container(outcome.key, wanted.netns, here)
         except HostError as error:
             self._missing(outcome, error)
+        if outcome.attached is None and outcome.config is not None and outcome.key.ifname in here.links:
+            # Entries are seldom lost, and until then this need not be compiled.
+            from .attach_adopt import find
+
+            self._restore(outcome, find(wanted, outcome.config))
+        self._replace_damaged(outcome)
+        attached = outcome.attached
         if attached is None:
             outcome.todo = ADD
             if outcome.key.ifname in here.links and not self._settings.force:
@@ -205,6 +228,7 @@ class Planner:
         return attached.ips if any(plugin.capabilities.get("ips") for plugin in config.plugins) else []
 
     def _decide_absent(self, outcome: Outcome) -> None:
+        self._replace_damaged(outcome)
         if outcome.attached is None and self._settings.force:
             outcome.reason = "forced"
             try:
@@ -241,7 +265,8 @@ class Planner:
         self._each(outcomes, judge)
 
     def _may_check(self, outcome: Outcome, attached: Attached) -> bool:
-        if not can_check(attached.config):
+        # CHECK reads the result from the cache.
+        if outcome.lost or not can_check(attached.config):
             return False
         if not same(self._seen[attached.netns].identity, self._seen[outcome.wanted.netns].identity):
             # The namespace lives on under another path only. CHECK compares the path with the one of the ADD.

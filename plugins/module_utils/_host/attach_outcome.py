@@ -49,19 +49,22 @@ class Outcome:
     """One entry of the request on its way.
 
     ``config`` is the network as it is configured now (None: unknown), ``attached`` what stands in the cache, or what
-    an interrupted ADD left (None: nothing), ``todo`` one of the constants above, ``reason`` why (see RETURN of
-    cni_attach), ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` the daemons, by their plugins, that
-    are why the network is not that of the ADD.
+    an interrupted ADD left (None: nothing), ``damage`` why the cache entry cannot be read, ``lost`` why *attached* had
+    to be found elsewhere (``lost`` or ``damaged``, "" if it is in the cache), ``todo`` one of the constants above,
+    ``reason`` why (see RETURN of cni_attach), ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` the
+    daemons, by their plugins, that are why the network is not that of the ADD.
     """
 
     __slots__ = (
         "action",
         "attached",
         "config",
+        "damage",
         "error",
         "injectors",
         "keep_ips",
         "key",
+        "lost",
         "reason",
         "record",
         "result",
@@ -76,6 +79,8 @@ class Outcome:
         self.config: Optional[NetworkConfigList] = None
         self.attached: Optional[Attached] = None
         self.record: Optional[Record] = None
+        self.damage: Optional[HostError] = None
+        self.lost = ""
         self.todo = NOTHING
         self.reason = ""
         self.keep_ips: List[str] = []
@@ -109,7 +114,7 @@ class Outcome:
             "ifname": self.key.ifname,
             "netns": self.wanted.netns or (self.attached.netns if self.attached else ""),
             "action": self.action,
-            "reason": self.reason,
+            "reason": self.reason or self.lost,
             "result": self.result,
             # Only a run can know the addresses of what it is about to attach.
             "ips": None if self.todo in (ADD, RENEW) and self.result is None else addresses(self.result),

@@ -39,10 +39,12 @@ class Steps:
         """Add the steps: containers side by side, within one all DELs in reverse order and then all ADDs in order."""
         lanes: Dict[str, List[Outcome]] = {}
         for outcome in self._plan.outcomes:
-            if outcome.todo != NOTHING:
+            if outcome.todo != NOTHING or (outcome.lost and not outcome.failed):
                 lanes.setdefault(outcome.key.container_id, []).append(outcome)
         for lane in lanes.values():
             for outcome in reversed(lane):
+                if outcome.lost and outcome.attached:
+                    self._add_adopt(outcome, outcome.attached)
                 if outcome.todo in (DELETE, RENEW):
                     self._add_delete(outcome)
             for outcome in lane:
@@ -52,6 +54,22 @@ class Steps:
             if outcome.injectors and outcome.todo == NOTHING and outcome.attached and not outcome.failed:
                 self._add_leave(outcome, outcome.attached)
         self._plan.finish = self._note_what_never_was
+
+    def _add_adopt(self, outcome: Outcome, attached: Attached) -> None:
+        if outcome.action == "none":
+            outcome.action = "adopted"
+        self._plan.add(
+            Step(
+                "adopt",
+                str(outcome.key),
+                SAFE,
+                None,
+                _before(attached),
+                partial(self._adopt, outcome, attached),
+                item=outcome.key,
+                lane=outcome.key.container_id,
+            )
+        )
 
     def _add_delete(self, outcome: Outcome) -> None:
         outcome.action = "deleted"
@@ -88,6 +106,15 @@ class Steps:
         self._plan.add(Step("leave", str(outcome.key), FOREIGN, before, after, lambda: None))
 
     # ---- applying
+
+    def _adopt(self, outcome: Outcome, attached: Attached) -> None:
+        try:
+            failure = self._verbs.adopt(attached, outcome.record)
+        except HostError as error:
+            outcome.fail(error)
+            raise
+        if failure is not None:
+            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure))
 
     def _delete(self, outcome: Outcome) -> None:
         if outcome.attached is None:

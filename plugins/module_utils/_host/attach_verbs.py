@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, NoReturn, Optional, Sequence, Set, Union
 
+from ..libcni import cache
 from ..libcni.api import CNIConfig, RuntimeConf
 from ..libcni.conf import NetworkConfigList
 from ..libcni.errors import CNIError, PluginError, PluginNotFoundError, VersionError
@@ -19,7 +20,7 @@ from ..libcni.validate import is_host_netns
 from ..libcni.version import greater_than_or_equal_to
 from . import masquerading
 from .attach_request import Key
-from .attachments import ATTACHED, Attached, Record, Records
+from .attachments import ADDING, ATTACHED, UNKNOWN_LATER, Attached, Record, Records
 from .deadnetns import DeadNetnsExecutor
 from .errors import HostError
 from .kernel_view import View, read_here
@@ -91,25 +92,62 @@ class Verbs:
         key = given.key
         before = look_at(given.netns, key.ifname)
         require_container(key, given.netns, before)
-        if key.ifname in before.links and key.ifname != "lo" and not force:
-            # An ADD would fail on it, and the DEL that follows a failed ADD would remove it.
+        # Only with force, or for lo.
+        existed = key.ifname in before.links
+        if existed and key.ifname != "lo" and not force:
             raise HostError(in_use(key, given.netns), code="ifname_in_use")
-        self.records.adding(given, before.identity)
+        self.records.adding(given, before.identity, existed)
         try:
-            result = self._cni.add_network_list(given.config, _runtime(given, given.netns))
+            result = self._cni.add_network_list(given.config, _runtime(given, given.netns)).to_dict()
         except (CNIError, HostError) as error:
-            self._take_back(given, error)
+            self._take_back(given, existed, error)
+        given = Attached(key, given.config, given.netns, given.args, given.capability_args, result)
         inside = visit([given.netns], read_here).get(given.netns)
         there = inside is not None and key.ifname in inside.interfaces
         check = self.check(given, given.netns) if can_check(given.config) else None
-        record = Record(ATTACHED, before.identity, there, check.kept() if check else None)
+        record = Record(ATTACHED, before.identity, there, check.kept() if check else None, given)
         self.records.attached(key, record)
-        return Added(result.to_dict(), check, record, inside)
+        return Added(result, check, record, inside)
 
-    def _take_back(self, given: Attached, error: Failure) -> NoReturn:
-        """Run DEL after an ADD that failed with *error*, and report both."""
+    def adopt(self, attached: Attached, record: Optional[Record]) -> Optional[Failed]:
+        """Write the cache entry of an attachment that is there without one, and a record if there is none.
+
+        Returns the failure of a CHECK, if that is all that is known of its CHECKs. Raises HostError ``adopt_failed``.
+        """
+        key = attached.key
+        entry = cache.Entry(
+            key.container_id,
+            attached.config.expanded_bytes(),
+            key.ifname,
+            key.network,
+            attached.netns,
+            [list(pair) for pair in attached.args],
+            attached.capability_args,
+            attached.result,
+        )
+        try:
+            cache.write_entry(self._cni.cache_dir, entry)
+        except CNIError as error:
+            raise HostError(f"cannot restore the cache entry of {key}: {error}", code="adopt_failed") from error
+        if record is not None and record.state == ATTACHED:
+            return None
+        check = self.check(attached, attached.netns) if can_check(attached.config) else None
+        identity = look_at(attached.netns, key.ifname).identity
+        kept = check.kept() if check else None
+        self.records.attached(key, Record(ATTACHED, identity, True, kept, attached, UNKNOWN_LATER))
+        return check
+
+    def _take_back(self, given: Attached, existed: bool, error: Failure) -> NoReturn:
+        """Run DEL after an ADD that failed with *error*, and report both.
+
+        Not if the interface *existed* before the ADD: DEL would remove what the ADD did not make.
+        """
         known = _secrets(given)
         what = f"cannot attach {given.key}"
+        if existed:
+            self.records.remove(given.key)
+            why = f"; no DEL followed, because {given.key.ifname} was there before and DEL would remove it"
+            _refuse(what, "add_failed", error, known, why)
         try:
             self._cni.del_network_list(given.config, _runtime(given, given.netns))
         except (CNIError, HostError) as second:
@@ -175,7 +213,12 @@ def require_container(key: Key, netns: str, seen: Seen) -> None:
 
 
 def living_netns(attached: Attached, record: Optional[Record], netns: str) -> str:
-    """Return a path that leads to the namespace of the ADD, "" if none does or it is the host's own."""
+    """Return a path that leads to the namespace of the ADD, "" if none does or it is the host's own.
+
+    Nor if an interrupted ADD found the interface there: it is not this attachment's to remove.
+    """
+    if record is not None and record.state == ADDING and record.interface:
+        return ""
     paths = [path for path in (attached.netns, netns) if path and not is_host_netns(path)]
     found = look(dict.fromkeys(paths, ()))
     identity = record.identity if record else None
@@ -196,8 +239,8 @@ def can_check(config: NetworkConfigList) -> bool:
 
 def in_use(key: Key, netns: str) -> str:
     return (
-        f"cannot attach {key}: {netns} has an interface {key.ifname} already, which is not of this attachment; choose "
-        "another ifname, detach the other network first, or say force if the network means to take it over"
+        f"cannot attach {key}: {netns} already has an interface {key.ifname}, and no record, cache entry or lease "
+        "shows that this attachment made it; choose another ifname, or remove that interface with what made it first"
     )
 
 

@@ -4,9 +4,10 @@
 """What is known of attachments: libcni's cache entries, and our records beside them.
 
 A record holds what libcni's format has no place for: which namespace the ADD went to, whether the interface was there
-afterwards, and a CHECK that has never worked. It lives in ``<cache_dir>/podwire``, outside of libcni's ``results``,
-which other tools list. A record is written before an ADD with the state ``adding`` and all that a DEL needs, so that
-the next run can take away what an interrupted ADD left. Records are not synced to disk: after a power loss the
+afterwards, and a CHECK that has never worked; and all that the cache entry holds, so that a lost entry can be restored.
+It lives in ``<cache_dir>/podwire``, outside of libcni's ``results``, which other tools list. A record is written before
+an ADD with the state ``adding`` and all that a DEL needs, so that the next run can take away what an interrupted ADD
+left. Records are not synced to disk: after a power loss the
 namespaces that they speak of are gone, too.
 
 Nothing that is read here is trusted in shape.
@@ -30,6 +31,9 @@ RECORDS = "podwire"
 ADDING = "adding"
 ATTACHED = "attached"
 _IDENTITY = ("boot_id", "dev", "inode", "cookie")
+# Of what kernel_drift compares. Only at the moment of the ADD is it known whether the firewall plugin works with
+# iptables or with firewalld.
+UNKNOWN_LATER = ("rules firewall",)
 
 
 class Attached:
@@ -74,10 +78,11 @@ class Attached:
 class Record:
     """Our note on an attachment; ``state`` is ``adding`` or ``attached``.
 
-    ``identity`` is the namespace's at the ADD (see netns.Seen), ``interface`` whether the interface was there after it,
-    ``check`` the failure ``{plugin, code, message}`` of a CHECK that has never worked, else None, ``untrue`` the keys
-    of what the kernel did not have as the result says, right after the ADD (see kernel_drift). ``attached`` is there
-    while the state is ``adding``, and None if the record was cut short.
+    ``identity`` is the namespace's at the ADD (see netns.Seen), ``interface`` whether the interface was there after it
+    (while ``adding``: before it, so that another one made it), ``check`` the failure ``{plugin, code, message}`` of a
+    CHECK that has never worked, else None, ``untrue`` the keys of what the kernel did not have as the result says,
+    right after the ADD (see kernel_drift). ``attached`` is what the ADD was given and returned; None if the record was
+    cut short.
     """
 
     __slots__ = ("attached", "check", "identity", "interface", "state", "untrue")
@@ -134,8 +139,8 @@ def read_cached(cache_dir: str, key: Key) -> Optional[Attached]:
         ) from error
     except CNIError as error:
         raise HostError(
-            f"the cache entry {path} is damaged ({error}); with force a DEL is run with the network's present "
-            "configuration, which replaces the entry",
+            f"the cache entry {path} is damaged ({error}), and nothing else tells what was attached; set force: true "
+            "to run DEL with the network's present configuration, which replaces the entry",
             code="cache_damaged",
         ) from error
 
@@ -190,31 +195,25 @@ class Records:
         except (OSError, ValueError, KeyError, TypeError):
             return True
 
-    def adding(self, given: Attached, identity: Optional[Mapping[str, Any]]) -> None:
-        """Note that an ADD with *given* is about to begin."""
-        self._write(
-            given.key,
-            {
-                "state": ADDING,
-                "identity": identity,
-                "config": base64.b64encode(given.config.expanded_bytes()).decode("ascii"),
-                "netns": given.netns,
-                "args": given.args,
-                "capability_args": given.capability_args,
-            },
-        )
+    def adding(self, given: Attached, identity: Optional[Mapping[str, Any]], existed: bool = False) -> None:
+        """Note that an ADD with *given* is about to begin; *existed*: over an interface of that name."""
+        data = {"state": ADDING, "identity": identity, "interface": existed}
+        self._write(given.key, dict(data, **_content(given)))
 
     def attached(self, key: Key, record: Record) -> None:
         """Note how an ADD ended well."""
         self._write(
             key,
-            {
-                "state": ATTACHED,
-                "identity": record.identity,
-                "interface": record.interface,
-                "check": record.check,
-                "untrue": record.untrue,
-            },
+            dict(
+                {
+                    "state": ATTACHED,
+                    "identity": record.identity,
+                    "interface": record.interface,
+                    "check": record.check,
+                    "untrue": record.untrue,
+                },
+                **(_content(record.attached) if record.attached else {}),
+            ),
         )
 
     def remove(self, key: Key) -> None:
@@ -265,13 +264,32 @@ def _record(key: Key, data: Mapping[str, Any]) -> Record:
         if check is not None:
             check = {name: check[name] for name in ("plugin", "code", "message")}
         untrue = [key for key in data.get("untrue", []) if isinstance(key, str)]
-        return Record(ATTACHED, identity, bool(data["interface"]), check, untrue=untrue)
-    attached = Attached(
+        try:
+            attached: Optional[Attached] = _given(key, data)
+        except (ValueError, KeyError, TypeError, AttributeError, CNIError):
+            # What the entry holds was lost from the record; the entry itself has it.
+            attached = None
+        return Record(ATTACHED, identity, bool(data["interface"]), check, attached, untrue)
+    return Record(ADDING, identity, bool(data.get("interface")), attached=_given(key, data))
+
+
+def _content(attached: Attached) -> Dict[str, Any]:
+    return {
+        "config": base64.b64encode(attached.config.expanded_bytes()).decode("ascii"),
+        "netns": attached.netns,
+        "args": attached.args,
+        "capability_args": attached.capability_args,
+        "result": attached.result,
+    }
+
+
+def _given(key: Key, data: Mapping[str, Any]) -> Attached:
+    result = data.get("result")
+    return Attached(
         key,
-        network_conf_from_bytes(base64.b64decode(data["config"], validate=True)),
+        load_config(base64.b64decode(data["config"], validate=True)),
         str(data["netns"]),
         [(str(name), str(value)) for name, value in data["args"]],
         dict(data["capability_args"]),
-        None,
+        None if result is None else dict(result),
     )
-    return Record(ADDING, identity, attached=attached)

@@ -195,8 +195,8 @@ class _Loader:
             entry.key, entry.record = record_from_bytes(record.data)
         if result is not None:
             self._load_result(entry, name, result)
-        elif entry.record is not None and entry.record.state == ADDING and entry.record.attached is not None:
-            entry.attached, entry.interrupted = entry.record.attached, True
+        elif entry.record is not None and entry.record.attached is not None:
+            entry.attached, entry.interrupted = entry.record.attached, entry.record.state == ADDING
         elif entry.record is not None and entry.record.state == ATTACHED:
             entry.problem, entry.message = STRAY, "it is a note on an attachment that the cache does not have"
         else:

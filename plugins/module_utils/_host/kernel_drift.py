@@ -16,13 +16,11 @@ from ..libcni import gojson, types
 from ..libcni.errors import CNIError
 from . import rule_claims
 from .addresses import packed
-from .attachments import Attached, Record
+from .attachments import UNKNOWN_LATER, Attached, Record
 from .kernel_view import Address, Interface, View, parse, read_here
 from .netns import visit
 from .rtnetlink import MAIN_TABLE
 
-# Whether the firewall plugin works with iptables or with firewalld is known to the moment of the ADD only.
-_UNKNOWN_LATER = ("rules firewall",)
 # What is looked at in results of these versions is where the newest has it.
 _WITH_INTERFACES = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 
@@ -54,7 +52,7 @@ class Kernel:
 
     def drift(self, attached: Attached, record: Optional[Record]) -> List[str]:
         """Return what has changed since the ADD, as sentences without an end."""
-        known = record.untrue if record else _UNKNOWN_LATER
+        known = record.untrue if record else UNKNOWN_LATER
         return [difference.text for difference in self.differences(attached) if difference.key not in known]
 
 
