@@ -130,7 +130,7 @@ def garbage(world: World, adder: Side, other: Side) -> None:
     """Let one side attach, and the other collect it as garbage, with the arguments that are in the cache."""
     world.verb(adder, "add")
     bare = {name: value for name, value in world.env.items() if name not in ("CAP_ARGS", "CNI_ARGS", "CNI_CONTAINERID")}
-    run(*other.command, "gc", NETWORK, "--valid", env=bare)
+    run(*other.command, "gc", NETWORK, "--none", env=bare)
     expect(str(HOST_PORT) not in rules(), f"GC by {other.name} left rules: {rules()}")
     expect(not links(), f"GC by {other.name} left {links()}")
     expect(set(os.listdir(LEASES)) <= OF_HOST_LOCAL, f"GC by {other.name} left leases: {os.listdir(LEASES)}")

@@ -67,6 +67,7 @@ def show_case(case: Case) -> None:
         print(f"  {name} answers {_SHORT.repr(answers)}")
     for step in case.steps:
         print(f"  $ {' '.join(map(repr, step.argv))}")
-        print(f"    with { ({**case.env, **step.env}) } and on stdin {_SHORT.repr(step.stdin)}")
+        environment = {**case.env, **step.env}
+        print(f"    with {environment} and on stdin {_SHORT.repr(step.stdin)}")
         for name, content in step.files.items():
             print(f"    after writing {name}: {_SHORT.repr(content)}")

@@ -5,7 +5,8 @@
 
 Deviations from Go: container id, network name and interface name are validated on every verb that has them, not on ADD
 only; whether the cache can be written is tested before ADD runs a plugin; the cached configuration includes plugins of
-the drop-in folder; GC without a list of valid attachments is refused, as is a cache directory that cannot be read.
+the drop-in folder; GC without a list of valid attachments is refused, as is a cache directory that cannot be read; GC
+leaves entries alone whose names are none.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .errors import (
     ConfigError,
     MultiError,
     PluginListError,
+    ValidationError,
     VersionError,
     quote,
 )
@@ -144,15 +146,17 @@ class CNIConfig:
     def gc_network_list(self, lst: NetworkConfigList, valid: t.Iterable[t.Sequence[str]]) -> None:
         """GC: DEL the network's cached attachments that are not in `valid`, then send GC to plugins from 1.1.0 on.
 
-        `valid`: pairs (container id, interface name). Nothing happens if the network has disableGC. Errors do not stop
-        the rest. Raises `MultiError`; `CacheError` if the cache cannot be read.
+        `valid`: pairs (container id, interface name). Nothing happens if the network has disableGC. An entry with names
+        that no attachment can have is left alone, since no DEL can be sent for it. Errors do not stop the rest. Raises
+        `MultiError`; `CacheError` if the cache cannot be read.
         """
         if valid is None:
             raise CNIError("GC needs the list of valid attachments: without it, all would be deleted")
         validate_network_name(lst.name)
         if lst.disable_gc:
             return
-        keep = [(pair[0], pair[1]) for pair in valid]
+        # A text that is given for a pair by mistake must not become one of its first two letters.
+        keep = [(container_id, if_name) for container_id, if_name in valid]
         errors = self._delete_stale(lst, set(keep))
         if _at_least(lst.cni_version, "1.1.0"):
             pairs = [{"containerID": container_id, "ifname": if_name} for container_id, if_name in keep]
@@ -189,6 +193,10 @@ class CNIConfig:
                 attachment.cni_args,
                 attachment.capability_args,
             )
+            try:
+                _validate(lst.name, rt)
+            except ValidationError:
+                continue
             try:
                 self.del_network_list(lst, rt)
             except CNIError as exc:

@@ -10,6 +10,7 @@ CNI_CACHE_DIR (default /var/lib/cni), CNI_CONTAINERID, CNI_NETNS_OVERRIDE. Error
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import typing as t
@@ -17,9 +18,9 @@ import typing as t
 from . import gojson, types
 from .api import CNIConfig, RuntimeConf
 from .conf import NetworkConfigList, load_network_conf
-from .errors import CNIError, ConfigError, quote
+from .errors import CNIError, ConfigError, ValidationError, os_error_text, quote
 from .invoke import Executor
-from .validate import is_host_netns
+from .validate import is_host_netns, validate_container_id, validate_if_name
 
 DEFAULT_NET_DIR = "/etc/cni/net.d"
 DEFAULT_IF_NAME = "eth0"
@@ -55,7 +56,9 @@ def main(argv: t.Sequence[str] | None = None) -> int:
     except (CNIError, OSError) as exc:
         path = getattr(exc, "path", "")
         prefix = f"{path}: " if isinstance(exc, ConfigError) and path and path not in str(exc) else ""
-        sys.stderr.write(f"libcni: {prefix}{exc}\n")
+        # Where it cannot be written, the exit status says it.
+        with contextlib.suppress(OSError):
+            _write(sys.stderr, f"libcni: {prefix}{exc}\n".encode("utf-8", "backslashreplace"))
         return 1
     return 0
 
@@ -88,8 +91,9 @@ def _parser() -> _Parser:
         sub.add_argument("-i", "--ifname", default="", help="interface name, instead of CNI_IFNAME")
     sub = command("gc", _gc, "delete a network's attachments, except those that are given as valid", ("network",))
     sub.add_argument(
-        "--valid", nargs="*", required=True, metavar="ID/IFNAME", help="valid attachments; none: delete all"
+        "--valid", nargs="*", action="append", metavar="ID/IFNAME", help="valid attachments; can be repeated"
     )
+    sub.add_argument("--none", action="store_true", help="no attachment is valid: delete all")
     command("status", _status, "ask the plugins of a network whether they are ready", ("network",))
     command("load", _load, "print what a network's configuration says", ("network",))
     command("validate", _validate, "test a network's plugins and print its capabilities", ("network",))
@@ -114,7 +118,8 @@ def _del(args: argparse.Namespace) -> None:
 
 
 def _gc(args: argparse.Namespace) -> None:
-    _cni().gc_network_list(_network(args), [_attachment(text) for text in args.valid])
+    valid = _valid_attachments(args)
+    _cni().gc_network_list(_network(args), valid)
 
 
 def _status(args: argparse.Namespace) -> None:
@@ -161,7 +166,7 @@ def _list_attachments(_args: argparse.Namespace) -> None:
 
 
 def _convert(args: argparse.Namespace) -> None:
-    result = types.create_from_bytes(sys.stdin.buffer.read())
+    result = types.create_from_bytes(sys.stdin.buffer.read() if sys.stdin else b"")
     _print(result.as_version(args.version).to_json(4))
 
 
@@ -169,8 +174,17 @@ def _convert(args: argparse.Namespace) -> None:
 
 
 def _print(data: bytes) -> None:
-    sys.stdout.buffer.write(data + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        _write(sys.stdout, data + b"\n")
+    except OSError as exc:
+        raise CNIError(os_error_text("write", "/dev/stdout", exc)) from exc
+
+
+def _write(stream: t.TextIO | None, data: bytes) -> None:
+    # Not by its buffer: what cannot be written would stay there, and the interpreter, which tries again at its end,
+    # would change the exit status. None: it was closed from the start, and Go opens /dev/null then.
+    while data and stream is not None:
+        data = data[os.write(stream.fileno(), data) :]
 
 
 def _network(args: argparse.Namespace) -> NetworkConfigList:
@@ -182,7 +196,7 @@ def _cni() -> CNIConfig:
     return CNIConfig(
         path.split(":") if path else [],
         os.environ.get("CNI_CACHE_DIR") or None,
-        executor=Executor(stderr=sys.stderr.buffer),
+        executor=Executor(stderr=open(sys.stderr.fileno(), "wb", 0, closefd=False) if sys.stderr else None),
     )
 
 
@@ -228,10 +242,21 @@ def _capability_args(text: str) -> dict[str, t.Any]:
         raise _UsageError(f"CAP_ARGS: {exc}") from exc
 
 
+def _valid_attachments(args: argparse.Namespace) -> list[tuple[str, str]]:
+    given: list[list[str]] = args.valid or []
+    # Without any, or with an empty variable of a script, all attachments would be deleted.
+    if args.none == bool(given) or not all(given):
+        raise _UsageError("gc needs either --valid with at least one ID/IFNAME, or --none to delete all attachments")
+    return [_attachment(text) for texts in given for text in texts]
+
+
 def _attachment(text: str) -> tuple[str, str]:
     container_id, _slash, if_name = text.partition("/")
-    if not container_id or not if_name:
-        raise _UsageError(f"--valid takes ID/IFNAME, not {quote(text)}")
+    try:
+        validate_container_id(container_id)
+        validate_if_name(if_name)
+    except ValidationError as exc:
+        raise _UsageError(f"--valid takes ID/IFNAME, not {quote(text)}: {exc}") from exc
     return container_id, if_name
 
 

@@ -9,6 +9,8 @@ the attributes carry what a program wants to know.
 
 from __future__ import annotations
 
+import copyreg
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
@@ -77,7 +79,14 @@ def os_error_text(operation: str, path: str, error: OSError) -> str:
 
 
 class CNIError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package. All can be copied and pickled, with those that caused them."""
+
+    def __reduce__(self) -> tuple[t.Any, ...]:
+        # That of Exception would call the class with the text only, whatever its __init__ takes.
+        state = dict(self.__dict__)
+        if isinstance(self.__cause__, CNIError):
+            state["__cause__"] = self.__cause__
+        return copyreg.__newobj__, (type(self), *self.args), state  # type: ignore[attr-defined]
 
 
 class VersionError(CNIError):

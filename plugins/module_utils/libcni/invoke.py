@@ -97,9 +97,9 @@ class PluginOutput(bytes):
 class Executor:
     """Runs plugins (Go: RawExec). Subclass it to add a rule or to fake the plugins.
 
-    `stderr`: binary file that gets what a successful plugin wrote to its stderr; None drops it. `argv0`: what a plugin
-    is told its own path is, for binaries that are several plugins and choose by their name; None is where it is. An
-    executor has no state: threads can share one.
+    `stderr`: binary file that gets what a successful plugin wrote to its stderr, if it can be written to; None drops
+    it. `argv0`: what a plugin is told its own path is, for binaries that are several plugins and choose by their name;
+    None is where it is. An executor has no state: threads can share one.
     """
 
     __slots__ = ("argv0", "stderr")
@@ -124,8 +124,12 @@ class Executor:
         if ended.failure:
             raise plugin_error(os.path.basename(path), ended.stdout, ended.stderr, ended.failure, ended.killed)
         if self.stderr is not None and ended.stderr:
-            self.stderr.write(ended.stderr)
-            self.stderr.flush()
+            try:
+                self.stderr.write(ended.stderr)
+                self.stderr.flush()
+            except (OSError, ValueError):
+                # As in Go: the plugin has succeeded, whoever may read what it said.
+                pass
         output = PluginOutput(ended.stdout)
         output.stderr = _text(ended.stderr)
         return output

@@ -35,7 +35,8 @@ class Ended:
     """How a program ended.
 
     `failure` is "" if it exited with 0 in time, else Go's text for what happened; `returncode` as subprocess has it,
-    None if the program could not be started; `killed` tells that the deadline or the bound on its output ended it.
+    None if the program could not be started or nobody knows how it ended; `killed` tells that the deadline or the bound
+    on its output ended it.
     """
 
     __slots__ = ("failure", "killed", "returncode", "stderr", "stdout")
@@ -59,7 +60,26 @@ def run_program(
     """Run the program at `path` to its end, in a process group of its own. Whatever happens is in what is returned.
 
     `timeout` in seconds, None is none. `stdout_limit` in bytes, `STDOUT_LIMIT` unless given; the end of stderr is kept.
+    Where SIGCHLD is ignored, which a process inherits, it has its default while the program runs: the kernel would
+    discard the exit status. Only the main thread can do that; in any other one, the program is not run then.
     """
+    ignored = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+    if ignored:
+        try:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        except ValueError:
+            reason = "this process ignores SIGCHLD, which discards exit statuses; set it to SIG_DFL in the main thread"
+            return Ended(b"", b"", f"fork/exec {path}: {reason}", None, False)
+    try:
+        return _run_program(path, argv, stdin, env, timeout, STDOUT_LIMIT if stdout_limit is None else stdout_limit)
+    finally:
+        if ignored:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def _run_program(
+    path: str, argv: t.Sequence[str], stdin: bytes, env: t.Mapping[str, str], timeout: float | None, stdout_limit: int
+) -> Ended:
     deadline = None if timeout is None else time.monotonic() + timeout
     try:
         child = _start(path, env, deadline, argv)
@@ -67,12 +87,13 @@ def run_program(
         reason = exc.strerror if isinstance(exc, OSError) else None
         reason = (reason or "invalid argument").lower()
         return Ended(b"", b"", f"fork/exec {path}: {reason}", None, False)
-    run = _Run(child, stdin, STDOUT_LIMIT if stdout_limit is None else stdout_limit)
+    run = _Run(child, stdin, stdout_limit)
     try:
         failure = run.finish(deadline, timeout)
     finally:
         run.close()
-    return Ended(bytes(run.stdout), bytes(run.stderr), failure, child.returncode, run.killed)
+    returncode = None if child.returncode == spawn.LOST else child.returncode
+    return Ended(bytes(run.stdout), bytes(run.stderr), failure, returncode, run.killed)
 
 
 def _start(path: str, env: t.Mapping[str, str], deadline: float | None, argv: t.Sequence[str]) -> spawn.Child:
@@ -113,7 +134,7 @@ class _Run:
         self._kill()
         if too_much:
             return f"signal: killed (it printed more than {self.stdout_limit} bytes)"
-        if self.child.returncode in (None, -signal.SIGKILL):
+        if self.child.returncode in (None, -signal.SIGKILL, spawn.LOST):
             return f"signal: killed (it did not end within {timeout or 0:g} s)"
         return (
             f"{_exit_text(self.child.returncode) or 'exit status 0'} "
@@ -191,6 +212,8 @@ def _kill_group(number: int) -> None:
 
 def _exit_text(returncode: int | None) -> str:
     returncode = returncode or 0
+    if returncode == spawn.LOST:
+        return "exit status unknown (another part of this process waited for it, or SIGCHLD is ignored)"
     if returncode > 0:
         return f"exit status {returncode}"
     if returncode < 0:

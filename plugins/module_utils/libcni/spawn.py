@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Python ignores these, and a child would go on ignoring them.
 _TO_RESTORE = (signal.SIGPIPE, signal.SIGXFSZ)
 _STANDARD = 3
+# Not an exit status: somebody else has waited for the program, or SIGCHLD was ignored.
+LOST = 256
 # Where /proc does not say which descriptors there are.
 _LIKELY = range(_STANDARD, 256)
 
@@ -29,7 +31,7 @@ class Child:
     """A started program: our ends of its pipes, and how it ended.
 
     It leads a process group of its own, with the number `pid`. `returncode` is None before it has been waited for, then
-    as subprocess has it: negative for a signal.
+    as subprocess has it (negative for a signal), or `LOST`.
     """
 
     __slots__ = ("pid", "returncode", "stderr", "stdin", "stdout")
@@ -75,8 +77,7 @@ class Child:
             try:
                 pid, status = os.waitpid(self.pid, options)
             except ChildProcessError:
-                # Where SIGCHLD is ignored nobody knows how it ended; subprocess takes it for success, too.
-                self.returncode = 0
+                self.returncode = LOST
                 return True
             if pid:
                 self.returncode = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)

@@ -136,7 +136,7 @@ def names(rng: random.Random) -> Case:
         # Where "." and "../net.d" would look for drop-ins.
         case.files["net.d/15.conf"] = jsontext.text(rng, plugin(rng, "alpha"))
     chosen = rng.choice(("add", "add", "check", "del", "gc", "status", "validate", "load", "load", "cached"))
-    more = {"add": [NETNS], "check": [NETNS], "del": [NETNS], "cached": [NETNS], "gc": ["--valid"]}.get(chosen, [])
+    more = {"add": [NETNS], "check": [NETNS], "del": [NETNS], "cached": [NETNS], "gc": ["--none"]}.get(chosen, [])
     for plugin_type in PLUGINS:
         case.script[f"{plugin_type}/VERSION"] = [
             answer(b'{"cniVersion":"1.0.0","supportedVersions":["1.0.0","0.4.0"]}')
@@ -194,8 +194,31 @@ def gc(rng: random.Random) -> Case:
         valid.append("stranger/eth0")
     if rng.random() < 0.2:
         valid += valid[:1]
-    case.steps += [Step(["gc", NETWORK, "--valid", *valid]), Step(["list-attachments"])]
+    case.steps += [Step(["gc", NETWORK, *_valid_options(rng, valid)]), Step(["list-attachments"])]
     return case
+
+
+def _valid_options(rng: random.Random, valid: list[str]) -> list[str]:
+    """Return the options that say which attachments are valid, in one of their forms, or not as they have to be."""
+    if rng.random() < 0.1:
+        return rng.choice(
+            (["--valid"], [], ["--none", "--valid", *valid], ["--valid", *valid, "--valid"], ["--valid="])
+        )
+    if rng.random() < 0.1:
+        odd = rng.choice(
+            ("", "/", "a", "a/", "/eth0", "a/b/c", "a/eth0 b/eth0", "a b/eth0", "../a/eth0", "a/" + "x" * 16)
+        )
+        valid = [*valid, odd]
+    if not valid:
+        return ["--none"]
+    options: list[str] = []
+    listing = False
+    for name in valid:
+        # Only after --valid, and not after --valid=..., does a word alone count.
+        form = rng.choice(("--valid=", "--valid", "") if listing else ("--valid=", "--valid"))
+        options += [form + name] if form == "--valid=" else [form, name] if form else [name]
+        listing = form != "--valid="
+    return options
 
 
 def status(rng: random.Random) -> Case:

@@ -6,15 +6,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/containernetworking/cni/libcni"
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/containernetworking/cni/pkg/types/create"
+	"github.com/containernetworking/cni/pkg/utils"
 )
 
 var ctx = context.Background()
@@ -57,21 +60,52 @@ func del(args []string) error {
 	return newCNI().DelNetworkList(ctx, list, rt)
 }
 
-// gc NETWORK --valid [ID/IFNAME...]
+// gc NETWORK --none | gc NETWORK --valid ID/IFNAME... | gc NETWORK --valid=ID/IFNAME, the last two repeated and mixed
 func gc(args []string) error {
+	valid, err := validAttachments(args[1:])
+	if err != nil {
+		return err
+	}
 	list, err := loadNetwork(args[0])
 	if err != nil {
 		return err
 	}
+	return newCNI().GCNetworkList(ctx, list, &libcni.GCArgs{ValidAttachments: valid})
+}
+
+func validAttachments(args []string) ([]types.GCAttachment, error) {
+	var given [][]string
+	none := false
+	for _, arg := range args {
+		text, joined := strings.CutPrefix(arg, "--valid=")
+		switch {
+		case arg == "--none":
+			none = true
+		case arg == "--valid":
+			given = append(given, nil)
+		case joined:
+			given = append(given, []string{text})
+		default:
+			given[len(given)-1] = append(given[len(given)-1], text)
+		}
+	}
+	if none == (given != nil) || slices.ContainsFunc(given, func(texts []string) bool { return len(texts) == 0 }) {
+		return nil, errors.New(
+			"gc needs either --valid with at least one ID/IFNAME, or --none to delete all attachments")
+	}
 	valid := []types.GCAttachment{}
-	for _, text := range args[2:] {
+	for _, text := range slices.Concat(given...) {
 		id, ifname, _ := strings.Cut(text, "/")
-		if id == "" || ifname == "" {
-			return fmt.Errorf("--valid takes ID/IFNAME, not %q", text)
+		err := utils.ValidateContainerID(id)
+		if err == nil {
+			err = utils.ValidateInterfaceName(ifname)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--valid takes ID/IFNAME, not %q: %w", text, err)
 		}
 		valid = append(valid, types.GCAttachment{ContainerID: id, IfName: ifname})
 	}
-	return newCNI().GCNetworkList(ctx, list, &libcni.GCArgs{ValidAttachments: valid})
+	return valid, nil
 }
 
 func status(args []string) error {

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -103,6 +104,33 @@ def test_gc_without_a_list_is_refused(world, debug):
         with pytest.raises(CNIError, match=r"GC needs the list of valid attachments"):
             world.cni.gc_network_list(lst, None)
     assert len(world.cni.get_cached_attachments()) == 1
+
+
+@pytest.mark.parametrize(
+    ("container_id", "if_name"),
+    [("", "eth0"), (None, "eth0"), ("../x", "eth0"), ("a b", "eth0"), ("a", "a/b"), ("a", "x" * 16), ("a\n", "eth0")],
+)
+def test_gc_leaves_an_entry_that_no_attachment_can_have(world, debug, container_id, if_name):
+    """No DEL can be sent for it; it must not fail each GC from then on, nor keep it from the others."""
+    lst = world.lst([debug])
+    world.cni.add_network_list(lst, world.rt())
+    entry = json.loads(world.cache_file().read_bytes())
+    entry.update(containerId=container_id, ifName=if_name)
+    path = world.put_cache(json.dumps(entry), container_id="odd")
+    for _turn in range(2):
+        world.cni.gc_network_list(lst, [])
+        assert os.listdir(world.cache / "results") == [path.name]
+    assert commands(world) == ["ADD", "DEL", "GC", "GC"]
+    assert len(world.cni.get_cached_attachments()) == 1
+
+
+@pytest.mark.parametrize("valid", [["cid/eth0"], "cid/eth0", [("cid",)], [("cid", "eth0", "x")], [["c", "e"], "text"]])
+def test_gc_with_what_are_no_pairs_deletes_nothing(world, debug, valid):
+    lst = world.lst([debug])
+    world.cni.add_network_list(lst, world.rt())
+    with pytest.raises(ValueError, match=r"values to unpack"):
+        world.cni.gc_network_list(lst, valid)
+    assert commands(world) == ["ADD"]
 
 
 def test_gc_goes_on_after_errors(world, three):

@@ -109,9 +109,61 @@ def test_gc(debug, run, world):
     container_id = debug.args["CONTAINERID"]
     assert run("gc", "net", "--valid", f"{container_id}/eth1", "x/y") == (0, "", "")
     assert json.loads(run("list-attachments")[1])[0]["ifname"] == "eth1"
-    assert run("gc", "net", "--valid") == (0, "", "")
+    assert run("gc", "net", "--none") == (0, "", "")
     assert run("list-attachments")[1] == "[]\n"
     assert [entry["Command"] for entry in world.commands()] == ["ADD", "ADD", "DEL", "GC", "DEL", "GC"]
+
+
+@pytest.mark.parametrize(
+    "valid",
+    [
+        ("--valid", "a/eth0", "--valid", "b/eth0"),
+        ("--valid=a/eth0", "--valid", "b/eth0"),
+        ("--valid", "a/eth0", "b/eth0", "--valid", "x/y"),
+        ("--valid", "b/eth0", "a/eth0"),
+    ],
+)
+def test_gc_keeps_all_of_repeated_valid(debug, run, monkeypatch, valid):
+    for container_id in ("a", "b", "c"):
+        monkeypatch.setenv("CNI_CONTAINERID", container_id)
+        assert run("add", "net", "/ns")[0] == 0
+    assert run("gc", "net", *valid) == (0, "", "")
+    assert [found["container_id"] for found in json.loads(run("list-attachments")[1])] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "valid",
+    [
+        (),
+        ("--valid",),
+        ("--valid", "--valid"),
+        ("--valid", "a/eth0", "--valid"),
+        ("--valid", "a/eth0", "--none"),
+        ("--valid", "--none"),
+        ("--none", "a/eth0"),
+        ("--valid", ""),
+        ("--valid", "a"),
+        ("--valid", "a/"),
+        ("--valid", "/eth0"),
+        # One word where a shell's variable was quoted; a separator that is none.
+        ("--valid", "a/eth0 b/eth0"),
+        ("--valid", "a/eth0\nb/eth0"),
+        ("--valid", "a/eth0,b/eth0"),
+        ("--valid", "../a/eth0"),
+        ("--valid=a/eth0", "b/eth0"),
+    ],
+)
+def test_gc_deletes_all_only_if_told_so(debug, run, world, valid):
+    assert run("add", "net", "/ns")[0] == 0
+    status, out, err = run("gc", "net", *valid)
+    assert (status, out) == (1, "")
+    assert err.startswith("libcni: ")
+    assert [entry["Command"] for entry in world.commands()] == ["ADD"]
+    assert len(json.loads(run("list-attachments")[1])) == 1
+    if not valid:
+        assert "--none to delete all" in err
+    assert run("gc", "net", "--none") == (0, "", "")
+    assert run("list-attachments")[1] == "[]\n"
 
 
 def test_status_load_validate(debug, run):
@@ -157,7 +209,7 @@ def test_failures(debug, run, world):
 
 @pytest.mark.parametrize("name", ["", "../x", "a b"])
 def test_bad_network_names(debug, run, name):
-    for argv in (("add", name, "/ns"), ("del", name, "/ns"), ("gc", name, "--valid")):
+    for argv in (("add", name, "/ns"), ("del", name, "/ns"), ("gc", name, "--none")):
         status, out, err = run(*argv)
         assert (status, out) == (1, "")
         assert err.startswith("libcni: ")
@@ -258,3 +310,47 @@ def test_the_host_netns_is_refused_unless_the_environment_overrides_it(debug, ru
     monkeypatch.setenv("CNI_NETNS_OVERRIDE", "1")
     assert run(verb, "net", path)[0] == 0
     assert debug.args["NETNS"] == path
+
+
+def shell(script, *argv):
+    """Run a shell's text, in which "$@" is the command line of libcni."""
+    environment = {**os.environ, "PYTHONPATH": str(MODULE_UTILS), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = ["/bin/bash", "-c", script, "sh", sys.executable, "-m", "libcni", *argv]
+    return subprocess.run(command, env=environment, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams(debug, world, closed):
+    """As to Go, a closed stream is /dev/null: the verb does its work, and the exit status tells how it ended."""
+    debug.set(ReportResult=json.dumps(RESULT), ReportStderr="a hint\n")
+    done = shell(f'"$@" {closed}', "add", "net", "/ns")
+    assert done.returncode == 0
+    streams = closed.split()
+    assert done.stdout == (b"" if ">&-" in streams else json.dumps(RESULT, indent=4).encode() + b"\n")
+    assert done.stderr == (b"" if "2>&-" in streams else b"a hint\n")
+    [entry] = (world.cache / "results").iterdir()
+    assert json.loads(entry.read_bytes())["result"] == RESULT
+    done = shell(f'"$@" {closed}', "convert", "1.0.0")
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+    debug.set(ReportError="banana")
+    assert shell(f'"$@" {closed}', "del", "net", "/ns").returncode == 1
+    assert shell(f'"$@" {closed}', "unknown").returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "stderr"),
+    [
+        ('"$@" > /dev/full', 1, b"a hint\nlibcni: write /dev/stdout: no space left on device\n"),
+        ('exec 3> >(:); wait $!; "$@" >&3', 1, b"a hint\nlibcni: write /dev/stdout: broken pipe\n"),
+        ('"$@" 2> /dev/full', 0, b""),
+        ('exec 3> >(:); wait $!; "$@" 2>&3', 0, b""),
+        ('"$@" > /dev/full 2> /dev/full', 1, b""),
+    ],
+)
+def test_streams_that_cannot_be_written(debug, world, script, status, stderr):
+    """What a plugin says is for information only; a result that nobody gets is a failure."""
+    debug.set(ReportResult=json.dumps(RESULT), ReportStderr="a hint\n")
+    done = shell(script, "add", "net", "/ns")
+    assert (done.returncode, done.stderr) == (status, stderr)
+    assert len(os.listdir(world.cache / "results")) == 1

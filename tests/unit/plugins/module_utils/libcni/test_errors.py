@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import errors
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import cli, errors, gojson
 
 
 @pytest.mark.parametrize(
@@ -67,3 +71,68 @@ def test_all_errors_have_one_base():
     classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
     assert len(classes) > 10
     assert all(issubclass(cls, errors.CNIError) for cls in classes)
+
+
+def samples():
+    """Return one error of each class, with every attribute set."""
+    plugin = errors.PluginError(11, "busy", "later", "bridge", "trace", errors.JSONError("bad", "/x", 2, 3))
+    wrapped = errors.CNIError("failed to delete")
+    wrapped.__cause__ = plugin
+    return [
+        errors.CNIError("text"),
+        errors.VersionError("text"),
+        errors.ConfigError("text", "/path", 1, 2),
+        errors.JSONError("text", "/path", 1, 2),
+        errors.NotFoundError("/dir", "net"),
+        errors.NoConfigsFoundError("/dir"),
+        errors.CheckNotSupportedError("0.3.0"),
+        errors.CacheError("text", "/path"),
+        errors.ResultError("text"),
+        errors.PluginNotFoundError("text", "bridge", ["/a", "/b"]),
+        plugin,
+        errors.ValidationError(4, "text", "details"),
+        errors.PluginListError('type="bridge"', "add", "bridge", plugin),
+        errors.PluginListError('type="x"', "delete", "x", errors.NotFoundError("/dir", "net")),
+        errors.MultiError("text", [wrapped, plugin]),
+        cli._UsageError("text"),
+        gojson._BadTokenError("1e999"),
+    ]
+
+
+def facts(error):
+    """Return all that an error says, and those in it."""
+    if isinstance(error, (list, tuple)):
+        return [facts(item) for item in error]
+    if not isinstance(error, BaseException):
+        return error
+    values = {name: facts(value) for name, value in vars(error).items()}
+    return type(error), str(error), error.args, values, facts(error.__cause__)
+
+
+@pytest.mark.parametrize("error", samples(), ids=lambda error: type(error).__name__)
+def test_errors_round_trip_through_pickle_and_copy(error):
+    copies = [pickle.loads(pickle.dumps(error, protocol)) for protocol in range(pickle.HIGHEST_PROTOCOL + 1)]
+    for other in (*copies, copy.copy(error), copy.deepcopy(error)):
+        assert other is not error
+        assert facts(other) == facts(error)
+
+
+def test_every_class_of_error_is_sampled():
+    def below(cls):
+        return {cls}.union(*map(below, cls.__subclasses__()))
+
+    assert {cls for cls in below(errors.CNIError) if ".libcni." in cls.__module__} <= {type(one) for one in samples()}
+
+
+def add(cni, lst, rt):
+    """Run in another process."""
+    cni.add_network_list(lst, rt)
+
+
+def test_failed_add_in_a_process_pool(world):
+    debug = world.debug(ReportError="busy", ReportErrorDetails="later", ReportErrorCode=11)
+    with ProcessPoolExecutor(1) as pool, pytest.raises(errors.PluginListError) as caught:
+        pool.submit(add, world.cni, world.lst([debug]), world.rt(capability_args={"a": [1]})).result()
+    error = caught.value
+    assert (error.code, error.msg, error.details, error.verb, error.plugin) == (11, "busy", "later", "add", "noop")
+    assert (type(error.cause), str(error)) == (errors.PluginError, 'plugin type="noop" failed (add): busy; later')

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,56 @@ def test_parent_without_standard_streams(closed):
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-B", "-c", code], check=False)
     assert done.returncode == 7
+
+
+@pytest.fixture
+def ignored():
+    """SIGCHLD is ignored, as a process may inherit it from its parent."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+def test_failure_where_sigchld_is_ignored(ignored, pidfd):
+    for timeout in (60, None):
+        ended = run("cat; exit 3", timeout)
+        assert (ended.stdout, ended.returncode, ended.failure) == (b"input", 3, "exit status 3")
+        assert run("exit 0", timeout).failure == ""
+    assert run("kill -KILL $$").failure == "signal: killed"
+    assert run("exec sleep 600", 0.2).killed
+    # What is started gets the default, what was ignored stays so.
+    mask = run("grep SigIgn /proc/self/status").stdout.split()[1]
+    assert not int(mask, 16) & 1 << (signal.SIGCHLD - 1)
+    assert signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+
+
+def test_start_that_fails_where_sigchld_is_ignored(ignored):
+    assert process.run_program("/nowhere", ["x"], b"", ENV).failure == "fork/exec /nowhere: no such file or directory"
+    assert signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
+
+
+def test_nothing_is_run_in_a_thread_where_sigchld_is_ignored(ignored, tmp_path):
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(run, f"touch {tmp_path}/run").result()
+    assert "this process ignores SIGCHLD" in ended.failure
+    assert ended.returncode is None
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_exit_status_that_somebody_else_got_is_a_failure(status, pidfd):
+    """As a handler of SIGCHLD does, or another part of the process that waits for any child."""
+
+    def take(_signal, _frame):
+        os.waitpid(-1, 0)
+
+    before = signal.signal(signal.SIGCHLD, take)
+    try:
+        ended = run(f"exit {status}")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert ended.failure.startswith("exit status unknown ")
+    assert (ended.returncode, ended.killed) == (None, False)
 
 
 def test_nothing_is_left_open_when_it_cannot_be_started():
