@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleLookupError
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+from ansible.utils.context_objects import CLIArgs
+
+from ansible_collections.podwire.cni.plugins.lookup import cni_hosts as module
+
+GROUPS = {"all": ["web1", "web2", "db1"], "ungrouped": [], "web": ["web1", "web2"], "empty": []}
+
+
+def hosts(groups=None, **variables):
+    given = {name: trust_as_template(value) if isinstance(value, str) else value for name, value in variables.items()}
+    default = given.pop("default", None)
+    given["groups"] = GROUPS if groups is None else groups
+    loader = DataLoader()
+    plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
+    (pattern,) = plugin.run([], given, why="trying changes hosts", **({"default": default} if default else {}))
+    return pattern
+
+
+@pytest.mark.parametrize(
+    ("variables", "pattern"),
+    [
+        ({"cni_hosts": "web"}, "web"),
+        ({"cni_hosts": "web", "default": "all"}, "web"),
+        ({"cni_hosts": ["web1", "db1"]}, "web1,db1"),
+        ({"cni_hosts": "{{ group }}", "group": "web"}, "web"),
+        ({"cni_hosts": "web:!web1"}, "web:!web1"),
+        ({"cni_hosts": "nope,db1"}, "nope,db1"),
+        ({"cni_hosts": "localhost"}, "localhost"),
+        ({"cni_hosts": "web", "ansible_limit": "web2,db1"}, "web"),
+        ({"default": "all"}, "all"),
+        ({"cni_hosts": "", "default": "all"}, "all"),
+    ],
+)
+def test_hosts_that_are_named_are_used(variables, pattern):
+    assert hosts(**variables) == pattern
+
+
+@pytest.mark.parametrize("named", [{}, {"cni_hosts": ""}, {"cni_hosts": None}, {"cni_hosts": []}])
+def test_limit_is_accepted_in_place_of_cni_hosts(named):
+    assert hosts(**named, ansible_limit="web1") == "all"
+
+
+@pytest.mark.parametrize("named", [{}, {"cni_hosts": ""}, {"cni_hosts": None}, {"cni_hosts": []}])
+def test_missing_cni_hosts_is_one_sentence(named):
+    with pytest.raises(AnsibleLookupError) as caught:
+        hosts(**named)
+    assert str(caught.value) == "trying changes hosts; name them: -e cni_hosts=PATTERN or --limit PATTERN"
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"cni_hosts": "noeds"}, "cni_hosts=noeds"),
+        ({"cni_hosts": "empty"}, "cni_hosts=empty"),
+        ({"cni_hosts": "web:!web"}, "cni_hosts=web:!web"),
+        ({"cni_hosts": "noeds", "default": "all"}, "cni_hosts=noeds"),
+        ({"cni_hosts": "web", "ansible_limit": "db1"}, "cni_hosts=web with --limit db1"),
+        ({"ansible_limit": "empty"}, "--limit empty"),
+    ],
+)
+def test_zero_matching_hosts_is_a_failure(variables, said):
+    with pytest.raises(AnsibleLookupError, match="check the pattern against the inventory") as caught:
+        hosts(**variables)
+    assert f"no host matched {said};" in str(caught.value)
+
+
+def test_an_inventory_without_hosts_is_a_failure():
+    with pytest.raises(AnsibleLookupError, match=r"the inventory has no hosts; .*-i INVENTORY"):
+        hosts(groups={"all": [], "ungrouped": []}, default="all")
+
+
+@pytest.mark.parametrize("option", ["syntax", "listhosts", "listtasks", "listtags"])
+def test_a_playbook_can_be_shown_without_hosts(monkeypatch, option):
+    monkeypatch.setattr(module.context, "CLIARGS", CLIArgs({option: True}))
+    assert hosts() == "all"
+    assert hosts(cni_hosts="nope", groups={}) == "nope"

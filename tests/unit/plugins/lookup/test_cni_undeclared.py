@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+from ansible_collections.podwire.cni.plugins.lookup import cni_undeclared as module
+from ansible_collections.podwire.cni.plugins.plugin_utils.variables import DECLARING
+
+
+@pytest.fixture
+def warnings(monkeypatch):
+    found = []
+    monkeypatch.setattr(module.Display, "warning", lambda _self, text, **_options: found.append(text))
+    return found
+
+
+def undeclared(variables):
+    given = {name: trust_as_template(value) if isinstance(value, str) else value for name, value in variables.items()}
+    loader = DataLoader()
+    plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
+    (sentence,) = plugin.run([], {"inventory_hostname": "web1", **given})
+    return sentence
+
+
+@pytest.mark.parametrize("empty", ["", None, [], {}, "{{ [] }}", "{{ '' }}"])
+@pytest.mark.parametrize("name", DECLARING)
+def test_nothing_declared_is_said_with_the_names_of_the_variables(warnings, name, empty):
+    sentence = undeclared({name: empty, "cni_conf_dir": "/etc/cni/net.d"})
+    assert sentence.startswith(f"nothing declared for web1: none of {', '.join(DECLARING)} is set.")
+    assert "ansible-inventory --host web1" in sentence
+    assert not warnings
+
+
+@pytest.mark.parametrize("value", ["x", ["x"], False, "{{ ['x'] }}", "{{ unknown }}", [{"a": "{{ unknown }}"}]])
+@pytest.mark.parametrize("name", DECLARING)
+def test_one_variable_declares_something(warnings, name, value):
+    assert undeclared({name: value}) == ""
+    assert not warnings
+
+
+def test_nothing_declared_because_of_a_slip_names_the_variable_that_is_meant(warnings):
+    sentence = undeclared({"cni_network": [{"name": "a"}], "cni_uplink": "eth0"})
+    assert "cni_network is set; did you mean cni_networks?" in sentence
+    assert "cni_uplink is set, which podwire.cni does not know." in sentence
+    assert not warnings
+
+
+def test_a_slip_beside_what_is_declared_is_a_warning(warnings):
+    assert undeclared({"cni_networks": [{"name": "a"}], "cni_confdir": "/x", "cni_uplink": "eth0"}) == ""
+    assert warnings == [
+        "cni_confdir is set; did you mean cni_conf_dir? No role or playbook of podwire.cni reads the former."
+    ]

@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.podwire.cni.plugins.plugin_utils.variables import (
+    DECLARING,
+    OWN,
+    PLAYBOOKS,
+    ROLES,
+    unknown_variables,
+)
+
+ROOT = Path(__file__).parents[4]
+WORD = re.compile(r"(?<![.\w/])cni_\w+")
+
+
+def test_variables_of_roles_are_those_of_their_argument_specs():
+    specs = [yaml.safe_load(path.read_text()) for path in ROOT.glob("roles/*/meta/argument_specs.yml")]
+    assert set(ROLES) == {name for spec in specs for name in spec["argument_specs"]["main"]["options"]}
+
+
+def test_every_variable_of_playbooks_and_roles_is_known_and_every_known_one_is_used():
+    paths = [*ROOT.glob("playbooks/*.yml"), *ROOT.glob("playbooks/tasks/*.yml"), *ROOT.glob("roles/*/*/*.yml")]
+    used = {word for path in paths for word in WORD.findall(path.read_text())}
+    # A lookup plugin reads cni_hosts.
+    assert used | {"cni_hosts"} == {*ROLES, *PLAYBOOKS, *OWN}
+    assert len({*ROLES, *PLAYBOOKS, *OWN}) == len(ROLES) + len(PLAYBOOKS) + len(OWN)
+
+
+def test_what_declares_something_is_what_the_roles_need_to_do_anything():
+    """Each module call of a role has a condition, and each condition is about these variables."""
+    conditions = set()
+    for path in ROOT.glob("roles/*/tasks/main.yml"):
+        for task in yaml.safe_load(path.read_text()):
+            conditions.update(WORD.findall(str(task["when"])))
+    assert conditions - {*OWN, "cni_runtime_state", "cni_runtime_network"} == set(DECLARING)
+
+
+def test_every_play_fails_when_zero_hosts_match():
+    """But for the plays that work on the controller."""
+    plays = [(path.stem, play) for path in ROOT.glob("playbooks/*.yml") for play in yaml.safe_load(path.read_text())]
+    others = {name for name, play in plays if "lookup('podwire.cni.cni_hosts'" not in play["hosts"]}
+    assert others == {"report", "vm_create", "vm_destroy"}
+
+
+@pytest.mark.parametrize("name", sorted({*PLAYBOOKS, *ROLES}))
+def test_unknown_cni_variables_get_did_you_mean(name):
+    """Whichever letter is left out, doubled or swapped with the next one."""
+    tails = range(len("cni_"), len(name))
+    slips = {name[:at] + name[at + 1 :] for at in tails} | {name[:at] + name[at] + name[at:] for at in tails}
+    slips |= {name[:at] + name[at + 1 : at + 2] + name[at] + name[at + 2 :] for at in tails}
+    slips -= {*PLAYBOOKS, *ROLES, *OWN}
+    found = unknown_variables([*slips, name, "cnix"])
+    assert set(found) == {slip for slip in slips if slip.startswith("cni_")}
+    assert set(found.values()) == {name}
+
+
+@pytest.mark.parametrize("name", ["cni_uplink", "cni_version", "cni_pod_cidr", "cni_my_networks_of_the_lab", "cni_"])
+def test_variables_of_others_are_unknown_and_mean_nothing_else(name):
+    assert unknown_variables([name]) == {name: ""}
