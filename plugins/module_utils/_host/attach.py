@@ -315,5 +315,18 @@ class Planner:
         if outcome.config is not None:
             try:
                 self._networks.test_plugins(outcome.config)
+                self._test_tools(outcome, outcome.config)
             except HostError as error:
                 self._missing(outcome, error)
+
+    def _test_tools(self, outcome: Outcome, config: NetworkConfigList) -> None:
+        # Only needed if something is attached.
+        from .firewall_tools import missing_tool
+
+        found = missing_tool(config, outcome.wanted.capability_args, self._settings.bin_dirs)
+        if found:
+            raise HostError(
+                f"cannot attach {outcome.key}: plugin {found[0]} needs {found[1]}, which is not in PATH; install it "
+                f"(package {'nftables' if found[1] == 'nft' else found[1]})",
+                code="missing_tool",
+            )

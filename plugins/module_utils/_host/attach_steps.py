@@ -18,6 +18,11 @@ from .attachments import Attached
 from .errors import HostError
 from .plan import DISRUPTIVE, FOREIGN, SAFE, Step
 
+# An ADD that failed with one of these has left nothing behind.
+_TAKEN_BACK = ("add_failed", "missing_plugin")
+# Reasons of a repair by which the ADD before was another one than the ADD now.
+_OTHER_REQUEST = ("config", "args", "capability_args", "interrupted")
+
 
 def check_unusable(key: Key, failure: Failed) -> str:
     return (
@@ -119,9 +124,17 @@ class Steps:
     def _delete(self, outcome: Outcome) -> None:
         if outcome.attached is None:
             raise HostError(f"cannot detach {outcome.key}: its network is not known", code="missing_network")
+        there = outcome.attached, outcome.record, outcome.wanted.netns
         try:
-            kept = self._verbs.delete(outcome.attached, outcome.record, outcome.wanted.netns)
+            if outcome.todo == RENEW:
+                # Where nothing can be written, only the DEL would succeed.
+                self._verbs.records.check_writable(outcome.key)
+            kept = self._verbs.delete(*there)
         except HostError as error:
+            if outcome.todo == RENEW and error.code == "del_failed" and not self._verbs.is_there(*there):
+                text = f"{error.msg}. The interface is gone, so it is attached again now"
+                self._plan.note(outcome, "del_incomplete", text)
+                return
             outcome.fail(error)
             raise
         if outcome.attached.made_interface and is_host_netns(outcome.attached.netns):
@@ -135,12 +148,11 @@ class Steps:
         try:
             if outcome.config is None:
                 raise HostError(f"cannot attach {outcome.key}: its network is not known", code="missing_network")
-            added = self._add_keeping_ips(outcome, outcome.config)
+            added = self._add(outcome, outcome.config)
         except HostError as error:
             outcome.fail(error)
             raise
         outcome.result = added.result
-        self._added.append((_given(outcome, outcome.config, added.result), added))
         if added.check is not None:
             self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, added.check))
 
@@ -153,25 +165,51 @@ class Steps:
                 added.record.untrue = untrue
                 self._verbs.records.attached(attached.key, added.record)
 
-    def _add_keeping_ips(self, outcome: Outcome, config: NetworkConfigList) -> Added:
-        given = _given(outcome, config)
+    def _add(self, outcome: Outcome, config: NetworkConfigList) -> Added:
+        """Run ADD. If it fails in a repair, attach as before, so that the container is not left with less."""
         try:
-            return self._verbs.add(given, self._settings.force)
+            return self._add_keeping_ips(outcome, config)
         except HostError as error:
-            if not outcome.keep_ips or error.code != "add_failed":
+            before = outcome.attached
+            if outcome.todo != RENEW or before is None or error.code not in _TAKEN_BACK:
                 raise
-            self._plan.note(
-                outcome,
-                "addresses_changed",
-                f"{outcome.key}: the addresses {', '.join(outcome.keep_ips)} were not to be had again ({error.msg})",
-            )
-        outcome.keep_ips = []
-        return self._verbs.add(_given(outcome, config), self._settings.force)
+            try:
+                added = self._add_given(outcome, before.config, before.args, before.capability_args)
+            except HostError as second:
+                text = f"{error.msg}; attaching it as before failed, too: {second.msg}"
+                raise HostError(text, code=second.code, **error.facts) from error
+            if outcome.reason not in _OTHER_REQUEST:
+                return added
+            raise HostError(f"{error.msg}; it is attached as before", code=error.code, **error.facts) from error
 
+    def _add_keeping_ips(self, outcome: Outcome, config: NetworkConfigList) -> Added:
+        wanted = outcome.wanted
+        if outcome.keep_ips:
+            try:
+                return self._add_given(outcome, config, wanted.args, _capability_args(outcome))
+            except HostError as error:
+                if error.code != "add_failed":
+                    raise
+                self._plan.note(
+                    outcome,
+                    "addresses_changed",
+                    f"{outcome.key}: could not get the addresses {', '.join(outcome.keep_ips)} again ({error.msg})",
+                )
+                outcome.keep_ips = []
+        return self._add_given(outcome, config, wanted.args, wanted.capability_args)
 
-def _given(outcome: Outcome, config: NetworkConfigList, result: Optional[Dict[str, Any]] = None) -> Attached:
-    wanted = outcome.wanted
-    return Attached(outcome.key, config, wanted.netns, wanted.args, _capability_args(outcome), result)
+    def _add_given(
+        self,
+        outcome: Outcome,
+        config: NetworkConfigList,
+        args: Sequence[Tuple[str, str]],
+        capability_args: Mapping[str, Any],
+    ) -> Added:
+        given = Attached(outcome.key, config, outcome.wanted.netns, args, capability_args, None)
+        added = self._verbs.add(given, self._settings.force)
+        given.result = added.result
+        self._added.append((given, added))
+        return added
 
 
 def _capability_args(outcome: Outcome) -> Dict[str, Any]:

@@ -149,7 +149,7 @@ class Verbs:
             why = f"; no DEL followed, because {given.key.ifname} was there before and DEL would remove it"
             _refuse(what, "add_failed", error, known, why)
         try:
-            self._cni.del_network_list(given.config, _runtime(given, given.netns))
+            self._delete(given, _runtime(given, given.netns))
         except (CNIError, HostError) as second:
             # The record stays as it is: the next run begins with a DEL.
             _refuse(what, "cleanup_failed", error, known, f"; the DEL that followed failed, too: {second}")
@@ -180,16 +180,23 @@ class Verbs:
         return masquerading.remove(attached)[1] if rules_stay else None
 
     def _delete(self, attached: Attached, runtime: RuntimeConf) -> None:
-        """Run DEL; once more if rules of addresses that the interface had lost were in its way.
+        """Run DEL, and once more if it fails.
 
-        The interface is gone by then, so that the plugin looks for no rules of its own any more.
+        bridge and ptp remove the interface first and then fail if their masquerading rules were flushed, or if rules
+        of lost addresses refer to their chain. The second DEL finds no interface and looks for no rules.
         """
         try:
             self._cni.del_network_list(attached.config, runtime)
         except PluginError:
-            if not masquerading.makes(attached) or self._shares_rules(attached) or not masquerading.remove(attached)[0]:
-                raise
+            if masquerading.makes(attached) and not self._shares_rules(attached):
+                masquerading.remove(attached)
             self._cni.del_network_list(attached.config, runtime)
+
+    def is_there(self, attached: Attached, record: Optional[Record], netns: str) -> bool:
+        """Tell whether the interface of *attached* is in the namespace of its ADD or in *netns*."""
+        paths = [path for path in (living_netns(attached, record, netns), netns) if path]
+        name = attached.key.ifname
+        return any(name in seen.links for seen in look(dict.fromkeys(paths, (name,))).values())
 
     def _shares_rules(self, attached: Attached) -> bool:
         """Tell whether the container is in the network a second time: chains go by network and container alone."""

@@ -227,22 +227,38 @@ class Records:
     def _path(self, key: Key) -> str:
         return os.path.join(self._folder, "-".join(key))
 
-    def _write(self, key: Key, data: Dict[str, Any]) -> None:
-        data = dict(data, network=key.network, container_id=key.container_id, ifname=key.ifname)
+    def check_writable(self, key: Key) -> None:
+        """Raise HostError ``record_unwritable`` unless a record of *key* can be written now."""
         path = self._path(key)
+        try:
+            os.unlink(self._write_temporary(path, {}))
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+    def _write(self, key: Key, data: Dict[str, Any]) -> None:
+        path = self._path(key)
+        data = dict(data, network=key.network, container_id=key.container_id, ifname=key.ifname)
+        try:
+            os.rename(self._write_temporary(path, data), path)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+    def _write_temporary(self, path: str, data: Mapping[str, Any]) -> str:
         # Only the holder of the lock writes here, and in one thread per attachment, so the name is free or stale.
         # A name that starts with a dot is no record's: ids start with a letter or a digit.
         temp = os.path.join(self._folder, "." + os.path.basename(path))
         try:
             cache.make_dirs(self._folder)
-            fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with os.fdopen(fd, "wb") as stream:
-                stream.write(json.dumps(data, sort_keys=True).encode("utf-8"))
-            os.rename(temp, path)
         except CacheError as error:
             raise HostError(f"cannot write {path}: {error}", code="record_unwritable") from error
-        except OSError as error:
-            raise HostError(f"cannot write {path}: {error.strerror}", code="record_unwritable") from error
+        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as stream:
+            stream.write(json.dumps(data, sort_keys=True).encode("utf-8"))
+        return temp
+
+
+def _unwritable(path: str, error: OSError) -> HostError:
+    return HostError(f"cannot write {path}: {error.strerror}", code="record_unwritable")
 
 
 def record_from_bytes(data: bytes) -> Tuple[Optional[Key], Optional[Record]]:

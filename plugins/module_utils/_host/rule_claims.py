@@ -71,22 +71,25 @@ def read(entries: Iterable[Attached]) -> Missing:
 
 def made(attached: Attached) -> List[str]:
     """Return the kinds of rules that the plugins of *attached* make for it."""
-    kinds = [_made_by(plugin.network, attached) for plugin in attached.config.plugins]
-    return list(dict.fromkeys(kind for some in kinds for kind in some))
+    some = [made_by(plugin.network, attached.capability_args) for plugin in attached.config.plugins]
+    kinds = dict.fromkeys(kind for kinds in some for kind in kinds)
+    # All others are for addresses.
+    return [kind for kind in kinds if attached.ips or kind == MACSPOOFCHK]
 
 
-def _made_by(plugin: Mapping[str, Any], attached: Attached) -> List[str]:
+def made_by(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
+    """Return the kinds of rules that one plugin makes for an attachment that has addresses."""
     kind = plugin.get("type")
     kinds = []
-    if kind in ("bridge", "ptp") and plugin.get("ipMasq") is True and attached.ips:
+    if kind in ("bridge", "ptp") and plugin.get("ipMasq") is True:
         kinds.append(IPMASQ)
     if kind == "bridge" and plugin.get("macspoofchk") is True:
         kinds.append(MACSPOOFCHK)
-    if kind == "portmap" and attached.capability_args.get("portMappings"):
+    if kind == "portmap" and capability_args.get("portMappings"):
         capabilities = plugin.get("capabilities")
-        if isinstance(capabilities, dict) and capabilities.get("portMappings") is True and attached.ips:
+        if isinstance(capabilities, dict) and capabilities.get("portMappings") is True:
             kinds.append(PORTMAP)
-    if kind == "firewall" and plugin.get("backend") in (None, "", "iptables") and attached.ips:
+    if kind == "firewall" and plugin.get("backend") in (None, "", "iptables"):
         kinds.append(FIREWALL)
     return kinds
 

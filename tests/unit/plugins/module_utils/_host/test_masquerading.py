@@ -131,8 +131,7 @@ def test_rules_that_another_interface_of_the_container_shares_stay(verbs, monkey
     verbs._cni = Libcni(others=["eth1"])
     assert verbs.delete(attached(), None, NETNS) is None
     verbs._cni = Libcni(PluginError(999, "busy"), others=["eth1"])
-    with pytest.raises(HostError, match="busy"):
-        verbs.delete(attached(), None, NETNS)
+    assert verbs.delete(attached(), None, NETNS) is None
     assert firewall.removed == []
 
 
