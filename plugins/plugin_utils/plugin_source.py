@@ -18,6 +18,7 @@ from ..module_utils._host.download import check_url, shown
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.paths import is_url
 from ..module_utils._host.plugin_names import plugin_name, select
+from ..module_utils.libcni.files import open_file
 from . import archive_cache, file_memory, releases
 
 
@@ -50,14 +51,21 @@ class PluginSource:
 
     def __init__(self, options: Mapping[str, Any], find: Callable[[str], str] | None) -> None:
         """*find* resolves a path on the controller; None: the source is on the host."""
-        src, version, checksum = options["src"], options["version"], options["checksum"]
+        # An empty text is what a survey or a variable that was meant to be set sends: it is not set.
+        src, version, checksum = (options[name] or "" for name in ("src", "version", "checksum"))
+        if not (src or version):
+            raise HostError(
+                "src and version are empty: name an archive or a directory with 'src', or an official release with "
+                "'version'",
+                code="no_source",
+            )
         self.plugins: list[str] | None = options["plugins"]
         for name in self.plugins or ():
             plugin_name(name, "plugins")
         self.checksum = ":".join(parse(checksum)) if checksum else ""
         self.urls: dict[str, str] = {}
         self.checksums: dict[str, str] = {}
-        if version is not None:
+        if version:
             number = releases.parse_version(version)
             self.urls = {} if src else releases.urls(number)
             self.checksums = {} if checksum else releases.checksums(number)
@@ -67,8 +75,8 @@ class PluginSource:
                     f"version: no checksum is known for the release {number}; name the published one with 'checksum'",
                     code="checksum_required",
                 )
-        self.where = src or ""
-        self._is_url = bool(src) and is_url(src)
+        self.where = src
+        self._is_url = is_url(src)
         if self._is_url:
             check_url(src)
             if not self.checksum and not self.checksums:
@@ -103,7 +111,7 @@ class PluginSource:
         told = self.question(only_ask)
         if not self._is_directory and not self._is_url and self.where and not self.checksum and not self.checksums:
             try:
-                with open(self.where, "rb") as stream, file_memory.FileMemory() as memory:
+                with open_file(self.where) as stream, file_memory.FileMemory() as memory:
                     told["checksum"] = f"sha256:{memory.sha256(stream)}"
             except OSError as error:
                 raise HostError(f"src: cannot read {self.where}: {error.strerror}", code="bad_source") from error

@@ -58,6 +58,34 @@ class _OnlyHttps(HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
+class _TooLate(Exception):
+    """The time for all of a download is over."""
+
+
+def _context(deadline: float) -> ssl.SSLContext:
+    """Return what connections are made with that may be read from until *deadline*.
+
+    The time limit of a socket starts again with each byte that comes, in the headers as well as in the body.
+    """
+
+    class Socket(ssl.SSLSocket):
+        def recv_into(self, *args: Any, **kwargs: Any) -> int:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise _TooLate
+            self.settimeout(min(left, _SOCKET_TIMEOUT))
+            try:
+                return super().recv_into(*args, **kwargs)
+            except OSError as error:
+                if time.monotonic() >= deadline:
+                    raise _TooLate from error
+                raise
+
+    context = ssl.create_default_context()
+    context.sslsocket_class = Socket
+    return context
+
+
 def fetch(url: str, target: BinaryIO, limit: int = SIZE_LIMIT) -> None:
     """Write what is at the https *url* to *target*, at most *limit* bytes.
 
@@ -67,7 +95,7 @@ def fetch(url: str, target: BinaryIO, limit: int = SIZE_LIMIT) -> None:
     check_url(url)
     deadline = time.monotonic() + _TOTAL_TIMEOUT
     try:
-        opener = build_opener(_OnlyHttps(), HTTPSHandler(context=ssl.create_default_context()))
+        opener = build_opener(_OnlyHttps(), HTTPSHandler(context=_context(deadline)))
         with opener.open(Request(url, headers={"User-Agent": "podwire.cni"}), timeout=_SOCKET_TIMEOUT) as answer:
             announced = int(answer.headers.get("Content-Length") or 0)
             received = 0
@@ -80,21 +108,19 @@ def fetch(url: str, target: BinaryIO, limit: int = SIZE_LIMIT) -> None:
                     raise _failed(
                         url, "it is larger than %d bytes" % limit, "name the archive itself, not a page or image"
                     )
-                if time.monotonic() > deadline:
-                    raise _failed(url, "it took longer than %d s" % _TOTAL_TIMEOUT, "use a mirror that is nearer")
                 target.write(chunk)
             if announced and received != announced:
                 raise _failed(url, "it ended after %d of %d bytes" % (received, announced), "run again")
+    except _TooLate as error:
+        raise _failed(url, "it took longer than %d s" % _TOTAL_TIMEOUT, "use a mirror that is nearer") from error
     except HTTPError as error:
-        raise _failed(
-            url, "the server answered %d %s" % (error.code, error.reason), "look whether the URL is right"
-        ) from error
+        raise _failed(url, "the server answered %d %s" % (error.code, error.reason), "check the URL") from error
     except URLError as error:
         reason = str(error.reason)
         if "CERTIFICATE_VERIFY_FAILED" in reason:
             remedy = "for a private CA, put it into the system's store or name its file in SSL_CERT_FILE (environment)"
         else:
-            remedy = "look whether the name resolves and the way is open; a proxy is taken from https_proxy"
+            remedy = "check DNS and outbound HTTPS; a proxy is taken from https_proxy (environment)"
         raise _failed(url, reason, remedy) from error
     except (OSError, HTTPException, ValueError) as error:
         reason = str(error) or type(error).__name__

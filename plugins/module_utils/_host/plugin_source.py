@@ -106,7 +106,7 @@ class Source:
         checksum = self.told["checksum"] or self._by_machine("checksums")
         if not self.where:
             raise HostError(
-                "there is no official archive for the machine %s in this release; name one with src" % host_machine(),
+                "there is no official archive for the machine %s in this release; name one with 'src'" % host_machine(),
                 code="no_release",
             )
         if not is_url(self.where) and os.path.isdir(self.where):

@@ -13,18 +13,35 @@ import errno
 import os
 import stat
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
+
 
 def read_file(path: str, largest: int | None = None) -> bytes:
     """Return the content of a regular file, or of the one that a link leads to; `largest` in bytes.
 
     Raises OSError for everything else, ValueError for a path that cannot be one.
     """
+    with open_file(path, largest) as file:
+        return file.read()
+
+
+def open_file(path: str, largest: int | None = None) -> t.BinaryIO:
+    """Open what `read_file` would read."""
     # Before it is opened, because to open a device can act on it, and after that, because the path may lead elsewhere.
     _require_file(os.stat(path), largest)
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(fd, "rb") as file:
-        _require_file(os.fstat(fd), largest)
-        return file.read()
+    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115  # the caller gets it
+    try:
+        _require_file(os.fstat(file.fileno()), largest)
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _require_file(status: os.stat_result, largest: int | None) -> None:

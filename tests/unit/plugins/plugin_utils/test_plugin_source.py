@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.archive import ArchiveSource
 from ansible_collections.podwire.cni.plugins.module_utils._host.checksum import digests
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.plugin_utils import plugin_source
@@ -66,6 +68,9 @@ def checksum_of(path, algorithm="sha256"):
         ({"src": "/", "checksum": ZEROS}, "bad_checksum"),
         ({"src": "/", "version": "1.9.1"}, "bad_checksum"),
         ({"src": "a.tgz", "find": None}, "path_not_absolute"),
+        ({"src": ""}, "no_source"),
+        ({"src": "", "version": "", "checksum": ""}, "no_source"),
+        ({"src": "", "find": None}, "no_source"),
     ],
 )
 def test_wrong_options_end_before_any_host_is_asked(options, code):
@@ -87,13 +92,29 @@ def test_a_mirror_takes_only_the_checksum_of_the_release():
     assert request(version="9.9.9", checksum=ZEROS).question(False)["checksum"] == ZEROS
 
 
+def test_empty_texts_are_not_set():
+    asked = request(src="", version="1.9.1", checksum="").question_for_archive_here(False)
+    assert asked["urls"] and asked["checksums"] and asked["checksum"] == ""
+    asked = request(src="https://mirror/a.tgz", version="", checksum=ZEROS).question(False)
+    assert (asked["where"], asked["checksum"]) == ("https://mirror/a.tgz", ZEROS)
+
+
+def test_a_fifo_as_src_on_the_controller_is_an_error(tmp_path):
+    os.mkfifo(tmp_path / "a.tar")
+    source = request(src=str(tmp_path / "a.tar"))
+    for ask in (lambda: source.question_for_archive_here(False), source.opened("x86_64").__enter__):
+        with pytest.raises(HostError) as caught:
+            ask()
+        assert caught.value.code == "bad_source" and "Not a regular file" in caught.value.msg
+
+
 def test_an_archive_with_a_checksum_is_not_even_opened_for_the_question(tmp_path):
     asked = request(src=str(tmp_path / "none.tgz"), checksum=ZEROS).question_for_archive_here(False)
     assert asked["checksum"] == ZEROS
 
 
 def test_an_archive_without_a_checksum_is_hashed_but_not_unpacked(archive, monkeypatch):
-    monkeypatch.setattr("tarfile.open", lambda *a, **k: pytest.fail("unpacked"))
+    monkeypatch.setattr(ArchiveSource, "_walk", lambda self: pytest.fail("unpacked"))
     assert request(src=archive).question_for_archive_here(False)["checksum"] == checksum_of(archive)
 
 
@@ -131,7 +152,7 @@ def test_the_archive_itself_is_sent_when_all_is_needed(archive, folder, tmp_path
 
 
 def test_a_wrong_checksum_is_found_before_unpacking(archive, monkeypatch):
-    monkeypatch.setattr("tarfile.open", lambda *a, **k: pytest.fail("unpacked"))
+    monkeypatch.setattr(ArchiveSource, "_walk", lambda self: pytest.fail("unpacked"))
     with pytest.raises(HostError) as caught, request(src=archive, checksum=ZEROS).opened("x86_64"):
         pass
     assert caught.value.code == "checksum_mismatch"

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import io
 import shutil
 import ssl
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -33,8 +35,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(302, b"", {"Location": "/a.tgz"})
         elif self.path == "/downgraded":
             self.answer(302, b"", {"Location": "http://127.0.0.1:1/a.tgz?token=secret"})
+        elif self.path == "/dripping-body":
+            self.drip(b"HTTP/1.0 200 OK\r\n\r\n", BODY)
+        elif self.path == "/dripping-head":
+            self.drip(b"HTTP/1.0 200 OK\r\n", b"X-Long: " + b"x" * 1000)
         else:
             self.answer(404, b"", {})
+
+    def drip(self, at_once, slowly):
+        """Send a byte now and then, until all is sent or the other side has gone."""
+        self.wfile.write(at_once)
+        with contextlib.suppress(OSError):
+            for byte in slowly[:500]:
+                self.wfile.write(bytes([byte]))
+                time.sleep(0.01)
 
     def answer(self, code, body, headers):
         self.send_response(code)
@@ -70,6 +84,8 @@ def server(authority):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(str(authority / "ca.pem"), str(authority / "key.pem"))
     served = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    # A client that goes away is no error here.
+    served.handle_error = lambda request, address: None
     served.socket = context.wrap_socket(served.socket, server_side=True)
     thread = threading.Thread(target=served.serve_forever)
     thread.start()
@@ -131,6 +147,13 @@ def test_a_server_that_is_not_there(trusted):
 def test_a_download_that_takes_too_long_is_ended(server, trusted, monkeypatch):
     monkeypatch.setattr(download, "_TOTAL_TIMEOUT", -1)
     assert "took longer" in error_of(server + "/a.tgz").msg
+
+
+@pytest.mark.parametrize("part", ["head", "body"])
+def test_the_total_time_of_a_download_holds_while_bytes_drip(server, trusted, monkeypatch, part):
+    monkeypatch.setattr(download, "_TOTAL_TIMEOUT", 0.5)
+    error = error_of(server + "/dripping-" + part)
+    assert error.code == "download_failed" and "took longer than" in error.msg
 
 
 @pytest.mark.parametrize(

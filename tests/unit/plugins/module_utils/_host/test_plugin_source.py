@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import tarfile
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import plugin_source
+from ansible_collections.podwire.cni.plugins.module_utils._host.archive import ArchiveSource
 from ansible_collections.podwire.cni.plugins.module_utils._host.checksum import digests
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, digest_of
@@ -82,10 +84,25 @@ def test_an_archive_on_the_host_is_read_and_its_listing_known(archive):
 
 
 def test_a_wrong_checksum_is_found_before_anything_is_unpacked(archive, monkeypatch):
-    monkeypatch.setattr("tarfile.open", lambda *a, **k: pytest.fail("unpacked"))
+    monkeypatch.setattr(ArchiveSource, "_walk", lambda self: pytest.fail("unpacked"))
     with pytest.raises(HostError) as caught:
         source(where=str(archive), checksum="sha256:" + "0" * 64).read_here()
     assert caught.value.code == "checksum_mismatch"
+
+
+def test_a_missing_path_is_an_archive_or_a_directory(tmp_path):
+    with pytest.raises(HostError) as caught:
+        source(where=str(tmp_path / "none")).read_here()
+    assert caught.value.code == "bad_source"
+    assert "/none: No such file or directory; name a tar archive" in caught.value.msg
+    assert "or a directory of plugin binaries" in caught.value.msg
+
+
+def test_a_fifo_as_src_on_the_host_is_an_error(tmp_path):
+    os.mkfifo(str(tmp_path / "a.tar"))
+    with pytest.raises(HostError) as caught:
+        source(where=str(tmp_path / "a.tar")).read_here()
+    assert caught.value.code == "bad_source" and "Not a regular file" in caught.value.msg
 
 
 def test_a_directory_on_the_host(tmp_path):
