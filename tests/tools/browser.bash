@@ -12,7 +12,6 @@ find_chromium() {
 }
 
 run_browser() {
-  local log=$step_directory/pytest
   find_chromium >/dev/null || (install_packages "${packages_to_browse[@]}") || true
   if ! CHROMIUM=$(find_chromium); then
     skipped "no Chromium on this machine, and ${packages_to_browse[0]} cannot be installed"
@@ -21,10 +20,9 @@ run_browser() {
   export CHROMIUM
   use_environment browser "$root/tests/requirements-browser.txt"
   cd "$snapshot"
-  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$snapshots:$snapshot/tests/browser \
-    python -m pytest -q --color=no --basetemp="$step_directory/files" tests/browser | tee "$log"
-  passed "$(sed -nE '$s/.*\b([0-9]+) passed.*/\1/p' "$log")"
-  note "$("$CHROMIUM" --version 2>/dev/null || true)" "$(tail -n 1 "$log")"
+  note "$("$CHROMIUM" --version 2>/dev/null || true)"
+  PYTHONPATH=$snapshots:$snapshot/tests/browser count_tests \
+    python -m pytest -q --color=no --basetemp="$step_directory/files" tests/browser
 }
 
 # Makes ready for a program that is given a browser: with_browser PROGRAM [ARGUMENT...]
@@ -32,7 +30,7 @@ with_browser() {
   install_packages "${packages_to_run[@]}" "${packages_to_browse[@]}"
   use_environment browser "$root/tests/requirements-browser.txt"
   link_collection
-  CHROMIUM=$(find_chromium) PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$linked python "$@"
+  CHROMIUM=$(find_chromium) PYTHONPATH=$linked python "$@"
 }
 
 take_pictures() { with_browser "$root/tests/browser/pictures.py" "$root/docs/images"; }

@@ -22,6 +22,7 @@ take_snapshot() {
   tracked_files | tar --create --directory "$root" --null --files-from - | tar --extract --directory "$snapshot"
   git -C "$snapshot" init --quiet
   git -C "$snapshot" add --all
+  compile_collection "$snapshot"
   export ANSIBLE_COLLECTIONS_PATH=$snapshots
 }
 
@@ -66,7 +67,22 @@ run_ansible_lint() {
 
 # --- sanity
 
-sanity() { start 'ansible-test sanity' run_sanity; }
+# With the ansible-core of the environment, and with the newest, when another Python of this machine runs a newer one.
+sanity() {
+  start 'ansible-test sanity' run_sanity
+  [ "$(newest_python)" = "$(choose_python)" ] || start 'ansible-test sanity, newest ansible-core' run_newest_sanity
+}
+
+run_newest_sanity() {
+  local version
+  version=$(ansible-test --version)
+  PYTHON=$(newest_python) use_environment newest "$root/tests/requirements-run.txt"
+  if [ "$(ansible-test --version)" = "$version" ]; then
+    note "$version on $(python -V), too"
+    return
+  fi
+  run_sanity
+}
 
 # ansible-test fetches a script that installs pip, from a host of its own, unless it finds one in its cache. This one installs the
 # pip that comes with Python.
@@ -92,12 +108,15 @@ run_sanity() {
   cd "$snapshot"
   provide_pip
   use_pythons
-  local log=$step_directory/sanity line
-  ansible_test sanity --color no --requirements 2>&1 | tee "$log" | without_pip
+  local log=$step_directory/sanity line status=0 failures
+  ansible_test sanity --color no --requirements 2>&1 | tee "$log" | without_pip || status=$?
   sed -nE 's/^WARNING: (Skipping sanity test .*)/\1/p' "$log" | while read -r line; do skipped "$line"; done
   sed -nE 's/^Running sanity test "([^"]*)".*/\1/p' "$log" | sort -u >"$step_directory/names"
-  passed "$(wc -l <"$step_directory/names")"
+  failures=$(sed -nE 's/^FATAL: The ([0-9]+) sanity test.* failed.*/\1/p' "$log")
+  passed "$(($(wc -l <"$step_directory/names") - ${failures:-0}))"
+  [ -z "$failures" ] || failed "$failures"
   note "ansible-core $(ansible-test --version | sed 's/.* //'): $(paste -sd ' ' "$step_directory/names")"
+  return "$status"
 }
 
 # --- units
@@ -114,13 +133,11 @@ units() {
 
 # As root, whom _host writes files for, and therefore where that changes nothing.
 run_units() {
-  local python=$1 log=$step_directory/pytest
+  local python=$1
   shift
   cd "$snapshot"
-  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$snapshots "$root/tests/private.sh" \
-    "$python" -m pytest -q --color=no --basetemp=/run/home/pytest "$@" | tee "$log"
-  passed "$(sed -nE '$s/.*\b([0-9]+) passed.*/\1/p' "$log")"
-  note "$(tail -n 1 "$log")"
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$snapshots count_tests "$root/tests/private.sh" \
+    "$python" -m pytest -q --color=no --basetemp=/run/home/pytest "$@"
 }
 
 # What runs on managed hosts is tested on every Python that they may have: with nothing installed but what tests need.

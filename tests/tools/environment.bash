@@ -94,9 +94,13 @@ use_environment() {
   unset PYTHONPATH PYTHONHOME
 }
 
+# Compiles the collection in DIRECTORY once for all who import it from there and may write nothing there: compile_collection DIRECTORY
+compile_collection() { python -m compileall -q "$1/plugins"; }
+
 link_collection() {
   mkdir -p "$(dirname "$linked_collection")"
   ln -sfn "$root" "$linked_collection"
+  compile_collection "$root"
   export ANSIBLE_COLLECTIONS_PATH=$linked
 }
 
@@ -115,6 +119,15 @@ find_python() {
     "$candidate" -c 'import sys; print(sys.executable)' 2>/dev/null && return
   done
   return 1
+}
+
+# Prints the newest Python that a controller may have and this machine has.
+newest_python() {
+  local version newest=
+  for version in "${host_pythons[@]}"; do
+    newest=$(find_python "$version" || say "$newest")
+  done
+  PYTHON=$newest choose_python
 }
 
 # Puts the directories of all Pythons behind the virtual environment in PATH, for ansible-test, which looks there for them and

@@ -15,7 +15,7 @@ prepare_molecule() {
   install_packages "${packages_for_machines[@]}"
   use_environment molecule "$root/tests/requirements-molecule.txt"
   XDG_CACHE_HOME=$(dirname "$cache")
-  export XDG_CACHE_HOME ANSIBLE_HOME=$cache/home/.ansible PYTHONDONTWRITEBYTECODE=1
+  export XDG_CACHE_HOME ANSIBLE_HOME=$cache/home/.ansible
   use_private_home
   link_collection
   # What pods and containers run: busybox, for which a machine reaches no registry.

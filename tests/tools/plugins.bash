@@ -8,7 +8,7 @@ plugin_package=containernetworking-plugins
 runtime_suite=bookworm
 runtime_packages=(
   containerd podman crun conmon busybox-static golang-github-containers-common golang-github-containers-image
-  libassuan0 libdevmapper1.02.1 libglib2.0-0 libgpgme11 libseccomp2 libsubid4 libyajl2
+  libassuan0 libdevmapper1.02.1 libglib2.0-0 libgpg-error0 libgpgme11 libseccomp2 libsubid4 libyajl2
 )
 
 # Prints the directory of the plugins of SUITE; they are there after fetch_plugins.

@@ -55,7 +55,7 @@ run_step() {
   status=$?
   set -e
   [ "$status" -eq 0 ] && [ ! -e "$step_directory/passed" ] && [ ! -e "$step_directory/skipped" ] && passed 1
-  [ "$status" -ne 0 ] && failed 1
+  [ "$status" -ne 0 ] && [ ! -e "$step_directory/failed" ] && failed 1
   report_step "$name" "$status" $((SECONDS - begun)) >"$step_directory/report"
   # In one piece, whatever else ends at this moment.
   flock "$results" cat "$step_directory/report"
@@ -74,6 +74,23 @@ passed() { printf '%s\n' "$1" >>"$step_directory/passed"; }
 failed() { printf '%s\n' "$1" >>"$step_directory/failed"; }
 skipped() { printf '%s\n' "$*" >>"$step_directory/skipped"; }
 note() { printf '%s\n' "$*" >>"$step_directory/note"; }
+
+# Runs pytest and counts its tests, also when some of them fail: count_tests COMMAND [ARGUMENT...]
+count_tests() {
+  local log=$step_directory/pytest status=0 result
+  "$@" | tee "$log" || status=$?
+  result=$(tail -n 1 "$log")
+  count passed passed "$result"
+  count failed '(failed|errors?)' "$result"
+  note "$result"
+  return "$status"
+}
+
+# Hands each number before WORD in TEXT to FUNCTION: count FUNCTION WORD TEXT
+count() {
+  local number
+  grep -oE "[0-9]+ $2\\b" <<<"$3" | while read -r number _; do "$1" "$number"; done || true
+}
 
 # Prints every line that steps left in files of this name.
 lines_of() { find "$results" -mindepth 2 -maxdepth 2 -name "$1" -exec cat {} +; }
