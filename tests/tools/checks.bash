@@ -69,14 +69,16 @@ run_ansible_lint() {
 
 # With the ansible-core of the environment, and with the newest, when another Python of this machine runs a newer one.
 sanity() {
+  local newer
   start 'ansible-test sanity' run_sanity
-  [ "$(newest_python)" = "$(choose_python)" ] || start 'ansible-test sanity, newest ansible-core' run_newest_sanity
+  newer=$(newer_python)
+  [ -z "$newer" ] || start 'ansible-test sanity, newest ansible-core' run_newest_sanity "$newer"
 }
 
 run_newest_sanity() {
   local version
   version=$(ansible-test --version)
-  PYTHON=$(newest_python) use_environment newest "$root/tests/requirements-run.txt"
+  PYTHON=$1 use_environment newest "$root/tests/requirements-run.txt"
   if [ "$(ansible-test --version)" = "$version" ]; then
     note "$version on $(python -V), too"
     return

@@ -10,7 +10,9 @@ linked_collection=$linked/ansible_collections/podwire/cni
 
 # python3-pyroute2 is the managed host's; the managed host of tests and demo is this machine, through /usr/bin/python3.
 packages_to_run=(ca-certificates curl iproute2 iptables iputils-ping nftables python3 python3-pyroute2 python3-venv)
-packages_to_test=("${packages_to_run[@]}" git openssl procps shellcheck xz-utils)
+packages_to_test=(
+  "${packages_to_run[@]}" debian-archive-keyring e2fsprogs git mmdebstrap openssh-client openssl procps shellcheck xz-utils
+)
 
 # The Pythons that a managed host may have.
 host_pythons=(3.8 3.9 3.10 3.11 3.12 3.13 3.14)
@@ -121,14 +123,16 @@ find_python() {
   return 1
 }
 
-# Prints the newest Python that a controller may have and this machine has.
-newest_python() {
+# Prints the newest Python of this machine that is newer than the environment's, which PATH begins with.
+newer_python() {
   local version newest=
   for version in "${host_pythons[@]}"; do
     newest=$(find_python "$version" || say "$newest")
   done
-  PYTHON=$newest choose_python
+  [ -z "$newest" ] || [ "$(minor_of "$newest")" -le "$(minor_of python)" ] || PYTHON=$newest choose_python
 }
+
+minor_of() { "$1" -c 'import sys; print(sys.version_info.minor)'; }
 
 # Puts the directories of all Pythons behind the virtual environment in PATH, for ansible-test, which looks there for them and
 # must not meet a shim.
