@@ -9,12 +9,15 @@ kept.
 
 from __future__ import annotations
 
+import random
+import re
+import time
 from typing import Any, Dict, NoReturn, Optional, Sequence, Set, Union
 
 from ..libcni import cache
 from ..libcni.api import CNIConfig, RuntimeConf
 from ..libcni.conf import NetworkConfigList
-from ..libcni.errors import CNIError, PluginError, PluginNotFoundError, VersionError
+from ..libcni.errors import ERR_TRY_AGAIN_LATER, CNIError, PluginError, PluginNotFoundError, VersionError
 from ..libcni.invoke import Executor
 from ..libcni.validate import is_host_netns
 from ..libcni.version import greater_than_or_equal_to
@@ -28,6 +31,17 @@ from .netns import Seen, look, look_at, same, visit
 from .secrets import scrub, secrets_of
 
 Failure = Union[CNIError, HostError]
+
+# What plugins say when others that ran at the same time were in the way: two make the same chain (iptables-nft has no
+# lock, its exit status 4 is "resource problem"), rule or bridge address, or a lock is taken.
+_RACE = re.compile(
+    r"ip6?tables\b.*: exit status 4\b|holding the xtables lock|Chain already exists|Resource temporarily unavailable|"
+    r"Could not process rule: (?:File exists|Device or resource busy)|failed to \w+ (?:the )?(?:file )?lock\b|"
+    r"could not add IP address to .*file exists",
+    re.IGNORECASE | re.DOTALL,
+)
+_TRIES = 5
+_FIRST_PAUSE = 0.1
 
 
 class Failed:
@@ -88,7 +102,21 @@ class Verbs:
         return None
 
     def add(self, given: Attached, force: bool) -> Added:
-        """Run ADD, then CHECK where the network has it. Raises HostError after having taken back a failed ADD."""
+        """Run ADD, then CHECK where the network has it. Raises HostError after having taken back a failed ADD.
+
+        An ADD that failed because of others at the same time is tried again, a few times.
+        """
+        for number in range(1, _TRIES):
+            try:
+                return self._add(given, force)
+            except HostError as error:
+                if error.code != "add_failed" or not lost_race(error):
+                    raise
+            # Those that met now must not meet again.
+            time.sleep(random.uniform(0, _FIRST_PAUSE * 2**number))
+        return self._add(given, force)
+
+    def _add(self, given: Attached, force: bool) -> Added:
         key = given.key
         before = look_at(given.netns, key.ifname)
         require_container(key, given.netns, before)
@@ -205,6 +233,11 @@ class Verbs:
             other.network == key.network and other.if_name != key.ifname
             for other in self._cni.get_cached_attachments(key.container_id)
         )
+
+
+def lost_race(error: HostError) -> bool:
+    """Tell whether a plugin failed for a reason that is over in a moment."""
+    return error.facts.get("plugin_code") == ERR_TRY_AGAIN_LATER or _RACE.search(error.msg) is not None
 
 
 def require_container(key: Key, netns: str, seen: Seen) -> None:

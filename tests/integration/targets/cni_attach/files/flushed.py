@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Flushes the firewall under attached containers, with and without the command iptables, and repairs them.
+"""Attaches containers, flushes the firewall under them, with and without the command iptables, and repairs them.
 
 flushed.py WORK_DIRECTORY OLD_PLUGINS NEW_PLUGINS, as root in a network namespace of its own. No repair may leave a
-container without an address that it had, and with iptables back all of it is repaired.
+container without an address that it had, and with iptables back all of it is repaired. Each first ADD loses a race.
 """
 
 from __future__ import annotations
@@ -24,6 +24,19 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run
 PATH = os.environ["PATH"]
 # bridge; bridge, portmap and firewall
 CHAINS = ("b", "bpf")
+
+RACE = """#!/bin/sh
+{real} "$@"
+status=$?
+case "$*" in
+  *"-N CNI-ADMIN"*)
+    mkdir {once} 2>/dev/null || exit $status
+    echo "iptables v1.8.9 (nf_tables):  CHAIN_ADD failed (File exists): chain CNI-ADMIN" >&2
+    exit 4
+    ;;
+esac
+exit $status
+"""
 
 
 def shell(command):
@@ -46,6 +59,17 @@ def path_without_iptables(work):
     for name in ("ip", "nft"):
         os.symlink(f"/usr/sbin/{name}", os.path.join(path, name))
     return path
+
+
+def path_of_a_race(work, path):
+    """Return a PATH whose iptables says, the first time, that somebody else has just made the chain CNI-ADMIN."""
+    folder = os.path.join(work, f"path-race-{len(os.listdir(work))}")
+    os.mkdir(folder)
+    command = os.path.join(folder, "iptables")
+    with open(command, "w", encoding="utf-8") as stream:
+        stream.write(RACE.format(real=os.path.join(path.partition(":")[0], "iptables"), once=f"{folder}/lost"))
+    os.chmod(command, 0o755)
+    return f"{folder}:{path}"
 
 
 class Site:
@@ -116,8 +140,9 @@ def repair(site, what):
 
 
 def scenario(site, what, kind, paths):
+    os.environ["PATH"] = paths[kind, "race"]
+    expect(f"{what}, attached although a race was lost", site.attach(), ("added", None))
     os.environ["PATH"] = paths[kind]
-    expect(f"{what}, attached", site.attach(), ("added", None))
     flush(kind)
     repair(site, f"{what}, flushed")
     flush(kind)
@@ -138,6 +163,7 @@ def main(work, old, new):
     generations = ((old, (None,)), (new, (None, "iptables", "nftables")))
     for number, ((bin_dir, backends), kind) in enumerate(itertools.product(generations, ("nft", "legacy"))):
         site = Site(work, number, bin_dir, backends)
+        paths[kind, "race"] = path_of_a_race(work, paths[kind])
         try:
             scenario(site, f"{bin_dir}, iptables-{kind}", kind, paths)
         finally:

@@ -12,7 +12,7 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import firewall_tools
+from ansible_collections.podwire.cni.plugins.module_utils._host import attach_verbs, firewall_tools
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import Records
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
@@ -141,6 +141,88 @@ def test_nothing_is_detached_where_nothing_can_be_written(host, monkeypatch):
     assert plan.outcomes[0].error["code"] == "record_unwritable"
     assert host.verbs("DEL") == []
     assert attached(host)
+
+
+# ---- plugins that get in each other's way
+
+RACES = [
+    # What iptables-nft, iptables-legacy, nft, host-local and bridge say.
+    "running [iptables -N CNI-ADMIN --wait]: exit status 4: CHAIN_ADD failed (File exists): chain CNI-ADMIN\n",
+    "running [/usr/sbin/ip6tables -t nat -A POSTROUTING]: exit status 4: RULE_APPEND failed (Device or resource busy)",
+    "running [/usr/sbin/iptables -t nat -S]: exit status 4: Another app is currently holding the xtables lock.",
+    "running [iptables -N CNI-HOSTPORT-DNAT --wait]: exit status 1: iptables: Chain already exists.\n",
+    "iptables: Resource temporarily unavailable.",
+    "failed to run nft: /dev/stdin:1:1-22: Error: Could not process rule: File exists",
+    "failed to acquire lock on /var/lib/cni/networks/demo/lock",
+    'could not add IP address to "cni0": file exists',
+]
+OTHERS = [
+    "running [iptables -t nat -D POSTROUTING]: exit status 2: Chain 'CNI-x' does not exist",
+    "running [iptables -N X]: exit status 40",
+    'container veth name ("eth0") peer provided already exists',
+    "failed to allocate for range 0: no IP addresses available in range set: 10.1.0.2-10.1.0.254",
+    "exit status 4",
+    'failed to lock up "eth0": no such device',
+]
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    made = []
+    monkeypatch.setattr(attach_verbs.time, "sleep", made.append)
+    return made
+
+
+def fail_saying(host, text, times, code=999):
+    """Let the ADD of the plugin meta fail so many times."""
+    original, left = host.exec_plugin, [times]
+
+    def failing(path, stdin, env, timeout=None):
+        answer = original(path, stdin, env, timeout)
+        if left[0] and (env["CNI_COMMAND"], os.path.basename(path)) == ("ADD", "meta"):
+            left[0] -= 1
+            raise PluginError(code, text, plugin="meta")
+        return answer
+
+    host.exec_plugin = failing
+
+
+@pytest.mark.parametrize("text", RACES)
+def test_an_add_that_lost_a_race_is_tried_again_after_a_del(host, pauses, text):
+    for times in range(1, 5):
+        fail_saying(host, text, times)
+        plan = host.run(web())
+        assert (actions(plan), codes(plan)) == (["added"], [])
+        assert [call[:2] for call in host.calls if call[0] != "CHECK"] == [
+            *[("ADD", "main"), ("ADD", "meta"), ("DEL", "meta"), ("DEL", "main")] * times,
+            *[("ADD", "main"), ("ADD", "meta")],
+        ]
+        host.run(web(state="absent"))
+    assert len(pauses) == 1 + 2 + 3 + 4
+    assert max(pauses) < 2
+
+
+@pytest.mark.parametrize("text", RACES[:1])
+def test_lost_races_are_bounded(host, pauses, text):
+    fail_saying(host, text, 100)
+    plan = host.run(web())
+    assert plan.outcomes[0].error["code"] == "add_failed"
+    assert host.verbs("ADD") == ["main", "meta"] * 5
+    assert host.cached() == host.records() == []
+    assert not attached(host)
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_other_failures_are_no_races(host, pauses, text):
+    fail_saying(host, text, 100)
+    assert actions(host.run(web())) == ["failed"]
+    assert (host.verbs("ADD"), pauses) == (["main", "meta"], [])
+
+
+def test_a_plugin_that_says_try_again_later_is_asked_again(host, pauses):
+    fail_saying(host, "busy", 1, code=11)
+    assert actions(host.run(web())) == ["added"]
+    assert len(pauses) == 1
 
 
 # ---- commands that plugins need
