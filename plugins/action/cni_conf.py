@@ -12,7 +12,6 @@ from ansible.errors import AnsibleError, AnsibleFileNotFound
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.netchange import shown as masked_text
 from ansible_collections.podwire.cni.plugins.module_utils._host.problems import WARNING, errors_of, place, summary
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
@@ -61,7 +60,6 @@ class ActionModule(ActionBase):
         )
         if isinstance(result.get("problems", []), list) and "ansible_job_id" not in result:
             result["problems"] = checked.problems + result.get("problems", [])
-        _mask_invocation(result)
         return result
 
     @staticmethod
@@ -88,13 +86,3 @@ class ActionModule(ActionBase):
             ) from error
         except (AnsibleError, OSError) as error:
             raise ValueError("cannot read the file %r on the controller: %s" % (str(src), error)) from error
-
-
-def _mask_invocation(result: dict[str, Any]) -> None:
-    """Mask the configurations among the module's arguments, which releases before 2.22 send back."""
-    try:
-        for network in result["invocation"]["module_args"]["networks"]:
-            if network.get("content"):
-                network["content"] = masked_text(network["content"].encode("utf-8"))
-    except (KeyError, TypeError, AttributeError):
-        result.pop("invocation", None)

@@ -20,7 +20,7 @@ attributes:
     support: full
     description: Returns details on what has changed, or would change in C(check_mode), when in diff mode.
     details:
-      - Values of keys that look like secrets are masked.
+      - Secrets are masked. C(docs/how-it-works.md) says how they are recognised.
   idempotent:
     support: full
     description: When run twice in a row outside check mode, with the same arguments, the second run reports no change.

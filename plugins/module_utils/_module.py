@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, TypeVar
+from typing import Any, Callable, Dict, NoReturn, Set, TypeVar
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -14,7 +14,7 @@ from ._host.errors import HostError
 from ._host.lock import run
 from ._host.paths import absolute
 from ._host.plan import DISRUPTIVE, SAFE, Plan
-from ._host.secrets import mask
+from ._host.secrets import MASK, one_line, published, secrets_of
 
 P = TypeVar("P", bound=Plan)
 
@@ -29,9 +29,53 @@ CLASSES_ARGUMENTS: Dict[str, Any] = {
 }
 
 
+# Data of containers, which no rule can judge by its keys; only their names go into the log and the invocation.
+_OPAQUE = ("args", "capability_args")
+
+
+class Module(AnsibleModule):
+    """A module that gives no secret away, wherever its arguments and results appear, and that no terminal obeys.
+
+    The option ``no_log`` would not do: Ansible removes such values from all texts of the result, even if it is a port.
+    """
+
+    def warn(self, warning: str, **keywords: Any) -> None:
+        super().warn(published(warning, self._known(), ""), **keywords)
+
+    def exit_json(self, **result: Any) -> NoReturn:
+        super().exit_json(**self._published(result))
+
+    def fail_json(self, msg: str, **result: Any) -> NoReturn:
+        # Only a list of problems has lines of its own.
+        result["msg"] = msg if result.get("problems") else one_line(str(msg))
+        super().fail_json(**self._published(result))
+
+    def _published(self, result: Dict[str, Any]) -> Dict[str, Any]:
+        result["invocation"] = {"module_args": _without_opaque(self.params)}
+        out: Dict[str, Any] = published(result, self._known())
+        return out
+
+    def _known(self) -> Set[str]:
+        """Return the secrets among the arguments that cannot be taken for a part of anything else."""
+        return {secret for secret in secrets_of(self.params) if len(secret) >= 8}
+
+    def _log_invocation(self) -> None:
+        shown = {name: str(value) for name, value in published(_without_opaque(self.params)).items()}
+        self.log("Invoked with " + " ".join(f"{name}={value}" for name, value in shown.items()), log_args=shown)
+
+
+def _without_opaque(params: Any) -> Any:
+    if isinstance(params, dict):
+        return {
+            name: dict.fromkeys(value, MASK) if name in _OPAQUE and isinstance(value, dict) else _without_opaque(value)
+            for name, value in params.items()
+        }
+    return [_without_opaque(entry) for entry in params] if isinstance(params, list) else params
+
+
 def create_module(arguments: Dict[str, Any], **keywords: Any) -> AnsibleModule:
     """Return the module, after the tests that every module of the collection makes."""
-    module = AnsibleModule(argument_spec=arguments, supports_check_mode=True, **keywords)
+    module = Module(argument_spec=arguments, supports_check_mode=True, **keywords)
     if os.geteuid() != 0:
         module.fail_json(
             msg="this module must run as root: set 'become: true' on the task or the play", code="not_root"
@@ -81,6 +125,6 @@ def result_of(module: AnsibleModule, plan: Plan) -> Dict[str, Any]:
     if "classes" in module.params:
         result["left"] = [step.describe() for step in plan.left]
     if module._diff:
-        # Structures are masked here; who hands over text has masked it, since only they know how to read it.
-        result["diff"] = [mask(entry) for entry in plan.diff() if entry["before"] != entry["after"]]
+        # Structures are masked as all results are; who hands over text has masked it, since they know how to read it.
+        result["diff"] = [entry for entry in plan.diff() if entry["before"] != entry["after"]]
     return result

@@ -275,7 +275,6 @@ from ..module_utils._host.attach_outcome import AttachPlan, Settings
 from ..module_utils._host.attach_request import parse
 from ..module_utils._host.attach_verbs import Verbs
 from ..module_utils._host.errors import HostError
-from ..module_utils._host.secrets import mask
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
@@ -334,7 +333,7 @@ def main() -> None:
 
     plan = execute(module, make_plan, "cni_attach", workers)
     result = result_of(module, plan)
-    result["attachments"] = mask([outcome.row() for outcome in plan.outcomes])
+    result["attachments"] = [outcome.row() for outcome in plan.outcomes]
     failed = [outcome.error for outcome in plan.outcomes if outcome.error is not None]
     if failed:
         if not module.check_mode:

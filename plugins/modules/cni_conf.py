@@ -586,8 +586,7 @@ def main():
     arguments.update(COMMON_ARGUMENTS)
     arguments.update(LOCK_ARGUMENTS)
     arguments.update(CLASSES_ARGUMENTS)
-    # Nothing of the arguments goes to the system's log: a configuration may hold tokens.
-    module = create_module(arguments, no_log=True, required_by={"configure": ["runtime"]})
+    module = create_module(arguments, required_by={"configure": ["runtime"]})
     params = module.params
     try:
         request = Request(

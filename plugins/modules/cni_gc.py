@@ -276,7 +276,6 @@ from typing import Any, Dict, FrozenSet, List, Optional, Set
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.gc import Planner
 from ..module_utils._host.gc_outcome import GcPlan, Settings
-from ..module_utils._host.secrets import mask
 from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
 
 _AGE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhd]?)")
@@ -338,7 +337,7 @@ def main() -> None:
 
 def _report(plan: GcPlan) -> Dict[str, Any]:
     return {
-        "collected": mask([candidate.row() for candidate in plan.candidates]),
+        "collected": [candidate.row() for candidate in plan.candidates],
         "kept": plan.kept,
         "live": {
             "complete": plan.complete,

@@ -470,7 +470,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._host import info_conf
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.manifest import Manifest
-from ..module_utils._host.secrets import mask
 from ..module_utils._module import COMMON_ARGUMENTS, create_module, fail
 
 SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
@@ -512,7 +511,7 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
         from ..module_utils._host.runtimes.effective import Effective
 
         effective = Effective(None, params["conf_dir"], params["bin_dirs"], files, manifest)
-        result["runtime"] = mask(effective.rows())
+        result["runtime"] = effective.rows()
     result["problems"] = problems
     return result
 

@@ -173,7 +173,6 @@ from typing import List
 
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.interrupt import Interrupted, interruptible
-from ..module_utils._host.secrets import mask
 from ..module_utils._host.smoke import Planner
 from ..module_utils._host.smoke_outcome import FAILED, PASSED, Settings, SmokePlan, Trial
 from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
@@ -212,7 +211,7 @@ def main() -> None:
         fail(module, HostError(f"ended by {signal}; what was being tried was taken back", code="interrupted"))
         raise
     result = result_of(module, plan)
-    result["networks"] = mask([trial.row() for trial in plan.trials])
+    result["networks"] = [trial.row() for trial in plan.trials]
     failed = [trial for trial in plan.trials if trial.status == FAILED]
     if failed:
         module.fail_json(msg=_summary(plan.trials, failed), code="smoke_failed", **result)

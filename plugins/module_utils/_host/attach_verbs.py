@@ -28,7 +28,7 @@ from .deadnetns import DeadNetnsExecutor
 from .errors import HostError
 from .kernel_view import View, read_here
 from .netns import Seen, look, look_at, same, visit
-from .secrets import scrub, secrets_of
+from .secrets import one_line, scrub, secrets_of
 
 Failure = Union[CNIError, HostError]
 
@@ -52,7 +52,7 @@ class Failed:
     def __init__(self, error: PluginError, known: Set[str]) -> None:
         self.plugin = error.plugin
         self.code = error.code
-        self.message = scrub(str(error), known)
+        self.message = one_line(scrub(str(error), known))
         self.stderr = scrub(error.stderr, known)
 
     def kept(self) -> Dict[str, Any]:
@@ -305,4 +305,4 @@ def _refuse(what: str, code: str, error: Failure, known: Set[str], more: str = "
             code = "missing_plugin"
     if isinstance(error, PluginError):
         facts = {"plugin": error.plugin, "plugin_code": error.code, "stderr": scrub(error.stderr, known)}
-    raise HostError(scrub(f"{what}: {error}{more}", known), code=code, **facts) from error
+    raise HostError(one_line(scrub(f"{what}: {error}{more}", known)), code=code, **facts) from error

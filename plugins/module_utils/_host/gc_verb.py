@@ -20,7 +20,7 @@ from .executor import SafeExecutor
 from .gc_outcome import Settings
 from .live import LiveSet
 from .live_sources import other_runtime
-from .secrets import scrub, secrets_of
+from .secrets import one_line, scrub, secrets_of
 
 
 class Verb:
@@ -52,8 +52,9 @@ class Verb:
             valid = self._valid | {(one.container_id, one.if_name) for one in cached}
             cni.gc_network_list(self._config, sorted(valid))
         except (CNIError, HostError) as error:
-            text = scrub(str(error), secrets_of([plugin.network for plugin in self._config.plugins]))
-            stderr = error.stderr if isinstance(error, PluginError) else ""
+            known = secrets_of([plugin.network for plugin in self._config.plugins])
+            text = one_line(scrub(str(error), known))
+            stderr = scrub(error.stderr, known) if isinstance(error, PluginError) else ""
             self.error = {"code": "gc_failed", "message": f"GC of {self.network} failed: {text}", "stderr": stderr}
 
     def row(self) -> Dict[str, Any]:

@@ -1,74 +1,242 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Secrets are masked in everything that leaves the host, not only in diffs."""
+"""What leaves the host: secrets are masked, and characters that a terminal would obey are escaped.
+
+A key is judged by its words (``clientKeyData``: client, key, data). Neither a list of keys nor a search for substrings
+tells ``private_key_pem`` from ``public_key``, or ``pass`` from ``bypass``. When in doubt, a value is masked.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Any, Iterator, Set
+from typing import AbstractSet, Any, Callable, Dict, Match, Set
 
 MASK = "********"
 
-# Containing one of the words is enough: k8s_auth_token, clientSecret, etcd_password.
-_WORDS = re.compile(r"token|passw|passphrase|secret|credential", re.IGNORECASE)
-# etcd_key, private-key, apiKey, client-key-data; but not etcd_key_file, which is a path.
-_KEYS = re.compile(r"(^|[_-])key$|[a-z]Key$|-data$")
-_IN_TEXT = re.compile(
-    r"""(?P<head>["']?(?P<key>[A-Za-z0-9_.-]+)["']?\s*[:=]\s*)(?P<value>"[^"\n]*"|'[^'\n]*'|[^\s,;}\]]+)"""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# Compounds are often written without a separator: authtoken, dbpassword.
+_SECRET = re.compile(r".*(password|passwd|passphrase|passcode|secret|token|credential)s?|creds|bearer|authorization")
+# These are parts of other names, too (pass_through), and count at the end only.
+_SECRET_AT_END = re.compile(r"cookies?|cred|jwt|otp|pass|pin|psks?|pwd?")
+_COMPOUND_KEY = re.compile(
+    r"(access|account|api|auth|ca|client|encrypt|encryption|host|license|master|pass|(pre)?shared|priv|private|secret"
+    r"|server|sign|signing|ssh|ssl|tls|wg)keys?"
 )
+# A last word that says how a secret is written, not what it is.
+_ENCODING = re.compile(
+    r"b|base|contents?|data|decoded|der|encoded|hash|hex|json|pem|plain|plaintext|raw|string|text|values?"
+)
+# A last word for something about a secret that does not give the secret away.
+_ABOUT = re.compile(
+    r"alg|algorithm|audience|bits|bucket|burst|bytes|class|count|dir|directory|disabled|enabled|endpoint|expiration"
+    r"|expires|expiry|file|filename|files|format|header|helper|host|interval|issuer|kind|label|length|lifetime|limit|max"
+    r"|method|min|mode|mount|names?|namespaces?|paths?|period|plugin|policy|port|prefix|provider|rate|refs?|reference"
+    r"|renewal|required|review|rotation|rules|scopes?|seconds?|server|service|size|socket|source|status|strength|suffix"
+    r"|through|timeout|ttl|types?|uri|url|user|username|version"
+)
+# Keys that are no secrets: public_key, primary_key, authorized_keys.
+_OPEN_KEY = re.compile(
+    r"annotation|authorized|cache|column|composite|field|foreign|group|hash|hot|index|known|label|lookup|map|node|object"
+    r"|partition|primary|pub|public|routing|row|sort|trusted|unique"
+)
+_PLAIN_PATH = re.compile(r"/(etc|var|run|opt|usr|root|home|srv|mnt|tmp)(/[\w.@+-]+)+")
+# The one of {"name": "DB_PASSWORD", "value": ...} that says what the value is.
+_LABELS = ("name", "key", "variable", "header")
+
+# Bounded, and never begun in the middle of a word: the time must not grow with the square of a text from elsewhere.
+_KEY = r"(?P<key>[A-Za-z][\w.-]{0,127})"
+_VALUE = r"""(?P<value>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|(?:(?:Bearer|Basic|Token) +)?[^\s,;&}\]]+)"""
+_PAIR = re.compile(rf"""(?P<head>(?<![\w.-])["']?{_KEY}["']?\s*[:=]\s*){_VALUE}""")
+_LABELLED = re.compile(
+    rf"""(?P<head>\bname["']?\s*:\s*["']?{_KEY}["']?\s*,\s*["']?value["']?\s*:\s*){_VALUE}""", re.IGNORECASE
+)
+_ASSIGNMENT = re.compile(rf"(?P<head>(?<![\w.])(?:--?)?{_KEY}=){_VALUE}")
+# --token x, and "--token", "x"
+_OPTION = re.compile(rf"""(?P<head>(?<![\w-])--?{_KEY}(?:\s+|["']\s*,\s*))(?!["']?-){_VALUE}""")
+_OPTION_NAME = re.compile(rf"--?{_KEY}")
+_HEADER = re.compile(rf"(?P<head>{_KEY}: )(?P<value>\S+(?: \S+)?)")
+_BY_FORM = re.compile(
+    r"(?P<head>://[^\s/?#:@\"']*:)(?!\d{1,5}(?:[/?#,;]|$))[^\s\"']{1,256}(?=@)"
+    r"|(?P<scheme>\b(?:Bearer|Basic) +)(?=\S*[0-9=])[\w.~+/=-]{8,}"
+    r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)"
+    r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]+\.[\w-]*",
+    re.DOTALL,
+)
+# A shorter text would turn half of a message into asterisks.
+_SHORTEST = 4
+# What is nested deeper is not shown; nothing that a person wrote is.
+_DEEPEST = 100
+# Their texts are one line, whatever they quote.
+_ONE_LINE = frozenset(["message", "reason", "target", "before_header", "after_header"])
 
 
 def is_secret(key: str, value: Any) -> bool:
     """Tell whether *value* under *key* must not be shown. A flag or an empty value gives nothing away."""
     if value is None or isinstance(value, bool) or value in ("", [], {}):
         return False
-    if key.lower() == "kubeconfig":
+    words = [word.lower() for word in _WORD.findall(key)]
+    while len(words) > 1 and _ENCODING.fullmatch(words[-1]):
+        words.pop()
+    if not words or _ABOUT.fullmatch(words[-1]) or words[0] in ("max", "min", "num"):
+        return False
+    last = words[-1]
+    if _SECRET_AT_END.fullmatch(last) or any(_SECRET.fullmatch(word) for word in words):
+        return True
+    if "kubeconfig" in "".join(words):
         return not (isinstance(value, str) and value.startswith("/") and "\n" not in value)
-    return bool(_WORDS.search(key) or _KEYS.search(key))
+    if last == "auth":
+        # Mostly the name of a method; but Docker's is user:password in base64.
+        return isinstance(value, str) and (":" in value or len(value) > 16)
+    if last not in ("key", "keys") and not _COMPOUND_KEY.fullmatch(last):
+        return False
+    # A number is the key of a tunnel; an object is described by its own keys.
+    is_text = isinstance(value, (str, list, tuple)) and not (isinstance(value, str) and _PLAIN_PATH.fullmatch(value))
+    return is_text and not any(_OPEN_KEY.fullmatch(word) for word in words)
 
 
 def mask(value: Any) -> Any:
     """Return a copy of JSON-ready *value* with every secret replaced by ``MASK``."""
-    if isinstance(value, dict):
-        return {k: MASK if is_secret(str(k), v) else mask(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [mask(v) for v in value]
-    return value
+    return _masked(value, set())
 
 
 def secrets_of(value: Any) -> Set[str]:
     """Return the secret texts inside *value*, to be passed to :func:`scrub`."""
-    return set(_secrets(value, False))
+    found: Set[str] = set()
+    _masked(value, found)
+    return {secret for secret in found if len(secret) >= _SHORTEST}
 
 
-def _secrets(value: Any, inside: bool) -> Iterator[str]:
+def _masked(value: Any, found: Set[str], depth: int = 0) -> Any:
+    """Return *value* without its secrets, which are added to *found*."""
+    if depth > _DEEPEST:
+        return MASK
     if isinstance(value, dict):
-        for k, v in value.items():
-            yield from _secrets(v, inside or is_secret(str(k), v))
-    elif isinstance(value, (list, tuple)):
-        for v in value:
-            yield from _secrets(v, inside)
-    # A short text would turn half of a message into asterisks.
-    elif inside and isinstance(value, str) and len(value) >= 4:
-        yield value
+        label = _label(value)
+        return {
+            key: _hidden(entry, found)
+            if is_secret(label if label and str(key).lower() == "value" else str(key), entry) and entry is not label
+            else _masked(entry, found, depth + 1)
+            for key, entry in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        # In a list of arguments, an option's value may be the next entry.
+        before = ["", *(entry if isinstance(entry, str) and _OPTION_NAME.fullmatch(entry) else "" for entry in value)]
+        return [
+            _hidden(entry, found)
+            if is_secret(option, entry) and not str(entry).startswith("-")
+            else _masked(entry, found, depth + 1)
+            for option, entry in zip(before, value)
+        ]
+    return _masked_string(value, found) if isinstance(value, str) else value
 
 
-def scrub(text: str, known: Set[str]) -> str:
+def _label(pair: Dict[Any, Any]) -> str:
+    """Return what ``value`` is the value of, in an object such as ``{"name": "DB_PASSWORD", "value": ...}``."""
+    folded = {str(key).lower(): entry for key, entry in pair.items()}
+    labels = [folded.get(key) for key in _LABELS] if "value" in folded else []
+    return next((label for label in labels if isinstance(label, str)), "")
+
+
+def _hidden(value: Any, found: Set[str]) -> str:
+    """Return ``MASK``; every text and number inside *value* is added to *found*."""
+    inside = [value]
+    while inside:
+        entry = inside.pop()
+        if isinstance(entry, dict):
+            inside.extend(entry.values())
+        elif isinstance(entry, (list, tuple)):
+            inside.extend(entry)
+        elif entry is not None and not isinstance(entry, bool):
+            found.add(str(entry))
+    return MASK
+
+
+def _masked_string(text: str, found: Set[str]) -> str:
+    if text[:1] in ("{", "["):
+        try:
+            return json.dumps(_masked(json.loads(text), found))
+        except (ValueError, RecursionError):
+            return _masked_text(text, found)
+    replace = _without_value(found)
+    header = _HEADER.fullmatch(text)
+    return replace(header) if header else _masked_parts(text, found)
+
+
+def _masked_text(text: str, found: Set[str]) -> str:
+    replace = _without_value(found)
+    return _masked_parts(_PAIR.sub(replace, _LABELLED.sub(replace, text)), found)
+
+
+def _masked_parts(text: str, found: Set[str]) -> str:
+    """Return *text* without the secrets that can be part of any text: in URLs, assignments, options, keys in PEM."""
+
+    def by_form(match: Match[str]) -> str:
+        head = match.group("head") or match.group("scheme") or ""
+        found.add(match.group(0)[len(head) :])
+        return head + MASK
+
+    if ":" in text or " " in text or "eyJ" in text:
+        text = _BY_FORM.sub(by_form, text)
+    if "=" in text:
+        text = _ASSIGNMENT.sub(_without_value(found), text)
+    if "-" in text:
+        text = _OPTION.sub(_without_value(found), text)
+    return text
+
+
+def _without_value(found: Set[str]) -> Callable[[Match[str]], str]:
+    def replace(match: Match[str]) -> str:
+        value = match.group("value")
+        bare = value.strip("\"'")
+        if bare == MASK or not is_secret(match.group("key"), bare):
+            return match.group(0)
+        found.add(bare)
+        quote = value[0] if value[0] in "\"'" else ""
+        return match.group("head") + quote + MASK + quote
+
+    return replace
+
+
+def mask_text(text: str) -> str:
+    """Mask what looks like ``key: value`` in a text that is not valid JSON."""
+    return _masked_text(text, set())
+
+
+def scrub(text: str, known: AbstractSet[str]) -> str:
     """Return *text*, which a plugin printed, without the secrets that were handed to it."""
     for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
 
 
-def mask_text(text: str) -> str:
-    """Mask what looks like ``key: value`` in a text that is not valid JSON."""
+def visible(text: str, kept: str = "\n\t") -> str:
+    """Return *text* with JSON escapes for all characters that cannot be seen or that a terminal obeys, except *kept*.
 
-    def replace(match: re.Match[str]) -> str:
-        value = match.group("value")
-        if not is_secret(match.group("key"), value.strip("\"'")):
-            return match.group(0)
-        quote = value[0] if value[0] in "\"'" else ""
-        return match.group("head") + quote + MASK + quote
+    That is control characters, line separators, marks that change the direction of text, and lone surrogates.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in kept else json.dumps(char)[1:-1] for char in text)
 
-    return _IN_TEXT.sub(replace, text)
+
+def one_line(text: str) -> str:
+    """Return *text*, in which somebody else's words are quoted, as one line."""
+    return visible(text, "")
+
+
+def published(value: Any, known: AbstractSet[str] = frozenset(), kept: str = "\n\t") -> Any:
+    """Return JSON-ready *value* as it may leave the host: masked, without the *known* secrets, and visible."""
+    return _published(mask(value), known, kept)
+
+
+def _published(value: Any, known: AbstractSet[str], kept: str) -> Any:
+    if isinstance(value, dict):
+        return {
+            one_line(key) if isinstance(key, str) else key: _published(entry, known, "" if key in _ONE_LINE else kept)
+            for key, entry in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_published(entry, known, kept) for entry in value]
+    return visible(scrub(value, known), kept) if isinstance(value, str) else value

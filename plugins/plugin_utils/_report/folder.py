@@ -20,6 +20,7 @@ import re
 import tempfile
 from typing import Any, Iterator
 
+from ...module_utils._host.secrets import visible
 from .fleet import BadRecord, check, fleet, one_line, to_json
 from .page import render
 from .record import Record, unusable
@@ -116,7 +117,10 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def plain(value: Any) -> Any:
-    """Return a copy of *value* made of Python's own types only; Ansible's hold marks and are filled late."""
+    """Return a copy of *value* made of Python's own types only; Ansible's hold marks and are filled late.
+
+    A host that was taken over may return anything, and parts of this are printed: no terminal obeys the texts.
+    """
     return json.loads(json.dumps(_copy(value), allow_nan=False))
 
 
@@ -127,4 +131,4 @@ def _copy(value: Any) -> Any:
         return [_copy(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value if isinstance(value, (str, int, float, type(None))) else str(value)
+    return value if isinstance(value, (int, float, type(None))) else visible(str(value))

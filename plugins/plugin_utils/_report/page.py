@@ -9,21 +9,16 @@ import base64
 import functools
 import hashlib
 import os
-import re
 from typing import Any, Mapping
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from ...module_utils._host.secrets import visible
 from .record import CLASSES, CLEAN, DRIFT, ERROR, STATUSES
 from .view import host_view
 
 FOLDER = os.path.join(os.path.dirname(__file__), "templates")
-
-# Characters that are not seen, or that turn round the order of what is: shown by their number.
-_INVISIBLE = re.compile(
-    "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-)
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -80,7 +75,7 @@ def _hash(name: str) -> str:
 
 def _visible(value: Any) -> Any:
     if isinstance(value, str) and not isinstance(value, Markup):
-        return _INVISIBLE.sub(lambda match: "\\u%04x" % ord(match.group(0)), value)
+        return visible(value)
     return value
 
 

@@ -61,19 +61,6 @@ def test_a_missing_library_matters_only_for_the_schema(action, monkeypatch):
     assert "install it" in result["msg"]
 
 
-def test_configurations_are_masked_in_the_invocation(action):
-    text = '{"etcd_password": "hunter22", "type": "x"}'
-    action.answer["invocation"] = {"module_args": {"networks": [{"content": text}, {"content": None}]}}
-    shown = action.run(None, {})["invocation"]["module_args"]["networks"][0]["content"]
-    assert "hunter22" not in shown
-    assert '"type": "x"' in shown
-
-
-def test_an_invocation_of_another_shape_is_dropped(action):
-    action.answer["invocation"] = {"module_args": "secret"}
-    assert "invocation" not in action.run(None, {})
-
-
 def test_files_are_read_with_a_limit_and_a_clear_error(action, monkeypatch, tmp_path):
     path = tmp_path / "big.json"
     path.write_bytes(b" " * (cni_conf.MAX_SIZE + 1))

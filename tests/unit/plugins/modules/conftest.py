@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Modules are run as a whole here, from their arguments to what they print and log."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+from ansible.module_utils import basic
+from ansible.module_utils.common import warnings
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import attach_verbs, gc_verb
+from ansible_collections.podwire.cni.plugins.module_utils._host.attach_networks import Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import STATE_DIR
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.invoke import Executor
+
+
+class Talkative(Executor):
+    """Plugins that fail and say all that they were given, after ``saying``."""
+
+    saying = ""
+
+    def exec_plugin(self, path, stdin, env, timeout=None):
+        given = sorted((key, text) for key, text in env.items() if key.startswith("CNI_"))
+        said = "%s%s %s" % (self.saying, stdin.decode(), given)
+        raise PluginError(999, said, details=said, plugin=os.path.basename(path), stderr=said + "\n" + self.saying)
+
+
+class Run:
+    """What one run of a module left: its ``result`` and all that it ``printed`` and ``logged``."""
+
+    def __init__(self, result, printed, logged):
+        self.result = result
+        self.printed = printed
+        self.logged = logged
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Return a function that runs a module on empty directories; there is a namespace ``secrets``."""
+    logged = []
+    monkeypatch.setattr(basic, "has_journal", False)
+    monkeypatch.setattr(basic.syslog, "syslog", lambda _priority, message: logged.append(message))
+    monkeypatch.setattr(Networks, "test_plugins", lambda self, config: None)
+    for module, name in ((attach_verbs, "DeadNetnsExecutor"), (gc_verb, "SafeExecutor")):
+        monkeypatch.setattr(module, name, Talkative)
+    kept = os.path.exists(STATE_DIR)
+    for folder in ("net.d", "bin", "cache"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "bin" / "bridge").touch(0o755)
+    common = {
+        "conf_dir": str(tmp_path / "net.d"),
+        "bin_dirs": [str(tmp_path / "bin")],
+        "cache_dir": str(tmp_path / "cache"),
+    }
+
+    def start(name, check_mode=False, common=common, **arguments):
+        module = importlib.import_module(f"ansible_collections.podwire.cni.plugins.modules.{name}")
+        given = dict(common, **arguments, _ansible_check_mode=check_mode, _ansible_diff=True, _ansible_no_log=False)
+        warnings._global_warnings.clear()
+        logged.clear()
+        with patch_module_args(given), pytest.raises(SystemExit):
+            module.main()
+        printed = capsys.readouterr()
+        return Run(json.loads(printed.out), printed.out + printed.err, list(logged))
+
+    start.plugins = Talkative
+    start.conf_dir = tmp_path / "net.d"
+    start.cache_dir = tmp_path / "cache"
+    subprocess.run(["ip", "netns", "add", "secrets"], check=True)
+    yield start
+    subprocess.run(["ip", "netns", "delete", "secrets"], check=True)
+    if not kept:
+        shutil.rmtree(STATE_DIR, ignore_errors=True)
