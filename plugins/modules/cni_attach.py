@@ -64,6 +64,7 @@ options:
         description:
           - Data for plugins by capability, such as C(portMappings) or C(ips); plugins that declare the capability get
             it as C(runtimeConfig).
+          - Arguments of known capabilities are tested before anything runs. Numbers must not be in quotes.
         type: dict
       state:
         description:
@@ -105,6 +106,8 @@ options:
     description:
       - With V(absent), run DEL even for an attachment that is not remembered, with the network's present configuration.
         This always reports a change.
+      - With V(absent), if DEL fails, remove the interface, the firewall rules, the leases and the cache entry all the
+        same. A warning tells what DEL said.
       - Replace a damaged cache entry, after a DEL with the network's present configuration.
       - Attach even if the namespace has an interface of that name already.
       - Make an attachment anew although its network differs only by the plugin of a running daemon.

@@ -204,7 +204,9 @@ plugins:
       description: Its group.
       type: int
 attachments:
-  description: The attachments that libcni remembers in O(cache_dir), by network, container and interface.
+  description:
+    - The attachments that libcni remembers in O(cache_dir), by network, container and interface.
+    - With them those that only the record beside the cache knows, see RV(attachments[].state).
   returned: success
   type: list
   elements: dict
@@ -234,6 +236,12 @@ attachments:
     interface:
       description: Whether the interface is there.
       type: bool
+    state:
+      description:
+        - V(interrupted) is an ADD that did not come to its end, or could not be taken back.
+        - V(lost) is an attachment whose cache entry is lost.
+      type: str
+      choices: [attached, interrupted, lost]
     cni_version:
       description: Version of the network at the time of the ADD.
       type: str

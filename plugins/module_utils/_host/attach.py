@@ -228,13 +228,18 @@ class Planner:
         return attached.ips if any(plugin.capabilities.get("ips") for plugin in config.plugins) else []
 
     def _decide_absent(self, outcome: Outcome) -> None:
-        self._replace_damaged(outcome)
-        if outcome.attached is None and self._settings.force:
-            outcome.reason = "forced"
+        remembered = outcome.record is not None or outcome.damage is not None
+        if outcome.attached is None and (remembered or self._settings.force):
+            if outcome.damage is not None and not self._settings.force:
+                raise outcome.damage
+            outcome.reason = "damaged" if remembered else "forced"
             try:
                 outcome.attached = self._as_configured(outcome)
             except HostError as error:
-                self._missing(outcome, error)
+                if not remembered:
+                    self._missing(outcome, error)
+                elif not self._settings.force:
+                    self._missing(outcome, _unknown(outcome.key, error))
         if outcome.attached is not None or outcome.reason:
             outcome.todo = DELETE
 
@@ -330,3 +335,11 @@ class Planner:
                 f"(package {'nftables' if found[1] == 'nft' else found[1]})",
                 code="missing_tool",
             )
+
+
+def _unknown(key: Key, error: HostError) -> HostError:
+    return HostError(
+        f"cannot detach {key}: its record does not tell what was attached, and {error.msg}; set force: true to remove "
+        "the record, the leases and the firewall rules without DEL",
+        code=error.code,
+    )

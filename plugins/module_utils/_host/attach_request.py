@@ -59,7 +59,7 @@ def default_container_id(netns: str) -> str:
 
 def parse(entries: Sequence[Mapping[str, Any]]) -> List[Wanted]:
     """Return the request, or raise a HostError that names the entry: ``bad_id``, ``bad_netns``, ``bad_args``,
-    ``duplicate_attachment`` or ``duplicate_ifname``."""
+    ``bad_capability_args``, ``duplicate_attachment`` or ``duplicate_ifname``."""
     wanted = [_entry(entry, f"attachments[{index}]") for index, entry in enumerate(entries)]
     keys: Set[Key] = set()
     interfaces: Dict[Tuple[str, str], str] = {}
@@ -97,7 +97,13 @@ def _entry(entry: Mapping[str, Any], where: str) -> Wanted:
     if state == PRESENT and not netns:
         raise HostError(f"{where}: netns is needed to attach {key}", code="bad_netns")
     args = [_arg(name, value, f"{where}.args") for name, value in (entry.get("args") or {}).items()]
-    return Wanted(key, netns, args, entry.get("capability_args"), state)
+    capability_args = entry.get("capability_args")
+    # A DEL gets what was recorded.
+    if capability_args and state == PRESENT:
+        from .capability_args import check
+
+        check(capability_args, f"{where}.capability_args")
+    return Wanted(key, netns, args, capability_args, state)
 
 
 def _check_ids(key: Key, where: str) -> None:

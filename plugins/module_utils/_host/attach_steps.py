@@ -123,7 +123,8 @@ class Steps:
 
     def _delete(self, outcome: Outcome) -> None:
         if outcome.attached is None:
-            raise HostError(f"cannot detach {outcome.key}: its network is not known", code="missing_network")
+            self._remove(outcome)
+            return
         there = outcome.attached, outcome.record, outcome.wanted.netns
         try:
             if outcome.todo == RENEW:
@@ -135,6 +136,9 @@ class Steps:
                 text = f"{error.msg}. The interface is gone, so it is attached again now"
                 self._plan.note(outcome, "del_incomplete", text)
                 return
+            if outcome.todo == DELETE and self._settings.force:
+                self._remove(outcome)
+                return
             outcome.fail(error)
             raise
         if outcome.attached.made_interface and is_host_netns(outcome.attached.netns):
@@ -143,6 +147,17 @@ class Steps:
         if kept is not None:
             text = f"{outcome.key}: masquerading rules that its plugin has left could not be removed ({kept.msg}); "
             self._plan.note(outcome, "rules_left", text + "podwire.cni.cni_gc collects them")
+
+    def _remove(self, outcome: Outcome) -> None:
+        """Remove what is left of an attachment whose DEL fails or cannot run."""
+        try:
+            said = self._verbs.remove(outcome.key, outcome.attached, outcome.record, outcome.wanted.netns)
+        except HostError as error:
+            outcome.fail(error)
+            raise
+        why = said if outcome.attached else f"its network is not known, so no DEL ran{said and '; '}{said}"
+        text = f"{outcome.key}: its cache entry, leases and firewall rules were removed although DEL failed ({why})"
+        self._plan.note(outcome, "del_failed", text)
 
     def _attach(self, outcome: Outcome) -> None:
         try:

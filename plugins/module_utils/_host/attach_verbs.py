@@ -43,6 +43,11 @@ _RACE = re.compile(
 _TRIES = 5
 _FIRST_PAUSE = 0.1
 
+_WAY_OUT = (
+    ". Run again when the cause is gone, or give up on the plugin with state: absent and force: true, which removes "
+    "the entry, the leases and the firewall rules all the same"
+)
+
 
 class Failed:
     """What the failing plugin of a CHECK said, free of secrets."""
@@ -177,10 +182,10 @@ class Verbs:
             why = f"; no DEL followed, because {given.key.ifname} was there before and DEL would remove it"
             _refuse(what, "add_failed", error, known, why)
         try:
-            self._delete(given, _runtime(given, given.netns))
+            self._delete(given, _runtime_of_del(given, given.netns))
         except (CNIError, HostError) as second:
             # The record stays as it is: the next run begins with a DEL.
-            _refuse(what, "cleanup_failed", error, known, f"; the DEL that followed failed, too: {second}")
+            _refuse(what, "cleanup_failed", error, known, f"; the DEL that followed failed, too: {second}{_WAY_OUT}")
         self.records.remove(given.key)
         _refuse(what, "add_failed", error, known)
 
@@ -195,14 +200,14 @@ class Verbs:
         path = living_netns(attached, record, netns)
         try:
             rules_stay = masquerading.would_stay(attached, path) and not self._shares_rules(attached)
-            self._delete(attached, _runtime(attached, path))
+            self._delete(attached, _runtime_of_del(attached, path))
         except (CNIError, HostError) as error:
             _refuse(
                 f"cannot detach {attached.key}",
                 "del_failed",
                 error,
                 _secrets(attached),
-                "; its cache entry is kept, run again when the cause is gone",
+                f"; its cache entry is kept{_WAY_OUT}",
             )
         self.records.remove(attached.key)
         return masquerading.remove(attached)[1] if rules_stay else None
@@ -219,6 +224,31 @@ class Verbs:
             if masquerading.makes(attached) and not self._shares_rules(attached):
                 masquerading.remove(attached)
             self._cni.del_network_list(attached.config, runtime)
+
+    def remove(self, key: Key, attached: Optional[Attached], record: Optional[Record], netns: str) -> str:
+        """Remove an attachment whose DEL fails: interface, firewall rules, leases, cache entry and record.
+
+        *attached*: None if nothing tells what was attached. Returns what DEL said and what is left, "" for nothing.
+        """
+        # Only if all else has failed.
+        from .attach_force import remove
+
+        runtime = RuntimeConf(key.container_id, "", key.ifname)
+        made, known = False, set()
+        if attached is not None:
+            try:
+                path = living_netns(attached, record, netns)
+            except HostError:
+                path = ""
+            runtime = _runtime_of_del(attached, path)
+            made = record is not None or attached.made_interface
+            known = _secrets(attached)
+        try:
+            said = remove(self._cni, key, attached, runtime, made)
+        except CNIError as error:
+            raise HostError(f"cannot remove {key}: {error}", code="del_failed") from error
+        self.records.remove(key)
+        return scrub("; ".join(dict.fromkeys(said)), known)
 
     def is_there(self, attached: Attached, record: Optional[Record], netns: str) -> bool:
         """Tell whether the interface of *attached* is in the namespace of its ADD or in *netns*."""
@@ -288,6 +318,15 @@ def _runtime(attached: Attached, netns: str) -> RuntimeConf:
     return RuntimeConf(
         attached.key.container_id, netns, attached.key.ifname, attached.args or None, attached.capability_args or None
     )
+
+
+def _runtime_of_del(attached: Attached, netns: str) -> RuntimeConf:
+    runtime = _runtime(attached, netns)
+    if runtime.capability_args:
+        from .capability_args import sound
+
+        runtime.capability_args = sound(runtime.capability_args)
+    return runtime
 
 
 def _secrets(attached: Attached) -> Set[str]:

@@ -186,15 +186,6 @@ class Records:
         except (ValueError, KeyError, TypeError, AttributeError, CNIError):
             return Record(ADDING)
 
-    @staticmethod
-    def is_adding(path: str) -> bool:
-        """Tell whether the record in a file is that of an ADD which did not come to its end."""
-        try:
-            with open(path, "rb") as stream:
-                return bool(json.loads(stream.read().decode("utf-8"))["state"] == ADDING)
-        except (OSError, ValueError, KeyError, TypeError):
-            return True
-
     def adding(self, given: Attached, identity: Optional[Mapping[str, Any]], existed: bool = False) -> None:
         """Note that an ADD with *given* is about to begin; *existed*: over an interface of that name."""
         data = {"state": ADDING, "identity": identity, "interface": existed}

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import os
-from typing import AbstractSet, Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..libcni import cache
 from ..libcni.errors import CacheError, CNIError
 from . import leases as store
 from . import pools
 from .attach_request import Key
-from .attachments import RECORDS, Attached, Record, Records, attached_from_entry
+from .attachments import ADDING, ATTACHED, RECORDS, Attached, Record, Records, attached_from_entry, record_from_bytes
 from .errors import HostError
 from .netns import Seen, look, same
 from .plugintypes import types_of
@@ -24,7 +24,10 @@ Rows = List[Dict[str, Any]]
 
 
 class Cache:
-    """What a cache directory holds: ``entries`` in order, our ``records`` of them, and the ``problems`` of both."""
+    """What a cache directory holds: ``entries`` in order, our ``records`` of them, and the ``problems`` of both.
+
+    ``states`` tells of each entry whether it is ``attached``, or known by its record only: ``interrupted`` or ``lost``.
+    """
 
     def __init__(self, cache_dir: str) -> None:
         self.entries: List[Attached] = []
@@ -33,9 +36,13 @@ class Cache:
         folder = os.path.join(cache_dir, "results")
         for name in _names(folder):
             self._read(os.path.join(folder, name), name)
-        self.entries.sort(key=lambda attached: attached.key)
+        self.states = {attached.key: ATTACHED for attached in self.entries}
         self._read_records(cache_dir)
-        self.problems += _interrupted(os.path.join(cache_dir, RECORDS), {"-".join(entry.key) for entry in self.entries})
+        known = {"-".join(key) for key in self.states}
+        for name in _names(os.path.join(cache_dir, RECORDS)):
+            if name not in known and not name.startswith("."):
+                self._read_lonely(os.path.join(cache_dir, RECORDS, name))
+        self.entries.sort(key=lambda attached: attached.key)
 
     def _read(self, path: str, name: str) -> None:
         data = cache.read_bytes(path)
@@ -62,6 +69,20 @@ class Cache:
             if record is not None:
                 self.records[attached.key] = record
 
+    def _read_lonely(self, path: str) -> None:
+        """Read a record without a cache entry: that of an ADD without an end, or of one whose entry is lost."""
+        key, record = record_from_bytes(cache.read_bytes(path) or b"")
+        if record is None or record.state == ADDING:
+            text = "an ADD was interrupted or could not be taken back; the next cni_attach of it begins with a DEL"
+            self.problems.append(problem(WARNING, "interrupted", text, path))
+        else:
+            text = "the cache has lost the entry of this attachment; the next cni_attach of it restores the entry"
+            self.problems.append(problem(WARNING, "cache_lost", text, path))
+        if key is not None and record is not None and record.attached is not None:
+            self.entries.append(record.attached)
+            self.records[key] = record
+            self.states[key] = "interrupted" if record.state == ADDING else "lost"
+
 
 def _names(folder: str) -> List[str]:
     try:
@@ -78,7 +99,11 @@ def attachments(here: Cache) -> Rows:
             names.setdefault(attached.netns, []).append(attached.key.ifname)
     seen = look(names)
     return [
-        _row(attached, here.records.get(attached.key), seen.get(attached.netns, Seen())) for attached in here.entries
+        dict(
+            _row(attached, here.records.get(attached.key), seen.get(attached.netns, Seen())),
+            state=here.states[attached.key],
+        )
+        for attached in here.entries
     ]
 
 
@@ -107,19 +132,6 @@ def _netns_state(record: Optional[Record], seen: Seen) -> str:
     if record is None or record.identity is None:
         return "unknown"
     return "same" if same(seen.identity, record.identity) else "other"
-
-
-def _interrupted(folder: str, known: AbstractSet[str]) -> Rows:
-    return [
-        problem(
-            WARNING,
-            "interrupted",
-            "an ADD was interrupted or could not be taken back; the next cni_attach of it begins with a DEL",
-            os.path.join(folder, name),
-        )
-        for name in _names(folder)
-        if name not in known and not name.startswith(".") and Records.is_adding(os.path.join(folder, name))
-    ]
 
 
 def leases(networks: Sequence[Tuple[str, Mapping[str, Any]]], entries: Sequence[Attached]) -> Tuple[Rows, Rows, Rows]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ..libcni.conf import NetworkConfigList
 from . import leases, rtnetlink
@@ -14,6 +14,10 @@ from .attach_request import Key
 from .errors import HostError
 from .netns import visit
 from .plugintypes import text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .rules_owner import RuleSet
 
 Links = Mapping[int, rtnetlink.Link]
 Row = Dict[str, Any]
@@ -77,11 +81,15 @@ class Interfaces:
                 rtnetlink.delete_link(index, link.name)
 
 
-def leases_left(key: Key, config: NetworkConfigList) -> List[Row]:
-    """Free what host-local still reserves for the container, and return it."""
+def leases_left(key: Key, config: Optional[NetworkConfigList]) -> List[Row]:
+    """Free what host-local still reserves for the attachment, and return it.
+
+    Without *config* only host-local's default directory is known.
+    """
     rows = []
     for lease in _leases(key, config):
-        if lease.container_id == key.container_id:
+        # Old releases of host-local do not write the interface's name.
+        if lease.container_id == key.container_id and lease.ifname in ("", key.ifname):
             text = f"{lease.path} still reserves the address"
             rows.append(row("lease", lease.ip, text, partial(leases.remove, lease, _LOCK_TIMEOUT)))
     return rows
@@ -89,12 +97,13 @@ def leases_left(key: Key, config: NetworkConfigList) -> List[Row]:
 
 def free(key: Key, config: NetworkConfigList, ips: Iterable[str]) -> List[str]:
     """Return those of *ips* (such as 10.1.0.2/24) that no other container has got since, without their prefix."""
-    again = {lease.ip for lease in _leases(key, config)}
+    again = {lease.ip for lease in _leases(key, config) if lease.container_id != key.container_id}
     return [address for address in (ip.partition("/")[0] for ip in ips) if address not in again]
 
 
-def _leases(key: Key, config: NetworkConfigList) -> Iterator[leases.Lease]:
-    for data_dir, network in leases.stores([(key.network, plugin.network) for plugin in config.plugins]):
+def _leases(key: Key, config: Optional[NetworkConfigList]) -> Iterator[leases.Lease]:
+    plugins = config.plugins if config else []
+    for data_dir, network in leases.stores([(key.network, plugin.network) for plugin in plugins]):
         if network == key.network:
             yield from leases.read(data_dir, network)[0]
 
@@ -108,10 +117,11 @@ def makes_rules(config: NetworkConfigList) -> bool:
     )
 
 
-def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str]) -> Dict[Key, List[Row]]:
-    """Remove the firewall rules of the containers in *tried*, and return them; one reading serves all.
+def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str], others: bool = False) -> Dict[Key, List[Row]]:
+    """Remove the firewall rules of the attachments in *tried*, and return them; one reading serves all.
 
-    With each container its addresses that nobody else has. What cannot be read is added to *problems*.
+    With each attachment its addresses that nobody else has. *others*: the containers have other attachments, so that
+    rules which do not name the network stay. What cannot be read is added to *problems*.
     """
     # Most networks have no rules, and then this need not be compiled.
     from . import rules
@@ -125,6 +135,8 @@ def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str]) -> Dict[
     owned: Dict[Tuple[str, str, str, str], Key] = {}
     for one in found.sets:
         key = by_id.get(one.container_id or "")
+        if key is not None and not _may_be_of(one, key, others):
+            continue
         if key is None and one.container_id is None and one.plugin == FIREWALL:
             key = next((by_address[address] for address in one.addresses if address in by_address), None)
         if key is not None:
@@ -134,3 +146,9 @@ def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str]) -> Dict[
         entry = {"kind": "rule", "id": " ".join(one.key), "message": one.text, "removed": error is None}
         rows.setdefault(owned[one.key], []).append(entry)
     return rows
+
+
+def _may_be_of(one: RuleSet, key: Key, others: bool) -> bool:
+    """Tell whether rules of the container of *key* are of that attachment, as far as they name network and ifname."""
+    of_network = one.network == key.network or (one.network is None and not others)
+    return of_network and one.ifname in (None, key.ifname)

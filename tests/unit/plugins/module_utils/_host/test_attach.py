@@ -58,14 +58,14 @@ def test_a_layout_that_means_the_same_is_no_change(host):
     ("changed", "reason"),
     [
         ({"args": {"K": "v"}}, "args"),
-        ({"capability_args": {"portMappings": [{"hostPort": 1}]}}, "capability_args"),
+        ({"capability_args": {"portMappings": []}}, "capability_args"),
         # To Python, True and 1 are equal.
-        ({"capability_args": {"portMappings": True}}, "capability_args"),
+        ({"capability_args": {"x": True}}, "capability_args"),
     ],
 )
 def test_other_arguments_detach_with_the_old_ones_and_attach(host, changed, reason):
-    host.run(web(capability_args={"portMappings": 1}))
-    assert actions(host.run(web(capability_args={"portMappings": 1}))) == ["none"]
+    host.run(web(capability_args={"x": 1}))
+    assert actions(host.run(web(capability_args={"x": 1}))) == ["none"]
     plan = host.run(web(**changed))
     assert actions(plan) == ["repaired"]
     assert plan.outcomes[0].reason == reason

@@ -10,7 +10,12 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import attach_verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host import (
+    attach_force,
+    attach_verbs,
+    capability_args,
+    smoke_leaks,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.attach_networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.attach_request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attach_verbs import Verbs
@@ -125,7 +130,8 @@ def test_what_a_plugin_says_is_freed_of_the_secrets_it_was_given(host):
 
 
 def test_del_uses_what_is_cached_and_then_nothing_is_to_do(host):
-    host.run(web(capability_args={"portMappings": [1]}, args={"K": "v"}))
+    ports = [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]
+    host.run(web(capability_args={"portMappings": ports}, args={"K": "v"}))
     os.unlink(os.path.join(host.conf_dir, "10-demo.conflist"))
     stdin = []
     original = host.exec_plugin
@@ -138,7 +144,7 @@ def test_del_uses_what_is_cached_and_then_nothing_is_to_do(host):
     plan = host.run({"network": "demo", "container_id": "web", "state": "absent"})
     assert (actions(plan), kinds(plan)) == (["deleted"], [("del", "demo/web/eth0")])
     assert stdin[0][0] == "meta"
-    assert stdin[0][1]["runtimeConfig"] == {"portMappings": [1]}
+    assert stdin[0][1]["runtimeConfig"] == {"portMappings": ports}
     assert stdin[0][1]["prevResult"]["ips"]
     assert stdin[0][2] == "K=v"
     assert host.cached() == host.records() == []
@@ -291,6 +297,115 @@ def test_a_failed_del_leaves_out_the_add_of_the_same_attachment_only(host):
     plan = host.run(web(), web(container_id="db", netns="db"))
     assert actions(plan) == ["failed", "repaired"]
     assert [step.state for step in plan.steps] == ["failed", "left_out", "done", "done"]
+
+
+# ---- nothing wedges
+
+BAD_PORTS = {"portMappings": [{"hostPort": "9001", "containerPort": "80", "protocol": "tcp"}]}
+
+
+def wedge(host, monkeypatch, state):
+    """Record capability arguments that no plugin can parse, as an older release did; the plugin refuses them."""
+    original = host.exec_plugin
+
+    def picky(path, stdin, env, timeout=None):
+        if json.loads(stdin).get("runtimeConfig", {}).get("portMappings") == BAD_PORTS["portMappings"]:
+            raise PluginError(999, "cannot unmarshal string into int", plugin="meta")
+        return original(path, stdin, env, timeout)
+
+    with monkeypatch.context() as before:
+        before.setattr(capability_args, "check", lambda arguments, where: None)
+        before.setattr(capability_args, "sound", dict)
+        if state == "attached":
+            host.run(web(capability_args=BAD_PORTS))
+            host.exec_plugin = picky
+        else:
+            host.exec_plugin = picky
+            assert host.run(web(capability_args=BAD_PORTS)).outcomes[0].error["code"] == "cleanup_failed"
+
+
+@pytest.mark.parametrize("state", ["attached", "interrupted"])
+@pytest.mark.parametrize("way", ["correct", "absent", "forced"])
+def test_recorded_capability_args_of_a_wrong_type_wedge_nothing(host, monkeypatch, state, way):
+    wedge(host, monkeypatch, state)
+    if way == "correct":
+        ports = [{"hostPort": 9001, "containerPort": 80, "protocol": "tcp"}]
+        wanted = web(capability_args={"portMappings": ports})
+        assert kinds(host.check(wanted)) == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+        assert actions(host.run(wanted)) == ["repaired" if state == "attached" else "added"]
+        assert actions(host.run(wanted)) == actions(host.check(wanted)) == ["none"]
+        return
+    wanted = web(state="absent", capability_args=BAD_PORTS)
+    assert actions(host.check(wanted)) == ["deleted"]
+    plan = host.run(wanted, force=way == "forced")
+    assert (actions(plan), codes(plan)) == (["deleted"], [])
+    assert host.cached() == host.records() == []
+    assert host.namespaces["/run/netns/web"][1] == {"lo"}
+    assert actions(host.run(wanted)) == actions(host.check(wanted)) == ["none"]
+
+
+@pytest.fixture
+def left(monkeypatch):
+    """What is removed when DEL has failed; there is none of it on this host."""
+    asked = []
+    monkeypatch.setattr(smoke_leaks, "leases_left", lambda key, config: asked.append(("leases", key)) or [])
+    monkeypatch.setattr(
+        smoke_leaks, "rules_left", lambda keys, _problems, _o: asked.extend(("rules", k) for k in keys) or {}
+    )
+    monkeypatch.setattr(smoke_leaks, "makes_rules", lambda config: True)
+    monkeypatch.setattr(attach_force, "visit", lambda paths, work: {})
+    return asked
+
+
+@pytest.mark.parametrize("state", ["attached", "interrupted", "lost", "damaged", "cut short", "unknown", "gone"])
+@pytest.mark.parametrize("broken", ["main", "meta", "both", "missing"])
+def test_absent_with_force_always_ends_with_the_entry_gone(host, left, state, broken):
+    if state == "interrupted":
+        host.broken = {("ADD", "meta"): "no", ("DEL", "meta"): "no"}
+    host.run(web())
+    if state == "lost":
+        os.unlink(os.path.join(host.cache_dir, "results", "demo-web-eth0"))
+    elif state in ("damaged", "cut short", "unknown"):
+        for folder in ("results", "podwire"):
+            with open(os.path.join(host.cache_dir, folder, "demo-web-eth0"), "w") as stream:
+                stream.write('{"kind":')
+        if state == "cut short":
+            os.unlink(os.path.join(host.cache_dir, "results", "demo-web-eth0"))
+        elif state == "unknown":
+            os.unlink(os.path.join(host.conf_dir, "10-demo.conflist"))
+    elif state == "gone":
+        del host.namespaces["/run/netns/web"]
+    names = ["main", "meta"] if broken == "both" else [broken]
+    host.broken = {("DEL", name): f"{name} cannot" for name in names}
+    if broken == "missing":
+        os.unlink(os.path.join(host.bin_dir, "meta"))
+    wanted = {"network": "demo", "container_id": "web", "state": "absent"}
+    assert host.run(wanted).outcomes[0].error is not None
+    assert host.cached() + host.records() != []
+
+    assert actions(host.check(wanted, force=True)) == ["deleted"]
+    plan = host.run(wanted, force=True)
+    assert actions(plan) == ["deleted"]
+    assert host.cached() == host.records() == []
+    assert {what for what, _key in left} == {"leases", "rules"}
+    ((code, message),) = plan.warnings
+    assert code == "del_failed"
+    if state == "unknown":
+        assert "no DEL ran" in message
+    else:
+        for name in names:
+            assert (f"{name} cannot" if broken != "missing" else 'failed to find plugin "meta"') in message
+        # What can do its part does it.
+        assert set(host.verbs("DEL")) == ({"main"} if broken == "missing" else {"main", "meta"})
+    plan = host.run(wanted)
+    assert (actions(plan), plan.warnings) == (["none"], [])
+
+
+def test_a_failed_del_names_the_way_out(host):
+    host.run(web())
+    host.broken["DEL", "main"] = "busy"
+    message = host.run(web(state="absent")).outcomes[0].error["message"]
+    assert "state: absent and force: true" in message
 
 
 # ---- the host's own namespace

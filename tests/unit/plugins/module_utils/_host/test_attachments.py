@@ -47,7 +47,6 @@ def test_the_record_of_an_add_holds_all_that_its_del_needs(records, tmp_path):
     assert record.attached.netns == "/run/netns/web"
     assert record.attached.args == [("K", "v")]
     assert record.attached.capability_args == {"ips": ["10.1.0.2/24"]}
-    assert Records.is_adding(str(file_of(tmp_path)))
     assert file_of(tmp_path).stat().st_mode & 0o777 == 0o600
     assert file_of(tmp_path).parent.stat().st_mode & 0o777 == 0o700
     assert os.listdir(file_of(tmp_path).parent) == ["demo-web-eth0"]
@@ -60,7 +59,6 @@ def test_the_record_of_an_attachment_holds_what_came_of_the_add(records, tmp_pat
     record = records.read(KEY)
     assert (record.state, record.identity, record.interface, record.check) == (ATTACHED, IDENTITY, True, check)
     assert "config" not in json.loads(file_of(tmp_path).read_text())
-    assert not Records.is_adding(str(file_of(tmp_path)))
 
 
 def test_removing_twice_is_fine(records):

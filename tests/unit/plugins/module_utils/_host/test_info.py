@@ -13,10 +13,11 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import info_attachments, info_conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.attach_request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import ATTACHED, Record, Records
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import ATTACHED, Attached, Record, Records
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, identity
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
 CONFIG = {
     "cniVersion": "1.0.0",
@@ -158,6 +159,28 @@ def test_what_is_no_entry_is_named(cache):
         ("folder", "cache_damaged"),
         ("demo-killed-eth0", "interrupted"),
     ]
+
+
+def test_interrupted_and_lost_attachments_are_listed(cache):
+    """So that nothing stays unseen, of a teardown for example."""
+    records = Records(str(cache))
+    config = network_conf_from_bytes(json.dumps(CONFIG).encode())
+    identity = {"boot_id": "b", "dev": 4, "inode": 7, "cookie": 1}
+    given = Attached(
+        Key("demo", "web", "eth0"), config, "/run/netns/web", [], {}, {"ips": [{"address": "10.1.0.2/24"}]}
+    )
+    records.attached(given.key, Record(ATTACHED, identity, True, attached=given))
+    os.unlink(cache / "results" / "demo-web-eth0")
+    records.adding(Attached(Key("demo", "new", "eth0"), config, "/run/netns/web", [], {}, None), identity)
+    here = info_attachments.Cache(str(cache))
+    rows = info_attachments.attachments(here)
+    assert [(row["container_id"], row["state"], row["netns_state"], row["ips"]) for row in rows] == [
+        ("db", "attached", "other", ["10.1.0.3/24"]),
+        ("new", "interrupted", "same", []),
+        ("old", "attached", "gone", ["10.1.0.4/24"]),
+        ("web", "lost", "same", ["10.1.0.2/24"]),
+    ]
+    assert [entry["code"] for entry in here.problems] == ["interrupted", "cache_lost"]
 
 
 def test_a_digest_is_remembered_as_long_as_the_file_is_the_same(tmp_path, manifest):
