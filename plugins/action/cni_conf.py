@@ -15,7 +15,9 @@ from ansible.utils.display import Display
 from ansible_collections.podwire.cni.plugins.module_utils._host.problems import WARNING, errors_of, place, summary
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
+from ansible_collections.podwire.cni.plugins.plugin_utils.controller import jsonschema_needed
 
+SCHEMA = "the level 'schema' of 'validate'"
 MAX_SIZE = 1 << 20
 
 
@@ -38,9 +40,7 @@ class ActionModule(ActionBase):
             return self._failure(
                 result,
                 "missing_required_lib",
-                "the level 'schema' of 'validate' needs the Python library jsonschema on the controller (%s); install "
-                "it there (pip install jsonschema, or the package python3-jsonschema), or leave 'schema' out of "
-                "'validate'" % MISSING,
+                f"{jsonschema_needed(SCHEMA, MISSING)}, or leave 'schema' out of 'validate'",
                 [],
             )
         for entry in checked.problems:

@@ -12,6 +12,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource, TextSource
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
+from ansible_collections.podwire.cni.plugins.plugin_utils.controller import jsonschema_needed
 
 LEVELS = ("syntax", "schema")
 
@@ -25,8 +26,7 @@ def cni_problems(
         raise AnsibleFilterError("cni_problems: validate must be a list of 'syntax' and 'schema'")
     if "schema" in levels and MISSING is not None:
         raise AnsibleFilterError(
-            "cni_problems: the level 'schema' needs the Python library jsonschema on the controller (%s); install it, "
-            "or write validate=['syntax']" % MISSING
+            jsonschema_needed("cni_problems: the level 'schema'", MISSING) + ", or write validate=['syntax']"
         ) from MISSING
     if isinstance(conf, dict):
         return Checked(DataSource(conf), file, name, levels).problems

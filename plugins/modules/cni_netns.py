@@ -101,11 +101,16 @@ code:
 """
 
 import importlib.util
-
-from ansible.module_utils.basic import missing_required_lib
+import sys
 
 from ..module_utils._host.named_netns import NetnsPlan, make_plan
 from ..module_utils._module import LOCK_ARGUMENTS, create_module, execute, result_of
+
+MISSING = (
+    "cni_netns needs the Python library pyroute2, which %s does not have; install the package python3-pyroute2 (apt, "
+    "dnf, zypper), py3-pyroute2 (apk) or python-pyroute2 (pacman), or set ansible_python_interpreter to a Python that "
+    "has it"
+)
 
 
 def main() -> None:
@@ -118,7 +123,7 @@ def main() -> None:
     )
     # Only found, not loaded: where nothing is to do its 25 MiB are not needed.
     if importlib.util.find_spec("pyroute2") is None:
-        module.fail_json(msg=missing_required_lib("pyroute2"), code="missing_required_lib")
+        module.fail_json(msg=MISSING % sys.executable, code="missing_required_lib")
 
     def plan_names() -> NetnsPlan:
         return make_plan(module.params["names"], module.params["state"] == "present")

@@ -326,15 +326,11 @@ class Planner:
 
     def _test_tools(self, outcome: Outcome, config: NetworkConfigList) -> None:
         # Only needed if something is attached.
-        from .firewall_tools import missing_tool
+        from .firewall_tools import require_tools
 
-        found = missing_tool(config, outcome.wanted.capability_args, self._settings.bin_dirs)
-        if found:
-            raise HostError(
-                f"cannot attach {outcome.key}: plugin {found[0]} needs {found[1]}, which is not in PATH; install it "
-                f"(package {'nftables' if found[1] == 'nft' else found[1]})",
-                code="missing_tool",
-            )
+        plugins = [plugin.network for plugin in config.plugins]
+        arguments = outcome.wanted.capability_args
+        require_tools(f"cannot attach {outcome.key}", plugins, arguments, self._settings.bin_dirs)
 
 
 def _unknown(key: Key, error: HostError) -> HostError:

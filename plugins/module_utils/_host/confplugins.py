@@ -9,8 +9,9 @@ from typing import List, Sequence
 
 from .confdir import ConfFile, drop_ins
 from .confplan import ConfPlan
+from .errors import HostError
 from .pluginuse import Binaries, Use, check_uses, uses_of
-from .problems import ERROR, problem
+from .problems import ERROR, WARNING, problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,4 +31,21 @@ def check_plugins(plan: ConfPlan, binaries: Binaries, files: Sequence[ConfFile],
         for extra in [] if file.inlined_only else drop_ins(request.conf_dir, file.network):
             for plugin in extra.plugins:
                 uses.extend(uses_of(extra.path, "", plugin))
-        plan.problems.extend(check_uses(binaries, file.network, file.cni_version, uses, request.tolerate_missing))
+        problems = check_uses(binaries, file.network, file.cni_version, uses, request.tolerate_missing)
+        plan.problems.extend(problems)
+        if not problems:
+            _check_tools(plan, file, binaries.bin_dirs)
+
+
+def _check_tools(plan: ConfPlan, file: ConfFile, bin_dirs: Sequence[str]) -> None:
+    """Warn of a command that a plugin needs: the runtime may have another PATH, and it may be installed later."""
+    if not any(plugin.get("type") in ("bridge", "ptp", "portmap", "firewall") for plugin in file.plugins):
+        return
+    # No other plugin needs commands, and for those this need not be compiled.
+    from .firewall_tools import require_tools
+
+    for index, plugin in enumerate(file.plugins):
+        try:
+            require_tools(f"network {file.network!r}", [plugin], {"portMappings": True}, bin_dirs)
+        except HostError as error:
+            plan.problems.append(problem(WARNING, error.code, error.msg, file.path, f"/plugins/{index}"))

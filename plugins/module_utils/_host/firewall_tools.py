@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which of the commands ``iptables`` and ``nft`` the ADD of an attachment needs, and whether a plugin would find them.
+"""Which of the commands ``iptables``, ``nft`` and ``firewalld`` an ADD needs, and whether a plugin would find them.
 
 Without its command, bridge fails only after it has made or removed the interface. So this is tested before any plugin
 runs.
@@ -13,43 +13,75 @@ import os
 import shutil
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
-from ..libcni.conf import NetworkConfigList
 from ..libcni.errors import PluginNotFoundError
 from ..libcni.invoke import find_in_path
-from .rule_claims import made_by
-from .rules_owner import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP
+from .errors import HostError
+from .rules_owner import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
 
-IPTABLES, NFT = "iptables", "nft"
-_FIREWALLD = "/run/dbus/system_bus_socket"
+IPTABLES, NFT, FIREWALLD = "iptables", "nft", "firewalld"
+_BUS = "/run/dbus/system_bus_socket"
 # The plugins that can use nftables, by the option that selects it and the table that only they name.
 _BACKENDS = {IPMASQ: ("ipMasqBackend", b"cni_plugins_masquerade"), PORTMAP: ("backend", b"cni_hostport")}
 
 
+def require_tools(
+    what: str, plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
+) -> None:
+    """Raise HostError ``missing_tool``, which begins with *what*, if a command of one of *plugins* is not in PATH."""
+    found = missing_tool(plugins, capability_args, bin_dirs)
+    if found:
+        raise HostError(
+            f"{what}: plugin {found[0]} needs {found[1]}, which is not in PATH; install it "
+            f"(package {'nftables' if found[1] == NFT else found[1]})",
+            code="missing_tool",
+        )
+
+
 def missing_tool(
-    config: NetworkConfigList, capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
+    plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
 ) -> Optional[Tuple[str, str]]:
     """Return (plugin, command) for the first plugin whose command is not in PATH, None if all are there."""
-    for plugin in config.plugins:
-        for kind in made_by(plugin.network, capability_args):
-            tools = _tools(kind, plugin.network, bin_dirs)
+    for plugin in plugins:
+        for tools in [_tools(kind, plugin, bin_dirs) for kind in _kinds(plugin, capability_args)]:
             if tools and not any(map(shutil.which, tools)):
-                return plugin.type, tools[0]
+                return str(plugin["type"]), tools[0]
     return None
 
 
+def _kinds(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
+    """Return what the plugin needs commands for."""
+    if plugin.get("type") == "firewall":
+        return [FIREWALL]
+    static = plugin.get("runtimeConfig")
+    if plugin.get("type") == "portmap" and isinstance(static, dict) and static.get("portMappings"):
+        return [PORTMAP]
+    return made_by(plugin, capability_args)
+
+
 def _tools(kind: str, plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> List[str]:
-    """Return the commands of which one is enough, the preferred one first; [] if this cannot be told."""
+    """Return the commands of which one is enough, the preferred one first; [] if none is needed."""
     if kind == MACSPOOFCHK:
         return [NFT]
     if kind == FIREWALL:
-        # Without the option, firewalld is used if it runs.
-        return [] if not plugin.get("backend") and os.path.exists(_FIREWALLD) else [IPTABLES]
+        return _tools_of_firewall(plugin)
+    if kind == IPMASQ and plugin["type"] == "bridge" and not plugin.get("ipam"):
+        return []
     option, table = _BACKENDS[kind]
     # Most hosts have iptables, and then the binary is not read.
     default = not plugin.get(option) and shutil.which(IPTABLES) is not None
     if default or not _names(str(plugin["type"]), table, bin_dirs):
         return [IPTABLES]
     return {"iptables": [IPTABLES], "nftables": [NFT]}.get(str(plugin.get(option)), [IPTABLES, NFT])
+
+
+def _tools_of_firewall(plugin: Mapping[str, Any]) -> List[str]:
+    backend = plugin.get("backend")
+    if plugin.get("ingressPolicy") in ("same-bridge", "isolated"):
+        return [IPTABLES]
+    if backend == FIREWALLD:
+        return [FIREWALLD]
+    # With any other backend than these two, firewalld is used if it runs.
+    return [IPTABLES, FIREWALLD] if backend != IPTABLES and os.path.exists(_BUS) else [IPTABLES]
 
 
 def _names(plugin: str, text: bytes, bin_dirs: Sequence[str]) -> bool:

@@ -8,11 +8,11 @@ Only whether there are any of a kind is looked at: what exactly is in them is fo
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 from .addresses import packed
 from .attachments import Attached
-from .rules_owner import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, RuleSet, chain_name, instance_hash
+from .rules_owner import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, RuleSet, chain_name, instance_hash, made_by
 
 # Kind of rules -> what is said when they are gone.
 _TEXTS = {
@@ -75,23 +75,6 @@ def made(attached: Attached) -> List[str]:
     kinds = dict.fromkeys(kind for kinds in some for kind in kinds)
     # All others are for addresses.
     return [kind for kind in kinds if attached.ips or kind == MACSPOOFCHK]
-
-
-def made_by(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
-    """Return the kinds of rules that one plugin makes for an attachment that has addresses."""
-    kind = plugin.get("type")
-    kinds = []
-    if kind in ("bridge", "ptp") and plugin.get("ipMasq") is True:
-        kinds.append(IPMASQ)
-    if kind == "bridge" and plugin.get("macspoofchk") is True:
-        kinds.append(MACSPOOFCHK)
-    if kind == "portmap" and capability_args.get("portMappings"):
-        capabilities = plugin.get("capabilities")
-        if isinstance(capabilities, dict) and capabilities.get("portMappings") is True:
-            kinds.append(PORTMAP)
-    if kind == "firewall" and plugin.get("backend") in (None, "", "iptables"):
-        kinds.append(FIREWALL)
-    return kinds
 
 
 def _family(address: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, FrozenSet, Iterable, NamedTuple, Optional, Tuple
+from typing import Any, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 # The plugins' names for what they keep for one container, as far as their rules differ.
 IPMASQ = "ipmasq"
@@ -244,3 +244,20 @@ def _digest(text: str) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def made_by(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
+    """Return the kinds of rules that one plugin makes for an attachment that has addresses."""
+    kind = plugin.get("type")
+    kinds = []
+    if kind in ("bridge", "ptp") and plugin.get("ipMasq") is True:
+        kinds.append(IPMASQ)
+    if kind == "bridge" and plugin.get("macspoofchk") is True:
+        kinds.append(MACSPOOFCHK)
+    if kind == "portmap" and capability_args.get("portMappings"):
+        capabilities = plugin.get("capabilities")
+        if isinstance(capabilities, dict) and capabilities.get("portMappings") is True:
+            kinds.append(PORTMAP)
+    if kind == "firewall" and plugin.get("backend") in (None, "", "iptables"):
+        kinds.append(FIREWALL)
+    return kinds

@@ -13,6 +13,7 @@ from .attach_networks import Networks
 from .attach_verbs import Verbs
 from .confdir import ConfFile
 from .errors import HostError
+from .firewall_tools import require_tools
 from .gc_cache import Entry, read, remove_files
 from .plan import SAFE, Step
 from .smoke_networks import choose, load, reason_against
@@ -71,8 +72,10 @@ class Planner:
                 trial.skip(*against)
             else:
                 self._networks.test_plugins(trial.config)
+                plugins = [plugin.network for plugin in trial.config.plugins]
+                require_tools(f"cannot try {trial.network}", plugins, {}, self._settings.bin_dirs)
         except HostError as error:
-            if self._settings.check_mode and error.code == "missing_plugin":
+            if self._settings.check_mode and error.code in ("missing_plugin", "missing_tool"):
                 self._plan.warn(error.code, error.msg)
             else:
                 trial.fail(error)

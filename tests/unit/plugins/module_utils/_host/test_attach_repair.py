@@ -14,7 +14,6 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import attach_verbs, firewall_tools
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import Records
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attach_host import (
     MAIN,
@@ -227,7 +226,7 @@ def test_a_plugin_that_says_try_again_later_is_asked_again(host, pauses):
 
 # ---- commands that plugins need
 
-BRIDGE = {"type": "bridge", "ipMasq": True}
+BRIDGE = {"type": "bridge", "ipMasq": True, "ipam": {"type": "host-local"}}
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 FIREWALL = {"type": "firewall", "backend": "iptables"}
 
@@ -237,12 +236,12 @@ def tools(tmp_path, monkeypatch):
     """Return a function that tells what is missing for plugins with commands, and with binaries old or new."""
 
     def missing(plugins, there, new, mappings=True):
-        for name, table in (("bridge", b"cni_plugins_masquerade"), ("portmap", b"cni_hostport")):
+        tables = {"bridge": b"cni_plugins_masquerade", "ptp": b"cni_plugins_masquerade", "portmap": b"cni_hostport"}
+        for name, table in tables.items():
             (tmp_path / name).write_bytes(b"\x7fELF" + (table if new else b""))
+        monkeypatch.setattr(firewall_tools, "_BUS", str(tmp_path))
         monkeypatch.setattr(firewall_tools.shutil, "which", lambda name: name if name in there else None)
-        conf = {"cniVersion": "1.0.0", "name": "demo", "plugins": plugins}
-        config = network_conf_from_bytes(json.dumps(conf).encode())
-        return firewall_tools.missing_tool(config, {"portMappings": [{}]} if mappings else {}, [str(tmp_path)])
+        return firewall_tools.missing_tool(plugins, {"portMappings": [{}]} if mappings else {}, [str(tmp_path)])
 
     return missing
 
@@ -258,13 +257,20 @@ def tools(tmp_path, monkeypatch):
         ({"type": "bridge", "macspoofchk": True}, {"nft"}, {"nft"}),
         (PORTMAP, {"iptables"}, {"iptables", "nft"}),
         (dict(PORTMAP, backend="nftables"), {"iptables"}, {"nft"}),
+        (dict(BRIDGE, ipam={}), None, None),
+        ({"type": "ptp", "ipMasq": True, "ipam": {"type": "host-local"}}, {"iptables"}, {"iptables", "nft"}),
+        ({"type": "portmap", "runtimeConfig": {"portMappings": [{}]}}, {"iptables"}, {"iptables", "nft"}),
+        ({"type": "portmap"}, None, None),
         (FIREWALL, {"iptables"}, {"iptables"}),
+        ({"type": "firewall", "backend": "firewalld"}, {"firewalld"}, {"firewalld"}),
+        ({"type": "firewall", "ingressPolicy": "same-bridge"}, {"iptables"}, {"iptables"}),
+        ({"type": "firewall"}, {"iptables", "firewalld"}, {"iptables", "firewalld"}),
         ({"type": "macvlan"}, None, None),
     ],
 )
 def test_a_missing_firewall_command_is_found_before_anything_runs(tools, plugin, old, new):
     for release, enough in ((False, old), (True, new)):
-        for there in (set(), {"iptables"}, {"nft"}, {"iptables", "nft"}):
+        for there in (set(), {"iptables"}, {"nft"}, {"firewalld"}, {"iptables", "nft"}):
             missing = tools([plugin], there, release)
             assert (missing is None) == (enough is None or bool(enough & there)), (release, there)
             assert missing is None or (missing[0] == plugin["type"] and missing[1] in enough)

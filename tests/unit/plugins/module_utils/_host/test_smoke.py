@@ -232,18 +232,22 @@ def test_others_are_left_out_unless_they_are_named(tried):
     ]
 
 
-def test_what_is_missing_is_an_error_in_a_run_and_a_warning_in_check_mode(tried, monkeypatch):
-    def missing(self, config):
-        raise HostError("there is no plugin", code="missing_plugin")
+@pytest.mark.parametrize("code", ["missing_plugin", "missing_tool"])
+def test_what_is_missing_is_an_error_in_a_run_and_a_warning_in_check_mode(tried, monkeypatch, code):
+    def missing(*_arguments):
+        raise HostError("there is no plugin", code=code)
 
     with pytest.raises(HostError, match="nobody") as caught:
         tried.plan(networks=["nobody"])
     assert caught.value.code == "missing_network"
     assert [code for code, _text in tried.plan(True, networks=["nobody"]).warnings] == ["missing_network"]
-    monkeypatch.setattr(Networks, "test_plugins", missing)
-    assert tried.rows()[0]["error"]["code"] == "missing_plugin"
+    if code == "missing_plugin":
+        monkeypatch.setattr(Networks, "test_plugins", missing)
+    else:
+        monkeypatch.setattr(smoke, "require_tools", missing)
+    assert tried.rows()[0]["error"]["code"] == code
     plan = tried.plan(True)
-    assert (plan.trials[0].status, plan.warnings[0][0]) == ("planned", "missing_plugin")
+    assert (plan.trials[0].status, plan.warnings[0][0]) == ("planned", code)
     tried.host.conf_dir += "/nowhere"
     plan = tried.plan()
     assert (plan.trials, plan.warnings[0][0]) == ([], "missing_conf_dir")

@@ -1,44 +1,48 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lookup cni_undeclared: whether the variables of a host declare anything."""
+"""Lookup cni_preflight: what is wrong before anything is done on a host."""
 
 from __future__ import annotations
 
 from typing import Any
 
 DOCUMENTATION = """
-name: cni_undeclared
-short_description: Say that no variable declares anything for a host
+name: cni_preflight
+short_description: Say what keeps the roles of this collection from working for a host
 version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
   - Returns a sentence if none of the variables is set that make the roles of this collection do something. The usual
     cause is that the variables of the host were not loaded.
+  - Returns a sentence if networks are to be validated and the controller lacks C(jsonschema).
   - Warns of variables whose names begin with C(cni_) and are probably misspelt.
 """
 
 EXAMPLES = """
-- name: Stop if nothing is declared for the host
+- name: Stop before anything is done on the host
   ansible.builtin.assert:
     that: sentence | length == 0
     fail_msg: "{{ sentence }}"
   vars:
-    sentence: "{{ lookup('podwire.cni.cni_undeclared') }}"
+    sentence: "{{ lookup('podwire.cni.cni_preflight') }}"
 """
 
 RETURN = """
 _raw:
-  description: The sentence; empty if something is declared.
+  description: The sentence; empty if nothing is wrong.
   type: list
   elements: str
 """
+
+import importlib.util
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 
+from ansible_collections.podwire.cni.plugins.plugin_utils.controller import jsonschema_needed
 from ansible_collections.podwire.cni.plugins.plugin_utils.variables import DECLARING, unknown_variables
 
 
@@ -51,7 +55,7 @@ class LookupModule(LookupBase):
         if declared:
             for sentence in meant:
                 Display().warning(f"{sentence} No role or playbook of podwire.cni reads the former.")
-            return [""]
+            return [self._lacking(variables)]
         host = variables.get("inventory_hostname", "this host")
         others = [f"{name} is set, which podwire.cni does not know." for name, known in unknown.items() if not known]
         what = f"nothing declared for {host}: none of {', '.join(DECLARING)} is set."
@@ -61,9 +65,26 @@ class LookupModule(LookupBase):
         )
         return [" ".join([what, *meant, *others, remedy])]
 
+    def _lacking(self, variables: dict[str, Any]) -> str:
+        """Return what the role networks would say, but after the plugins were installed; "" if it lacks nothing."""
+        if importlib.util.find_spec("jsonschema") is not None:
+            return ""
+        networks = self._value(variables.get("cni_networks")) or []
+        levels = self._value(variables.get("cni_networks_validate")) or ["schema"]
+        present = [
+            entry for entry in networks if not isinstance(entry, dict) or entry.get("state") in (None, "present")
+        ]
+        if not present or "schema" not in levels:
+            return ""
+        text = jsonschema_needed("the level 'schema' of cni_networks_validate", "it is not installed")
+        return f"{text}, or leave 'schema' out of cni_networks_validate"
+
     def _is_set(self, value: Any) -> bool:
-        """A value that cannot be templated is set; the role that uses it fails with the reason."""
+        return self._value(value) not in (None, "", [], {})
+
+    def _value(self, value: Any) -> Any:
+        """Return the templated value. One that cannot be templated is set; its role fails with the reason."""
         try:
-            return self._templar.template(value) not in (None, "", [], {})  # type: ignore[union-attr]
+            return self._templar.template(value)  # type: ignore[union-attr]
         except AnsibleError:
-            return True
+            return "?"

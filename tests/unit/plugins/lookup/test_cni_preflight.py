@@ -8,7 +8,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.podwire.cni.plugins.lookup import cni_undeclared as module
+from ansible_collections.podwire.cni.plugins.lookup import cni_preflight as module
 from ansible_collections.podwire.cni.plugins.plugin_utils.variables import DECLARING
 
 
@@ -19,7 +19,7 @@ def warnings(monkeypatch):
     return found
 
 
-def undeclared(variables):
+def preflight(variables):
     given = {name: trust_as_template(value) if isinstance(value, str) else value for name, value in variables.items()}
     loader = DataLoader()
     plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
@@ -30,7 +30,7 @@ def undeclared(variables):
 @pytest.mark.parametrize("empty", ["", None, [], {}, "{{ [] }}", "{{ '' }}"])
 @pytest.mark.parametrize("name", DECLARING)
 def test_nothing_declared_is_said_with_the_names_of_the_variables(warnings, name, empty):
-    sentence = undeclared({name: empty, "cni_conf_dir": "/etc/cni/net.d"})
+    sentence = preflight({name: empty, "cni_conf_dir": "/etc/cni/net.d"})
     assert sentence.startswith(f"nothing declared for web1: none of {', '.join(DECLARING)} is set.")
     assert "ansible-inventory --host web1" in sentence
     assert not warnings
@@ -39,19 +39,42 @@ def test_nothing_declared_is_said_with_the_names_of_the_variables(warnings, name
 @pytest.mark.parametrize("value", ["x", ["x"], False, "{{ ['x'] }}", "{{ unknown }}", [{"a": "{{ unknown }}"}]])
 @pytest.mark.parametrize("name", DECLARING)
 def test_one_variable_declares_something(warnings, name, value):
-    assert undeclared({name: value}) == ""
+    assert preflight({name: value}) == ""
     assert not warnings
 
 
 def test_nothing_declared_because_of_a_slip_names_the_variable_that_is_meant(warnings):
-    sentence = undeclared({"cni_network": [{"name": "a"}], "cni_uplink": "eth0"})
+    sentence = preflight({"cni_network": [{"name": "a"}], "cni_uplink": "eth0"})
     assert "cni_network is set; did you mean cni_networks?" in sentence
     assert "cni_uplink is set, which podwire.cni does not know." in sentence
     assert not warnings
 
 
 def test_a_slip_beside_what_is_declared_is_a_warning(warnings):
-    assert undeclared({"cni_networks": [{"name": "a"}], "cni_confdir": "/x", "cni_uplink": "eth0"}) == ""
+    assert preflight({"cni_networks": [{"name": "a"}], "cni_confdir": "/x", "cni_uplink": "eth0"}) == ""
     assert warnings == [
         "cni_confdir is set; did you mean cni_conf_dir? No role or playbook of podwire.cni reads the former."
     ]
+
+
+PRESENT = [{"name": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("variables", "stopped"),
+    [
+        ({"cni_networks": PRESENT}, True),
+        ({"cni_networks": "{{ nets }}", "nets": PRESENT}, True),
+        ({"cni_networks": [{"name": "a", "state": "absent"}, {"name": "b", "state": "present"}]}, True),
+        ({"cni_networks": PRESENT, "cni_networks_validate": ["syntax", "schema"]}, True),
+        ({"cni_networks": PRESENT, "cni_networks_validate": ""}, True),
+        ({"cni_networks": PRESENT, "cni_networks_validate": ["syntax"]}, False),
+        ({"cni_networks": [{"name": "a", "state": "absent"}]}, False),
+        ({"cni_plugins_version": "1.9.1"}, False),
+    ],
+)
+def test_the_controller_is_tested_before_a_host_is_changed(monkeypatch, variables, stopped):
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    sentence = preflight(variables)
+    assert ("needs the Python library jsonschema on the controller" in sentence) is stopped
+    assert bool(sentence) is stopped

@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import sys
+
+from ansible_collections.podwire.cni.plugins.plugin_utils.controller import jsonschema_needed
+
+
+def test_jsonschema_is_a_package_of_the_distribution_where_pip_is_forbidden(monkeypatch):
+    monkeypatch.setattr(sys, "base_prefix", sys.prefix)
+    text = jsonschema_needed("validation", "no module")
+    assert text == (
+        "validation needs the Python library jsonschema on the controller (no module); "
+        "install the package python3-jsonschema"
+    )
+
+
+def test_jsonschema_comes_by_pip_in_a_virtual_environment(monkeypatch):
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
+    assert jsonschema_needed("x", "y").endswith(f"; run {sys.executable} -m pip install jsonschema")
