@@ -281,8 +281,8 @@ class Planner:
         return not (self._settings.check_mode and "dhcp" in uses)
 
     def _judge(self, outcome: Outcome, failure: Failed) -> None:
-        """Tell drift from a CHECK that has never worked."""
-        if outcome.record and outcome.record.check == failure.kept():
+        """Tell drift from a CHECK that has never worked, and from one that crashed."""
+        if failure.crashed or failure.is_same(outcome.record.check if outcome.record else None):
             self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure))
         else:
             self._drifted(outcome, "check", f"CHECK failed ({failure})", failure.facts())

@@ -25,10 +25,12 @@ _OTHER_REQUEST = ("config", "args", "capability_args", "interrupted")
 
 
 def check_unusable(key: Key, failure: Failed) -> str:
-    return (
-        f"{key}: CHECK cannot pass here, it has failed ever since the attachment was made ({failure}); drift that only "
-        "this plugin or a later one of the chain sees is not found"
-    )
+    what, said = "CHECK cannot pass here, it has failed since the attachment was made", str(failure)
+    if failure.crashed:
+        what = "CHECK crashed, which proves nothing about the container"
+        # Of a panic's many lines, which libcni quotes, the first one says why.
+        said = said.partition("\\n")[0]
+    return f"{key}: {what} ({said}); drift that only this plugin or a later one could detect goes unreported"
 
 
 class Steps:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import random
 import re
 import time
-from typing import Any, Dict, NoReturn, Optional, Sequence, Set, Union
+from typing import Any, Dict, Mapping, NoReturn, Optional, Sequence, Set, Union
 
 from ..libcni import cache
 from ..libcni.api import CNIConfig, RuntimeConf
 from ..libcni.conf import NetworkConfigList
-from ..libcni.errors import ERR_TRY_AGAIN_LATER, CNIError, PluginError, PluginNotFoundError, VersionError
+from ..libcni.errors import ERR_TRY_AGAIN_LATER, ERR_UNKNOWN, CNIError, PluginError, PluginNotFoundError, VersionError
 from ..libcni.invoke import Executor
 from ..libcni.validate import is_host_netns
 from ..libcni.version import greater_than_or_equal_to
@@ -59,6 +59,18 @@ class Failed:
         self.code = error.code
         self.message = one_line(scrub(str(error), known))
         self.stderr = scrub(error.stderr, known)
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the plugin did not report an error: it panicked, was killed, or wrote something else.
+
+        That proves nothing about the container. libcni gives such failures, also those of delegates, the code 0.
+        """
+        return self.code == ERR_UNKNOWN
+
+    def is_same(self, kept: Optional[Mapping[str, Any]]) -> bool:
+        """Tell whether *kept* is a failure of the same plugin and kind. Its words may differ from run to run."""
+        return kept is not None and (kept["plugin"], kept["code"]) == (self.plugin, self.code)
 
     def kept(self) -> Dict[str, Any]:
         """Return what is kept of a CHECK that never worked."""

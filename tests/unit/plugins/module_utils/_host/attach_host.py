@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 
@@ -17,7 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.kernel_view impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.invoke import Executor
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.invoke import Executor, plugin_error
 
 MAIN = {"type": "main", "ipam": {"type": "ipam"}}
 META = {"type": "meta", "capabilities": {"portMappings": True}}
@@ -94,6 +95,21 @@ class Host(Executor):
         if verb == "DEL" and plugin == "main":
             links.discard(env["CNI_IFNAME"])
         return json.dumps(result).encode() if verb == "ADD" else b""
+
+    def check_fails(self, code):
+        """Let the CHECK of meta fail with *code*, 0 for a panic, in other words each time."""
+        times = itertools.count()
+        original = type(self).exec_plugin
+
+        def exec_plugin(path, stdin, env, timeout=None):
+            if (env["CNI_COMMAND"], os.path.basename(path)) != ("CHECK", "meta"):
+                return original(self, path, stdin, env, timeout)
+            if code == 0:
+                text = b"panic: runtime error\n\ngoroutine 1 [running]:\nmain.check(0x%x)" % next(times)
+                raise plugin_error("meta", b"", text, "exit status 2")
+            raise PluginError(code, f"rule {next(times)} is missing", plugin="meta")
+
+        self.exec_plugin = exec_plugin
 
     def verbs(self, verb):
         """Return the plugins that were run with *verb*."""

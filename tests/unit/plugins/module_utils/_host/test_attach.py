@@ -140,10 +140,36 @@ def test_a_check_that_never_passed_is_no_drift(host):
     assert (actions(plan), codes(plan)) == (["added"], ["check_unusable"])
     plan = host.run(web())
     assert (actions(plan), codes(plan), plan.changed) == (["none"], ["check_unusable"], False)
-    host.broken["CHECK", "meta"] = "another failure"
+    host.broken["CHECK", "main"] = "never works"
     plan = host.run(web())
     assert (actions(plan), codes(plan)) == (["drifted"], ["drifted"])
-    host.broken["CHECK", "main"] = "never works"
+
+
+@pytest.mark.parametrize("on_drift", ["report", "repair", "fail"])
+def test_a_check_that_fails_in_other_words_each_time_is_no_drift(host, on_drift):
+    host.check_fails(999)
+    assert codes(host.run(web(), on_drift=on_drift)) == ["check_unusable"]
+    for _time in range(3):
+        plan = host.run(web(), on_drift=on_drift)
+        assert (actions(plan), codes(plan), plan.changed) == (["none"], ["check_unusable"], False)
+    host.check_fails(11)
+    plan = host.run(web(), on_drift=on_drift)
+    assert actions(plan) == [{"report": "drifted", "repair": "repaired", "fail": "failed"}[on_drift]]
+
+
+@pytest.mark.parametrize("on_drift", ["report", "repair", "fail"])
+@pytest.mark.parametrize("before", [None, 0, 999])
+def test_a_check_that_crashes_proves_nothing_about_the_container(host, before, on_drift):
+    if before is not None:
+        host.check_fails(before)
+    host.run(web())
+    host.check_fails(0)
+    for _time in range(3):
+        plan = host.run(web(), on_drift=on_drift)
+        assert (actions(plan), codes(plan), plan.changed) == (["none"], ["check_unusable"], False)
+        assert "crashed" in plan.warnings[0][1]
+    # What the kernel has lost is seen all the same.
+    host.addresses["/run/netns/web"] = []
     assert actions(host.run(web())) == ["drifted"]
 
 
