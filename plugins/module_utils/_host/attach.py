@@ -143,6 +143,10 @@ class Planner:
             require_container(outcome.key, wanted.netns, here)
         except HostError as error:
             self._missing(outcome, error)
+        if outcome.config is not None and wanted.capability_args.get("ipRanges"):
+            from .capability_args import check_ranges
+
+            check_ranges(outcome.config, wanted.capability_args, f"cannot attach {outcome.key}")
         if outcome.attached is None and outcome.config is not None and outcome.key.ifname in here.links:
             # Entries are seldom lost, and until then this need not be compiled.
             from .attach_adopt import find

@@ -17,6 +17,7 @@ import re
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
+from ..libcni.conf import NetworkConfigList
 from . import pools
 from .addresses import packed
 from .errors import HostError
@@ -42,6 +43,23 @@ def check(arguments: Mapping[str, Any], where: str) -> None:
             _check(capability, value, f"{where}.{capability}")
         except Unsound as error:
             raise HostError(str(error), code="bad_capability_args") from error
+
+
+def check_ranges(config: NetworkConfigList, arguments: Mapping[str, Any], what: str) -> None:
+    """Raise HostError ``bad_capability_args`` if ranges overlap those of the network, which host-local refuses."""
+    given = pools.ranges_of({"ranges": arguments.get("ipRanges")})
+    for plugin in config.plugins:
+        ipam = plugin.network.get("ipam")
+        configured = pools.ranges_of(ipam) if plugin.capabilities.get("ipRanges") and isinstance(ipam, dict) else []
+        for one in given:
+            for other in configured:
+                if _overlap(one, other):
+                    text = f"{what}: ipRanges: {one.text} overlaps {other.text}, which is a range of the network itself"
+                    raise HostError(text, code="bad_capability_args")
+
+
+def _overlap(one: pools.Range, other: pools.Range) -> bool:
+    return one.family == other.family and one.start <= other.end and other.start <= one.end
 
 
 def sound(arguments: Mapping[str, Any]) -> Dict[str, Any]:
@@ -187,7 +205,7 @@ def _ip_ranges(value: Any, where: str) -> None:
             )
     for at, (place, one) in enumerate(found):
         for other_place, other in found[:at]:
-            if one.family == other.family and one.start <= other.end and other.start <= one.end:
+            if _overlap(one, other):
                 raise Unsound(f"{place}: {one.text} overlaps {other.text} of {other_place}, which host-local refuses")
 
 

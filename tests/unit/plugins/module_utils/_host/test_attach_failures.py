@@ -344,6 +344,21 @@ def test_recorded_capability_args_of_a_wrong_type_wedge_nothing(host, monkeypatc
     assert actions(host.run(wanted)) == actions(host.check(wanted)) == ["none"]
 
 
+def test_ranges_that_overlap_those_of_the_network_are_refused_before_anything_runs(host):
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "10.9.0.0/24"}]]}
+    wanted = web(capability_args={"ipRanges": [[{"subnet": "10.9.0.128/25"}]]})
+    host.network(plugins=[dict(MAIN, ipam=ipam, capabilities={"ipRanges": True})])
+    for run in (host.check, host.run):
+        plan = run(wanted)
+        assert plan.outcomes[0].error["code"] == "bad_capability_args"
+        assert "10.9.0.129-10.9.0.254 overlaps 10.9.0.1-10.9.0.254" in plan.outcomes[0].error["message"]
+        assert host.calls == []
+    host.network(plugins=[dict(MAIN, ipam=ipam)])
+    assert actions(host.check(wanted)) == ["added"]
+    host.network(plugins=[dict(MAIN, ipam=ipam, capabilities={"ipRanges": True})])
+    assert actions(host.run(web(capability_args={"ipRanges": [[{"subnet": "10.10.0.0/24"}]]}))) == ["added"]
+
+
 @pytest.fixture
 def left(monkeypatch):
     """What is removed when DEL has failed; there is none of it on this host."""
