@@ -117,6 +117,13 @@ def execute(module: AnsibleModule, make_plan: Callable[[], P], holder: str, work
         raise
 
 
+def finish(module: AnsibleModule, plan: Plan, **result: Any) -> None:
+    """End the module with *result*. In check mode, it fails with what could not be planned."""
+    if plan.error is not None:
+        fail(module, HostError(plan.error.msg, plan.error.code, **dict(plan.error.facts, **result)))
+    module.exit_json(**result)
+
+
 def result_of(module: AnsibleModule, plan: Plan) -> Dict[str, Any]:
     """Return ``changed``, ``actions`` and, when asked for, ``diff``, all from the one plan; pass its warnings on."""
     for code, message in plan.warnings:

@@ -298,9 +298,9 @@ networks:
     action:
       description:
         - The main thing that was done, one of V(none), V(created), V(updated), V(renamed), V(removed), V(adopted),
-          V(restored), V(attributes), V(foreign) and V(left). V(foreign) says that somebody else, such as Cilium, has
-          taken the file away and would do so again, V(left) that O(classes) does not allow it. All steps are in
-          RV(actions).
+          V(restored), V(attributes), V(foreign), V(left) and V(failed). V(foreign) says that somebody else, such as
+          Cilium, has taken the file away and would do so again, V(left) that O(classes) does not allow it, V(failed),
+          which only check mode returns, that an error forbids it. All steps are in RV(actions).
       type: str
       sample: created
 effective:
@@ -509,6 +509,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._module import (
     create_module,
     execute,
     fail,
+    finish,
     result_of,
 )
 
@@ -613,7 +614,7 @@ def main():
     result = dict(result_of(module, plan), confirmed=confirmed)
     if params["configure"] is not None:
         result["configured"] = plan.configured
-    module.exit_json(networks=plan.networks, effective=plan.effective, problems=plan.problems, **result)
+    finish(module, plan, networks=plan.networks, effective=plan.effective, problems=plan.problems, **result)
 
 
 if __name__ == "__main__":

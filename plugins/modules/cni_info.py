@@ -471,13 +471,14 @@ problems:
 """
 
 import os
-from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._host import info_conf
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.manifest import Manifest
+from ..module_utils._host.problems import ERROR, problem
 from ..module_utils._module import COMMON_ARGUMENTS, create_module, fail
 
 SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
@@ -495,21 +496,46 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     params = module.params
     wanted = set(SETS if params["gather"] is None else params["gather"])
     result: Dict[str, Any] = dict.fromkeys([*SETS, "aside", "pools"])
-    problems = []
+    problems: List[Dict[str, Any]] = []
     workers = min(4, len(os.sched_getaffinity(0)) + 1)
-    manifest = Manifest()
+
+    def attempt(read: Callable[[], Any], otherwise: Any) -> Any:
+        """Return what *read* returns; what it cannot read is a problem and does not hide the rest."""
+        try:
+            return read()
+        except HostError as error:
+            problems.append(problem(ERROR, error.code, error.msg))
+            return otherwise
+
+    manifest = attempt(Manifest, Manifest(empty=True))
     files, found = info_conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime"} else ([], [])
     problems.extend(found)
+    nothing: Any = (None, [])
     if "conf" in wanted:
-        result["conf"], found = info_conf.conf(files, params["conf_dir"], manifest)
+        result["conf"], found = attempt(lambda: info_conf.conf(files, params["conf_dir"], manifest), nothing)
         problems.extend(found)
         result["aside"] = info_conf.aside(params["conf_dir"], manifest)
     if "plugins" in wanted:
-        result["plugins"], found = info_conf.plugins(params["bin_dirs"], manifest, workers)
+        result["plugins"], found = attempt(lambda: info_conf.plugins(params["bin_dirs"], manifest, workers), nothing)
         problems.extend(found)
     if wanted & {"attachments", "leases", "kernel"}:
-        problems += from_cache(wanted, params, info_conf.networks_of(files, params["conf_dir"]), result)
-    # What follows is much to compile, and not always asked for.
+        # What follows is much to compile, and not always asked for.
+        from ..module_utils._host import info_attachments
+
+        networks = attempt(lambda: info_conf.networks_of(files, params["conf_dir"]), [])
+        cache = info_attachments.Cache(params["cache_dir"])
+        if "attachments" in wanted:
+            problems.extend(cache.problems)
+            result["attachments"] = attempt(lambda: info_attachments.attachments(cache), None)
+        if "leases" in wanted:
+            leases = attempt(lambda: info_attachments.leases(networks, cache.entries), (None, None, []))
+            result["leases"], result["pools"], found = leases
+            problems.extend(found)
+        if "kernel" in wanted:
+            from ..module_utils._host.info_kernel import kernel
+
+            result["kernel"], found = attempt(lambda: kernel(cache.entries, cache.records), nothing)
+            problems.extend(found)
     if "garbage" in wanted:
         from ..module_utils._host.info_garbage import garbage
 
@@ -518,32 +544,10 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     if "runtime" in wanted:
         from ..module_utils._host.runtimes.effective import Effective
 
-        effective = Effective(None, params["conf_dir"], params["bin_dirs"], files, manifest)
-        result["runtime"] = effective.rows()
+        directories = params["conf_dir"], params["bin_dirs"]
+        result["runtime"] = attempt(lambda: Effective(None, *directories, files, manifest).rows(), None)
     result["problems"] = problems
     return result
-
-
-def from_cache(
-    wanted: Set[str], params: Dict[str, Any], networks: Sequence[Tuple[str, Mapping[str, Any]]], result: Dict[str, Any]
-) -> List[Dict[str, Any]]:
-    """Put what is wanted of the attachments in the cache into *result*; return the problems."""
-    from ..module_utils._host import info_attachments
-
-    cache = info_attachments.Cache(params["cache_dir"])
-    problems = []
-    if "attachments" in wanted:
-        problems += cache.problems
-        result["attachments"] = info_attachments.attachments(cache)
-    if "leases" in wanted:
-        result["leases"], result["pools"], found = info_attachments.leases(networks, cache.entries)
-        problems += found
-    if "kernel" in wanted:
-        from ..module_utils._host.info_kernel import kernel
-
-        result["kernel"], found = kernel(cache.entries, cache.records)
-        problems += found
-    return problems
 
 
 if __name__ == "__main__":

@@ -251,6 +251,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._module import (
     create_module,
     execute,
     fail,
+    finish,
     result_of,
 )
 
@@ -339,7 +340,7 @@ def main() -> None:
         raise
     if not plan.changed and not module.check_mode:
         plan.remember(seen)
-    module.exit_json(plugins=plan.report(), **result_of(module, plan))
+    finish(module, plan, plugins=plan.report(), **result_of(module, plan))
 
 
 if __name__ == "__main__":

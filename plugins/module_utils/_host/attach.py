@@ -266,12 +266,21 @@ class Planner:
 
         def judge(outcome: Outcome) -> None:
             if outcome.key in errors:
-                self._missing(outcome, errors[outcome.key])
+                self._missing(outcome, self._why(outcome, errors[outcome.key]))
             elif outcome.key in failures:
                 self._judge(outcome, failures[outcome.key])
 
         each(ask, outcomes, self._settings.workers)
         self._each(outcomes, judge)
+
+    def _why(self, outcome: Outcome, error: HostError) -> HostError:
+        """Return *error* of a CHECK, or that a plugin of ours is missing because something else has its name."""
+        if outcome.attached is not None and error.code in ("not_elf", "unsafe_permissions", "unreadable"):
+            try:
+                self._networks.test_plugins(outcome.attached.config)
+            except HostError as other:
+                return other
+        return error
 
     def _may_check(self, outcome: Outcome, attached: Attached) -> bool:
         # CHECK reads the result from the cache.

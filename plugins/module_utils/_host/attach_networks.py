@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
-from typing import Dict, Optional, Sequence, Union
+from typing import Dict, List, Optional, Sequence, Union
 
-from ..libcni.conf import NetworkConfigList, load_network_conf, network_conf_from_file
+from ..libcni.conf import NetworkConfigList, conf_files, conf_list_from_conf, load_conf, network_conf_from_file
 from ..libcni.errors import CNIError, ConfigError, NoConfigsFoundError, NotFoundError
 from .errors import HostError
 from .manifest import Manifest
@@ -23,7 +22,7 @@ class Networks:
     def __init__(self, conf_dir: str, bin_dirs: Sequence[str]) -> None:
         self._conf_dir = conf_dir
         self._bin_dirs = list(bin_dirs)
-        self._read = lru_cache(maxsize=None)(network_conf_from_file)
+        self._files: Dict[str, Union[NetworkConfigList, ConfigError]] = {}
         self._loaded: Dict[str, Union[NetworkConfigList, HostError]] = {}
         self._tested: Dict[str, Union[bool, HostError]] = {}
         self._binaries: Optional[Binaries] = None
@@ -32,7 +31,7 @@ class Networks:
         """Return the network. Raises HostError ``missing_network``, ``missing_conf_dir`` or ``bad_config``."""
         if name not in self._loaded:
             try:
-                self._loaded[name] = load_network_conf(self._conf_dir, name, self._read)
+                self._loaded[name] = self._find(name)
             except (NotFoundError, NoConfigsFoundError):
                 self._loaded[name] = self._not_there(name)
             except CNIError as error:
@@ -41,6 +40,40 @@ class Networks:
         if isinstance(found, HostError):
             raise found
         return found
+
+    def _find(self, name: str) -> Union[NetworkConfigList, HostError]:
+        """Return the network. Files that cannot be loaded only count if no other has it. Raises CNIError."""
+        broken: List[ConfigError] = []
+        for path in conf_files(self._conf_dir, (".conflist",)):
+            found = self._read(path)
+            if isinstance(found, ConfigError):
+                broken.append(found)
+            elif found.name == name:
+                return found
+        try:
+            return conf_list_from_conf(load_conf(self._conf_dir, name))
+        except (NotFoundError, NoConfigsFoundError):
+            if not broken:
+                raise
+        return self._broken(name, broken)
+
+    def _read(self, path: str) -> Union[NetworkConfigList, ConfigError]:
+        if path not in self._files:
+            try:
+                self._files[path] = network_conf_from_file(path)
+            except ConfigError as error:
+                self._files[path] = error
+        return self._files[path]
+
+    def _broken(self, name: str, errors: Sequence[ConfigError]) -> HostError:
+        """Return why there is no network *name*; *errors* are of the files that cannot be loaded."""
+        managed = _manifest().networks
+        unmanaged = [error for error in errors if error.path not in managed]
+        for error in errors:
+            if managed.get(error.path, {}).get("network") == name:
+                text = f"the file of the network {name} cannot be loaded: {_told(error)}; cni_conf writes it again"
+                return HostError(text, code="missing_network", file=error.path)
+        return _bad_config(name, unmanaged[0]) if unmanaged else self._not_there(name)
 
     def _not_there(self, name: str) -> HostError:
         if not os.path.isdir(self._conf_dir):
@@ -82,7 +115,7 @@ class Networks:
                     code="bad_config",
                 )
         if self._binaries is None:
-            self._binaries = Binaries(self._bin_dirs, Manifest())
+            self._binaries = Binaries(self._bin_dirs, _manifest())
         problems = check_uses(self._binaries, config.name, config.cni_version, uses, tolerate_missing=False)
         # What is missing may come before the run; what is wrong will not go away.
         problems.sort(key=lambda entry: bool(entry["code"] == "missing_plugin"))
@@ -90,12 +123,26 @@ class Networks:
             raise HostError(problems[0]["message"], code=problems[0]["code"])
 
 
+def _manifest() -> Manifest:
+    try:
+        return Manifest()
+    except HostError:
+        # cni_conf and cni_plugins report it; attachments can do without.
+        return Manifest(empty=True)
+
+
 def _bad_config(name: str, error: CNIError) -> HostError:
-    path = error.path if isinstance(error, ConfigError) else ""
-    text = mask_text(str(error))
-    where = f"{path}: " if path and path not in text else ""
     return HostError(
-        f"the network {name} cannot be loaded: {where}{text}; mend or remove the file, runtimes cannot load it either",
+        f"the network {name} cannot be loaded: {_told(error)}; mend or remove the file, runtimes cannot load it either",
         code="bad_config",
-        file=path,
+        file=_path(error),
     )
+
+
+def _told(error: CNIError) -> str:
+    path, text = _path(error), mask_text(str(error))
+    return f"{path}: {text}" if path and path not in text else text
+
+
+def _path(error: CNIError) -> str:
+    return error.path if isinstance(error, ConfigError) else ""

@@ -63,7 +63,10 @@ class State:
 
     def reports(self) -> List[Dict[str, Any]]:
         """Return what becomes of the request, in its order."""
-        return [self._reports[id(wanted)] for wanted in self.request.networks]
+        return [
+            self._reports.get(id(wanted)) or {"name": wanted.name, "path": None, "action": "failed"}
+            for wanted in self.request.networks
+        ]
 
     # ---- whose file
 

@@ -45,9 +45,10 @@ class Manifest:
     taken for a foreign one; an entry alone therefore says "ours", not "there".
     """
 
-    def __init__(self, state_dir: str = STATE_DIR) -> None:
+    def __init__(self, state_dir: str = STATE_DIR, empty: bool = False) -> None:
         self.state_dir = state_dir
-        data = self._read()
+        # Who only reads can go on without it.
+        data: Dict[str, Dict[str, Any]] = {key: {} for key in _SECTIONS} if empty else self._read()
         self.networks: Dict[str, Dict[str, Any]] = data["networks"]
         self.binaries: Dict[str, Dict[str, Any]] = data["binaries"]
         self.archives: Dict[str, Dict[str, Any]] = data["archives"]

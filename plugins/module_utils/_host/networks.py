@@ -172,7 +172,8 @@ class _Planner:
         problems = mask(self.plan.problems)
         errors = errors_of(problems)
         if errors:
-            raise HostError(summary(problems), code=errors[0]["code"], problems=problems)
+            error = HostError(summary(problems), code=errors[0]["code"], problems=problems)
+            self.plan.refuse(error, self.request.tolerate_missing)
         self.plan.networks = self.state.reports()
         self.plan.problems = problems
         for entry in problems:

@@ -60,12 +60,14 @@ class Step:
 class Plan:
     """An ordered list of steps, and the warnings that came up while planning.
 
-    ``left`` are steps that the user does not allow, see ``restrict``: they are told of, and never executed.
+    ``left`` are steps that the user does not allow, see ``restrict``: they are reported and never executed. ``errors``
+    are what could not be planned. A run raises them before it changes anything; check mode shows the rest, too.
     """
 
     def __init__(self) -> None:
         self.steps: List[Step] = []
         self.left: List[Step] = []
+        self.errors: List[HostError] = []
         self.warnings: List[Tuple[str, str]] = []
 
     def add(self, step: Step) -> None:
@@ -75,6 +77,20 @@ class Plan:
         """Note something the user should know; the same sentence is kept once."""
         if (code, message) not in self.warnings:
             self.warnings.append((code, message))
+
+    def refuse(self, error: HostError, check_mode: bool) -> None:
+        """Raise *error*, in check mode note it."""
+        if not check_mode:
+            raise error
+        self.errors.append(error)
+
+    @property
+    def error(self) -> Optional[HostError]:
+        """All of ``errors`` as one, None if there are none."""
+        if len(self.errors) < 2:
+            return self.errors[0] if self.errors else None
+        first = self.errors[0]
+        return HostError("; ".join(error.msg for error in self.errors), first.code, **first.facts)
 
     def restrict(self, classes: Container[str]) -> None:
         """Leave out the steps of other classes, and with each of them its whole lane: later steps may build on it."""

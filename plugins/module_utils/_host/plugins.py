@@ -72,13 +72,17 @@ def plan_present(
     plan.batch.archive = wanted.archive
     missing = []
     for name, sha256 in sorted(wanted.files.items()):
-        found = plan.store.find(name)
+        try:
+            found = plan.store.find(name)
+            if found.kind == OTHER:
+                raise _not_regular(plan.store.path(name))
+        except HostError as error:
+            plan.refuse(error, check_mode)
+            continue
         target = {"sha256": sha256, "mode": attributes.mode, "uid": attributes.uid, "gid": attributes.gid}
         if found.is_exactly(target):
             _already_there(plan, name, found, wanted)
             continue
-        if found.kind == OTHER:
-            raise _not_regular(plan.store.path(name))
         if found.is_kept(target):
             kind = SET_ATTRIBUTES
         else:
@@ -97,7 +101,10 @@ def plan_present(
 
         plan.batch.preflight = partial(refuse_unsupported, plan.batch, where, plan.warn)
         # Of what is kept on the host it is known before the run.
-        plan.batch.preflight()
+        try:
+            plan.batch.preflight()
+        except HostError as error:
+            plan.refuse(error, check_mode)
     return plan
 
 

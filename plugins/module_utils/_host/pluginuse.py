@@ -14,7 +14,7 @@ from ..libcni.invoke import find_in_path, get_version_info
 from .bindir import check_executable
 from .errors import HostError
 from .executor import SafeExecutor
-from .manifest import Manifest, identity
+from .manifest import Manifest, digest_of, identity
 from .plugintypes import named_plugins
 from .problems import ERROR, WARNING, problem
 
@@ -31,6 +31,7 @@ class Binaries:
 
     def __init__(self, bin_dirs: Sequence[str], manifest: Manifest) -> None:
         self.bin_dirs = list(bin_dirs)
+        self._manifest = manifest
         self._remembered = manifest.versions
         self._asked: Dict[str, Tuple[str, List[str]]] = {}
         self._failed: Dict[str, HostError] = {}
@@ -64,11 +65,36 @@ class Binaries:
                 "with bin_dirs" % (name, ", ".join(self.bin_dirs)),
                 code="missing_plugin",
             ) from None
+        try:
+            return path, self._versions(path)
+        except HostError as error:
+            if not self._will_be_replaced(path, error):
+                raise
+            raise HostError(
+                "%s is not what cni_plugins installed (%s); run it again, it replaces the file" % (path, error.msg),
+                code="missing_plugin",
+            ) from error
+
+    def _will_be_replaced(self, path: str, error: HostError) -> bool:
+        """Tell whether the next cni_plugins replaces *path*, which it wrote and which *error* says is unusable."""
+        entry = self._manifest.binaries.get(path)
+        if entry is None or entry["gone"]:
+            return False
+        status = os.stat(path)
+        if error.code == "unsafe_permissions" and status.st_uid == 0 and not status.st_mode & 0o022:
+            # It is the directory's.
+            return False
+        if error.code != "plugin_failed":
+            return True
+        with open(path, "rb") as stream:
+            return bool(digest_of(stream) != entry["sha256"])
+
+    def _versions(self, path: str) -> List[str]:
         real = check_executable(path)
         here = identity(os.stat(real))
         known = self._remembered.get(real)
         if known and known.get("identity") == here:
-            return path, list(known["cni_versions"])
+            return list(known["cni_versions"])
         try:
             versions = get_version_info(real, SafeExecutor(), _TIMEOUT)
         except CNIError as error:
@@ -78,7 +104,7 @@ class Binaries:
                 code="plugin_failed",
             ) from error
         self._remembered[real] = {"identity": here, "cni_versions": versions}
-        return path, versions
+        return versions
 
     def forget_missing(self) -> None:
         """Drop what is remembered of files that are no longer there."""

@@ -72,7 +72,8 @@ def build(host: str, results: Mapping[str, Any], info: Any, errors: Sequence[str
         warnings.extend(_warnings("cni_info", info))
         if not info.get("failed") and not info.get("unreachable"):
             gathered = {key: info.get(key) for key in GATHERED}
-    errors = list(dict.fromkeys(wrong))
+    # Of several roles, the playbooks join the errors that the results have, too.
+    errors = list(dict.fromkeys(line for error in wrong for line in error.split("\n")))
     return {
         "format": FORMAT,
         "host": host,

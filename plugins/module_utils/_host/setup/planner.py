@@ -50,12 +50,18 @@ class Setup:
         self.tolerate_missing = tolerate_missing
 
     def prepare(self, runtimes: List[Runtime]) -> None:
-        """Plan for *runtimes*, and make them what they will be. HostError for one that cannot be configured."""
+        """Plan for *runtimes*, and make them what they will be.
+
+        HostError, which check mode only notes, for one that cannot be configured.
+        """
         kinds: Dict[str, List[Runtime]] = {}
         for runtime in runtimes:
             kinds.setdefault(_kind(runtime), []).append(runtime)
         for kind, same in kinds.items():
-            self._configure(kind, _choose(same))
+            try:
+                self._configure(kind, _choose(same))
+            except HostError as error:
+                self.plan.refuse(error, self.tolerate_missing)
 
     def _configure(self, name: str, runtime: Runtime) -> None:
         wanted, kind = self.wanted, KINDS[name]

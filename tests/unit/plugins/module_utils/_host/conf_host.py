@@ -61,7 +61,10 @@ class Host:
 
     def refused(self, *wanted, **options):
         with pytest.raises(HostError) as error:
-            self.plan(*wanted, **options)
+            plan = self.plan(*wanted, **options)
+            # Check mode shows the rest, too.
+            if plan.error is not None:
+                raise plan.error
         errors = [entry for entry in error.value.facts["problems"] if entry["level"] == "error"]
         return [(entry["code"], os.path.basename(entry["file"])) for entry in errors]
 

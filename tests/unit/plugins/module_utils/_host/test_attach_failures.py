@@ -105,15 +105,16 @@ def test_one_failure_does_not_stop_the_others(host):
     host.network("zlast")
     os.rename(os.path.join(host.conf_dir, "10-zlast.conflist"), os.path.join(host.conf_dir, "30-zlast.conflist"))
     plan = host.run(
+        web(network="x", ifname="eth8"),
         web(network="zlast", ifname="eth9"),
         web(),
         web(container_id="db", netns="db"),
         web(container_id="no", netns="nowhere"),
     )
-    assert actions(plan) == ["failed", "added", "added", "failed"]
+    assert actions(plan) == ["failed", "added", "added", "added", "failed"]
     assert plan.outcomes[0].error["code"] == "bad_config"
     assert "20-broken.conflist" in plan.outcomes[0].error["message"]
-    assert plan.outcomes[3].error["code"] == "missing_netns"
+    assert plan.outcomes[4].error["code"] == "missing_netns"
 
 
 def test_what_a_plugin_says_is_freed_of_the_secrets_it_was_given(host):

@@ -34,13 +34,13 @@ def test_each_file_is_read_once(tmp_path, monkeypatch):
     assert sorted(read) == [str(tmp_path / f"{number}0.conflist") for number in range(1, 5)]
 
 
-def test_a_broken_file_stands_before_all_that_come_after_it(tmp_path):
+def test_a_broken_file_does_not_hide_the_networks_of_other_files(tmp_path):
     for number in range(1, 4):
         write(tmp_path, number)
     (tmp_path / "15.conflist").write_text("{")
     networks = attach_networks.Networks(str(tmp_path), [])
-    assert networks.load("net1").name == "net1"
-    for name in ("net2", "net3"):
-        with pytest.raises(HostError) as caught:
-            networks.load(name)
-        assert (caught.value.code, caught.value.facts["file"]) == ("bad_config", str(tmp_path / "15.conflist"))
+    for name in ("net1", "net2", "net3"):
+        assert networks.load(name).name == name
+    with pytest.raises(HostError) as caught:
+        networks.load("net4")
+    assert (caught.value.code, caught.value.facts["file"]) == ("bad_config", str(tmp_path / "15.conflist"))

@@ -71,8 +71,11 @@ def test_what_is_kept_is_refused_in_check_mode_already(host):
     host.apply(host.present(OLD))
     host.apply(host.present(NEW))
     network(host, "1.1.0")
+    plan = host.present(OLD, check=True)
+    assert "does not support" in plan.error.msg
+    assert [step.kind for step in plan.steps] == ["replace", "replace"]
     with pytest.raises(HostError, match="does not support"):
-        host.present(OLD, check=True)
+        host.present(OLD)
 
 
 def test_what_nobody_knows_yet_is_predicted_in_check_mode(host):

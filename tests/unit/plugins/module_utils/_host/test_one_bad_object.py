@@ -1,0 +1,258 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One bad object does not hide what is wrong with the others, and what an earlier section repairs is no error."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import attach_networks, plugin_store
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.pluginuse import Binaries
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host import conf_host, plugin_host
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attach_host import MAIN, actions, codes, web
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.conf_host import want
+
+# ---- cni_plugins
+
+
+@pytest.fixture
+def binaries(tmp_path, monkeypatch):
+    made = plugin_host.Host(tmp_path)
+    made.patch(monkeypatch)
+    made.apply(made.present(plugin_host.NEW))
+    return made
+
+
+def spoil(path, how):
+    if os.path.isdir(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)
+    if how == "garbage":
+        with open(path, "w") as stream:
+            stream.write("no binary")
+    elif how == "dangling link":
+        os.symlink("/nowhere", path)
+    elif how == "directory":
+        os.mkdir(path)
+    elif how == "fifo":
+        os.mkfifo(path)
+    elif how == "link to itself":
+        os.symlink(os.path.basename(path), path)
+
+
+@pytest.mark.parametrize("how", ["garbage", "dangling link", "link to itself", "missing", "directory", "fifo"])
+def test_a_bad_plugin_does_not_hide_the_drift_of_the_others(binaries, how):
+    names = sorted(plugin_host.NEW)
+    for bad in names:
+        for name in names:
+            spoil(binaries.bin_dir + "/" + name, how if name == bad else "garbage")
+        plan = binaries.present(plugin_host.NEW, check=True)
+        steps = {os.path.basename(step.target) for step in plan.steps}
+        if how in ("directory", "fifo"):
+            assert steps == set(names) - {bad}
+            assert [error.code for error in plan.errors] == ["not_regular"]
+            with pytest.raises(HostError, match="is a directory or a special file"):
+                binaries.present(plugin_host.NEW)
+        else:
+            assert (steps, plan.errors) == (set(names), [])
+
+
+def test_a_plugin_that_cannot_be_read_does_not_hide_the_drift_of_the_others(binaries, monkeypatch):
+    for name in plugin_host.NEW:
+        spoil(binaries.bin_dir + "/" + name, "garbage")
+    whole = plugin_store.Store._sha256
+
+    def failing(self, name, status):
+        if name == "ptp":
+            raise OSError(errno.EIO, "Input/output error")
+        return whole(self, name, status)
+
+    monkeypatch.setattr(plugin_store.Store, "_sha256", failing)
+    plan = binaries.present(plugin_host.NEW, check=True)
+    assert {os.path.basename(step.target) for step in plan.steps} == {"bridge", "tap"}
+    assert plan.error.code == "unreadable"
+    assert "Input/output error" in plan.error.msg
+
+
+def test_several_errors_are_told_together(binaries):
+    for name in ("bridge", "tap"):
+        spoil(binaries.bin_dir + "/" + name, "directory")
+    error = binaries.present(plugin_host.NEW, check=True).error
+    assert (error.code, error.msg.count("is a directory or a special file")) == ("not_regular", 2)
+
+
+# ---- what cni_plugins puts back, seen by those that need it
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A directory of plugins of which ``ours`` is in the manifest, and both are no plugins any more."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    manifest = Manifest(str(tmp_path / "state"))
+    for name in ("ours", "theirs"):
+        (folder / name).write_text("no binary")
+    manifest.binaries[str(folder / "ours")] = {"sha256": "0" * 64, "gone": False}
+    return folder, manifest
+
+
+@pytest.mark.parametrize("how", ["garbage", "dangling link", "link to itself", "missing", "directory", "fifo", "mode"])
+def test_a_plugin_that_cni_plugins_puts_back_is_missing_and_not_broken(installed, how):
+    folder, manifest = installed
+    for name in ("ours", "theirs"):
+        if how == "mode":
+            shutil.copy("/bin/true", folder / name)
+            os.chmod(folder / name, 0o777)
+        else:
+            spoil(str(folder / name), how)
+    found = {}
+    for name in ("ours", "theirs"):
+        with pytest.raises(HostError) as caught:
+            Binaries([str(folder)], manifest).ask(name)
+        found[name] = caught.value.code
+    assert found["ours"] == "missing_plugin"
+    there = {"garbage": "not_elf", "mode": "unsafe_permissions"}
+    assert found["theirs"] == there.get(how, "missing_plugin")
+
+
+def test_a_plugin_of_ours_that_was_removed_is_not_put_back(installed):
+    folder, manifest = installed
+    manifest.binaries[str(folder / "ours")]["gone"] = True
+    with pytest.raises(HostError) as caught:
+        Binaries([str(folder)], manifest).ask("ours")
+    assert caught.value.code == "not_elf"
+
+
+# ---- cni_conf
+
+
+@pytest.fixture
+def confs(tmp_path, monkeypatch):
+    (tmp_path / "net.d").mkdir()
+    return conf_host.Host(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("bad", ["foreign", "directory", "fifo", "dangling link"])
+def test_a_network_that_is_refused_does_not_hide_the_steps_of_the_others(confs, bad):
+    wanted = [want(name, bridge=name) for name in ("a", "b", "c")]
+    path = confs.conf_dir / "10-b.conflist"
+    if bad == "foreign":
+        path.write_bytes(conf_host.text("other"))
+    else:
+        spoil(str(path), bad)
+    plan = confs.plan(*wanted, tolerate_missing=True)
+    assert [step[:2] for step in conf_host.steps(plan)] == [("create", "10-a.conflist"), ("create", "10-c.conflist")]
+    assert conf_host.actions(plan) == ["created", "failed", "created"]
+    assert plan.error is not None
+    assert plan.error.facts["problems"] == plan.problems
+    # A run does nothing.
+    with pytest.raises(HostError) as caught:
+        confs.plan(*wanted)
+    assert caught.value.msg == plan.error.msg
+
+
+def test_a_plugin_that_is_no_binary_is_a_problem_among_the_steps(confs, tmp_path):
+    (tmp_path / "bin").mkdir()
+    spoil(str(tmp_path / "bin" / "bridge"), "garbage")
+    request = conf_host.Request(
+        [want("a")],
+        str(confs.conf_dir),
+        [str(tmp_path / "bin")],
+        confs.cache,
+        conf_host.Attributes(0o644, os.getuid(), os.getgid()),
+        tolerate_missing=True,
+    )
+    plan = conf_host.make_plan(request)
+    assert (plan.error.code, len(plan.steps)) == ("not_elf", 1)
+    manifest = confs.manifest()
+    manifest.binaries[str(tmp_path / "bin" / "bridge")] = {"sha256": "0" * 64, "gone": False}
+    manifest.save()
+    plan = conf_host.make_plan(request)
+    assert (plan.error, len(plan.steps)) == (None, 1)
+    assert [entry["code"] for entry in plan.problems if entry["level"] == "warning"] == ["missing_plugin"]
+
+
+# ---- cni_attach
+
+
+@pytest.fixture
+def managed(host, monkeypatch, tmp_path):
+    """A host on which the file of the network ``demo`` was written by cni_conf."""
+    state = str(tmp_path / "state")
+    monkeypatch.setattr(attach_networks, "Manifest", lambda **options: Manifest(state, **options))
+    manifest = Manifest(state)
+    path = os.path.join(host.conf_dir, "10-demo.conflist")
+    manifest.networks[path] = {"network": "demo", "sha256": "", "original": None}
+    manifest.save()
+    host.state = state
+    return host
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "demo", "plugins": []}', "\xff", "[" * 2000])
+def test_a_broken_conflist_of_ours_is_a_step_of_cni_conf_and_no_error(managed, text):
+    host = managed
+    host.network("other", plugins=[MAIN])
+    entries = [web(), web(network="other", ifname="eth1"), web(network="never", ifname="eth2")]
+    host.run(*entries[:2])
+    with open(os.path.join(host.conf_dir, "10-demo.conflist"), "w") as stream:
+        stream.write(text)
+    host.addresses.clear()
+    plan = host.check(*entries, on_drift="repair")
+    assert actions(plan) == ["repaired", "repaired", "added"]
+    assert [code for code in codes(plan) if code != "drifted"] == ["missing_network", "missing_network"]
+    plan = host.run(*entries, on_drift="repair")
+    assert actions(plan) == ["failed", "repaired", "failed"]
+    assert "cni_conf writes it again" in plan.outcomes[0].error["message"]
+
+
+def test_a_broken_conflist_of_others_only_concerns_networks_that_no_file_has(managed):
+    host = managed
+    with open(os.path.join(host.conf_dir, "05-theirs.conflist"), "w") as stream:
+        stream.write("{")
+    plan = host.check(web(), web(network="never", ifname="eth1"))
+    assert actions(plan) == ["added", "failed"]
+    assert plan.outcomes[1].error["code"] == "bad_config"
+
+
+def test_a_damaged_manifest_does_not_stop_attachments(managed):
+    host = managed
+    with open(os.path.join(host.state, "manifest.json"), "w") as stream:
+        stream.write("{")
+    with open(os.path.join(host.conf_dir, "05-theirs.conflist"), "w") as stream:
+        stream.write("{")
+    assert actions(host.run(web(), web(network="never", ifname="eth1"))) == ["added", "failed"]
+
+
+def test_a_check_that_cannot_run_is_one_problem_among_the_others(host, monkeypatch):
+    host.namespace("db", inode=2)
+    host.network("other", plugins=[{"type": "ipam"}, MAIN])
+    entries = [web(network="other"), web(container_id="db", netns="db")]
+    host.run(*entries)
+    host.addresses.clear()
+    original = host.exec_plugin
+
+    def failing(path, stdin, env, timeout=None):
+        if path.endswith("ipam"):
+            raise HostError("ipam is not an ELF file and is not executed", code="not_elf")
+        return original(path, stdin, env, timeout)
+
+    host.exec_plugin = failing
+    plan = host.check(*entries, on_drift="repair")
+    assert actions(plan) == ["failed", "repaired"]
+    assert plan.outcomes[0].error["code"] == "not_elf"
+
+    def missing(self, config):
+        raise HostError("ipam is not what cni_plugins installed", code="missing_plugin")
+
+    monkeypatch.setattr(attach_networks.Networks, "test_plugins", missing)
+    plan = host.check(*entries, on_drift="repair")
+    assert actions(plan) == ["repaired", "repaired"]
+    assert "missing_plugin" in codes(plan)

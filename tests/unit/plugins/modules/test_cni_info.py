@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import info_attachments, info_conf, info_kernel
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import effective
+from ansible_collections.podwire.cni.plugins.modules import cni_info
+
+# What each set is read with, and which rows are None if that fails.
+READERS = {
+    (info_conf, "conf"): {"conf"},
+    (info_conf, "plugins"): {"plugins"},
+    (info_conf, "networks_of"): set(),
+    (info_attachments, "attachments"): {"attachments"},
+    (info_attachments, "leases"): {"leases", "pools"},
+    (info_kernel, "kernel"): {"kernel"},
+    (effective, "Effective"): {"runtime"},
+    (cni_info, "Manifest"): set(),
+}
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        cni_info, "Manifest", lambda **options: Manifest(str(tmp_path / "state"), **options), raising=True
+    )
+    paths = {name: str(tmp_path / name) for name in ("conf_dir", "cache_dir")}
+    return SimpleNamespace(params=dict(paths, bin_dirs=[str(tmp_path / "bin")], gather=None))
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: f"{reader[0].__name__.rpartition('.')[2]}.{reader[1]}")
+def test_what_cannot_be_read_is_a_problem_and_hides_nothing_else(module, monkeypatch, reader):
+    sound = cni_info.gather(module)
+    read = getattr(*reader)
+
+    def failing(*_args, **options):
+        if options.get("empty"):
+            return read(**options)
+        raise HostError("it cannot be read", code="unreadable")
+
+    monkeypatch.setattr(*reader, failing)
+    found = cni_info.gather(module)
+    problem = {"level": "error", "code": "unreadable", "message": "it cannot be read"}
+    assert [{key: row[key] for key in problem} for row in found.pop("problems")] == [problem, *sound.pop("problems")]
+    assert {key for key in found if found[key] is None} == READERS[reader]
+    assert {key: row for key, row in found.items() if row is not None} == {
+        key: row for key, row in sound.items() if key not in READERS[reader]
+    }
