@@ -21,12 +21,15 @@ description:
 options:
   keep_from:
     description:
-      - The sources that are asked which containers live.
-      - V(cache) is what O(cache_dir) knows, as far as its namespace is still the one of the ADD.
+      - The sources that must answer which containers live. What any other source on the host knows counts as well.
+      - V(cache) is what O(cache_dir) knows, as far as its namespace is still the one of the ADD. Attachments in other
+        known caches, such as C(/var/lib/cni), whose namespace exists are alive, too.
       - V(netns) is every network namespace that has a name, is mounted, belongs to a process or thread or is held open
-        by one. Addresses in use in one of them are never collected, whether this is listed or not.
+        by one, by a file or only by a socket. Addresses in use in one of them are never collected, whether this is
+        listed or not.
       - V(containerd), V(podman) and V(nomad) are the runtimes. V(containerd) stands for every containerd of the host.
-      - The default is every source that is found on the host. One that is found but cannot be asked fails the module.
+      - The default is every source that is found on the host. One that must answer and cannot be asked fails the
+        module.
       - Naming fewer sources than are found narrows the work to what O(cache_dir) says that this collection made.
     type: list
     elements: str
@@ -64,8 +67,8 @@ options:
       - What to collect.
       - V(attachments) are those in O(cache_dir), V(leases) the reservations of the plugin C(host-local), V(rules) what
         plugins keep in iptables and nftables for single containers, V(cache) damaged files in O(cache_dir).
-      - V(links) are veths on bridges of CNI networks whose other end no namespace that can be found has, and bridges
-        of CNI networks without ports that no configuration names.
+      - V(links) are veths on bridges of CNI networks whose other end is idle on the host, too, and bridges of CNI
+        networks without ports that no configuration names. A veth that leads to a namespace that exists is left.
     type: list
     elements: str
     choices:
@@ -106,8 +109,10 @@ notes:
   - Networks with C(disableGC) are left alone altogether.
   - Plugins of networks from CNI 1.1.0 on are told by GC which attachments are valid. This is done only if every
     container is known and no other runtime is on the host, it is the same in every run, and it counts as no change.
-  - Where a runtime is found that cannot be asked at all (CRI-O, cri-dockerd), the work is narrowed to what O(cache_dir)
-    says that this collection made.
+  - Where there are traces of a runtime that cannot be asked at all (CRI-O, cri-dockerd, a containerd that is stopped),
+    the work is narrowed to what O(cache_dir) says that this collection made.
+  - In a container, the module needs the PID namespace of the host. It fails with the code V(processes_hidden) if
+    processes of the host cannot be seen, because a container that only they lead to may be alive.
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._common.lock

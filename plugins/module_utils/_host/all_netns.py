@@ -1,22 +1,28 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All network namespaces of a host, whoever made them: named, mounted, of a process or thread, or held open by one."""
+"""All network namespaces of a host, whoever made them.
+
+They are named, mounted, of a process or thread, or held open by one, by a descriptor or only by a socket. A veth of the
+host tells of one that none of this leads to.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
 import stat
 from functools import partial
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from . import rtnetlink
 from .addresses import packed
 from .errors import HostError
-from .netns import NETNS_DIR, apart, boot_id, enter_known, identity_here
+from .netns import NETNS_DIR, apart, boot_id, enter_known, identity_here, pid_namespace
 
+_OWN = "/proc/self/ns/net"
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _MAX_MOUNTS = 64 << 20
 # How often what leads to a namespace may go away while it is read.
@@ -24,13 +30,24 @@ _ATTEMPTS = 10
 # include/uapi/linux/nsfs.h and sched.h
 _NS_GET_NSTYPE = 0xB703
 _CLONE_NEWNET = 0x40000000
+# include/uapi/linux/sockios.h; the numbers of system calls since Linux 5 are the same on every architecture.
+_SIOCGSKNS = 0x894C
+_PIDFD_OPEN, _PIDFD_GETFD = 434, 438
+# include/linux/proc_ns.h: the inode of the first PID namespace.
+_INITIAL_PID_NAMESPACE = 0xEFFFFFFC
+# The kernel has this setting in the first network namespace only.
+_INITIAL_NETWORK_NAMESPACE = "/proc/sys/net/core/netdev_budget"
+
+
+# Status, path and name of a namespace.
+_Way = Tuple[os.stat_result, str, str]
 
 
 class Namespace:
     """A network namespace: ``identity`` as in :class:`netns.Seen`, ``path`` that leads to it, ``name`` for people.
 
-    ``addresses``: packed address -> (index of the interface, prefix length); ``links`` by index, empty unless asked
-    for; ``own`` tells that it is the one this process is in, the host's.
+    ``addresses``: packed address -> (index of the interface, prefix length); ``links`` by index; ``own`` tells that it
+    is the one this process is in, the host's.
     """
 
     __slots__ = ("addresses", "identity", "links", "name", "own", "path")
@@ -45,10 +62,29 @@ class Namespace:
 
 
 class Namespaces:
-    """All network namespaces of a host that a name, a mount or a process leads to."""
+    """All network namespaces of a host that a name, a mount, a process or a socket leads to.
 
-    def __init__(self, found: Sequence[Namespace]) -> None:
+    ``elsewhere``: path -> (device, inode) of those that are mounted in any mount namespace. ``away``: the names of the
+    host's veths whose other end is in another namespace that exists; ``unseen``: in one to which nothing leads.
+    ``nested``: /proc is not that of the first PID namespace, so that it may lack processes; ``outside``: it does, for
+    the first one uses this network.
+    """
+
+    def __init__(
+        self,
+        found: Sequence[Namespace],
+        elsewhere: Optional[Mapping[str, Tuple[int, int]]] = None,
+        away: Iterable[str] = (),
+        unseen: Iterable[str] = (),
+        nested: bool = False,
+        outside: bool = False,
+    ) -> None:
         self.all = list(found)
+        self.away: AbstractSet[str] = frozenset(away)
+        self.unseen: AbstractSet[str] = frozenset(unseen)
+        self.nested = nested
+        self.outside = outside
+        self._elsewhere = dict(elsewhere or {})
         self._by_inode = {(ns.identity["dev"], ns.identity["inode"]): ns for ns in found}
         self._by_address: Dict[bytes, Namespace] = {}
         # The host's own comes last: another one's is the better evidence.
@@ -71,12 +107,13 @@ class Namespaces:
         return here if None in cookies or cookies[0] == cookies[1] else None
 
     def at(self, path: str) -> Optional[Namespace]:
-        """Return the namespace that *path* leads to."""
+        """Return the namespace that *path* leads to, here or else where it is mounted in another mount namespace."""
         try:
             status = os.stat(path)
+            here = self._by_inode.get((status.st_dev, status.st_ino))
         except (OSError, ValueError):
-            return None
-        return self._by_inode.get((status.st_dev, status.st_ino))
+            here = None
+        return here or self._by_inode.get(self._elsewhere.get(_normal(path), (0, 0)))
 
     @property
     def host(self) -> Optional[Namespace]:
@@ -84,18 +121,37 @@ class Namespaces:
         return next((ns for ns in self.all if ns.own), None)
 
 
-def read_namespaces(more: Iterable[str] = (), with_links: bool = False) -> Namespaces:
+def read_namespaces(more: Iterable[str] = ()) -> Namespaces:
     """Return every network namespace: named, mounted anywhere, with a process in it or held open by one, and *more*.
 
     Raises HostError ``netns_unusable`` or ``kernel_unreadable``: what cannot be looked into may hold anything.
     """
-    return Namespaces(apart(partial(_read_all, list(more), with_links)))
+    elsewhere: Dict[str, Tuple[int, int]] = {}
+    with contextlib.ExitStack() as stack:
+        found = apart(partial(_read_all, lambda: _distinct(more, elsewhere, stack)))
+    host = next(ns for ns in found if ns.own)
+    inside = {(link.link, link.index) for ns in found if not ns.own for link in ns.links.values()}
+    away = [link for link in host.links.values() if link.kind == "veth" and link.abroad]
+    unseen = [link for link in away if (link.index, link.link) not in inside]
+    # Interfaces stay for a moment when their namespace has come to its end.
+    ended = {nsid for nsid in {link.nsid for link in unseen} if not rtnetlink.namespace_exists(nsid)}
+    ends = {link.name for link in unseen if link.nsid in ended}
+    # The first PID namespace has all processes.
+    nested = pid_namespace() != _INITIAL_PID_NAMESPACE
+    return Namespaces(
+        found,
+        elsewhere,
+        {link.name for link in away} - ends,
+        {link.name for link in unseen} - ends,
+        nested,
+        outside=nested and os.path.exists(_INITIAL_NETWORK_NAMESPACE),
+    )
 
 
-def _read_all(more: Sequence[str], with_links: bool) -> List[Namespace]:
+def _read_all(distinct: Callable[[], List[_Way]]) -> List[Namespace]:
     found: List[Namespace] = []
-    own, boot = os.stat("/proc/self/ns/net"), boot_id()
-    wanted = _distinct(more)
+    own, boot = os.stat(_OWN), boot_id()
+    wanted = distinct()
     for _attempt in range(_ATTEMPTS):
         lost = set()
         for status, path, name in wanted:
@@ -105,11 +161,10 @@ def _read_all(more: Sequence[str], with_links: bool) -> List[Namespace]:
             is_own = (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino)
             ns = Namespace(identity_here(status, boot), path, "the host itself" if is_own else name, is_own)
             ns.addresses = rtnetlink.addresses()
-            if with_links:
-                ns.links = rtnetlink.links()
+            ns.links = rtnetlink.links()
             found.append(ns)
         # Whoever led there has come to its end; that others still do is found out by looking again.
-        wanted = [entry for entry in _distinct(more) if entry[0].st_ino in lost] if lost else []
+        wanted = [entry for entry in distinct() if entry[0].st_ino in lost] if lost else []
         if not wanted:
             return found
     raise HostError(
@@ -118,15 +173,18 @@ def _read_all(more: Sequence[str], with_links: bool) -> List[Namespace]:
     )
 
 
-def _distinct(more: Iterable[str]) -> List[Tuple[os.stat_result, str, str]]:
-    """Return (status, path, name) of each namespace once, under the name that says most to people."""
-    device = os.stat("/proc/self/ns/net").st_dev
+def _distinct(more: Iterable[str], elsewhere: Dict[str, Tuple[int, int]], stack: contextlib.ExitStack) -> List[_Way]:
+    """Return each namespace once, under the name that says most to people.
+
+    What is mounted anywhere is noted in *elsewhere*. What is open until *stack* ends is part of some paths.
+    """
+    device = os.stat(_OWN).st_dev
     found: Dict[int, Tuple[os.stat_result, str, str]] = {}
 
     def add(path: str, name: str) -> None:
         try:
             status = os.stat(path)
-        except OSError:
+        except (OSError, ValueError):
             return
         if status.st_dev == device and status.st_ino not in found:
             found[status.st_ino] = (status, path, name)
@@ -145,15 +203,28 @@ def _distinct(more: Iterable[str]) -> List[Tuple[os.stat_result, str, str]]:
             continue
     for pid in mounts.values():
         for inode, path in _mounted(pid):
+            elsewhere.setdefault(_normal(path), (device, inode))
             if inode not in found:
                 add(f"/proc/{pid}/root{path}", path)
+    sockets: Set[str] = set()
     for pid in _processes():
         for thread in _threads(pid):
             add(f"/proc/{pid}/task/{thread}/ns/net", f"thread {thread} of process {pid}{_command(pid)}")
-        for inode, path in _held(pid, device):
+        files = _open_files(pid)
+        for inode, path in _held(files, device):
             if inode not in found:
                 add(path, f"a namespace that process {pid}{_command(pid)} holds open")
+        for inode, path in _kept_by_sockets(pid, files, sockets, stack):
+            if inode not in found:
+                add(path, f"a namespace that a socket of process {pid}{_command(pid)} keeps")
+    add(_OWN, _OWN)
     return list(found.values())
+
+
+def _normal(path: str) -> str:
+    """Return the path under which the kernel lists a mount: most write /var/run, which leads to /run."""
+    path = os.path.normpath(path)
+    return path[len("/var") :] if path.startswith("/var/run/") else path
 
 
 def _processes() -> Iterator[str]:
@@ -177,18 +248,10 @@ def _command(pid: str) -> str:
         return ""
 
 
-def _held(pid: str, device: int) -> Iterator[Tuple[int, str]]:
-    """Yield (inode, path) of each network namespace that a process holds open without being in it."""
-    folder = f"/proc/{pid}/fd"
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        # The process has come to its end.
-        return
-    for name in names:
-        path = f"{folder}/{name}"
+def _held(files: Mapping[str, str], device: int) -> Iterator[Tuple[int, str]]:
+    """Yield (inode, path) of each network namespace among the open files of a process, see :func:`_open_files`."""
+    for path, target in files.items():
         try:
-            target = os.readlink(path)
             if target.startswith("net:[") and target[5:-1].isdigit():
                 yield int(target[5:-1]), path
             elif target == "/":
@@ -198,6 +261,62 @@ def _held(pid: str, device: int) -> Iterator[Tuple[int, str]]:
                     yield status.st_ino, path
         except OSError:
             continue
+
+
+def _open_files(pid: str) -> Dict[str, str]:
+    """Return path -> what it leads to for all that a process has open."""
+    folder = f"/proc/{pid}/fd"
+    found: Dict[str, str] = {}
+    # A process that has come to its end has none.
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):
+                found[f"{folder}/{name}"] = os.readlink(f"{folder}/{name}")
+    return found
+
+
+def _kept_by_sockets(
+    pid: str, files: Mapping[str, str], known: Set[str], stack: contextlib.ExitStack
+) -> Iterator[Tuple[int, str]]:
+    """Yield (inode, path) of the namespaces of a process' sockets, but for the *known* ones, to which they are added.
+
+    A socket keeps its namespace alive, and no file leads from one to the other. A kernel before 5.6, or one that lets
+    nobody copy a descriptor, does not tell.
+    """
+    new = {target: path for path, target in files.items() if target.startswith("socket:") and target not in known}
+    known.update(new)
+    if not new:
+        return
+    try:
+        import ctypes
+    except ImportError:
+        # A Python that was built without it does not tell either.
+        return
+    libc = ctypes.CDLL(None)
+    process = libc.syscall(_PIDFD_OPEN, int(pid), 0)
+    if process < 0:
+        return
+    try:
+        inodes: Set[int] = set()
+        for path in new.values():
+            copy = libc.syscall(_PIDFD_GETFD, process, int(path.rpartition("/")[2]), 0)
+            if copy < 0:
+                continue
+            try:
+                fd = fcntl.ioctl(copy, _SIOCGSKNS)
+            except OSError:
+                continue
+            finally:
+                os.close(copy)
+            inode = os.fstat(fd).st_ino
+            if inode in inodes:
+                os.close(fd)
+                continue
+            inodes.add(inode)
+            stack.callback(os.close, fd)
+            yield inode, f"/proc/self/fd/{fd}"
+    finally:
+        os.close(process)
 
 
 def _is_netns(path: str) -> bool:

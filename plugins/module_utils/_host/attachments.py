@@ -31,6 +31,8 @@ RECORDS = "podwire"
 ADDING = "adding"
 ATTACHED = "attached"
 _IDENTITY = ("boot_id", "dev", "inode", "cookie")
+# Notes of earlier versions do not have it.
+_SEEN_FROM = "processes"
 # Of what kernel_drift compares. Only at the moment of the ADD is it known whether the firewall plugin works with
 # iptables or with firewalld.
 UNKNOWN_LATER = ("rules firewall",)
@@ -265,7 +267,7 @@ def record_from_bytes(data: bytes) -> Tuple[Optional[Key], Optional[Record]]:
 def _record(key: Key, data: Mapping[str, Any]) -> Record:
     identity = data["identity"]
     if identity is not None:
-        identity = {name: identity[name] for name in _IDENTITY}
+        identity = dict({name: identity[name] for name in _IDENTITY}, **{_SEEN_FROM: identity.get(_SEEN_FROM)})
     if data["state"] == ATTACHED:
         check = data["check"]
         if check is not None:

@@ -43,23 +43,26 @@ class Planner:
     def make(self) -> GcPlan:
         """Return the plan.
 
-        Raises HostError ``source_unusable``, ``missing_source``, ``netns_unusable``, ``kernel_unreadable``; and
+        Raises HostError ``source_unusable``, ``missing_source``, ``processes_hidden``, ``netns_unusable``,
+        ``kernel_unreadable``; and
         ``empty_live_set`` with what was found in the fact ``collected``.
         """
         settings, plan = self._settings, GcPlan()
         files = scan(settings.conf_dir)
-        contents = gc_cache.read(settings.cache_dir)
+        contents, others = gc_cache.read(settings.cache_dir), gc_cache.read_others(settings.cache_dir)
+        caches = [contents, *others]
         configured = _plugins(files, settings.conf_dir)
+        bridges = [bridges_of(configured), *(bridges_of(cached.networks) for cached in caches)]
         stores = leases.stores([*configured, *contents.networks])
         found = self._leases(stores)
         firewall = self._rules(plan)
-        live = live_sources.find(settings, contents, plan)
+        live = live_sources.find(settings, caches, {name for found in bridges for name in found}, plan)
         plan.live, plan.complete, plan.why = live.rows(), live.complete, live.why
         plan.namespaces = len(live.namespaces.all)
 
         lists = _lists(files)
         disabled = {config.name for config in [*lists, *contents.configs] if config.disable_gc}
-        owners, dates = _owners(found, contents), _dates(found, contents)
+        owners, dates = _owners(found, caches), _dates(found, contents)
         judge = Judge(settings, live, disabled, dates, self._seen)
         entries = Entries(contents, live, plan, settings, self._verbs)
         if ATTACHMENT in settings.scope:
@@ -67,16 +70,15 @@ class Planner:
         if LEASE in settings.scope:
             self._judge(plan, judge, gc_leases.candidates(found, contents, live, plan, settings))
         if RULE in settings.scope:
-            known = {network for network, _plugin in [*configured, *contents.networks]} | {
-                name for _dir, name in stores
-            }
+            known = {network for network, _plugin in configured} | {name for _dir, name in stores}
+            known.update(network for cached in caches for network, _plugin in cached.networks)
             ids = {container_id for pairs in owners.values() for _network, container_id in pairs}
             firewall.attribute(known, {*ids, *live.ids(), *(network_id[1] for network_id in dates)})
             self._judge(plan, judge, gc_rules.candidates(firewall, contents, live, owners, plan, settings))
         if CACHE in settings.scope:
             self._judge(plan, judge, entries.files())
         if LINK in settings.scope:
-            links = Links(bridges_of(configured), bridges_of(contents.networks), contents, live, plan, settings)
+            links = Links(bridges[0], bridges[1], caches, live, plan, settings)
             veths = links.veths()
             self._judge(plan, judge, veths)
             self._judge(plan, judge, links.bridges(veths, stores))
@@ -153,13 +155,13 @@ def _lists(files: Sequence[ConfFile]) -> List[NetworkConfigList]:
     return found
 
 
-def _owners(found: Sequence[Lease], contents: gc_cache.Contents) -> Dict[bytes, Set[Tuple[str, str]]]:
+def _owners(found: Sequence[Lease], caches: Sequence[gc_cache.Contents]) -> Dict[bytes, Set[Tuple[str, str]]]:
     """Return packed address -> (network, container id) of those that it was given to."""
     owners: Dict[bytes, Set[Tuple[str, str]]] = {}
     for lease in found:
         if lease.container_id:
             owners.setdefault(packed(lease.ip), set()).add((lease.network, lease.container_id))
-    for entry in contents.entries:
+    for entry in [entry for contents in caches for entry in contents.entries]:
         if entry.key is not None:
             for ip in entry.ips:
                 raw = packed(ip.partition("/")[0])

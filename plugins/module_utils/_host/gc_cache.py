@@ -1,13 +1,15 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of ``cache_dir``: attachments, what is damaged, what was left half written, and the live ones as a source.
+"""The files of a cache: attachments, what is damaged, what was left half written, and the live ones as a source.
 
-Nothing that is read is trusted in shape, size or kind of file.
+Beside ``cache_dir`` the caches of others are read, but only as a source. Nothing that is read is trusted in shape, size
+or kind of file.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Set, Tuple
@@ -16,13 +18,17 @@ from ..libcni import cache
 from ..libcni.conf import NetworkConfigList
 from ..libcni.errors import CNIError, JSONError
 from .addresses import packed
-from .all_netns import Namespace, Namespaces
+from .all_netns import Namespaces
 from .attach_request import Key
-from .attachments import ADDING, ATTACHED, RECORDS, Attached, Record, load_config, record_from_bytes
+from .attachments import ADDING, ATTACHED, RECORDS, Attached, Record, addresses, load_config, record_from_bytes
 from .errors import HostError
 from .live import Answer
 
 _MAX_SIZE = 1 << 20
+
+# Where this collection keeps its cache unless it is told otherwise. Go's libcni, and so every runtime that sets nothing
+# else, has /var/lib/cni; Multus, dockershim's heirs and Firecracker have directories below it.
+_OURS = "/var/lib/podwire/cni"
 
 # What is wrong with a file.
 EMPTY, DAMAGED, OTHER, LEFTOVER, STRAY, UNREADABLE = "empty", "damaged", "other", "leftover", "stray", "unreadable"
@@ -41,9 +47,22 @@ class Entry:
 
     ``attached``: what an ADD was given (None: not known). ``problem``: one of the constants above, "" if the attachment
     is whole; ``message`` says it in words. ``interrupted``: its ADD did not come to its end. ``files``: all there are.
+    ``key``, ``netns`` and ``result`` are known of some that are not whole.
     """
 
-    __slots__ = ("attached", "files", "interrupted", "key", "message", "name", "ours", "problem", "record")
+    __slots__ = (
+        "attached",
+        "files",
+        "interrupted",
+        "key",
+        "message",
+        "name",
+        "netns",
+        "ours",
+        "problem",
+        "record",
+        "result",
+    )
 
     def __init__(self, name: str, files: List[File], ours: bool) -> None:
         self.name = name
@@ -55,6 +74,8 @@ class Entry:
         self.problem = ""
         self.message = ""
         self.interrupted = False
+        self.netns = ""
+        self.result: Optional[Dict[str, Any]] = None
 
     @property
     def written(self) -> float:
@@ -62,18 +83,46 @@ class Entry:
         return max((file.status.st_mtime for file in self.files if file.status), default=0.0)
 
     @property
-    def netns(self) -> str:
-        return self.attached.netns if self.attached else ""
+    def ips(self) -> List[str]:
+        return addresses(self.result)
 
     @property
-    def ips(self) -> List[str]:
-        return self.attached.ips if self.attached else []
+    def paths(self) -> List[str]:
+        """The paths of the namespace. An entry of libcni before 1.0 has it only in the result."""
+        found = [self.netns, *(str(interface.get("sandbox") or "") for interface in self._interfaces())]
+        return list(dict.fromkeys(path for path in found if path))
 
-    def namespace(self, namespaces: Namespaces) -> Optional[Namespace]:
-        """Return the namespace of the ADD if it is still there; one that nobody noted the identity of counts."""
+    @property
+    def host_ends(self) -> List[str]:
+        """The names of the interfaces on the host that the result has."""
+        return [str(interface.get("name")) for interface in self._interfaces() if not interface.get("sandbox")]
+
+    def _interfaces(self) -> List[Dict[str, Any]]:
+        interfaces = (self.result or {}).get("interfaces")
+        return [one for one in interfaces if isinstance(one, dict)] if isinstance(interfaces, list) else []
+
+    def place(self, namespaces: Namespaces) -> str:
+        """Say where the namespace of the ADD still is, "" if it is nowhere.
+
+        One that nobody noted the identity of counts. So does one that nothing leads to, while the host's end of a veth
+        is there: both ends go with the namespace of either.
+        """
         if self.record is not None and self.record.identity is not None:
-            return namespaces.alive(self.record.identity)
-        return namespaces.at(self.netns) if self.netns else None
+            here = namespaces.alive(self.record.identity)
+        else:
+            here = next(filter(None, map(namespaces.at, self.paths)), None)
+        if here is not None:
+            return here.name
+        end = next((name for name in self.host_ends if name in namespaces.away), "")
+        return f"the namespace that {end} leads to" if end else ""
+
+    def seen_from_here(self, namespaces: Namespaces) -> bool:
+        """Whether the paths of the ADD mean here what they meant there; all of them end with the boot."""
+        then = self.record.identity if self.record else None
+        here = namespaces.host.identity if namespaces.host else {}
+        return then is not None and (
+            then["boot_id"] != here.get("boot_id") or then.get("processes") == here.get("processes", 0)
+        )
 
     def death(self) -> str:
         """Say what became of the namespace, for an entry that has none any more."""
@@ -85,10 +134,15 @@ class Entry:
 
 
 class Contents:
-    """All of a cache directory. ``made``: (network, container id) of all that this collection attached."""
+    """All of a cache directory. ``made``: (network, container id) of all that this collection attached.
 
-    def __init__(self, entries: List[Entry]) -> None:
+    ``source``: what it is called as a source of live containers.
+    """
+
+    def __init__(self, entries: List[Entry], cache_dir: str = "", source: str = "cache") -> None:
         self.entries = entries
+        self.cache_dir = cache_dir
+        self.source = source
         self.made: Set[Tuple[str, str]] = set()
         self.made_addresses: Set[Tuple[str, bytes]] = set()
         for entry in entries:
@@ -112,17 +166,32 @@ class Contents:
     def configs(self) -> List[NetworkConfigList]:
         return list({id(e.attached.config): e.attached.config for e in self.entries if e.attached}.values())
 
-    def answer(self, cache_dir: str, namespaces: Namespaces) -> Answer:
-        """Return the source ``cache``: the attachments whose namespace is still the one of the ADD."""
+    def answer(self, namespaces: Namespaces) -> Answer:
+        """Return the attachments whose namespace is still the one of the ADD, as a source."""
         found: Dict[str, Set[str]] = {}
         for entry in self.entries:
-            if entry.key is not None and entry.namespace(namespaces) is not None:
+            if entry.key is not None and entry.key.container_id and entry.place(namespaces):
                 found.setdefault(entry.key.container_id, set()).add(entry.key.ifname)
         containers: Dict[str, Optional[FrozenSet[str]]] = {name: frozenset(names) for name, names in found.items()}
-        return Answer("cache", containers, asked=f"the attachments in {cache_dir} whose namespace is that of their ADD")
+        asked = f"the attachments in {self.cache_dir} whose namespace is that of their ADD"
+        return Answer(self.source, containers, asked=asked)
 
 
-def read(cache_dir: str) -> Contents:
+def read_others(cache_dir: str) -> List[Contents]:
+    """Return the caches that are known beside *cache_dir*. Raises HostError ``source_unusable`` as :func:`read`."""
+    known = [_OURS, cache.DEFAULT_DIR]
+    with contextlib.suppress(OSError):
+        known += [os.path.join(cache.DEFAULT_DIR, name) for name in sorted(os.listdir(cache.DEFAULT_DIR))]
+    this = os.path.realpath(cache_dir)
+    return [
+        read(folder, f"cache {folder}")
+        for folder in known
+        if os.path.realpath(folder) != this
+        and any(os.path.exists(os.path.join(folder, name)) for name in ("results", RECORDS))
+    ]
+
+
+def read(cache_dir: str, source: str = "cache") -> Contents:
     """Return what is in a cache directory, by network, container and interface.
 
     Raises HostError ``source_unusable`` if it cannot be listed.
@@ -133,7 +202,7 @@ def read(cache_dir: str) -> Contents:
     entries = [loader.entry(name, results.get(name), records.get(name)) for name in sorted({*results, *records})]
     entries += [_leftover(file) for file in _files(cache_dir) if _is_temporary(file.path)]
     entries.sort(key=lambda entry: (entry.key or Key("", "", ""), entry.name))
-    return Contents(entries)
+    return Contents(entries, cache_dir, source)
 
 
 def _is_temporary(path: str) -> bool:
@@ -154,8 +223,8 @@ def _files(folder: str) -> List[File]:
         return []
     except OSError as error:
         raise HostError(
-            f"cannot list {folder}: {error.strerror}; without it nobody knows what this collection attached. Mend that "
-            "and run again",
+            f"cannot list {folder}: {error.strerror}; its attachments may be alive. Make it a directory that root can "
+            "read, or move it away if nothing uses it, and run again",
             code="source_unusable",
         ) from error
     paths = [os.path.join(folder, name) for name in names]
@@ -193,10 +262,13 @@ class _Loader:
         # The record says which attachment a damaged cache file was of.
         if record is not None and record.data is not None:
             entry.key, entry.record = record_from_bytes(record.data)
+        noted = entry.record.attached if entry.record else None
+        if noted is not None:
+            entry.netns, entry.result = noted.netns, noted.result
         if result is not None:
             self._load_result(entry, name, result)
-        elif entry.record is not None and entry.record.attached is not None:
-            entry.attached, entry.interrupted = entry.record.attached, entry.record.state == ADDING
+        elif noted is not None and entry.record is not None:
+            entry.attached, entry.interrupted = noted, entry.record.state == ADDING
         elif entry.record is not None and entry.record.state == ATTACHED:
             entry.problem, entry.message = STRAY, "it is a note on an attachment that the cache does not have"
         else:
@@ -213,10 +285,18 @@ class _Loader:
             try:
                 found = cache.Entry.from_bytes(result.data)
                 key = Key(found.network_name, found.container_id, found.if_name)
+                fits, entry.netns, entry.result = name == "-".join(key), found.net_ns, found.result
+                if entry.key is not None and entry.key != key and fits:
+                    # Names that join to the same text: the note is on another attachment.
+                    entry.key = entry.record = None
+                if entry.key is None and _is_valid(key):
+                    entry.key = key
                 if found.kind != cache.KIND:
                     entry.problem, entry.message = OTHER, f"its kind is {found.kind!r} and not {cache.KIND!r}"
-                elif name != "-".join(key):
+                elif not fits:
                     entry.problem, entry.message = DAMAGED, "its content does not fit its name"
+                elif entry.key is None:
+                    entry.problem, entry.message = DAMAGED, f"no plugin accepts its names, {'/'.join(key)!r}"
                 else:
                     self._load_attachment(entry, key, found)
             except (CNIError, JSONError) as error:
@@ -227,13 +307,17 @@ class _Loader:
         if config.name != key.network or not config.plugins:
             entry.problem, entry.message = DAMAGED, f"its configuration is no network list named {key.network!r}"
             return
-        if entry.key is not None and entry.key != key:
-            # Names that join to the same text: the note is on another attachment.
-            entry.record = None
-        entry.key = key
         entry.attached = Attached(
             key, config, found.net_ns, found.cni_args or (), found.capability_args or {}, found.result
         )
+
+
+def _is_valid(key: Key) -> bool:
+    try:
+        cache.cache_path("", *key)
+    except CNIError:
+        return False
+    return True
 
 
 def remove_files(files: List[File]) -> None:

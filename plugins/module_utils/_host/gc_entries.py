@@ -37,8 +37,8 @@ class Entries:
             key, attached = entry.key, entry.attached
             if key is None or attached is None or entry.problem or not self._settings.wants(key.network):
                 continue
-            here = entry.namespace(self._live.namespaces)
-            if here is not None and not entry.interrupted:
+            here = entry.place(self._live.namespaces)
+            if here and not entry.interrupted:
                 self._plan.kept[ATTACHMENT] += 1
                 continue
             candidate = Candidate(
@@ -62,8 +62,8 @@ class Entries:
                 evidence=self._evidence(entry),
             )
             missing = self._missing_plugin(entry)
-            if here is not None:
-                candidate.leave("live", f"{here.name} is still there; the next cni_attach of it begins with a DEL")
+            if here:
+                candidate.leave("live", f"{here} is still there; the next cni_attach of it begins with a DEL")
             elif missing:
                 candidate.leave("missing_plugin", missing)
             wanted.append(candidate)
@@ -71,8 +71,7 @@ class Entries:
 
     def _evidence(self, entry: Entry) -> List[str]:
         evidence = ["its ADD was interrupted"] if entry.interrupted else []
-        here = entry.namespace(self._live.namespaces)
-        if here is None:
+        if not entry.place(self._live.namespaces):
             evidence.append(entry.death())
         if 0 < entry.written < self._booted:
             evidence.append(f"the host has booted since, {when(self._booted)}")
@@ -105,7 +104,7 @@ class Entries:
             if not cause:
                 if ATTACHMENT in self._settings.scope or entry.written >= self._booted:
                     continue
-                if entry.namespace(self._live.namespaces) is not None:
+                if entry.place(self._live.namespaces):
                     continue
                 cause, message = (
                     "before_boot",
@@ -130,11 +129,11 @@ class Entries:
             before={"files": [file.path for file in files]},
             evidence=[message],
         )
-        here = entry.namespace(self._live.namespaces)
+        here = entry.place(self._live.namespaces)
         if cause in (OTHER, UNREADABLE):
             candidate.leave(cause, "what it is for cannot be told")
-        elif here is not None:
-            candidate.leave("live", f"{here.name} is still there; cni_attach with force replaces the entry")
+        elif here:
+            candidate.leave("live", f"{here} is still there; cni_attach with force replaces the entry")
         else:
             self._leave_if_named(candidate, entry)
         return candidate

@@ -40,14 +40,15 @@ class Links:
         self,
         configured: Mapping[str, str],
         cached: Mapping[str, str],
-        contents: Contents,
+        caches: Sequence[Contents],
         live: LiveSet,
         plan: GcPlan,
         settings: Settings,
     ) -> None:
         self._configured = configured
         self._cached = cached
-        self._contents = contents
+        self._contents = caches[0]
+        self._caches = caches
         self._live = live
         self._plan = plan
         self._settings = settings
@@ -56,15 +57,8 @@ class Links:
         self._taken: Set[int] = {index for index, _prefix in self._host.addresses.values()}
 
     def veths(self) -> List[Candidate]:
-        """Return the veths on bridges of CNI networks whose other end no live container has."""
+        """Return the veths on bridges of CNI networks whose other end is in no namespace that can be looked into."""
         wanted = []
-        inside = {
-            (link.link, link.index)
-            for ns in self._live.namespaces.all
-            if not ns.own
-            for link in ns.links.values()
-            if link.kind == "veth"
-        }
         bridges = dict(self._cached, **self._configured)
         owners = self._owners()
         for link in sorted(self._host.links.values(), key=lambda link: link.name):
@@ -74,34 +68,30 @@ class Links:
             network, container_id = owners.get(link.name, (bridges[bridge.name], ""))
             if not self._settings.wants(network):
                 continue
-            if (link.index, link.link) in inside and link.abroad:
+            if link.abroad and link.name not in self._live.namespaces.unseen:
                 self._plan.kept[LINK] += 1
                 continue
-            evidence = [f"it is a port of the bridge {bridge.name}", self._peer(link)]
-            candidate = self._candidate(link, network, container_id, evidence)
-            if not link.abroad:
+            candidate = self._candidate(link, network, container_id, [f"it is a port of the bridge {bridge.name}"])
+            if link.abroad:
+                # The kernel removes both ends with the namespace of either.
+                candidate.leave("live", "its other end is in a network namespace that exists and that nothing leads to")
+            else:
                 self._leave_if_used(candidate, link)
             wanted.append(candidate)
         return wanted
 
     def _owners(self) -> Dict[str, Tuple[str, str]]:
         """Return host interface -> (network, container id), by the results that are cached."""
-        found: Dict[str, Tuple[str, str]] = {}
-        for entry in self._contents.entries:
-            interfaces = ((entry.attached.result if entry.attached else None) or {}).get("interfaces")
-            for interface in interfaces if isinstance(interfaces, list) else []:
-                if entry.key and isinstance(interface, dict) and not interface.get("sandbox"):
-                    found[str(interface.get("name"))] = (entry.key.network, entry.key.container_id)
-        return found
-
-    def _peer(self, link: Link) -> str:
-        if link.abroad:
-            return "its other end is in a network namespace that no name, mount or process leads to"
-        other = self._host.links.get(link.link)
-        return f"its other end, {other.name if other else link.link}, is on the host as well"
+        return {
+            name: (entry.key.network, entry.key.container_id)
+            for entry in self._contents.entries
+            if entry.key
+            for name in entry.host_ends
+        }
 
     def _leave_if_used(self, candidate: Candidate, link: Link) -> None:
         other = self._host.links.get(link.link)
+        candidate.evidence.append(f"its other end, {other.name if other else link.link}, is on the host as well")
         if other is None or other.master or other.up or other.index in self._taken:
             candidate.leave("in_use", "the other end is up, has an address or is a port of a bridge")
 
@@ -133,12 +123,15 @@ class Links:
         return wanted
 
     def _staying(self) -> List[Tuple[str, Mapping[str, object]]]:
-        """Return the plugins of the attachments that are not collected."""
+        """Return the plugins of the attachments that are not collected, and of the live ones in other caches."""
         going = {str(candidate.target) for candidate in self._plan.candidates if candidate.action == DELETED}
         return [
             (entry.key.network, plugin.network)
-            for entry in self._contents.entries
-            if entry.attached is not None and entry.key is not None and str(entry.key) not in going
+            for contents in self._caches
+            for entry in contents.entries
+            if entry.attached is not None
+            and entry.key is not None
+            and (str(entry.key) not in going if contents is self._contents else entry.place(self._live.namespaces))
             for plugin in entry.attached.config.plugins
         ]
 

@@ -1,16 +1,18 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asking the sources of live containers: which are on the host, which are asked, and whether that is all of them."""
+"""Asking the sources of live containers: which are on the host, and whether all of them could say what they know.
+
+Whatever a source names is alive, whichever sources the user lists.
+"""
 
 from __future__ import annotations
 
 import os
-import stat
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import AbstractSet, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import source_containerd, source_nomad, source_podman
-from .all_netns import read_namespaces
+from .all_netns import Namespaces, read_namespaces
 from .errors import HostError
 from .gc_cache import Contents
 from .gc_outcome import Settings
@@ -32,38 +34,90 @@ RUNTIMES = {
 }
 SOURCES = ("cache", "netns", *RUNTIMES)
 
-# Runtimes that use CNI and are no source: where one of them is, nobody knows all containers.
-_OTHERS = {"CRI-O": "/run/crio/crio.sock", "cri-dockerd": "/run/cri-dockerd.sock"}
+# Traces of runtimes that use CNI and cannot be asked: where one is, nobody knows all containers. Of a runtime that was
+# stopped its containers and what it knows stay, so that its socket alone does not tell.
+_OTHERS = {
+    "containerd": ("/var/lib/containerd/io.containerd.metadata.v1.bolt",),
+    "CRI-O": ("/run/crio",),
+    "cri-dockerd": ("/run/cri-dockerd.sock", "/var/lib/cri-dockerd"),
+}
 
 
-def find(settings: Settings, contents: Contents, plan: Plan) -> LiveSet:
-    """Return all that lives, by the sources that are to be asked.
+def find(settings: Settings, caches: Sequence[Contents], bridges: AbstractSet[str], plan: Plan) -> LiveSet:
+    """Return all that lives. *caches*: first that of this collection, *bridges* of CNI networks.
 
-    Raises HostError ``source_unusable``, ``missing_source`` (outside check mode), ``netns_unusable``.
+    A runtime that ``keep_from`` does not name is asked as well, but need not answer. Raises HostError
+    ``source_unusable``, ``missing_source`` (outside check mode), ``processes_hidden``, ``netns_unusable``.
     """
     found = {"netns": "/proc and the named network namespaces"}
-    if contents.entries:
-        found["cache"] = f"{settings.cache_dir} has {len(contents.entries)} entries"
+    if caches[0].entries:
+        found["cache"] = f"{settings.cache_dir} has {len(caches[0].entries)} entries"
     wanted = settings.keep_from
+    answers: List[Answer] = []
     for name, runtime in RUNTIMES.items():
         evidence = runtime.present()
-        if evidence is not None:
-            found[name] = evidence
-        elif wanted is not None and name in wanted:
-            _tell_missing(name, settings, plan)
-    names = sorted(found) if wanted is None else sorted(name for name in set(wanted) if name in found)
-    answers = [RUNTIMES[name].ask() for name in names if name in RUNTIMES]
+        if evidence is None:
+            if wanted is not None and name in wanted:
+                _tell_missing(name, settings, plan)
+            continue
+        found[name] = evidence
+        try:
+            answers.append(runtime.ask())
+        except HostError:
+            if wanted is None or name in wanted:
+                raise
+    why = _why_incomplete(set(found) if wanted is None else set(wanted), found)
     if settings.keep:
         answers.append(Answer("keep", settings.keep, asked="the list keep"))
-    paths = [entry.netns for entry in contents.entries if entry.netns]
+    paths = [path for contents in caches for entry in contents.entries for path in entry.paths]
     paths += [path for answer in answers for path in answer.namespaces]
-    namespaces = read_namespaces(paths, with_links="link" in settings.scope)
-    if "cache" in names:
-        answers.append(contents.answer(settings.cache_dir, namespaces))
-    if "netns" in names:
-        asked = "named network namespaces, those that are mounted, and those of processes"
-        answers.append(Answer("netns", {}, count=len(namespaces.all), asked=asked))
-    return LiveSet(answers, found, namespaces, _why_incomplete(names, found))
+    namespaces = read_namespaces(paths)
+    _test_view(namespaces, caches, bridges)
+    for contents in reversed(caches):
+        if contents.entries:
+            found[contents.source] = f"{contents.cache_dir} has {len(contents.entries)} entries"
+            answers.append(contents.answer(namespaces))
+    asked = "named network namespaces, those that are mounted, and those of processes"
+    answers.append(Answer("netns", {}, count=len(namespaces.all), asked=asked))
+    return LiveSet(answers, found, namespaces, why)
+
+
+def _test_view(namespaces: Namespaces, caches: Sequence[Contents], bridges: AbstractSet[str]) -> None:
+    """Raise HostError ``processes_hidden`` if there are processes of this host that /proc does not show.
+
+    A container may be alive in a namespace that only such a process leads to.
+    """
+    why = _hidden(namespaces, caches, bridges) if namespaces.nested else ""
+    if why:
+        raise HostError(
+            f"cannot tell which containers live: /proc shows only the processes of one PID namespace, and {why}; run "
+            "the module in the host's PID namespace (docker and podman: --pid=host, Kubernetes: hostPID: true)",
+            code="processes_hidden",
+        )
+
+
+def _hidden(namespaces: Namespaces, caches: Sequence[Contents], bridges: AbstractSet[str]) -> str:
+    """Return what speaks for processes outside of this PID namespace, "" if nothing does.
+
+    A system container (LXC, kind) has a PID namespace of its own, too, and is all of a host.
+    """
+    if namespaces.outside:
+        return "this is not the host's, whose network it uses"
+    links = namespaces.host.links if namespaces.host else {}
+    names = {link.name for link in links.values()}
+    for link in links.values():
+        if link.name in namespaces.unseen and link.master in links and links[link.master].name in bridges:
+            return f"none of them leads to the namespace at the other end of {link.name}"
+    for entry in [entry for contents in caches for entry in contents.entries]:
+        for name in entry.host_ends:
+            if name in namespaces.unseen:
+                return f"none of them leads to the namespace at the other end of {name}"
+        # That the host's end is gone proves death: both ends of a veth go with the namespace of either.
+        processes = [path for path in entry.paths if path.startswith("/proc/")]
+        proven = entry.seen_from_here(namespaces) or not names.issuperset(entry.host_ends)
+        if processes and not proven and not entry.place(namespaces):
+            return f"{processes[0]}, which {entry.key or entry.name} was attached to, may be a path in another one"
+    return ""
 
 
 def _tell_missing(name: str, settings: Settings, plan: Plan) -> None:
@@ -76,22 +130,22 @@ def _tell_missing(name: str, settings: Settings, plan: Plan) -> None:
     plan.warn("missing_source", message)
 
 
-def _why_incomplete(names: Sequence[str], found: Dict[str, Any]) -> str:
-    """Return why the live set may lack somebody, "" if every source was asked."""
-    left_out: List[str] = sorted(set(found) - set(names))
+def _why_incomplete(names: AbstractSet[str], found: Dict[str, str]) -> str:
+    """Return why the live set may lack somebody, "" if every source had to answer."""
+    left_out = sorted(set(found) - names)
     if left_out:
-        return f"{', '.join(left_out)} was found but not asked"
-    for name, path in _OTHERS.items():
-        if _is_socket(path):
-            return f"{name} is here ({path}) and cannot be asked"
-    return ""
+        return f"{', '.join(left_out)} was found, and keep_from leaves it out"
+    name, path = _other(found)
+    return f"{name} has left {path} and cannot be asked" if name else ""
 
 
-def _is_socket(path: str) -> bool:
-    try:
-        return stat.S_ISSOCK(os.stat(path).st_mode)
-    except OSError:
-        return False
+def _other(found: Mapping[str, str]) -> Tuple[str, str]:
+    """Return a runtime that cannot be asked, and a trace of it; ("", "") if there is none."""
+    for name, traces in _OTHERS.items():
+        for path in traces:
+            if name not in found and os.path.exists(path):
+                return name, path
+    return "", ""
 
 
 def other_runtime(live: LiveSet) -> str:
@@ -99,7 +153,5 @@ def other_runtime(live: LiveSet) -> str:
     for name in RUNTIMES:
         if name in live.found:
             return f"{name} is on this host ({live.found[name]})"
-    for name, path in _OTHERS.items():
-        if _is_socket(path):
-            return f"{name} is on this host ({path})"
-    return ""
+    name, path = _other(live.found)
+    return f"{name} is on this host ({path})" if name else ""

@@ -63,8 +63,9 @@ def boot_id() -> str:
 class Seen:
     """What a path leads to: ``identity`` (None: to no network namespace), and which of the wanted ``links`` are there.
 
-    ``identity`` is ``{boot_id, dev, inode, cookie}``. The kernel gives the inode of a dead namespace to a new one; the
-    cookie (Linux 5.14, else None) is never given twice.
+    ``identity`` is ``{boot_id, dev, inode, cookie, processes}``. The kernel gives the inode of a dead namespace to a
+    new one; the cookie (Linux 5.14, else None) is never given twice. ``processes`` tells from where it was seen, see
+    ``pid_namespace``.
     """
 
     __slots__ = ("identity", "links")
@@ -147,9 +148,23 @@ def enter_known(path: str, status: os.stat_result) -> bool:
     return here is not None and here.st_ino == status.st_ino
 
 
+def pid_namespace() -> int:
+    """Return the inode of the PID namespace whose processes /proc shows, 0 if that cannot be told."""
+    try:
+        return os.stat("/proc/1/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
 def identity_here(status: os.stat_result, boot: str) -> Dict[str, Any]:
     """Return the identity of the namespace that this thread is in, whose file has *status*."""
-    return {"boot_id": boot, "dev": status.st_dev, "inode": status.st_ino, "cookie": _cookie()}
+    return {
+        "boot_id": boot,
+        "dev": status.st_dev,
+        "inode": status.st_ino,
+        "cookie": _cookie(),
+        "processes": pid_namespace(),
+    }
 
 
 def _look(path: str, names: Iterable[str], boot: str, own_device: int) -> Seen:

@@ -9,6 +9,7 @@ Addresses on interfaces that are down count, too; they are not in ``/proc/net/fi
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
@@ -28,7 +29,7 @@ _ADDRESS = struct.Struct("=BBBBI")
 _ROUTE = struct.Struct("=BBBBBBBBI")
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_MASTER, _IFLA_LINKINFO, _INFO_KIND = 1, 3, 4, 5, 10, 18, 1
-_IFLA_LINK_NETNSID = 37
+_IFLA_LINK_NETNSID, _IFLA_TARGET_NETNSID = 37, 46
 _IFLA_EXT_MASK, _SKIP_STATS = 29, 8
 _RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_PREFSRC, _RTA_MULTIPATH = 1, 4, 5, 6, 7, 9
 _RTA_TABLE, _RTA_VIA = 15, 18
@@ -44,10 +45,11 @@ _TIMEOUT = 10.0
 class Link:
     """One interface. ``link`` is the index of its other end or lower device, ``master`` that of its bridge; else 0.
 
-    ``abroad`` tells that ``link`` counts in another namespace. ``mac`` is "" where there is none.
+    ``abroad`` tells that ``link`` counts in another namespace, ``nsid`` is this namespace's number for that one (-1: it
+    has none, as while it comes to its end). ``mac`` is "" where there is none.
     """
 
-    __slots__ = ("abroad", "index", "kind", "link", "mac", "master", "mtu", "name", "up")
+    __slots__ = ("abroad", "index", "kind", "link", "mac", "master", "mtu", "name", "nsid", "up")
 
     def __init__(
         self,
@@ -60,6 +62,7 @@ class Link:
         abroad: bool,
         mac: str = "",
         mtu: int = 0,
+        nsid: int = -1,
     ) -> None:
         self.index = index
         self.name = name
@@ -70,6 +73,7 @@ class Link:
         self.abroad = abroad
         self.mac = mac
         self.mtu = mtu
+        self.nsid = nsid
 
 
 class Route(NamedTuple):
@@ -158,8 +162,20 @@ def links() -> Dict[int, Link]:
             _IFLA_LINK_NETNSID in attributes,
             ":".join("%02x" % byte for byte in attributes.get(_IFLA_ADDRESS, b"")),
             _number(attributes.get(_IFLA_MTU)),
+            struct.unpack("=i", attributes.get(_IFLA_LINK_NETNSID, b"\xff\xff\xff\xff"))[0],
         )
     return found
+
+
+def namespace_exists(nsid: int) -> bool:
+    """Tell whether this namespace's number *nsid* is of one that exists: its links linger while the kernel ends it."""
+    attribute = _ATTRIBUTE.pack(8, _IFLA_TARGET_NETNSID) + struct.pack("=i", nsid)
+    try:
+        _dump(_GETLINK, _NEWLINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute)
+    except HostError as error:
+        # A kernel that refuses for another reason has not said that it is gone.
+        return getattr(error.__cause__, "errno", None) != errno.EINVAL
+    return True
 
 
 def delete_link(index: int, name: str) -> None:
@@ -196,11 +212,13 @@ def _dump_once(request: int, answer: int, payload: bytes) -> Optional[List[bytes
         while True:
             for kind, flags, content in _messages(_receive(netlink)):
                 whole = whole and not flags & _INTERRUPTED
+                # A dump that fails at its beginning or half-way ends with the error's number.
+                number = -struct.unpack_from("=i", content)[0] if kind in (_ERROR, _DONE) else 0
+                if number:
+                    cause = OSError(number, os.strerror(number))
+                    raise HostError(f"cannot ask the kernel: {cause.strerror}", code="kernel_unreadable") from cause
                 if kind == _DONE:
                     return found if whole else None
-                if kind == _ERROR:
-                    number = -struct.unpack_from("=i", content)[0]
-                    raise HostError(f"cannot ask the kernel: {os.strerror(number)}", code="kernel_unreadable")
                 if kind == answer:
                     found.append(content)
 

@@ -54,7 +54,7 @@ def wait_until_gone(path):
 
 @root_only
 def test_namespaces_of_processes_and_threads_are_read():
-    found = all_netns.read_namespaces(with_links=True)
+    found = all_netns.read_namespaces()
     assert found.host is not None
     assert found.holder("127.0.0.1") is not None or not found.host.addresses
     assert any(link.name == "lo" for link in found.host.links.values())
@@ -170,12 +170,16 @@ def test_namespaces_that_change_hands_without_end_are_an_error(monkeypatch):
 
 
 def test_only_network_namespaces_that_are_held_open_count():
-    before = list(all_netns._held(str(os.getpid()), NSFS))
+
+    def all_held():
+        return list(all_netns._held(all_netns._open_files(str(os.getpid())), NSFS))
+
+    before = all_held()
     with open("/proc/self/ns/net") as held, open("/proc/self/ns/mnt"), open(os.devnull):
         path = "/proc/%d/fd/%d" % (os.getpid(), held.fileno())
-        found = list(all_netns._held(str(os.getpid()), NSFS))
+        found = all_held()
         assert [entry for entry in found if entry not in before] == [(os.fstat(held.fileno()).st_ino, path)]
-    assert list(all_netns._held("0", NSFS)) == []
+    assert all_netns._open_files("0") == {}
 
 
 def test_mounts_of_namespaces_are_found(tmp_path, monkeypatch):

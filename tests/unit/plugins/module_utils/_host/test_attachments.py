@@ -21,7 +21,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
 KEY = Key("demo", "web", "eth0")
-IDENTITY = {"boot_id": "b", "dev": 4, "inode": 7, "cookie": None}
+IDENTITY = {"boot_id": "b", "dev": 4, "inode": 7, "cookie": None, "processes": 5}
 CONFIG = b'{"cniVersion":"1.0.0","name":"demo","plugins":[{"type":"bridge"}]}'
 
 

@@ -60,10 +60,9 @@ class Host:
         monkeypatch.setattr(leases.stores, "__defaults__", (str(tmp_path / "default"),))
         monkeypatch.setattr(gc, "FirstSeen", lambda: FirstSeen(str(tmp_path / "run" / "seen")))
 
-    def _find(self, settings, contents, plan):
+    def _find(self, settings, caches, bridges, plan):
         namespaces = Namespaces(self.namespaces)
-        cache = contents.answer(settings.cache_dir, namespaces)
-        return LiveSet([*self.answers, cache], self.found, namespaces, self.why)
+        return LiveSet([*self.answers, caches[0].answer(namespaces)], self.found, namespaces, self.why)
 
     def config(self, name, **more):
         ipam = {"type": "host-local", "dataDir": str(self.data_dir), "subnet": "10.1.0.0/24"}
@@ -438,9 +437,9 @@ def test_a_judge_needs_every_reason(tmp_path):
 def test_what_is_live_by_the_cache_has_its_interfaces(host):
     host.attached("one", "10.1.0.5")
     contents = gc_cache.read(host.cache_dir)
-    answer = contents.answer(host.cache_dir, Namespaces([alive()]))
+    answer = contents.answer(Namespaces([alive()]))
     assert answer.containers == {"one": frozenset(["eth0"])}
-    assert contents.answer(host.cache_dir, Namespaces([])).containers == {}
+    assert contents.answer(Namespaces([])).containers == {}
     assert isinstance(host.plan(), GcPlan)
 
 

@@ -22,30 +22,30 @@ def link(index, name, kind="veth", peer=0, master=0, up=False, abroad=False):
 
 
 def namespace(links, own=False, addresses=()):
-    found = Namespace({"boot_id": "b", "dev": 4, "inode": 1 if own else 2, "cookie": 1}, "/x", "x", own)
+    found = Namespace({"boot_id": "b", "dev": 4, "inode": 1, "cookie": 1}, "/x", "x", own)
     found.links = {one.index: one for one in links}
     found.addresses = {packed(ip): (index, prefix) for ip, index, prefix in addresses}
     return found
 
 
-def make(host, inside=(), configured=None, cached=None, runtime=False, addresses=()):
-    namespaces = Namespaces([namespace(host, True, addresses), namespace(inside)])
+def make(host, unseen=(), configured=None, cached=None, runtime=False, addresses=()):
+    namespaces = Namespaces([namespace(host, True, addresses)], unseen=unseen)
     live = LiveSet([], {"podman": "x"} if runtime else {}, namespaces)
     settings = Settings("/net.d", ["/bin"], "/cache", scope=["links"])
     configured = {"cni0": "demo"} if configured is None else configured
-    return Links(configured, cached or {}, Contents([]), live, GcPlan(), settings)
+    return Links(configured, cached or {}, [Contents([])], live, GcPlan(), settings)
 
 
 BRIDGE = link(10, "cni0", "bridge")
 
 
-def test_a_veth_whose_other_end_a_live_namespace_has_is_kept():
+def test_a_veth_whose_peer_is_in_a_namespace_that_exists_is_not_collected():
     host = [BRIDGE, link(11, "veth1", peer=2, master=10, abroad=True)]
-    inside = [link(2, "eth0", peer=11, abroad=True)]
-    assert make(host, inside).veths() == []
-    # Another namespace has those numbers the wrong way round.
-    assert [one.ident for one in make(host, [link(11, "eth0", peer=2, abroad=True)]).veths()] == ["veth1"]
-    assert [one.ident for one in make(host).veths()] == ["veth1"]
+    assert make(host).veths() == []
+    # Nothing leads to that namespace, but it exists.
+    (found,) = make(host, unseen=["veth1"]).veths()
+    assert (found.ident, found.action, found.reason) == ("veth1", "left", "live")
+    assert "that exists and that nothing leads to" in found.evidence[1]
 
 
 def test_interfaces_on_bridges_of_others_are_not_looked_at():
@@ -84,7 +84,7 @@ def test_a_bridge_is_nobodys_only_with_evidence_that_it_was_of_cni(tmp_path):
 
 
 def test_a_bridge_with_a_port_is_somebodys_unless_the_port_goes():
-    host = [link(22, "seen0", "bridge"), link(11, "veth1", peer=2, master=22, abroad=True)]
+    host = [link(22, "seen0", "bridge"), link(11, "veth1", peer=12, master=22), link(12, "veth2", peer=11)]
     links = make(host, cached={"seen0": "demo"})
     (veth,) = links.veths()
     assert links.bridges([veth], []) == []

@@ -64,12 +64,12 @@ def runtimes(monkeypatch):
 
     monkeypatch.setattr(live_sources, "RUNTIMES", {name: runtime(name) for name in ("containerd", "podman", "nomad")})
     monkeypatch.setattr(live_sources, "_OTHERS", {})
-    monkeypatch.setattr(live_sources, "read_namespaces", lambda paths, with_links: Namespaces([]))
+    monkeypatch.setattr(live_sources, "read_namespaces", lambda paths: Namespaces([]))
     return found
 
 
 def find(**options):
-    return live_sources.find(Settings("/c", ["/b"], "/cache", **options), Contents([]), GcPlan())
+    return live_sources.find(Settings("/c", ["/b"], "/cache", **options), [Contents([])], set(), GcPlan())
 
 
 def test_every_source_that_is_found_is_asked(runtimes):
@@ -100,7 +100,7 @@ def test_a_source_that_is_named_and_not_there_is_missing(runtimes):
     assert caught.value.code == "missing_source"
     plan = GcPlan()
     settings = Settings("/c", ["/b"], "/cache", keep_from=["nomad", "netns"], check_mode=True)
-    assert live_sources.find(settings, Contents([]), plan).complete
+    assert live_sources.find(settings, [Contents([])], set(), plan).complete
     assert plan.warnings[0][0] == "missing_source"
 
 
@@ -108,7 +108,7 @@ def test_a_runtime_that_is_no_source_makes_the_set_incomplete(runtimes, monkeypa
     path = str(tmp_path / "crio.sock")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
-        monkeypatch.setattr(live_sources, "_OTHERS", {"CRI-O": path})
+        monkeypatch.setattr(live_sources, "_OTHERS", {"CRI-O": (path,)})
         found = find()
         assert not found.complete and "CRI-O" in found.why
         assert "CRI-O" in live_sources.other_runtime(found)
