@@ -16,8 +16,26 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.problems import 
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
 from ansible_collections.podwire.cni.plugins.plugin_utils.controller import jsonschema_needed
+from ansible_collections.podwire.cni.plugins.plugin_utils.options import no_options
 
 SCHEMA = "the level 'schema' of 'validate'"
+OPTIONS = (
+    "bin_dirs",
+    "cache_dir",
+    "classes",
+    "conf_dir",
+    "configure",
+    "ensure_effective",
+    "exclusive",
+    "force",
+    "group",
+    "lock_timeout",
+    "mode",
+    "networks",
+    "owner",
+    "runtime",
+    "validate",
+)
 MAX_SIZE = 1 << 20
 
 
@@ -29,6 +47,9 @@ class ActionModule(ActionBase):
     def run(self, tmp: Optional[str] = None, task_vars: Optional[dict[str, Any]] = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         arguments = dict(self._task.args)
+        unknown = no_options(arguments, OPTIONS)
+        if unknown:
+            return self._failure(result, "bad_argument", "; ".join(unknown), [])
         levels = arguments.get("validate")
         if levels is None:
             levels = list(LEVELS)

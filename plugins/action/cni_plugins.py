@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from typing import Any
@@ -15,9 +16,12 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.modules.cni_plugins import ARGUMENTS, REQUIRED_IF
+from ansible_collections.podwire.cni.plugins.plugin_utils.options import no_options
 from ansible_collections.podwire.cni.plugins.plugin_utils.plugin_source import Need, PluginSource
 
 MODULE = "podwire.cni.cni_plugins"
+# What the action plugin and the module tell each other is nobody else's affair.
+OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name != "_source"}
 
 
 class ActionModule(ActionBase):
@@ -30,13 +34,29 @@ class ActionModule(ActionBase):
         """Return the module's result, or a failure before any host was touched."""
         super().run(tmp, task_vars)
         try:
-            return self._run(task_vars or {})
+            result = self._run(task_vars or {})
         except HostError as error:
-            return {"failed": True, "changed": False, "msg": error.msg, "code": error.code, **error.facts}
+            result = {"failed": True, "changed": False, "msg": error.msg, "code": error.code, **error.facts}
+        if result.get("code") in ("checksum_mismatch", "bad_checksum"):
+            result["msg"] = f"{result.get('msg')}{self._why_not_that_release()}"
+        return result
+
+    def _why_not_that_release(self) -> str:
+        """Return what to do if a release was asked for, and another option, such as one in group_vars, overrides it."""
+        version = self._task.args.get("version")
+        if not version:
+            return ""
+        if self._task.args.get("checksum"):
+            other, means = "checksum", "'checksum' takes the place of the release's own checksum"
+        elif self._task.args.get("src"):
+            other, means = "src", "'src' is what is installed, and 'version' sets nothing but its checksum"
+        else:
+            return ""
+        return f". {means}: to install the release {version}, set '{other}' (for the roles: cni_plugins_{other}) to ''"
 
     def _run(self, task_vars: dict[str, Any]) -> dict[str, Any]:
         self._check_types()
-        _result, options = self.validate_argument_spec(ARGUMENTS, required_if=REQUIRED_IF)
+        _result, options = self.validate_argument_spec(OPTIONS, required_if=REQUIRED_IF)
         if options["state"] != "present":
             return self._call(None, task_vars)
         if options["remote_src"]:
@@ -64,8 +84,9 @@ class ActionModule(ActionBase):
                 "such as version: '1.9.1'",
                 code="bad_version",
             )
-        if "_source" in self._task.args:
-            raise HostError("_source is internal and cannot be set", code="bad_option")
+        unknown = no_options(self._task.args, OPTIONS)
+        if unknown:
+            raise HostError("; ".join(unknown), code="bad_option")
 
     def _find(self, path: str) -> str:
         try:
@@ -95,4 +116,6 @@ class ActionModule(ActionBase):
             task_vars=task_vars,
             wrap_async=in_background and bool(self._task.async_val),
         )
+        with contextlib.suppress(KeyError, TypeError, AttributeError):
+            result["invocation"]["module_args"].pop("_source", None)
         return result

@@ -61,8 +61,8 @@ class Binaries:
             path = find_in_path(name, self.bin_dirs)
         except PluginNotFoundError:
             raise HostError(
-                "there is no plugin %r in %s; install it (podwire.cni.cni_plugins), or name the directory it is in "
-                "with bin_dirs" % (name, ", ".join(self.bin_dirs)),
+                "there is no plugin %r in %s; %sinstall it (podwire.cni.cni_plugins), or name the directory it is in "
+                "with bin_dirs" % (name, ", ".join(self.bin_dirs), _meant(name, self.bin_dirs)),
                 code="missing_plugin",
             ) from None
         try:
@@ -110,6 +110,16 @@ class Binaries:
         """Drop what is remembered of files that are no longer there."""
         for path in [path for path in self._remembered if not os.path.exists(path)]:
             del self._remembered[path]
+
+
+def _meant(name: str, bin_dirs: Sequence[str]) -> str:
+    """Return the question whether the plugin with a name like *name* is meant, "" if there is none."""
+    # Almost nobody mistypes anything, and until then this need not be loaded.
+    import difflib
+
+    there = [entry for path in bin_dirs if os.path.isdir(path) for entry in os.listdir(path)]
+    near = difflib.get_close_matches(name, there, 1, 0.75)
+    return f"did you mean {near[0]!r}? Otherwise " if near else ""
 
 
 class Use:

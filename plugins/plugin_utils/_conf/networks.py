@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, Callable, Optional, Sequence
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.confrequest import check_priority, read_file_name
@@ -13,6 +12,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.paths import file_name
 from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, errors_of, problem
 
+from ..options import no_options
 from .positions import UNKNOWN, DataPositions
 from .source import DataSource, TextSource
 from .syntax import name_findings, shown
@@ -47,7 +47,10 @@ class CheckedNetworks:
         else:
             self._levels = levels
         if not isinstance(networks, list) or not (networks or may_be_empty):
-            self._error("networks", "it must be a list of networks, such as [{'name': 'apps', 'src': 'apps.conflist'}]")
+            what = "the option is missing" if networks is None else f"it is {shown(networks)}"
+            self._error(
+                "networks", f"{what}; write a list of networks, such as [{{'name': 'apps', 'src': 'apps.conflist'}}]"
+            )
             return
         for index, given in enumerate(networks):
             self._network("networks[%d]" % index, given)
@@ -82,12 +85,7 @@ class CheckedNetworks:
 
     def _options(self, where: str, given: dict[str, Any], out: dict[str, Any]) -> None:
         for key in given:
-            if key not in _KEYS:
-                near = difflib.get_close_matches(str(key), _KEYS, 1)
-                text = "there is no option %r; %s" % (
-                    str(key),
-                    "did you mean %r?" % near[0] if near else "the options are %s" % ", ".join(_KEYS),
-                )
+            for text in no_options([key], _KEYS):
                 self._error(where, text, given=key)
         if "name" in given:
             out["name"] = given["name"]

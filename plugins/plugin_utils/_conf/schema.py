@@ -162,7 +162,7 @@ def _unknown(kind: str, what: str, known: dict[str, str], at: tuple[Any, ...]) -
     text = "there is no schema for the %s %s, so its own keys are not validated" % (what, kind[:100])
     near = difflib.get_close_matches(kind, known, 1, 0.75) if len(kind) <= 100 else []
     if near:
-        text += "; did you mean %s?" % near[0]
+        return Finding(WARNING, "unknown_plugin", "%s; did you mean %s?" % (text, near[0]), at)
     return Finding(INFO, "unknown_plugin", text, at)
 
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from ansible_collections.podwire.cni.plugins.action import cni_conf
+from ansible_collections.podwire.cni.plugins.doc_fragments import _common
+from ansible_collections.podwire.cni.plugins.modules import cni_conf as cni_conf_module
 
 GOOD = {"name": "a", "content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "isGatway": true}]}'}
 
@@ -77,3 +80,28 @@ def test_files_are_read_with_a_limit_and_a_clear_error(action, monkeypatch, tmp_
     monkeypatch.setattr(action, "_find_needle", missing, raising=False)
     with pytest.raises(ValueError, match=r"there is no file 'big.json' on the controller"):
         action._read("big.json")
+
+
+def test_an_unknown_option_is_named_and_not_networks(action):
+    action._task.args = {"network": [GOOD], "force": True}
+    result = action.run(None, {})
+    assert (result["code"], action.calls) == ("bad_argument", [])
+    assert result["msg"] == "there is no option 'network'; did you mean 'networks'?"
+
+
+def test_options_of_the_action_are_those_of_the_module():
+    options = yaml.safe_load(cni_conf_module.DOCUMENTATION)["options"]
+    fragments = [getattr(_common.ModuleDocFragment, name) for name in ("DOCUMENTATION", "CLASSES", "LOCK")]
+    shared = {name for text in fragments for name in yaml.safe_load(text)["options"]}
+    assert set(cni_conf.OPTIONS) == set(options) | shared
+
+
+@pytest.mark.parametrize(
+    ("networks", "said"),
+    [(None, "the option is missing; "), ([], "it is []; "), ("a", 'it is the string "a"; '), ({"name": "a"}, "it is ")],
+)
+def test_networks_of_the_wrong_kind_are_shown(action, networks, said):
+    action._task.args = {"networks": networks}
+    result = action.run(None, {})
+    assert f": {said}" in result["msg"]
+    assert "write a list of networks" in result["msg"]

@@ -141,3 +141,12 @@ def test_file_names_and_priorities():
         with pytest.raises(HostError) as error:
             check_priority(value, "priority")
         assert error.value.code == "bad_priority"
+
+
+@pytest.mark.parametrize(("mistyped", "meant"), [("odld", "'old'"), ("oddd", "'odd'"), ("brigde", None)])
+def test_a_mistyped_plugin_type_is_told_with_the_one_that_is_there(plugins, mistyped, meant):
+    _folder, _asked, binaries = plugins
+    (entry,) = check(binaries(), "1.0.0", mistyped)
+    assert entry["code"] == "missing_plugin"
+    assert ("did you mean " in entry["message"]) is (meant is not None)
+    assert meant is None or f"did you mean {meant}? Otherwise install it" in entry["message"]

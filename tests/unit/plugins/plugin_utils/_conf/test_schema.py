@@ -77,8 +77,14 @@ def test_plugins_without_a_schema_pass_with_an_info_and_what_all_share_is_valida
         ("info", "unknown_plugin", "/ipam"),
     ]
     assert ("error", "schema", "/dns/domain") in places({"type": "acme", "dns": {"domain": 5}})
-    assert "did you mean bridge?" in problems({"type": "brigde"})[0][3]
     assert "did you mean" not in problems({"type": "acme"})[0][3]
+
+
+@pytest.mark.parametrize(("mistyped", "meant"), [("brigde", "bridge"), ("Bridge", "bridge"), ("porrtmap", "portmap")])
+def test_a_mistyped_plugin_type_is_a_warning(problems, mistyped, meant):
+    (entry,) = [entry for entry in problems({"type": mistyped}) if entry[1] == "unknown_plugin"]
+    assert entry[0] == "warning"
+    assert f"did you mean {meant}?" in entry[3]
 
 
 def test_what_libcni_refuses_is_told_with_its_place_if_the_schema_knows_it(places):
