@@ -169,9 +169,9 @@ class Planner:
         if outcome.key.ifname == "lo":
             return
         message = in_use(outcome.key, outcome.wanted.netns)
-        if not self._settings.check_mode:
+        # In check mode, an earlier task of the play that would detach another attachment has not done so.
+        if not (self._settings.check_mode and self._verbs.attached_as(outcome.key.ifname, outcome.wanted.netns)):
             raise HostError(message, code="ifname_in_use")
-        # An earlier task of the play, checked as well, may be the one that would take it away.
         self._plan.note(outcome, "ifname_in_use", message)
 
     def _difference(self, outcome: Outcome, attached: Attached) -> str:

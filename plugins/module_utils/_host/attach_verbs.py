@@ -268,6 +268,10 @@ class Verbs:
         name = attached.key.ifname
         return any(name in seen.links for seen in look(dict.fromkeys(paths, (name,))).values())
 
+    def attached_as(self, ifname: str, netns: str) -> bool:
+        """Tell whether the cache has an attachment whose interface in *netns* is called *ifname*."""
+        return any(other.if_name == ifname and other.net_ns == netns for other in self._cni.get_cached_attachments())
+
     def _shares_rules(self, attached: Attached) -> bool:
         """Tell whether the container is in the network a second time: chains go by network and container alone."""
         key = attached.key
