@@ -295,7 +295,9 @@ leases:
       type: str
       sample: /var/lib/cni/networks
 pools:
-  description: How full host-local's pools are, for each configured network that uses it. Returned with V(leases).
+  description:
+    - How full host-local's pools are, for each configured network that uses it. Returned with V(leases).
+    - A network with addresses of both families has an entry for each, since a container needs one of both.
   returned: success
   type: list
   elements: dict
@@ -308,6 +310,10 @@ pools:
       description: host-local's directory.
       type: str
       sample: /var/lib/cni/networks
+    family:
+      description: Address family of the entry, V(ipv4) or V(ipv6).
+      type: str
+      sample: ipv4
     ranges:
       description: First and last address of each range.
       type: list

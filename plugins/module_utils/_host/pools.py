@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .leases import Lease
 
 
+_FAMILIES: Dict[int, str] = {socket.AF_INET: "ipv4", socket.AF_INET6: "ipv6"}
+
+
 class Range:
     """Addresses from ``start`` to ``end`` (numbers, both inclusive), without ``gateway``, which is never given.
 
@@ -55,22 +58,32 @@ class Range:
 
 
 def rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequence[Lease]) -> List[Dict[str, Any]]:
-    """Return a row for each store of a configured network, sorted: how many addresses it has, and who holds them.
+    """Return a row for each store and address family of a configured network, sorted: its addresses and who holds them.
 
-    *networks* are the configured ones, one pair (name, plugin object) for each plugin.
+    *networks* are the configured ones, one pair (name, plugin object) for each plugin. Families are counted apart: the
+    addresses that IPv6 has left are of no use to a container that needs one of IPv4, too.
     """
-    pools: Dict[Tuple[str, str], List[Range]] = {}
+    # A network that is in two files has its addresses once.
+    pools: Dict[Tuple[str, str], Dict[str, Range]] = {}
     for network, plugin in networks:
         ipam = plugin.get("ipam")
         if isinstance(ipam, dict) and ipam.get("type") == "host-local":
             data_dir = ipam.get("dataDir")
             place = os.path.normpath(data_dir) if isinstance(data_dir, str) and data_dir else DEFAULT_DATA_DIR
-            pools.setdefault((network, place), []).extend(ranges_of(ipam))
-    return [_row(network, place, ranges, leases) for (network, place), ranges in sorted(pools.items())]
+            pools.setdefault((network, place), {}).update((one.text, one) for one in ranges_of(ipam))
+    found = []
+    for (network, place), ranges in sorted(pools.items()):
+        own = [lease for lease in leases if (lease.network, lease.data_dir) == (network, place)]
+        for family in _FAMILIES:
+            parts = [one for one in ranges.values() if one.family == family]
+            held = [lease for lease in own if address_number(packed(lease.ip))[0] == family]
+            # A network without any range has a row, too.
+            if parts or held or (family == socket.AF_INET and not ranges and not own):
+                found.append(_row(network, place, family, parts, held))
+    return found
 
 
-def _row(network: str, data_dir: str, ranges: Sequence[Range], leases: Sequence[Lease]) -> Dict[str, Any]:
-    own = [lease for lease in leases if (lease.network, lease.data_dir) == (network, data_dir)]
+def _row(network: str, data_dir: str, family: int, ranges: Sequence[Range], own: Sequence[Lease]) -> Dict[str, Any]:
     inside = [lease for lease in own if any(packed(lease.ip) in one for one in ranges)]
     owners: Dict[str, List[str]] = {}
     for lease in own:
@@ -79,6 +92,7 @@ def _row(network: str, data_dir: str, ranges: Sequence[Range], leases: Sequence[
     return {
         "network": network,
         "data_dir": data_dir,
+        "family": _FAMILIES[family],
         "ranges": [one.text for one in ranges],
         "size": size,
         "used": len(inside),

@@ -74,11 +74,15 @@ def draw(info: Mapping[str, Any], drifted: set[str]) -> Optional[Drawing]:
     for row in rows(info.get("attachments")):
         known.add((text(row.get("network")), text(row.get("container_id"))))
         found.setdefault(text(row.get("network")), []).append(Container(row, drifted))
+    held: dict[tuple[str, str], list[str]] = {}
     for pool in rows(info.get("pools")):
-        name = text(pool.get("network"))
         for owner in rows(pool.get("owners")):
-            if text(owner.get("container_id")) and (name, text(owner.get("container_id"))) not in known:
-                found.setdefault(name, []).append(Container(owner, drifted))
+            # A network has a pool for each address family.
+            key = (text(pool.get("network")), text(owner.get("container_id")))
+            held.setdefault(key, []).extend(texts(owner.get("ips")))
+    for (name, container), ips in held.items():
+        if container and (name, container) not in known:
+            found.setdefault(name, []).append(Container({"container_id": container, "ips": ips}, drifted))
     for name, containers in found.items():
         network = networks.setdefault(name, Network(name, "", "", []))
         # What is wrong has to be among what is drawn, and what can be reached from outside should be.

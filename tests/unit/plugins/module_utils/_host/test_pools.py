@@ -45,6 +45,7 @@ def test_a_pool_says_what_is_used_and_by_whom():
     assert row == {
         "network": "demo",
         "data_dir": "/data",
+        "family": "ipv4",
         "ranges": ["10.1.0.1-10.1.0.6"],
         "size": 5,
         "used": 2,
@@ -55,3 +56,30 @@ def test_a_pool_says_what_is_used_and_by_whom():
             {"container_id": "web", "ips": ["10.1.0.2", "10.1.0.3"]},
         ],
     }
+
+
+def counted(rows):
+    return [(row["family"], row["size"], row["used"], row["free"], row["outside"]) for row in rows]
+
+
+def test_pools_are_counted_per_address_family():
+    ipam = {"type": "host-local", "dataDir": "/d", "ranges": [[{"subnet": "10.1.0.0/30"}], [{"subnet": "fd00::/64"}]]}
+    leases = [Lease("/d", "demo", ip, "web", "eth0") for ip in ("10.1.0.2", "fd00::2", "fd09::9")]
+    rows = pools.rows([("demo", {"ipam": ipam})], leases)
+    # IPv4 is full, however many addresses IPv6 has left.
+    assert counted(rows) == [("ipv4", 1, 1, 0, 0), ("ipv6", 2**64 - 2, 1, 2**64 - 3, 1)]
+    assert [row["owners"][0]["ips"] for row in rows] == [["10.1.0.2"], ["fd00::2", "fd09::9"]]
+    assert [row["ranges"] for row in rows] == [["10.1.0.1-10.1.0.2"], ["fd00::1-fd00::ffff:ffff:ffff:ffff"]]
+
+
+def test_a_family_without_ranges_has_a_row_if_it_has_leases():
+    network = ("demo", {"ipam": {"type": "host-local", "subnet": "10.1.0.0/30"}})
+    (v4, v6) = pools.rows([network], [Lease(pools.DEFAULT_DATA_DIR, "demo", "fd00::2", "web", "eth0")])
+    assert (v4["family"], v4["owners"]) == ("ipv4", [])
+    assert counted([v6]) == [("ipv6", 0, 0, 0, 1)]
+    assert counted(pools.rows([("demo", {"ipam": {"type": "host-local"}})], [])) == [("ipv4", 0, 0, 0, 0)]
+
+
+def test_a_network_in_two_files_has_its_addresses_once():
+    network = ("demo", {"ipam": {"type": "host-local", "subnet": "10.1.0.0/30"}})
+    assert counted(pools.rows([network, network], [])) == [("ipv4", 1, 0, 1, 0)]

@@ -92,6 +92,12 @@ def test_a_drawing_knows_containers_of_runtimes_by_their_leases():
     assert [one.name for one in network.containers] == ["its", "mine"]
 
 
+def test_a_container_with_leases_of_both_families_is_drawn_once():
+    pools = [{"network": "a", "owners": [{"container_id": "its", "ips": [ip]}]} for ip in ("10.1.0.2", "fd00::2")]
+    (network,) = draw({"pools": pools}, set()).networks
+    assert [one.ips for one in network.containers] == [["10.1.0.2", "fd00::2"]]
+
+
 def test_a_drawing_knows_the_bridge_and_its_addresses():
     config = {"plugins": [{"type": "bridge"}, {"type": "portmap"}]}
     info = {"conf": [{"network": "n%d" % number, "config": config} for number in range(9)]}
