@@ -9,10 +9,17 @@ import os
 from typing import Any, Optional
 
 from ansible.errors import AnsibleError, AnsibleFileNotFound
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import WARNING, errors_of, place, summary
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import (
+    WARNING,
+    errors_of,
+    place,
+    strict,
+    summary,
+)
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
 from ansible_collections.podwire.cni.plugins.plugin_utils.controller import jsonschema_needed
@@ -34,6 +41,7 @@ OPTIONS = (
     "networks",
     "owner",
     "runtime",
+    "strict",
     "validate",
 )
 MAX_SIZE = 1 << 20
@@ -64,12 +72,14 @@ class ActionModule(ActionBase):
                 f"{jsonschema_needed(SCHEMA, MISSING)}, or leave 'schema' out of 'validate'",
                 [],
             )
-        for entry in checked.problems:
+        # What is neither yes nor no the module refuses.
+        problems = strict(checked.problems) if boolean(arguments.get("strict"), strict=False) else checked.problems
+        for entry in problems:
             if entry["level"] == WARNING:
                 Display().warning("[%s] %s%s" % (entry["code"], place(entry), entry["message"]))
-        errors = errors_of(checked.problems)
+        errors = errors_of(problems)
         if errors:
-            return self._failure(result, errors[0]["code"], summary(checked.problems), checked.problems)
+            return self._failure(result, errors[0]["code"], summary(problems), problems)
         arguments["networks"] = checked.rendered
         result.update(
             self._execute_module(
@@ -80,7 +90,7 @@ class ActionModule(ActionBase):
             )
         )
         if isinstance(result.get("problems", []), list) and "ansible_job_id" not in result:
-            result["problems"] = checked.problems + result.get("problems", [])
+            result["problems"] = problems + result.get("problems", [])
         return result
 
     @staticmethod

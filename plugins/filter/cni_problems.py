@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 from ansible.errors import AnsibleFilterError
+from ansible.module_utils.parsing.convert_bool import boolean
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import strict as with_strict
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource, TextSource
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
@@ -18,7 +20,11 @@ LEVELS = ("syntax", "schema")
 
 
 def cni_problems(
-    conf: Any, name: Optional[str] = None, validate: Optional[list[str]] = None, file: Optional[str] = None
+    conf: Any,
+    name: Optional[str] = None,
+    validate: Optional[list[str]] = None,
+    file: Optional[str] = None,
+    strict: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the problems of *conf*, a mapping or JSON text; see the filter's documentation."""
     levels = list(LEVELS) if validate is None else validate
@@ -28,11 +34,16 @@ def cni_problems(
         raise AnsibleFilterError(
             jsonschema_needed("cni_problems: the level 'schema'", MISSING) + ", or write validate=['syntax']"
         ) from MISSING
-    if isinstance(conf, dict):
-        return Checked(DataSource(conf), file, name, levels).problems
-    if isinstance(conf, str):
-        return Checked(TextSource(conf), file, name, levels).problems
-    raise AnsibleFilterError("cni_problems: it takes a mapping or JSON text, not %s" % type(conf).__name__.lstrip("_"))
+    if not isinstance(conf, (dict, str)):
+        kind = type(conf).__name__.lstrip("_")
+        raise AnsibleFilterError("cni_problems: it takes a mapping or JSON text, not %s" % kind)
+    try:
+        as_errors = boolean(strict)
+    except TypeError as error:
+        raise AnsibleFilterError("cni_problems: strict must be true or false") from error
+    source = DataSource(conf) if isinstance(conf, dict) else TextSource(conf)
+    problems = Checked(source, file, name, levels).problems
+    return with_strict(problems) if as_errors else problems
 
 
 class FilterModule:

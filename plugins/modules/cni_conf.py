@@ -99,6 +99,13 @@ options:
     elements: str
     choices: [syntax, schema, plugins, directory]
     default: [syntax, schema, plugins, directory]
+  strict:
+    description:
+      - Fail with every warning of O(validate) as with an error, before anything is written, in check mode as in a run.
+      - What only check mode tolerates (a plugin or runtime that an earlier task of the run may install) stays a warning
+        there; the run fails without it in any case.
+    type: bool
+    default: false
   exclusive:
     description:
       - Set aside every other regular file or link directly in O(conf_dir) that runtimes read, whoever wrote it. It is
@@ -575,6 +582,7 @@ def main():
     arguments = {
         "networks": {"type": "list", "elements": "dict", "required": True, "options": NETWORK_ARGUMENTS},
         "validate": {"type": "list", "elements": "str", "choices": LEVELS, "default": LEVELS},
+        "strict": {"type": "bool", "default": False},
         "exclusive": {"type": "bool", "default": False},
         "runtime": {"type": "list", "elements": "str", "choices": list(NAMES)},
         "ensure_effective": {"type": "str"},
@@ -603,6 +611,7 @@ def main():
             runtimes=params["runtime"],
             ensure_effective=params["ensure_effective"],
             settings=read_settings(params),
+            strict=params["strict"],
         )
     except HostError as error:
         fail(module, error)

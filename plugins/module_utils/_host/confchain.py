@@ -54,13 +54,20 @@ def _order(view: View, file: ConfFile, chain: List[Placed]) -> Iterator[Problem]
 def _capability(view: View, file: ConfFile, placed: Placed) -> Iterator[Problem]:
     plugin, kind = placed.plugin, text_of(placed.plugin, "type")
     capabilities = object_of(plugin, "capabilities")
-    if kind == "portmap" and capabilities.get("portMappings") is not True:
+    # What is written there stays unless a runtime hands over something else.
+    written = object_of(plugin, "runtimeconfig")
+    ports = capabilities.get("portMappings") is True or member_of(written, "portmappings")
+    if kind == "portmap" and not ports:
         text = (
             "portmap never gets a port to map, because runtimes hand them over only where the capability is declared; "
             'write "capabilities": {"portMappings": true}'
         )
         yield _at(view.level(file), "capability_missing", text, placed)
-    limited = capabilities.get("bandwidth") is True or any(member_of(plugin, rate) for rate in _RATES)
+    limits = [plugin, object_of(written, "bandwidth")]
+    # A runtime's key can be spelled as it likes, if the capability is: the plugin reads it in any case.
+    limited = member_of(capabilities, "bandwidth") is True or any(
+        member_of(place, rate) for place in limits for rate in _RATES
+    )
     if kind == "bandwidth" and not limited:
         text = (
             "bandwidth has no limits, and no runtime hands it any without the capability; write "

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import socket
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from .confview import View
 from .errors import HostError
 from .netuse import Bridge, Pool, Uses
+from .plugintypes import member_of, object_of, text_of
 from .pools import address_number, address_text
 from .problems import INFO, problem
 from .rtnetlink import MAIN_TABLE, addresses, links, routes
@@ -18,6 +19,8 @@ from .rtnetlink import MAIN_TABLE, addresses, links, routes
 Problem = Dict[str, Any]
 # What plugins themselves make for single containers.
 _OF_CONTAINERS = {"veth"}
+# They make their interface on one of the host.
+_ON_MASTER = {"macvlan", "ipvlan", "vlan"}
 # So many addresses and routes are named in one message.
 _LISTED = 3
 
@@ -77,6 +80,7 @@ def _taken(family: int, number: int, length: int, link: str, text: str, remote: 
 
 def host_problems(view: View, uses: Sequence[Uses]) -> Iterator[Problem]:
     """Yield where networks and host take the same; *uses* are those of the networks of *view*, in its order."""
+    yield from _masters(view, {bridge.link for use in uses for bridge in use.bridges})
     pools = [pool for use in uses for pool in use.pools if pool.routed]
     bridges = [bridge for use in uses for bridge in use.bridges if bridge.gateway]
     if not pools and not bridges:
@@ -91,6 +95,47 @@ def host_problems(view: View, uses: Sequence[Uses]) -> Iterator[Problem]:
         yield from _overlaps(view, pool, kernel)
     for bridge in bridges:
         yield from _bridge_address(view, bridge, kernel)
+
+
+def _masters(view: View, made: Set[str]) -> Iterator[Problem]:
+    """Yield the interfaces that networks are put on and that are not there, except *made*, which networks make."""
+    for file in view.loaded():
+        for index, (path, pointer, plugin) in enumerate(view.chain(file)):
+            for place, part in ((pointer, plugin), (pointer + "/delegate", object_of(plugin, "delegate"))):
+                kind, name = text_of(part, "type"), text_of(part, "master")
+                if kind not in _ON_MASTER or member_of(part, "linkincontainer") is True:
+                    continue
+                if name and name not in made and not _is_there(name):
+                    text = (
+                        "%s: the host has no interface %s, and every ADD fails until there is one; write the name of "
+                        "one that is there (ip link), or make it first"
+                    )
+                    yield problem(view.level(file), "master_missing", text % (kind, name), path, place + "/master")
+                # ipvlan takes the interface of the plugin before it; vlan has to have one, says its schema.
+                chained = kind == "ipvlan" and index
+                if not name and kind != "vlan" and not chained and not _has_default_route():
+                    text = (
+                        "%s: there is no master, and the host has no default route to take an interface from, so every "
+                        'ADD fails; write one, such as "master": "eth0"'
+                    )
+                    yield problem(view.level(file), "master_missing", text % kind, path, place)
+
+
+def _has_default_route() -> bool:
+    try:
+        return any(route.unicast and not route.length and route.table == MAIN_TABLE for route in routes())
+    except HostError:
+        # That it cannot be read is said where addresses are compared.
+        return True
+
+
+def _is_there(name: str) -> bool:
+    try:
+        # Like the plugins it finds an interface by an alternative name, too.
+        return socket.if_nametoindex(name) > 0
+    except (OSError, ValueError):
+        # A name may hold what is in no interface's.
+        return False
 
 
 def _overlaps(view: View, pool: Pool, kernel: Kernel) -> Iterator[Problem]:
@@ -125,7 +170,7 @@ def _bridge_address(view: View, bridge: Bridge, kernel: Kernel) -> Iterator[Prob
     """Yield where a bridge that is there has another address than the network's gateway."""
     if bridge.force or not bridge.pools:
         return
-    name = "%s.%d" % (bridge.name, bridge.vlan) if bridge.vlan else bridge.name
+    name = bridge.link
     # Several IPv6 addresses go together.
     here = [(number, length) for family, number, length in kernel.addresses.get(name, ()) if family == socket.AF_INET]
     for pool in [pool for pool in bridge.pools if pool.range.family == socket.AF_INET][:1]:

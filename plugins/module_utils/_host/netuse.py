@@ -39,7 +39,8 @@ class Pool(NamedTuple):
 class Bridge(NamedTuple):
     """A bridge that a plugin makes or joins.
 
-    ``gateway`` tells that it gets the addresses of the gateways, ``force`` that it loses others for them.
+    ``link`` is the interface that has its addresses. ``gateway`` tells that it gets those of the gateways, ``force``
+    that it loses others for them.
     """
 
     file: ConfFile
@@ -47,6 +48,7 @@ class Bridge(NamedTuple):
     pointer: str
     name: str
     vlan: int
+    link: str
     gateway: bool
     force: bool
     pools: Tuple[Pool, ...]
@@ -84,7 +86,7 @@ def _collect(file: ConfFile, placed: Placed, uses: Uses) -> None:
     uses.pools.extend(pools)
     if kind == "bridge":
         force = member_of(plugin, "forceaddress") is True
-        uses.bridges.append(Bridge(file, placed.path, placed.pointer, name, vlan, gateway, force, tuple(pools)))
+        uses.bridges.append(Bridge(file, placed.path, placed.pointer, name, vlan, link, gateway, force, tuple(pools)))
 
 
 def _lower(plugin: Dict[str, Any], kind: str) -> str:

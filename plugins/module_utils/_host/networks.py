@@ -22,7 +22,7 @@ from .confview import View
 from .errors import HostError
 from .manifest import Manifest
 from .pluginuse import Binaries
-from .problems import WARNING, errors_of, place, summary
+from .problems import WARNING, errors_of, place, strict, summary
 from .runtimes.confirm import confirm
 from .runtimes.effective import Effective
 from .secrets import mask
@@ -66,7 +66,7 @@ class Wanted:
 class Request:
     """What the module was asked for. ``levels``: those of ``plugins`` and ``directory`` that apply.
 
-    ``exclusive``: files of networks that are not asked for go aside.
+    ``strict``: warnings are errors. ``exclusive``: files of networks that are not asked for go aside.
     ``runtimes``: the profiles whose effective network is to be told, None for those of this host; ``ensure_effective``
     the network that it has to be. ``settings``: what is to be asked of their configurations, if anything.
     """
@@ -85,6 +85,7 @@ class Request:
         runtimes: Optional[Sequence[str]] = (),
         ensure_effective: Optional[str] = None,
         settings: Optional[Settings] = None,
+        strict: bool = False,
     ) -> None:
         self.networks = list(networks)
         self.conf_dir = conf_dir
@@ -98,6 +99,7 @@ class Request:
         self.runtimes = runtimes
         self.ensure_effective = ensure_effective
         self.settings = settings
+        self.strict = strict
 
 
 def make_plan(request: Request) -> ConfPlan:
@@ -169,7 +171,7 @@ class _Planner:
         return set().union(*(restore(self.state, wanted) for wanted in restored))
 
     def _finish(self) -> None:
-        problems = mask(self.plan.problems)
+        problems = mask(strict(self.plan.problems) if self.request.strict else self.plan.problems)
         errors = errors_of(problems)
         if errors:
             error = HostError(summary(problems), code=errors[0]["code"], problems=problems)

@@ -15,6 +15,11 @@ from .source import Finding
 _WITHOUT_BRIDGE = frozenset(("ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy", "loopback", "sriov"))
 
 
+# Plugins of which a second one in a chain does over again what the first one has done.
+_ONCE = frozenset(("portmap", "firewall"))
+_RATES = {"ingress": "ingressRate", "egress": "egressRate"}
+
+
 def chain_findings(plugins: list[dict[str, Any]]) -> Iterator[Finding]:
     """Yield findings on a list's (folded, valid) plugins; pointers are relative to the list."""
     before: set[str] = set()
@@ -31,3 +36,57 @@ def chain_findings(plugins: list[dict[str, Any]]) -> Iterator[Finding]:
             )
             yield Finding(WARNING, "no_effect", text % policy, ("plugins", index, "ingressPolicy"))
         before.add(kind)
+    yield from _twice(plugins)
+
+
+def _twice(plugins: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Yield plugins that meet another one of their type in the chain; tried with releases 1.1.1 and 1.9.1."""
+    for index, plugin in enumerate(plugins):
+        kind, place = plugin.get("type", ""), ("plugins", index)
+        others = [other for other in plugins[:index] if other.get("type") == kind]
+        if kind in _ONCE and any(other.get("backend") == plugin.get("backend") for other in others):
+            text = "%s is in the chain twice, and makes the same rules again; remove one of them"
+            yield Finding(WARNING, "plugin_twice", text % kind, place)
+        for other in others:
+            if kind == "bandwidth":
+                yield from _limited_twice(other, plugin, place)
+            elif kind == "tuning":
+                yield from _tuned_twice(other, plugin, place)
+
+
+def _limited_twice(other: dict[str, Any], plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Finding]:
+    for direction, rate in _RATES.items():
+        if not (_limits(other, rate) and _limits(plugin, rate)):
+            continue
+        certain = bool(other.get(rate) and plugin.get(rate))
+        effect = "every ADD fails" if certain else "every ADD with limits from the runtime fails"
+        text = "bandwidth limits %s twice in the chain, so %s (file exists); leave one limit"
+        yield Finding(ERROR if certain else WARNING, "plugin_twice", text % (direction, effect), place)
+        return
+
+
+def _limits(plugin: dict[str, Any], rate: str) -> bool:
+    # Limits of its own count more than the runtime's.
+    if any(plugin.get(key) for key in _RATES.values()):
+        return bool(plugin.get(rate))
+    handed = [plugin.get("capabilities", {}).get("bandwidth"), plugin.get("runtimeConfig", {}).get("bandwidth")]
+    return any(handed)
+
+
+def _tuned_twice(other: dict[str, Any], plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Finding]:
+    """Yield what two tuning plugins set to different values: CHECK of the first one fails."""
+    first, second = _tuned(other), _tuned(plugin)
+    for key in sorted(first):
+        if first[key] != second.get(key, first[key]):
+            text = "tuning sets %s twice in the chain, to %s and %s, so every CHECK fails; leave one of them"
+            yield Finding(WARNING, "plugin_twice", text % (key, first[key], second[key]), place)
+
+
+def _tuned(plugin: dict[str, Any]) -> dict[str, Any]:
+    # What stands in args.cni counts more. 0 and "" leave MTU and MAC address as they are; promisc is always set.
+    given = {**plugin, **plugin.get("args", {}).get("cni", {})}
+    own = {key: given[key] for key in ("mac", "mtu") if given.get(key)}
+    own.update((key, given[key]) for key in ("allmulti", "txQLen") if key in given)
+    sysctls = {**plugin.get("sysctl", {}), **given.get("sysctl", {})}
+    own.update((name.replace("/", ".").strip("."), value) for name, value in sysctls.items())
+    return {**own, "promisc": bool(given.get("promisc"))}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Iterator, NamedTuple, Optional
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, WARNING
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, INFO, WARNING
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import version as spec
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import VersionError
 
@@ -18,6 +18,17 @@ from .source import Finding
 _RANGE_KEYS = ("subnet", "rangeStart", "rangeEnd", "gateway")
 # What RFC 4291 and IANA give to the public; other space is nobody's.
 _UNICAST = ipaddress.IPv6Network("2000::/3")
+# Parts of it that are not routed on the internet: 6to4 (RFC 7526) and documentation (RFC 9637). Older Pythons do not
+# know them.
+_NOT_ROUTED = (ipaddress.IPv6Network("2002::/16"), ipaddress.IPv6Network("3fff::/20"))
+# The bridge of kube-router and Kilo, by a name that is fixed in their code: they write the node's ranges into the file.
+_FILLED_IN = "kube-bridge"
+_DEFAULTS = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
+_LINK_LOCAL = ipaddress.IPv6Network("fe80::/10")
+# RT_SCOPE_LINK: only what such a route leads to can be a gateway of IPv4.
+_LINK_SCOPE = 253
+# Plugins that set up addresses and routes with the same library (plugins/pkg/ipam), and fail where the kernel refuses.
+_ROUTING = frozenset(("bridge", "ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy", "tap"))
 
 
 def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
@@ -25,18 +36,23 @@ def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Optiona
 
     *version* is the version of the list, None if it is negotiated.
     """
-    # The plugin itself may be wrong in any way.
-    capabilities = plugin.get("capabilities")
-    capabilities = capabilities if isinstance(capabilities, dict) else {}
     kind = ipam["type"]
     if kind == "host-local":
-        yield from _host_local(ipam, capabilities, version)
+        yield from _host_local(ipam, plugin, version)
         if plugin.get("ipMasq") is True:
             yield from _public(ipam)
     elif kind == "static":
-        yield from _static(ipam, capabilities, version)
+        yield from _static(ipam, plugin, version)
     elif kind == "whereabouts":
-        yield from _routes(ipam, {_family(text) for text in _whereabouts(ipam)})
+        gateways: dict[int, Any] = {ip(gateway).version: ip(gateway) for gateway in [ipam.get("gateway")] if gateway}
+        yield from _routes(ipam, plugin, [cidr(text) for text in _whereabouts(ipam)], gateways)
+
+
+def _handed_over(plugin: dict[str, Any], key: str) -> bool:
+    """Tell whether a runtime may hand over *key*, or the configuration does in a runtime's place."""
+    # The plugin itself may be wrong in any way.
+    places = (plugin.get("capabilities"), plugin.get("runtimeConfig"))
+    return any(isinstance(place, dict) and bool(place.get(key)) for place in places)
 
 
 def before(version: Optional[str], other: str) -> bool:
@@ -58,27 +74,45 @@ class _Range(NamedTuple):
     place: tuple[Any, ...]
 
 
+class _Route(NamedTuple):
+    """What the kernel tells routes apart by."""
+
+    target: Network
+    gateway: Any
+    priority: int
+    table: int
+
+
 # ---- host-local
 
 
-def _host_local(ipam: dict[str, Any], capabilities: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
+def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
+    more = _handed_over(plugin, "ipRanges")
     if "subnet" not in ipam and any(ipam.get(key) for key in _RANGE_KEYS):
         text = 'host-local: subnet is missing, without which the range says nothing; write "subnet": "10.55.0.0/24"'
         yield Finding(ERROR, "schema", text)
-    elif "subnet" not in ipam and not ipam.get("ranges") and not capabilities.get("ipRanges"):
-        text = 'host-local: there is no range to give addresses out of; write "ranges": [[{"subnet": "10.55.0.0/24"}]]'
-        yield Finding(ERROR, "schema", text)
+    elif "subnet" not in ipam and not ipam.get("ranges") and not more:
+        yield _no_range(plugin)
     ranges: list[_Range] = []
+    gateways: dict[int, Any] = {}
     for entry, group, place in _entries(ipam):
         yield from _range(entry, place)
         first, last = _span(entry)
         ranges.append(_Range(len(ranges), group, first, last, network(entry["subnet"]), place))
+        gateways.setdefault(ranges[-1].subnet.version, _gateway(entry))
     yield from _mixed(ranges)
     yield from _overlaps(ranges)
     groups = {entry.group: entry.subnet.version for entry in ranges}
     yield from _one_address(list(groups.values()), "host-local", version)
-    if not capabilities.get("ipRanges"):
-        yield from _routes(ipam, {entry.subnet.version for entry in ranges})
+    yield from _routes(ipam, plugin, [] if more else [entry.subnet for entry in ranges], gateways)
+
+
+def _no_range(plugin: dict[str, Any]) -> Finding:
+    if plugin.get("bridge") == _FILLED_IN:
+        text = "host-local has no range yet; kube-router and Kilo write the node's own into the file when they start"
+        return Finding(INFO, "range_filled_in", text)
+    text = 'host-local: there is no range to give addresses out of; write "ranges": [[{"subnet": "10.55.0.0/24"}]]'
+    return Finding(ERROR, "schema", text)
 
 
 def _entries(ipam: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int, tuple[Any, ...]]]:
@@ -102,6 +136,13 @@ def _range(entry: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Finding]:
     if entry.get("gateway") and ip(entry["gateway"]).version != subnet.version:
         text = "host-local: gateway %s is not of the family of the subnet %s; write one of its addresses"
         yield Finding(ERROR, "schema", text % (entry["gateway"], subnet), (*place, "gateway"))
+    if first == last == _gateway(entry):
+        text = "host-local: the only address of the range is the gateway %s, which is never given out; widen the range"
+        yield Finding(ERROR, "schema", text % first, place)
+
+
+def _gateway(entry: dict[str, Any]) -> Any:
+    return ip(entry["gateway"]) if entry.get("gateway") else network(entry["subnet"]).network_address + 1
 
 
 def _span(entry: dict[str, Any]) -> tuple[Any, Any]:
@@ -139,7 +180,7 @@ def _overlaps(ranges: list[_Range]) -> Iterator[Finding]:
 def _public(ipam: dict[str, Any]) -> Iterator[Finding]:
     for entry, _group, place in _entries(ipam):
         subnet = network(entry["subnet"])
-        if subnet.is_global and (subnet.version == 4 or subnet.subnet_of(_UNICAST)):
+        if subnet.is_global and (subnet.version == 4 or _is_routed(subnet)):
             text = (
                 "host-local: %s is public address space and ipMasq replaces its addresses, so containers cannot reach "
                 "whoever has them; write a private network such as %s"
@@ -148,26 +189,68 @@ def _public(ipam: dict[str, Any]) -> Iterator[Finding]:
             yield Finding(WARNING, "public_subnet", text % (subnet, private), (*place, "subnet"))
 
 
+def _is_routed(subnet: Any) -> bool:
+    return bool(subnet.subnet_of(_UNICAST)) and not any(subnet.subnet_of(other) for other in _NOT_ROUTED)
+
+
 # ---- static and whereabouts
 
 
-def _static(ipam: dict[str, Any], capabilities: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
+def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
     addresses = ipam.get("addresses", [])
-    if not addresses and not capabilities.get("ips"):
+    # What comes from there replaces the addresses here.
+    replaced = _handed_over(plugin, "ips") or bool(_args(plugin).get("ips"))
+    if not addresses and not replaced:
         text = (
-            "static: there are no addresses, and without the capability 'ips' a runtime can hand over none; write "
-            '"addresses": [{"address": "10.55.0.7/24"}]'
+            "static: there are no addresses, so ADD fails unless CNI_ARGS has them (IP, and GATEWAY); if that is not "
+            'meant write "addresses": [{"address": "10.55.0.7/24"}]'
         )
-        yield Finding(WARNING, "static_no_address", text)
+        yield Finding(INFO, "static_no_address", text)
     families = [_family(entry["address"]) for entry in addresses]
+    gateways: dict[int, Any] = {}
     for index, (entry, family) in enumerate(zip(addresses, families)):
-        if entry.get("gateway") and ip(entry["gateway"]).version != family:
+        place = ("addresses", index, "gateway")
+        gateway = ip(entry["gateway"]) if entry.get("gateway") else None
+        if gateway is None:
+            continue
+        gateways.setdefault(family, gateway)
+        if gateway.version != family:
             text = "static: gateway %s is not of the family of the address %s; write one of its network"
-            message = text % (entry["gateway"], entry["address"])
-            yield Finding(ERROR, "schema", message, ("addresses", index, "gateway"))
+            yield Finding(ERROR, "schema", text % (gateway, entry["address"]), place)
+        elif gateway == ip(entry["address"].partition("/")[0]):
+            text = "static: the address %s is its own gateway, so the container reaches nothing behind it; change one"
+            yield Finding(WARNING, "own_gateway", text % gateway, place)
     yield from _one_address(families, "static", version)
-    if not capabilities.get("ips"):
-        yield from _routes(ipam, set(families))
+    if plugin.get("type") == "ptp":
+        yield from _without_gateway(addresses, plugin)
+    subnets = [] if replaced else [cidr(entry["address"]) for entry in addresses]
+    if plugin.get("type") == "bridge" and (plugin.get("isGateway") or plugin.get("isDefaultGateway")):
+        for subnet in subnets:
+            gateways.setdefault(subnet.version, subnet.network_address + 1)
+    yield from _routes(ipam, plugin, subnets, gateways)
+
+
+def _args(plugin: dict[str, Any]) -> dict[str, Any]:
+    args = plugin.get("args")
+    cni = args.get("cni") if isinstance(args, dict) else None
+    return cni if isinstance(cni, dict) else {}
+
+
+def _without_gateway(addresses: list[dict[str, Any]], plugin: dict[str, Any]) -> Iterator[Finding]:
+    """Yield where ptp gets an address without the gateway that it gives to the host's end."""
+    rule = "ptp gives the gateway to the host's end of the pair, and every ADD fails without one"
+    for index, entry in enumerate(addresses):
+        if not entry.get("gateway"):
+            text = 'static: %s has no gateway; %s: write "gateway" beside it'
+            yield Finding(ERROR, "schema", text % (entry["address"], rule), ("addresses", index))
+    if _args(plugin).get("ips"):
+        text = "static: args.cni.ips replaces the addresses, and has no gateways; %s: write addresses instead"
+        yield Finding(ERROR, "schema", text % rule)
+    elif _handed_over(plugin, "ips"):
+        text = (
+            "static: addresses of the capability 'ips' have no gateways; %s: hand them over as IP and GATEWAY in args"
+        )
+        yield Finding(WARNING, "ptp_no_gateway", text % rule)
 
 
 def _whereabouts(ipam: dict[str, Any]) -> Iterator[str]:
@@ -189,10 +272,63 @@ def _one_address(families: list[int], owner: str, version: Optional[str]) -> Ite
         yield Finding(ERROR, "schema", text % (owner, version))
 
 
-def _routes(ipam: dict[str, Any], families: set[int]) -> Iterator[Finding]:
+def _routes(
+    ipam: dict[str, Any], plugin: dict[str, Any], subnets: list[Network], gateways: dict[int, Any]
+) -> Iterator[Finding]:
+    """Yield what is wrong with the routes.
+
+    *subnets* are those that containers get addresses of, empty if they are not known; *gateways* what a route without
+    ``gw`` leads through, by family.
+    """
+    kind, refused = ipam["type"], ERROR if plugin.get("type") in _ROUTING else WARNING
+    families: set[int] = {subnet.version for subnet in subnets}
+    near, seen = list(subnets), _default_routes(ipam, plugin, families, gateways)
     for index, route in enumerate(ipam.get("routes", [])):
-        family = cidr(route["dst"]).version
-        if families and family not in families:
+        target, place = cidr(route["dst"]), ("routes", index)
+        if families and target.version not in families:
             text = "%s: the route to %s goes nowhere, since containers get no IPv%d address; remove it, or add a range"
-            message = text % (ipam["type"], route["dst"], family)
-            yield Finding(WARNING, "route_family", message, ("routes", index, "dst"))
+            yield Finding(WARNING, "route_family", text % (kind, route["dst"], target.version), (*place, "dst"))
+            continue
+        if ip(route["dst"].partition("/")[0]) != target.network_address:
+            # IPv6 drops the bits, and then CHECK does not find the route.
+            verb, level = ("ADD", refused) if target.version == 4 else ("CHECK", WARNING)
+            text = "%s: the route to %s has host bits set, so every %s fails; write %s"
+            yield Finding(level, "schema", text % (kind, route["dst"], verb, target), (*place, "dst"))
+        gw = ip(route["gw"]) if route.get("gw") else None
+        if gw is not None and gw.version != target.version:
+            text = (
+                "%s: the route to %s leads through %s, which is not of its family, so every ADD fails; write an IPv%d"
+            )
+            yield Finding(refused, "schema", text % (kind, target, gw, target.version) + " address", (*place, "gw"))
+        elif gw is not None and target.version in families and kind != "whereabouts" and not _reachable(gw, near):
+            # A file of its own may give whereabouts more ranges.
+            text = (
+                "%s: the route to %s leads through %s, which is in none of the containers' subnets (%s), so every ADD "
+                "fails (network is unreachable); write an address of theirs, or leave gw out"
+            )
+            listed = ", ".join(str(subnet) for subnet in subnets if subnet.version == gw.version)
+            # CNI_ARGS may add an address to those of static.
+            level = refused if kind == "host-local" else WARNING
+            yield Finding(level, "gateway_outside", text % (kind, target, gw, listed), (*place, "gw"))
+        key = _Route(target, gw or gateways.get(target.version), route.get("priority", 0), route.get("table") or 254)
+        if key.gateway is None and (target.version == 6 or route.get("scope") == _LINK_SCOPE):
+            near.append(target)
+        if key in seen:
+            text = "%s: the route to %s is there twice%s, so every ADD fails (file exists); remove it"
+            yield Finding(refused, "route_twice", text % (kind, target, seen[key]), place)
+        seen[key] = ""
+
+
+def _default_routes(
+    ipam: dict[str, Any], plugin: dict[str, Any], families: set[int], gateways: dict[int, Any]
+) -> dict[_Route, str]:
+    """Return the default routes that bridge adds by itself: where no default route names its ``gw``."""
+    if plugin.get("type") != "bridge" or not plugin.get("isDefaultGateway"):
+        return {}
+    named = {cidr(route["dst"]) for route in ipam.get("routes", []) if route.get("gw")}
+    found = [target for target in _DEFAULTS if target.version in families and target not in named]
+    return {_Route(target, gateways.get(target.version), 0, 254): " (isDefaultGateway adds it)" for target in found}
+
+
+def _reachable(gateway: Any, near: list[Network]) -> bool:
+    return gateway in _LINK_LOCAL or any(gateway in subnet for subnet in near)

@@ -71,7 +71,7 @@ def _check_plugin(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Ou
     value, own, inner = _check(known.get(kind, _ANY_PLUGIN), data, kind or "the plugin", at, task, task.partial)
     own = _own_keys(own, at) if kind not in known else own
     if not _broken(own):
-        own.extend(_moved(plugin_findings(value), at))
+        own.extend(_moved(plugin_findings(value, task.partial), at))
     return value, findings + own + inner
 
 

@@ -7,17 +7,51 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, WARNING
 
-from .formats import ip
+from .formats import cidr, ip
 from .source import Finding
 
 
-def plugin_findings(plugin: dict[str, Any]) -> Iterator[Finding]:
-    """Yield findings on a plugin's (folded, valid) configuration; pointers are relative to it."""
+def plugin_findings(plugin: dict[str, Any], partial: bool) -> Iterator[Finding]:
+    """Yield findings on a plugin's (folded, valid) configuration; pointers are relative to it.
+
+    *partial*: another plugin adds what is missing.
+    """
+    yield from _ips(plugin)
+    if plugin.get("type") == "bridge" and not partial and not _ipam_type(plugin):
+        yield from _without_ipam(plugin)
     rule = _PLUGINS.get(plugin.get("type", ""))
     if rule is not None:
         yield from rule(plugin)
+
+
+def _ipam_type(plugin: dict[str, Any]) -> Any:
+    # What is wrong inside of ipam does not keep this from being called.
+    ipam = plugin.get("ipam")
+    return ipam.get("type") if isinstance(ipam, dict) else None
+
+
+def _ips(plugin: dict[str, Any]) -> Iterator[Finding]:
+    """Yield addresses to assign that the IPAM plugin cannot read."""
+    kind = _ipam_type(plugin)
+    for place in (("runtimeConfig", "ips"), ("args", "cni", "ips")) if kind in ("host-local", "static") else ():
+        value: Any = plugin
+        for key in place:
+            value = value.get(key, {})
+        for index, text in enumerate(value):
+            try:
+                cidr(text) if kind == "static" or "/" in text else ip(text)
+            except ValueError as error:
+                message = "%s: %s[%d] is %r, which %s" % (kind, ".".join(place), index, text, error)
+                yield Finding(ERROR, "schema", message, (*place, index))
+
+
+def _without_ipam(plugin: dict[str, Any]) -> Iterator[Finding]:
+    for key in ("isGateway", "isDefaultGateway", "ipMasq"):
+        if plugin.get(key):
+            text = "bridge: %s has no effect without ipam, since there are no addresses; write an ipam, or remove it"
+            yield Finding(WARNING, "no_effect", text % key, (key,))
 
 
 def _bridge(plugin: dict[str, Any]) -> Iterator[Finding]:

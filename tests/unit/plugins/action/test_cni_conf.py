@@ -44,6 +44,22 @@ def test_the_module_is_called_once_with_rendered_text(action):
     assert len(action.warnings) == 1
 
 
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_strict_turns_warnings_into_errors_in_check_mode_as_in_a_run(action, check_mode):
+    action._task.check_mode = check_mode
+    action._task.args["strict"] = "yes"
+    result = action.run(None, {})
+    assert action.calls == []
+    assert action.warnings == []
+    assert (result["failed"], result["changed"], result["code"]) == (True, False, "unknown_key")
+    assert [entry["level"] for entry in result["problems"]] == ["error"]
+    assert "'strict'" in result["msg"]
+    action._task.args["strict"] = False
+    assert action.run(None, {})["changed"]
+    (call,) = action.calls
+    assert call["module_args"]["strict"] is False
+
+
 def test_bad_input_never_reaches_the_host(action):
     action._task.args = {"networks": [{"name": "a", "content": "{"}]}
     result = action.run(None, {})

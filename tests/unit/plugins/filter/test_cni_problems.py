@@ -31,7 +31,16 @@ def test_a_level_can_be_left_out():
     assert cni_problems(dict(GOOD, plugins=[{"type": "bridge", "mtu": "x"}]), validate=["syntax"]) == []
 
 
-@pytest.mark.parametrize(("value", "options"), [([], {}), (5, {}), (GOOD, {"validate": ["plugins"]})])
+def test_strict_turns_warnings_into_errors():
+    data = dict(GOOD, plugins=[{"type": "bridge", "mtuu": 1, "portIsolation": True}])
+    assert [entry["level"] for entry in cni_problems(data)] == ["warning", "info"]
+    assert [entry["level"] for entry in cni_problems(data, strict=True)] == ["error", "info"]
+    assert [entry["level"] for entry in cni_problems(data, strict="no")] == ["warning", "info"]
+
+
+@pytest.mark.parametrize(
+    ("value", "options"), [([], {}), (5, {}), (GOOD, {"validate": ["plugins"]}), (GOOD, {"strict": "perhaps"})]
+)
 def test_misuse_is_an_error_of_the_filter(value, options):
     with pytest.raises(AnsibleFilterError, match="cni_problems"):
         cni_problems(value, **options)

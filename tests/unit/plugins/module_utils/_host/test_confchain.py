@@ -57,6 +57,10 @@ def test_the_message_says_where_it_belongs(directory):
         {"type": "portmap", "capabilities": {"portmappings": True}},
         {"type": "bandwidth"},
         {"type": "bandwidth", "ingressRate": 0},
+        {"type": "bandwidth", "runtimeConfig": {"bandwidth": {}}},
+        {"type": "portmap", "runtimeConfig": {"portMappings": []}},
+        # The plugin reads limits beside its type, or under runtimeConfig; tried with 1.1.1 and 1.9.1.
+        {"type": "bandwidth", "bandWidth": {"ingressRate": 1000, "ingressBurst": 1000}},
     ],
 )
 def test_a_capability_that_is_not_declared_never_arrives(check, plugin):
@@ -70,9 +74,13 @@ def test_a_capability_that_is_not_declared_never_arrives(check, plugin):
         {"type": "portmap", "Capabilities": {"portMappings": True}},
         {"type": "bandwidth", "capabilities": {"bandwidth": True}},
         {"type": "bandwidth", "ingressrate": 1000, "ingressBurst": 1000},
+        {"type": "bandwidth", "runtimeConfig": {"bandWidth": {"egressRate": 1000, "egressBurst": 1000}}},
+        {"type": "bandwidth", "RuntimeConfig": {"bandwidth": {"ingressrate": 1000, "ingressBurst": 1000}}},
+        {"type": "bandwidth", "capabilities": {"bandWidth": True}},
+        {"type": "portmap", "runtimeConfig": {"PortMappings": [{"hostPort": 80, "containerPort": 80}]}},
     ],
 )
-def test_declared_in_any_way_it_arrives(check, plugin):
+def test_declared_in_any_way_or_written_under_runtimeconfig_as_bandwidth_it_arrives(check, plugin):
     assert check(BRIDGE, plugin) == []
 
 

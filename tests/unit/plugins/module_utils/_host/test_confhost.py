@@ -77,7 +77,7 @@ def test_ipv6_and_other_subnets(directory, kernel, check):
 
 
 @pytest.mark.parametrize("kind", ["macvlan", "ipvlan", "vlan", "host-device"])
-def test_outside_of_the_host_its_own_subnet_is_the_right_one(directory, kernel, check, kind):
+def test_outside_of_the_host_its_own_subnet_is_the_right_one(directory, kernel, check, named, kind):
     kernel.link("eth0", "10.1.0.7/16")
     directory.add("a", network(kind, master="eth0"))
     assert check() == []
@@ -190,3 +190,89 @@ def test_the_real_kernel_answers():
     kernel = confhost.read_kernel()
     assert (kernel.addresses["lo"][0][1:]) == (0x7F000001, 8)
     assert all(taken.first <= taken.last for taken in kernel.taken)
+
+
+@pytest.fixture
+def named(monkeypatch):
+    """The names under which the host has interfaces, alternative ones included."""
+    names = {"eth0", "enp3s0"}
+
+    def index(name):
+        if name not in names:
+            raise OSError(19, "No such device")
+        return 1
+
+    monkeypatch.setattr(confhost.socket, "if_nametoindex", index)
+    return names
+
+
+@pytest.mark.parametrize("kind", ["macvlan", "ipvlan", "vlan"])
+def test_a_master_that_the_host_lacks_is_a_warning(directory, kernel, check, named, kind):
+    directory.add("a", {"type": kind, "master": "eth9"})
+    assert check() == [("warning", "master_missing", "/net.d/10-a.conflist", "/plugins/0/master")]
+    assert check(wanted=[]) == [("info", "master_missing", "/net.d/10-a.conflist", "/plugins/0/master")]
+    assert "eth9" in problems(directory)[0]["message"]
+    named.add("eth9")
+    assert check() == []
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        {"type": "macvlan", "master": "eth0"},
+        {"type": "macvlan", "master": "enp3s0"},
+        {"type": "macvlan"},
+        {"type": "macvlan", "master": ""},
+        {"type": "macvlan", "master": 5},
+        {"type": "ipvlan", "master": "net1", "linkInContainer": True},
+        {"type": "host-device", "device": "eth9"},
+        {"type": "acme", "master": "eth9"},
+        {"type": "flannel", "delegate": {"type": "ipvlan", "master": "eth0"}},
+    ],
+)
+def test_a_master_that_is_there_or_not_of_the_host_is_none(directory, kernel, check, named, plugin):
+    kernel.route("::/0", kernel.link("eth0"), remote=True)
+    directory.add("a", plugin)
+    assert check() == []
+
+
+def test_a_master_in_a_delegate_and_one_that_another_network_makes(directory, kernel, check, named):
+    directory.add("a", {"type": "flannel", "delegate": {"type": "macvlan", "Master": "eth9"}})
+    assert [entry[3] for entry in check()] == ["/plugins/0/delegate/master"]
+    directory.files.clear()
+    directory.add("a", {"type": "macvlan", "master": "apps0"})
+    directory.add("b", {"type": "ipvlan", "master": "apps0.7"})
+    assert len(check()) == 2
+    directory.add("c", {"type": "bridge", "bridge": "apps0"}, {"type": "bridge", "bridge": "apps0", "vlan": 7})
+    assert check() == []
+
+
+@pytest.mark.parametrize("kind", ["macvlan", "ipvlan"])
+def test_without_a_master_the_host_needs_a_default_route(directory, kernel, check, kind):
+    directory.add("a", {"type": kind})
+    kernel.route("10.0.0.0/8", kernel.link("eth0"))
+    kernel.route("0.0.0.0/0", 1, remote=True, table=77)
+    kernel.route("0.0.0.0/0", unicast=False)
+    assert check() == [("warning", "master_missing", "/net.d/10-a.conflist", "/plugins/0")]
+    kernel.route("0.0.0.0/0", 1, remote=True)
+    assert check() == []
+
+
+def test_a_chained_ipvlan_and_a_kernel_that_does_not_answer_need_no_default_route(
+    directory, kernel, check, monkeypatch
+):
+    directory.add("a", {"type": "bridge"}, {"type": "ipvlan"})
+    assert check() == []
+
+    def fail():
+        raise HostError("no", code="kernel_unreadable")
+
+    monkeypatch.setattr(confhost, "routes", fail)
+    directory.add("b", {"type": "macvlan"})
+    assert check() == []
+
+
+def test_an_interface_of_the_kernel_itself_is_found():
+    assert confhost._is_there("lo")
+    for name in ("no such one", "a\0b", "\ud800", "x" * 5000):
+        assert not confhost._is_there(name)

@@ -361,6 +361,24 @@ def test_a_cache_that_cannot_be_read_is_not_an_empty_one(host):
 # ---- plugins, drop-ins, directory
 
 
+@pytest.mark.parametrize("tolerate_missing", [False, True])
+def test_strict_turns_warnings_into_errors_and_behaves_the_same_in_check_mode(host, tolerate_missing):
+    def options(strict):
+        return {"levels": ("directory",), "strict": strict, "tolerate_missing": tolerate_missing}
+
+    wanted = want("a", type="macvlan", master="no-such-one")
+    assert [code for code, _text in host.plan(wanted, **options(False)).warnings] == ["master_missing"]
+    assert host.refused(wanted, **options(True)) == [("master_missing", "10-a.conflist")]
+    assert not host.conf_dir.exists()
+    assert host.plan(want("a"), **options(True)).changed
+
+
+def test_strict_leaves_what_an_earlier_task_of_the_run_may_install_to_check_mode(host):
+    plan = host.plan(want("a"), levels=("plugins",), tolerate_missing=True, strict=True)
+    assert [entry["level"] for entry in plan.problems] == ["warning"]
+    assert host.refused(want("a"), levels=("plugins",), strict=True) == [("missing_plugin", "10-a.conflist")]
+
+
 def test_missing_plugins_fail_a_run_and_warn_in_check_mode(host):
     assert host.refused(want("a"), levels=("plugins",)) == [("missing_plugin", "10-a.conflist")]
     plan = host.plan(want("a"), levels=("plugins",), tolerate_missing=True)

@@ -51,7 +51,7 @@ def test_a_key_in_another_case_is_known_and_validated(places):
         ("info", "key_case", "/IPAM/Subnet"),
         ("error", "schema", "/IPAM/Subnet"),
     ]
-    assert places({"type": "ptp", "Ipam": {"TYPE": "static", "addresses": [{"address": "10.1.0.2/24"}]}}) == [
+    assert places({"type": "bridge", "Ipam": {"TYPE": "static", "addresses": [{"address": "10.1.0.2/24"}]}}) == [
         ("info", "key_case", "/Ipam"),
         ("info", "key_case", "/Ipam/TYPE"),
     ]
