@@ -53,8 +53,17 @@ class Planner:
         for outcome in outcomes:
             if outcome.todo == NOTHING and outcome.attached and not outcome.failed:
                 outcome.result = outcome.attached.result
+        self._note_capabilities(outcomes)
         Steps(self._settings, self._verbs, self._plan).add()
         return self._plan
+
+    def _note_capabilities(self, outcomes: Sequence[Outcome]) -> None:
+        if any(outcome.wanted.capability_args for outcome in outcomes):
+            # Most requests have none, and then this need not be compiled.
+            from .attach_capabilities import notes
+
+            for outcome, code, message in notes(outcomes, self._settings.cache_dir):
+                self._plan.note(outcome, code, message)
 
     def _each(self, outcomes: Iterable[Outcome], function: Callable[[Outcome], None]) -> None:
         """Call *function* for every outcome; what fails is out, the others go on."""
