@@ -27,7 +27,7 @@ options:
       - The entries of one container are attached in the order of the list and detached in reverse; different
         containers are worked on in parallel.
       - All entries are tested before anything runs. The same key twice, or one interface name twice in a container, is
-        refused.
+        refused. Check mode plans the other entries and fails at the end.
       - When one attachment fails, the others go on; the module fails at the end and reports all of them.
     type: list
     elements: dict
@@ -271,7 +271,7 @@ code:
 """
 
 import os
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from ..module_utils._host.attach import Planner
 from ..module_utils._host.attach_outcome import AttachPlan, Settings
@@ -313,8 +313,9 @@ def main() -> None:
         )
     )
     params = module.params
+    refused: List[HostError] = []
     try:
-        request = parse(params["attachments"])
+        request = parse(params["attachments"], refused if module.check_mode else None)
         workers = _workers(params["parallel"])
         if params["timeout"] <= 0:
             raise HostError("timeout must be more than 0 seconds", code="bad_timeout")
@@ -337,7 +338,8 @@ def main() -> None:
     plan = execute(module, make_plan, "cni_attach", workers)
     result = result_of(module, plan)
     result["attachments"] = [outcome.row() for outcome in plan.outcomes]
-    failed = [outcome.error for outcome in plan.outcomes if outcome.error is not None]
+    failed = [{"code": error.code, "message": error.msg} for error in refused]
+    failed += [outcome.error for outcome in plan.outcomes if outcome.error is not None]
     if failed:
         if not module.check_mode:
             result["changed"] = any(step.state == "done" for step in plan.steps)

@@ -82,7 +82,7 @@ netns:
     action:
       description: What was done, or would be done in check mode.
       type: str
-      choices: [none, created, removed]
+      choices: [none, created, removed, failed]
       sample: created
 actions:
   description: The steps of the plan, the same in check mode and in a run.
@@ -104,7 +104,7 @@ import importlib.util
 import sys
 
 from ..module_utils._host.named_netns import NetnsPlan, make_plan
-from ..module_utils._module import LOCK_ARGUMENTS, create_module, execute, result_of
+from ..module_utils._module import LOCK_ARGUMENTS, create_module, execute, finish, result_of
 
 MISSING = (
     "cni_netns needs the Python library pyroute2, which %s does not have; install the package python3-pyroute2 (apt, "
@@ -126,10 +126,10 @@ def main() -> None:
         module.fail_json(msg=MISSING % sys.executable, code="missing_required_lib")
 
     def plan_names() -> NetnsPlan:
-        return make_plan(module.params["names"], module.params["state"] == "present")
+        return make_plan(module.params["names"], module.params["state"] == "present", module.check_mode)
 
     plan = execute(module, plan_names, "cni_netns")
-    module.exit_json(netns=plan.rows, **result_of(module, plan))
+    finish(module, plan, netns=plan.rows, **result_of(module, plan))
 
 
 if __name__ == "__main__":

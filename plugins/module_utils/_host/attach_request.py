@@ -57,29 +57,43 @@ def default_container_id(netns: str) -> str:
     return "cnitool-" + hashlib.sha512(netns.encode("utf-8", "surrogateescape")).digest()[:10].hex()
 
 
-def parse(entries: Sequence[Mapping[str, Any]]) -> List[Wanted]:
+def parse(entries: Sequence[Mapping[str, Any]], refused: Optional[List[HostError]] = None) -> List[Wanted]:
     """Return the request, or raise a HostError that names the entry: ``bad_id``, ``bad_netns``, ``bad_args``,
-    ``bad_capability_args``, ``duplicate_attachment`` or ``duplicate_ifname``."""
-    wanted = [_entry(entry, f"attachments[{index}]") for index, entry in enumerate(entries)]
+    ``bad_capability_args``, ``duplicate_attachment`` or ``duplicate_ifname``.
+
+    With the list *refused*, such errors are added to it and their entries left out.
+    """
+    wanted: List[Wanted] = []
     keys: Set[Key] = set()
     interfaces: Dict[Tuple[str, str], str] = {}
-    for index, item in enumerate(wanted):
-        key = item.key
-        if key in keys:
-            raise HostError(
-                f"attachments[{index}]: {key} is in the list twice; leave one of the two entries out",
-                code="duplicate_attachment",
-            )
-        keys.add(key)
-        other = interfaces.setdefault((key.container_id, key.ifname), key.network)
-        if other != key.network:
-            raise HostError(
-                f"attachments[{index}]: the networks {other} and {key.network} both ask for the interface {key.ifname} "
-                f"of the container {key.container_id}; give one of them another ifname (to move an interface to "
-                "another network, detach it in a task of its own first)",
-                code="duplicate_ifname",
-            )
+    for index, entry in enumerate(entries):
+        where = f"attachments[{index}]"
+        try:
+            item = _entry(entry, where)
+            _check_unique(item.key, keys, interfaces, where)
+        except HostError as error:
+            if refused is None:
+                raise
+            refused.append(error)
+        else:
+            wanted.append(item)
     return wanted
+
+
+def _check_unique(key: Key, keys: Set[Key], interfaces: Dict[Tuple[str, str], str], where: str) -> None:
+    if key in keys:
+        raise HostError(
+            f"{where}: {key} is in the list twice; leave one of the two entries out", code="duplicate_attachment"
+        )
+    other = interfaces.setdefault((key.container_id, key.ifname), key.network)
+    if other != key.network:
+        raise HostError(
+            f"{where}: the networks {other} and {key.network} both ask for the interface {key.ifname} "
+            f"of the container {key.container_id}; give one of them another ifname (to move an interface to "
+            "another network, detach it in a task of its own first)",
+            code="duplicate_ifname",
+        )
+    keys.add(key)
 
 
 def _entry(entry: Mapping[str, Any], where: str) -> Wanted:

@@ -119,7 +119,7 @@ def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[
             except HostError as error:
                 # A README is no plugin; an executable script is one that root will not run.
                 if row["machine"] or row["mode"][-3:] != "644":
-                    level = INFO if error.code == "not_elf" else WARNING
+                    level = INFO if error.code == "not_elf" and not row["managed"] else WARNING
                     problems.append(problem(level, error.code, error.msg, row["path"]))
 
         each(ask, own, workers)

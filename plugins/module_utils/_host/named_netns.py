@@ -26,10 +26,10 @@ class NetnsPlan(Plan):
         self.rows: List[Dict[str, Any]] = []
 
 
-def make_plan(names: Sequence[str], present: bool) -> NetnsPlan:
+def make_plan(names: Sequence[str], present: bool, check_mode: bool = False) -> NetnsPlan:
     """Plan so that the namespaces are there, or are not. Changes nothing.
 
-    Raises HostError ``bad_netns``, ``duplicate_netns`` or ``not_a_namespace``.
+    Raises HostError ``bad_netns``, ``duplicate_netns`` or ``not_a_namespace``, which check mode only notes.
     """
     plan = NetnsPlan()
     for index, name in enumerate(names):
@@ -39,7 +39,12 @@ def make_plan(names: Sequence[str], present: bool) -> NetnsPlan:
     paths = [os.path.join(NETNS_DIR, name) for name in names]
     seen = look(dict.fromkeys(paths, ()))
     for name, path in zip(names, paths):
-        there = _NAMESPACE if seen[path].identity else _leftover(path)
+        try:
+            there = _NAMESPACE if seen[path].identity else _leftover(path)
+        except HostError as error:
+            plan.refuse(error, check_mode)
+            plan.rows.append({"name": name, "path": path, "action": "failed"})
+            continue
         action = "none"
         before = None if there == _NOTHING else {"path": path, "is": there}
         if present and there != _NAMESPACE:

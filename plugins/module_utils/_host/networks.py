@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Optional, Sequence, Set
 
 from .atomic import Attributes
 from .confdir import ConfFile
@@ -132,9 +132,16 @@ class _Planner:
             self.plan.problems.extend(directory_problems(view, self.binaries))
             note_packages(state)
         self.binaries.forget_missing()
-        self._find_effective(planned)
+        self._try(self._find_effective, planned)
         self._finish()
         return self.plan
+
+    def _try(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a part of the planning; in check mode, what it raises does not hide the rest."""
+        try:
+            function(*arguments)
+        except HostError as error:
+            self.plan.refuse(error, self.request.tolerate_missing)
 
     def _plan_steps(self, present: Sequence[Wanted], targets: Dict[str, str]) -> None:
         """Plan what is to be done: removals last, so that a runtime is not left without any network.
@@ -146,18 +153,18 @@ class _Planner:
         absent = [wanted for wanted in self.request.networks if not wanted.present and not wanted.restored]
         in_the_way = [w for w in absent if any(file.name in targets.values() for file in state.own_files(w.name))]
         for wanted in in_the_way:
-            remove(state, wanted)
+            self._try(remove, state, wanted)
         if self.request.exclusive:
-            make_room(state, present, targets, texts)
+            self._try(make_room, state, present, targets, texts)
         for wanted in present:
-            put(state, wanted, targets[wanted.name])
+            self._try(put, state, wanted, targets[wanted.name])
         kept: Set[str] = set(targets.values())
         kept |= self._restore()
         for wanted in absent:
             if wanted not in in_the_way:
-                remove(state, wanted)
+                self._try(remove, state, wanted)
         if self.request.exclusive:
-            set_aside_others(state, kept, texts)
+            self._try(set_aside_others, state, kept, texts)
         warn_of_cilium(state)
 
     def _restore(self) -> Set[str]:

@@ -11,7 +11,12 @@ import shutil
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import attach_networks, plugin_store
+from ansible_collections.podwire.cni.plugins.module_utils._host import (
+    attach_networks,
+    attach_request,
+    named_netns,
+    plugin_store,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.pluginuse import Binaries
@@ -180,7 +185,56 @@ def test_a_plugin_that_is_no_binary_is_a_problem_among_the_steps(confs, tmp_path
     assert [entry["code"] for entry in plan.problems if entry["level"] == "warning"] == ["missing_plugin"]
 
 
+def test_a_cache_that_cannot_be_read_does_not_hide_the_steps_of_networks_that_need_it_not(confs, tmp_path):
+    confs.run(want("a"), want("b", bridge="b1"))
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "results").write_text("no directory")
+    # Whether containers are attached is only asked for the first.
+    wanted = [want("a", bridge="b9"), want("b", bridge="b1", mtu=1400)]
+    plan = confs.plan(*wanted, tolerate_missing=True)
+    assert (plan.error.code, conf_host.actions(plan)) == ("cache_unreadable", ["failed", "updated"])
+    assert [step.target for step in plan.steps] == [str(confs.conf_dir / "10-b.conflist")]
+    with pytest.raises(HostError, match="which networks are in use"):
+        confs.plan(*wanted)
+
+
+# ---- cni_netns
+
+
+def test_a_name_that_is_no_namespace_does_not_hide_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(named_netns, "NETNS_DIR", str(tmp_path))
+    (tmp_path / "bad").mkdir()
+    plan = named_netns.make_plan(["a", "bad", "b"], True, check_mode=True)
+    assert [step.target for step in plan.steps] == [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert [row["action"] for row in plan.rows] == ["created", "failed", "created"]
+    assert plan.error.code == "not_a_namespace"
+    with pytest.raises(HostError, match="is neither a network namespace"):
+        named_netns.make_plan(["a", "bad", "b"], True)
+
+
 # ---- cni_attach
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        (web(container_id="a/b"), "bad_id"),
+        (web(container_id="bad", netns=""), "bad_netns"),
+        (web(container_id="bad", args={"A": "a;b"}), "bad_args"),
+        (web(container_id="bad", capability_args={"portMappings": [{"hostPort": "1"}]}), "bad_capability_args"),
+        (web(), "duplicate_attachment"),
+        (web(network="other"), "duplicate_ifname"),
+    ],
+)
+def test_an_entry_that_is_refused_does_not_hide_the_others(bad, code):
+    entries = [web(), bad, web(container_id="db", netns="db")]
+    refused = []
+    assert [item.key.container_id for item in attach_request.parse(entries, refused)] == ["web", "db"]
+    assert [error.code for error in refused] == [code]
+    assert "attachments[1]" in refused[0].msg
+    with pytest.raises(HostError) as caught:
+        attach_request.parse(entries)
+    assert caught.value.msg == refused[0].msg
 
 
 @pytest.fixture
