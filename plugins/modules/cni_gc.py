@@ -205,7 +205,7 @@ collected:
         - V(owner_dead) its container is in no source; V(interrupted) its ADD did not come to its end; V(empty),
           V(damaged), V(leftover), V(stray), V(before_boot) a file that is of no use.
         - Left because of V(live) the container lives; V(address_live) the address is in use; V(young) see O(min_age);
-          V(not_ours) not every source was asked; V(disable_gc) the network says so; V(missing_plugin) a DEL could not
+          V(not_ours) a source may be missing; V(disable_gc) the network says so; V(missing_plugin) a DEL could not
           work; V(unclear), V(no_owner), V(other), V(unreadable) it cannot be told whose it is; V(in_use) an interface
           is; V(other_runtime) another runtime may need the bridge; V(empty_live_set) see O(allow_empty).
       type: str
@@ -224,7 +224,7 @@ live:
   type: dict
   contains:
     complete:
-      description: Whether every source that was found was asked.
+      description: Whether every source that was found had to answer.
       type: bool
     why:
       description: Why the set is not complete, empty if it is.
@@ -235,7 +235,7 @@ live:
     sources:
       description:
         - The sources with C(source), C(found) (what says that it is on the host), C(asked) (what was asked), and
-          C(containers), the number of containers, V(null) if it was not asked.
+          C(containers), the number of containers, V(null) if it did not answer.
       type: list
       elements: dict
 gc:

@@ -49,7 +49,7 @@ class Verb:
             # What is still cached is valid: the dead were detached before, with what they were attached with, and a
             # DEL that failed is not to be repeated with another configuration.
             cached = [one for one in cni.get_cached_attachments() if one.network == self.network]
-            valid = self._valid | {(one.container_id, one.if_name) for one in cached}
+            valid = self._valid | {(one.container_id, one.if_name) for one in cached if one.container_id}
             cni.gc_network_list(self._config, sorted(valid))
         except (CNIError, HostError) as error:
             known = secrets_of([plugin.network for plugin in self._config.plugins])

@@ -21,8 +21,8 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 def unusable(source: str, why: str, remedy: str) -> NoReturn:
     """Raise HostError ``source_unusable``."""
     raise HostError(
-        f"the source {source} is on this host and cannot be asked which containers live: {why}; {remedy}, or list in "
-        "keep_from the sources to ask, which narrows the work to what cache_dir says was made by this collection",
+        f"the source {source} is on this host and cannot be asked which containers live: {why}; {remedy}, or leave it "
+        "out of keep_from (keep_from: [cache, netns]), which narrows the work to what this collection made",
         code="source_unusable",
         source=source,
     )

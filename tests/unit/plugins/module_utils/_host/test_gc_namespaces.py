@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -289,3 +290,30 @@ def test_an_entry_with_an_empty_container_id_goes_as_a_damaged_file(host):
     assert [(one.kind, one.ident, one.reason) for one in plan.candidates] == [("cache", path, "damaged")]
     plan.apply()
     assert os.listdir(folder) == [] and host.collected() == []
+
+
+@pytest.mark.parametrize(
+    "path", ["/run/netns/\0", "/run/\ud800", "/" + "x" * 5000, "relative", "/proc/1", "/dev/null", [], {}, 5, None]
+)
+def test_any_path_may_stand_in_an_entry_of_another_cache(host, path):
+    interfaces = [{"name": path, "sandbox": path}, {"name": path}, path]
+    result = {"cniVersion": "1.0.0", "interfaces": interfaces, "ips": path}
+    text = path if isinstance(path, str) else ""
+    folder = os.path.join(host.libcni, "results")
+    os.makedirs(folder)
+    data = {
+        "kind": "cniCacheV1",
+        "containerId": "web",
+        "ifName": "eth0",
+        "networkName": "demo",
+        "netns": text,
+        "config": base64.b64encode(host.config).decode(),
+        "result": result,
+    }
+    with open(os.path.join(folder, "demo-web-eth0"), "w", encoding="ascii") as stream:
+        json.dump(data, stream)
+    try:
+        assert host.collected() == [IP]
+    except HostError as error:
+        # A path of a process that is not there.
+        assert error.code == "processes_hidden" and str(path).startswith("/proc/")

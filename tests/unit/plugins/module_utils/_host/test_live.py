@@ -112,3 +112,20 @@ def test_a_runtime_that_is_no_source_makes_the_set_incomplete(runtimes, monkeypa
         found = find()
         assert not found.complete and "CRI-O" in found.why
         assert "CRI-O" in live_sources.other_runtime(found)
+
+
+def test_a_runtime_that_keep_from_leaves_out_protects_what_it_names(runtimes):
+    runtimes["podman"] = Answer("podman", {"db": None})
+    for keep_from in ([], ["netns"], ["cache"]):
+        found = find(keep_from=keep_from)
+        assert found.owner("db") == "podman" and not found.complete
+
+
+def test_a_stopped_runtime_that_has_left_its_state_makes_the_set_incomplete(runtimes, monkeypatch, tmp_path):
+    monkeypatch.setattr(live_sources, "_OTHERS", {"CRI-O": (str(tmp_path),), "podman": (str(tmp_path),)})
+    assert "CRI-O" in find().why
+    monkeypatch.setattr(live_sources, "_OTHERS", {"podman": (str(tmp_path),)})
+    assert "podman" in find().why
+    # One that answers is not stopped.
+    runtimes["podman"] = Answer("podman", {"db": None})
+    assert find().complete
