@@ -65,6 +65,8 @@ options:
           - Data for plugins by capability, such as C(portMappings) or C(ips); plugins that declare the capability get
             it as C(runtimeConfig).
           - Arguments of known capabilities are tested before anything runs. Numbers must not be in quotes.
+          - An argument that no plugin of the network declares reaches nobody, which is a warning. So is a host port
+            that is mapped twice, here or by another attachment of the host.
         type: dict
       state:
         description:

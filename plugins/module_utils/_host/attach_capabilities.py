@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
-from ..libcni.cache import list_entries
+from ..libcni.cache import DEFAULT_DIR, list_entries
 from ..libcni.conf import NetworkConfigList
 from ..libcni.errors import CacheError, CNIError
 from .addresses import packed
@@ -22,7 +22,7 @@ Note = Tuple[Outcome, str, str]
 class _Port(NamedTuple):
     """A mapped port of the host. ``address`` is packed, b"" for all addresses of both families."""
 
-    number: int
+    number: float
     protocol: str
     address: bytes
     key: Key
@@ -36,13 +36,14 @@ class _Port(NamedTuple):
         )
 
 
-_Taken = Dict[Tuple[int, str], List[_Port]]
+_Taken = Dict[Tuple[float, str], List[_Port]]
 
 
 def notes(outcomes: Sequence[Outcome], cache_dir: str) -> Iterator[Note]:
     """Yield (outcome, code, message) for arguments of *outcomes* that do nothing, or not what they say.
 
-    Ports are compared within the request, and those of what is about to be attached with everything in *cache_dir*.
+    Ports are compared within the request, and those of what is about to be attached with everything in *cache_dir* and
+    in the cache of runtimes.
     """
     present = [
         (outcome, outcome.config, list(_ports(outcome.key, outcome.config, outcome.wanted.capability_args)))
@@ -51,8 +52,10 @@ def notes(outcomes: Sequence[Outcome], cache_dir: str) -> Iterator[Note]:
     ]
     taken: _Taken = {}
     if any(ports and outcome.todo in (ADD, RENEW) for outcome, _config, ports in present):
-        for port in _ports_of_others(cache_dir, {outcome.key for outcome in outcomes}):
-            taken.setdefault((port.number, port.protocol), []).append(port)
+        known = {outcome.key for outcome in outcomes}
+        for directory in sorted({cache_dir, DEFAULT_DIR}):
+            for port in _ports_of_others(directory, known):
+                taken.setdefault((port.number, port.protocol), []).append(port)
     for outcome, config, ports in present:
         yield from _unread(outcome, config)
         for port in ports:
@@ -61,7 +64,7 @@ def notes(outcomes: Sequence[Outcome], cache_dir: str) -> Iterator[Note]:
             if other is not None:
                 where = "twice" if other.key == outcome.key else f"for {other.key}, too"
                 text = (
-                    f"{outcome.key}: the host port {port.number}/{port.protocol} is mapped {where}, and only one of "
+                    f"{outcome.key}: the host port {port.number:g}/{port.protocol} is mapped {where}, and only one of "
                     "them gets packets; give one another hostPort or hostIP"
                 )
                 yield outcome, "host_port_twice", text
@@ -86,7 +89,7 @@ def _ports(key: Key, config: NetworkConfigList, arguments: Mapping[str, Any]) ->
     if not isinstance(mappings, list) or not any(plugin.capabilities.get("portMappings") for plugin in config.plugins):
         return
     for entry in mappings:
-        if isinstance(entry, dict) and isinstance(entry.get("hostPort"), int):
+        if isinstance(entry, dict) and isinstance(entry.get("hostPort"), (int, float)):
             address = str(entry.get("hostIP") or "")
             target = (key.container_id, entry.get("containerPort"))
             yield _Port(entry["hostPort"], str(entry.get("protocol")).lower(), packed(address), key, target)

@@ -76,6 +76,7 @@ def test_one_host_port_twice_within_a_request_is_a_warning(host, one, other):
 
 def test_one_host_port_twice_in_an_attachment_is_a_warning(host):
     assert codes(host.run(mapped(port(), port(to=81)))) == ["host_port_twice"]
+    assert codes(host.run(mapped(port(9001.0), port(to=81)))) == ["host_port_twice"]
     for other in (port(9002, to=81), port(protocol="udp", to=81)):
         assert codes(host.run(mapped(port(), other))) == []
     assert codes(host.run(mapped(port(protocol="TCP"), port(to=81)))) == ["host_port_twice"]
@@ -96,6 +97,13 @@ def test_one_host_port_twice_between_attachments_of_a_host_is_a_warning(host):
         assert codes(host.plan([mapped(port(), name="db")], check_mode=check_mode)) == ["host_port_twice"]
     # What is there and stays was spoken of when it was attached.
     assert codes(host.check(mapped(port(), name="db"))) == []
+
+
+def test_a_port_that_a_runtime_has_mapped_is_taken(host, monkeypatch, tmp_path):
+    host.run(mapped(port()))
+    monkeypatch.setattr(attach_capabilities, "DEFAULT_DIR", host.cache_dir)
+    host.cache_dir = str(tmp_path / "another")
+    assert codes(host.check(mapped(port(), name="db"))) == ["host_port_twice"]
 
 
 def test_a_port_is_free_again_where_its_attachment_goes(host):
