@@ -191,6 +191,8 @@ options:
   mode:
     description:
       - Mode of the files, as an octal number in quotes. It is corrected where it differs.
+      - V(0600) is the remedy for the warning C(readable_secret), and what the CIS Kubernetes Benchmark asks for
+        (1.1.9). Runtimes read the files as root.
     type: raw
     default: '0644'
   owner:

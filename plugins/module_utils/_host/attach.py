@@ -15,7 +15,8 @@ from .attach_outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, Outcome, Se
 from .attach_request import ABSENT, PRESENT, Key, Wanted
 from .attach_steps import Steps, check_unusable
 from .attach_verbs import Failed, Verbs, can_check, in_use, require_container
-from .attachments import ADDING, Attached, read_cached
+from .attachments import ADDING, Attached, check_cache_dir, read_cached
+from .bindir import check_trusted
 from .errors import HostError
 from .netns import Seen, look, same
 from .plugintypes import types_of
@@ -39,7 +40,12 @@ class Planner:
         self._owners: Optional[Owners] = None
 
     def make(self, request: Sequence[Wanted]) -> AttachPlan:
-        """Return the plan. What is wrong with one attachment is in its outcome; the others are planned."""
+        """Return the plan. What is wrong with one attachment is in its outcome; the others are planned.
+
+        Raises HostError ``unsafe_permissions`` if others than root can write to the directories.
+        """
+        check_trusted(self._settings.conf_dir)
+        check_cache_dir(self._settings.cache_dir)
         outcomes = [Outcome(wanted) for wanted in request]
         self._plan.outcomes = outcomes
         self._each(outcomes, self._read)

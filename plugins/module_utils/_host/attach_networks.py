@@ -10,6 +10,8 @@ from typing import Dict, List, Optional, Sequence, Union
 
 from ..libcni.conf import NetworkConfigList, conf_files, conf_list_from_conf, load_conf, network_conf_from_file
 from ..libcni.errors import CNIError, ConfigError, NoConfigsFoundError, NotFoundError
+from .bindir import check_trusted
+from .confdir import paths_of
 from .errors import HostError
 from .manifest import Manifest
 from .pluginuse import Binaries, check_uses, uses_of
@@ -28,7 +30,10 @@ class Networks:
         self._binaries: Optional[Binaries] = None
 
     def load(self, name: str) -> NetworkConfigList:
-        """Return the network. Raises HostError ``missing_network``, ``missing_conf_dir`` or ``bad_config``."""
+        """Return the network.
+
+        Raises HostError ``missing_network``, ``missing_conf_dir``, ``bad_config`` or ``unsafe_permissions``.
+        """
         if name not in self._loaded:
             try:
                 self._loaded[name] = self._find(name)
@@ -36,26 +41,37 @@ class Networks:
                 self._loaded[name] = self._not_there(name)
             except CNIError as error:
                 self._loaded[name] = _bad_config(name, error)
+            except HostError as error:
+                self._loaded[name] = error
         found = self._loaded[name]
         if isinstance(found, HostError):
             raise found
         return found
 
     def _find(self, name: str) -> Union[NetworkConfigList, HostError]:
-        """Return the network. Files that cannot be loaded only count if no other has it. Raises CNIError."""
+        """Return the network. Files that cannot be loaded only count if no other has it. Raises CNIError, HostError."""
         broken: List[ConfigError] = []
         for path in conf_files(self._conf_dir, (".conflist",)):
             found = self._read(path)
             if isinstance(found, ConfigError):
                 broken.append(found)
             elif found.name == name:
-                return found
+                return self._trusted(found, [path])
         try:
-            return conf_list_from_conf(load_conf(self._conf_dir, name))
+            single = conf_list_from_conf(load_conf(self._conf_dir, name))
+            # Any of these files may be the one that it is from.
+            return self._trusted(single, conf_files(self._conf_dir, (".conf", ".json")))
         except (NotFoundError, NoConfigsFoundError):
             if not broken:
                 raise
         return self._broken(name, broken)
+
+    def _trusted(self, config: NetworkConfigList, paths: Sequence[str]) -> NetworkConfigList:
+        """Return *config*. Raises HostError if others than root can change its file, which is one of *paths*."""
+        for path in paths:
+            for part in paths_of(self._conf_dir, path, config.name):
+                check_trusted(part)
+        return config
 
     def _read(self, path: str) -> Union[NetworkConfigList, ConfigError]:
         if path not in self._files:

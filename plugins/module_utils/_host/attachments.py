@@ -24,7 +24,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ..libcni import cache
 from ..libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ..libcni.errors import CacheError, CNIError, ConfigError
+from ..libcni.files import read_file
 from .attach_request import Key
+from .bindir import check_trusted
 from .errors import HostError
 
 RECORDS = "podwire"
@@ -122,13 +124,36 @@ def addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
     return found
 
 
+def cache_dirs(cache_dir: str) -> List[str]:
+    """Return the directories of a cache, all of which only root may write to."""
+    return [cache_dir, os.path.join(cache_dir, "results"), os.path.join(cache_dir, RECORDS)]
+
+
+def check_cache_dir(cache_dir: str) -> None:
+    """Raise HostError ``unsafe_permissions`` if others than root can make entries, which say what a DEL runs."""
+    for path in cache_dirs(cache_dir):
+        check_trusted(path)
+
+
+def refuse_link(path: str) -> None:
+    """Raise HostError ``unsafe_permissions`` if a cache entry is a symbolic link."""
+    if os.path.islink(path):
+        raise HostError(
+            f"the cache entry {path} is a symbolic link, which is not followed; replace it with a regular file, or "
+            "remove it",
+            code="unsafe_permissions",
+        )
+
+
 def read_cached(cache_dir: str, key: Key) -> Optional[Attached]:
     """Return what libcni's cache says of an attachment, None if it has no entry.
 
-    Raises HostError ``cache_damaged``, or ``cache_collision`` if the file is another attachment's: names may contain
-    dashes, so that two attachments can share a file name.
+    Raises HostError ``cache_damaged``, ``unsafe_permissions`` if others than root can change the file or it is a link,
+    or ``cache_collision`` if it is another attachment's: names may contain dashes, so that two can share a file name.
     """
     path = cache.cache_path(cache_dir, *key)
+    check_trusted(path)
+    refuse_link(path)
     data = cache.read_bytes(path)
     if data is None:
         return None
@@ -173,8 +198,7 @@ class Records:
     def read(self, key: Key) -> Optional[Record]:
         """Return the record, None if there is none; one that is cut short counts as that of an interrupted ADD."""
         try:
-            with open(self._path(key), "rb") as stream:
-                raw = stream.read()
+            raw = read_file(self._path(key), follow=False)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -1,16 +1,22 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What root may execute: regular ELF files that root owns, in directories that nobody else can write to."""
+"""What root may execute, and what may tell root what to execute: what only root can change.
+
+Plugins are regular ELF files. Configurations and caches of attachments say which plugins run, with which arguments.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import shlex
 import stat
 import sys
-from typing import BinaryIO, Optional
+from typing import Any, BinaryIO, Dict, Iterable, List, Optional
 
 from .errors import HostError
+from .problems import WARNING, problem
 
 # (e_machine, byte order) -> a word for it: what uname -m says, the family for arm and i386, with the order for mips.
 MACHINES = {
@@ -28,6 +34,8 @@ MACHINES = {
 }
 ELF_HEADER_SIZE = 20
 """As many bytes of a file's beginning :func:`elf_machine` looks at."""
+# As many as Linux follows.
+_MOST_LINKS = 40
 
 
 def elf_machine(stream: BinaryIO) -> Optional[str]:
@@ -55,15 +63,13 @@ def host_machine() -> str:
 def check_executable(path: str) -> str:
     """Return the real path of *path* if root may run it, else raise HostError ``unsafe_permissions`` or ``not_elf``.
 
-    Links are followed (some plugins are links to one binary); owner and mode are tested on what they lead to.
+    Links are followed (some plugins are links to one binary).
     """
+    check_trusted(path)
     real = os.path.realpath(path)
     try:
-        found = os.stat(real)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(os.stat(real).st_mode):
             raise HostError("%s is not a regular file and is not executed" % path, code="not_elf")
-        _check_owner(real, found, "file", sticky_is_fine=False)
-        check_directory(os.path.dirname(real))
         with open(real, "rb") as stream:
             if elf_machine(stream) is None:
                 raise HostError("%s is not an ELF file and is not executed" % path, code="not_elf")
@@ -72,29 +78,72 @@ def check_executable(path: str) -> str:
     return real
 
 
-def check_directory(path: str) -> None:
-    """Raise HostError ``unsafe_permissions`` unless only root can put files into *path* or exchange it."""
-    folder = os.path.realpath(path)
+def check_trusted(path: str) -> None:
+    """Raise HostError ``unsafe_permissions`` unless only root can change what *path* leads to, or lead it elsewhere.
+
+    *path* is absolute and may be a file or a directory. Every part of it counts, and every part of the links in it.
+    What does not exist is trusted where only root could make it. Access control lists count, as their mask is in the
+    group's bits.
+    """
     try:
-        _check_owner(folder, os.stat(folder), "directory", sticky_is_fine=False)
-        while folder != "/":
-            folder = os.path.dirname(folder)
-            # In a sticky directory others cannot rename or remove what root owns.
-            _check_owner(folder, os.stat(folder), "directory", sticky_is_fine=True)
+        _check_parts(path)
     except OSError as error:
         raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable") from error
 
 
-def _check_owner(path: str, found: os.stat_result, what: str, sticky_is_fine: bool) -> None:
+def untrusted(paths: Iterable[str]) -> List[Dict[str, Any]]:
+    """Return a problem for each thing that lets others than root change some of *paths*."""
+    found: Dict[str, Dict[str, Any]] = {}
+    for path in paths:
+        try:
+            check_trusted(path)
+        except HostError as error:
+            found.setdefault(error.msg, problem(WARNING, error.code, error.msg, error.facts.get("file", path)))
+    return list(found.values())
+
+
+def _check_parts(path: str) -> None:
+    here, rest, links = "/", path.split("/"), 0
+    _check(here, os.lstat(here), is_last=False)
+    while rest:
+        name = rest.pop(0)
+        if name in ("", ".", ".."):
+            here = os.path.dirname(here) if name == ".." else here
+            continue
+        below = os.path.join(here, name)
+        try:
+            found = os.lstat(below)
+        except FileNotFoundError:
+            _check(here, os.lstat(here), is_last=True)
+            return
+        if stat.S_ISLNK(found.st_mode):
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            if found.st_uid != 0 and os.lstat(here).st_mode & stat.S_ISVTX:
+                # Where everybody may make links, its maker may lead it elsewhere.
+                raise _refusal("link", below, "belongs to user %d" % found.st_uid, "rm")
+            target = os.readlink(below)
+            here, rest = "/" if target.startswith("/") else here, [*target.split("/"), *rest]
+        else:
+            here = below
+            _check(here, found, is_last=not any(part not in ("", ".") for part in rest))
+
+
+def _check(path: str, found: os.stat_result, is_last: bool) -> None:
+    what = "directory" if stat.S_ISDIR(found.st_mode) else "file"
     if found.st_uid != 0:
-        raise HostError(
-            "the %s %s belongs to user %d, and root runs plugins only from files and directories of its own; "
-            "mend it with: chown root %s" % (what, path, found.st_uid, path),
-            code="unsafe_permissions",
-        )
-    if found.st_mode & 0o022 and not (sticky_is_fine and found.st_mode & stat.S_ISVTX):
-        raise HostError(
-            "the %s %s (mode %04o) can be written by others than root, so root does not run plugins from it; "
-            "mend it with: chmod go-w %s" % (what, path, stat.S_IMODE(found.st_mode), path),
-            code="unsafe_permissions",
-        )
+        raise _refusal(what, path, "belongs to user %d" % found.st_uid, "chown root")
+    # In a sticky directory others cannot rename or remove what root owns.
+    if found.st_mode & 0o022 and (is_last or not found.st_mode & stat.S_ISVTX):
+        mode = stat.S_IMODE(found.st_mode)
+        raise _refusal(what, path, "(mode %04o) can be written by others than root" % mode, "chmod go-w")
+
+
+def _refusal(what: str, path: str, why: str, remedy: str) -> HostError:
+    return HostError(
+        "the %s %s %s, who could make root run other programs; fix it with: %s %s"
+        % (what, path, why, remedy, shlex.quote(path)),
+        code="unsafe_permissions",
+        file=path,
+    )

@@ -170,6 +170,13 @@ def parse(file: ConfFile, text: bytes) -> None:
         raise HostError(str(error)) from error
 
 
+def paths_of(conf_dir: str, path: str, network: str) -> List[str]:
+    """Return all that says what the plugins of a network do: its file *path*, the folder of its drop-ins, and these."""
+    extra = drop_ins(conf_dir, network)
+    folder = os.path.join(conf_dir, network)
+    return [path, *([folder] if os.path.isdir(folder) else []), *(file.path for file in extra)]
+
+
 def drop_ins(conf_dir: str, network: str) -> List[ConfFile]:
     """Return the files of the folder ``<conf_dir>/<network>/``, whose plugins libcni appends to the network's list.
 

@@ -16,7 +16,9 @@ from . import gc_cache, gc_leases, gc_rules, leases, live_sources, rules
 from .addresses import packed
 from .attach_networks import Networks
 from .attach_verbs import Verbs
-from .confdir import ConfFile, drop_ins, scan
+from .attachments import check_cache_dir
+from .bindir import check_trusted
+from .confdir import ConfFile, drop_ins, paths_of, scan
 from .errors import HostError
 from .gc_entries import Entries
 from .gc_judge import Judge, newest
@@ -44,12 +46,13 @@ class Planner:
         """Return the plan.
 
         Raises HostError ``source_unusable``, ``missing_source``, ``processes_hidden``, ``netns_unusable``,
-        ``kernel_unreadable``; and
+        ``kernel_unreadable``, ``unsafe_permissions``; and
         ``empty_live_set`` with what was found in the fact ``collected``.
         """
         settings, plan = self._settings, GcPlan()
         files = scan(settings.conf_dir)
         contents, others = gc_cache.read(settings.cache_dir), gc_cache.read_others(settings.cache_dir)
+        _check_access(settings, files, contents)
         caches = [contents, *others]
         configured = _plugins(files, settings.conf_dir)
         bridges = [bridges_of(configured), *(bridges_of(cached.networks) for cached in caches)]
@@ -132,6 +135,16 @@ class Planner:
             except HostError as error:
                 self._problems.append({"code": error.code, "message": error.msg})
         return found
+
+
+def _check_access(settings: Settings, files: Sequence[ConfFile], contents: gc_cache.Contents) -> None:
+    """Raise HostError if others than root can say where leases and rules are looked for, or what a DEL runs."""
+    check_trusted(settings.conf_dir)
+    check_cache_dir(settings.cache_dir)
+    paths = [part for file in files for part in paths_of(settings.conf_dir, file.path, file.network or "")]
+    paths += [part.path for entry in contents.entries for part in entry.files]
+    for path in paths:
+        check_trusted(path)
 
 
 def _plugins(files: Sequence[ConfFile], conf_dir: str) -> List[Tuple[str, Mapping[str, Any]]]:

@@ -13,7 +13,19 @@ from ..libcni.errors import CacheError, CNIError
 from . import leases as store
 from . import pools
 from .attach_request import Key
-from .attachments import ADDING, ATTACHED, RECORDS, Attached, Record, Records, attached_from_entry, record_from_bytes
+from .attachments import (
+    ADDING,
+    ATTACHED,
+    RECORDS,
+    Attached,
+    Record,
+    Records,
+    attached_from_entry,
+    cache_dirs,
+    record_from_bytes,
+    refuse_link,
+)
+from .bindir import untrusted
 from .errors import HostError
 from .netns import Seen, look, same
 from .plugintypes import types_of
@@ -34,6 +46,8 @@ class Cache:
         self.records: Dict[Key, Record] = {}
         self.problems: Rows = []
         folder = os.path.join(cache_dir, "results")
+        paths = [os.path.join(folder, name) for name in _names(folder)]
+        self.problems += untrusted([*cache_dirs(cache_dir), *paths])
         for name in _names(folder):
             self._read(os.path.join(folder, name), name)
         self.states = {attached.key: ATTACHED for attached in self.entries}
@@ -47,6 +61,7 @@ class Cache:
     def _read(self, path: str, name: str) -> None:
         data = cache.read_bytes(path)
         try:
+            refuse_link(path)
             if data is None:
                 raise CacheError("it cannot be read")
             entry = cache.Entry.from_bytes(data)
@@ -54,6 +69,8 @@ class Cache:
             if name != "-".join(key):
                 raise CacheError("its content does not fit its name")
             self.entries.append(attached_from_entry(entry, key, path))
+        except HostError as error:
+            self.problems.append(problem(WARNING, error.code, error.msg, path))
         except CNIError as error:
             text = f"this is no entry of libcni's cache: {error}"
             self.problems.append(problem(WARNING, "cache_damaged", text, path))

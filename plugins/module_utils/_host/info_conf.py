@@ -12,10 +12,11 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ..libcni import gojson
 from ..libcni.errors import JSONError
-from .bindir import check_executable, elf_machine
-from .confdir import ConfFile, drop_ins, scan
+from .bindir import check_executable, elf_machine, untrusted
+from .confdir import ConfFile, drop_ins, paths_of, scan
 from .errors import HostError
 from .manifest import Manifest, digest_of, identity
+from .netchange import readable_secret
 from .owners import recognise
 from .plugintypes import types_of
 from .pluginuse import Binaries
@@ -40,11 +41,17 @@ def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[
     """Return a row for each file of *conf_dir* that a runtime would read, and the problems. Secrets are masked."""
     rows: Rows = []
     problems: Rows = []
+    paths = [path for file in files for path in paths_of(conf_dir, file.path, file.network or "")]
+    problems += untrusted([conf_dir, *paths])
     for file in files:
         folder = drop_ins(conf_dir, file.network) if file.kind == "conflist" and file.network else []
         for candidate in [file, *folder]:
             if candidate.error:
                 problems.append(problem(ERROR, "bad_config", mask_text(candidate.error), candidate.path))
+        for candidate in [file, *folder]:
+            # A link's own mode says nothing.
+            mode = 0 if candidate.is_link else candidate.mode
+            problems += readable_secret(candidate.text or b"", mode, candidate.path)
         rows.append(_conf_row(file, folder, manifest.network_file(file.path, file.text)))
     return rows, problems
 

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ..libcni import gojson
 from ..libcni.errors import JSONError
+from .problems import WARNING, problem
 from .secrets import mask, mask_text
 
 _IPAM_KEYS = ("subnet", "rangestart", "rangeend", "ranges")
@@ -65,6 +66,21 @@ def _collect(plugin: Any, found: List[Tuple[str, bytes]]) -> None:
 
 def _folded(data: Any) -> Dict[str, Any]:
     return {key.lower(): value for key, value in data.items()} if isinstance(data, dict) else {}
+
+
+def readable_secret(text: bytes, mode: int, path: str) -> List[Dict[str, Any]]:
+    """Return a problem if a file with this text and mode lets every user of the host read a secret, else none."""
+    try:
+        data = gojson.loads(text) if mode & 0o004 else None
+    except JSONError:
+        return []
+    if mask(data) == data:
+        return []
+    message = (
+        f"the configuration holds a secret, and its mode {mode:04o} lets every user of the host read it; set "
+        'mode: "0600", as runtimes read the file as root'
+    )
+    return [problem(WARNING, "readable_secret", message, path)]
 
 
 def shown(text: bytes) -> str:

@@ -9,6 +9,7 @@ import os
 from typing import Any, Callable, Dict, Optional, Sequence, Set
 
 from .atomic import Attributes
+from .bindir import untrusted
 from .confdir import ConfFile
 from .confforeign import warn_of_cilium
 from .confplan import ConfPlan
@@ -21,6 +22,7 @@ from .conftarget import check_targets, target_of
 from .confview import View
 from .errors import HostError
 from .manifest import Manifest
+from .netchange import readable_secret
 from .pluginuse import Binaries
 from .problems import WARNING, errors_of, place, strict, summary
 from .runtimes.confirm import confirm
@@ -126,6 +128,7 @@ class _Planner:
         if "plugins" in request.levels:
             wanted_names = set(targets.values())
             check_plugins(state.plan, self.binaries, [f for f in planned if f.name in wanted_names], request)
+        self._test_access(present, targets)
         if "directory" in request.levels:
             before = list(state.files.values())
             view = View(request.conf_dir, before, planned, state.ours_after(), set(targets.values()))
@@ -142,6 +145,13 @@ class _Planner:
             function(*arguments)
         except HostError as error:
             self.plan.refuse(error, self.request.tolerate_missing)
+
+    def _test_access(self, present: Sequence[Wanted], targets: Dict[str, str]) -> None:
+        """Warn of secrets that every user may read, and of a directory that others than root may write to."""
+        for wanted in present:
+            path = self.plan.path(targets[wanted.name])
+            self.plan.problems += readable_secret(wanted.text, self.request.attributes.mode, path)
+        self.plan.problems += untrusted([self.request.conf_dir])
 
     def _plan_steps(self, present: Sequence[Wanted], targets: Dict[str, str]) -> None:
         """Plan what is to be done: removals last, so that a runtime is not left without any network.

@@ -9,7 +9,7 @@ import os
 from typing import Any, Container, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence
 
 from .atomic import Directory
-from .bindir import check_directory
+from .bindir import check_trusted
 from .errors import HostError
 from .lock import LOCK_PATH, Lock
 from .manifest import Manifest
@@ -175,7 +175,7 @@ class PluginsPlan(Plan):
 def _check_bin_dir(path: str) -> None:
     if os.path.lexists(path):
         with Directory(path):
-            check_directory(path)
+            check_trusted(path)
 
 
 def _describe(sha256: str, mode: int, uid: int, gid: int, versions: Optional[List[str]]) -> Dict[str, Any]:

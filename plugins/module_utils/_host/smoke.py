@@ -11,6 +11,8 @@ from typing import List
 
 from .attach_networks import Networks
 from .attach_verbs import Verbs
+from .attachments import check_cache_dir
+from .bindir import check_trusted
 from .confdir import ConfFile
 from .errors import HostError
 from .firewall_tools import require_tools
@@ -35,7 +37,13 @@ class Planner:
         self._plan = SmokePlan()
 
     def make(self) -> SmokePlan:
-        """Return the plan. Raises HostError ``missing_network``, and what reading the directories raises."""
+        """Return the plan.
+
+        Raises HostError ``missing_network``, ``unsafe_permissions``, and what reading the directories raises.
+        """
+        check_trusted(self._settings.conf_dir)
+        check_cache_dir(self._settings.cache_dir)
+        check_cache_dir(self._cache_dir)
         trier = Trier(self._settings, self._cache_dir, self._verbs, self._plan)
         for entry in read(self._cache_dir).entries:
             self._add_take_back(trier, entry)

@@ -16,7 +16,8 @@ from ..libcni.conf import (
     network_plugin_conf_from_file,
 )
 from ..libcni.errors import CNIError
-from .confdir import ConfFile, scan
+from .bindir import check_trusted
+from .confdir import ConfFile, paths_of, scan
 from .errors import HostError
 from .plugintypes import member_of, object_of, text_of, types_of
 from .secrets import mask_text
@@ -64,14 +65,18 @@ def network_files(conf_dir: str) -> List[ConfFile]:
 
 
 def load(file: ConfFile) -> NetworkConfigList:
-    """Return the network with its drop-ins. Raises HostError ``bad_config``."""
+    """Return the network with its drop-ins. Raises HostError ``bad_config`` or ``unsafe_permissions``."""
     try:
         if file.error:
             raise HostError(file.error)
+        for path in paths_of(os.path.dirname(file.path), file.path, file.network or ""):
+            check_trusted(path)
         if file.kind == "conflist":
             return network_conf_from_file(file.path)
         return conf_list_from_conf(network_plugin_conf_from_file(file.path))
     except (CNIError, HostError) as error:
+        if isinstance(error, HostError) and error.code == "unsafe_permissions":
+            raise
         text = mask_text(str(error)).replace(f"{file.path}: ", "")
         raise HostError(
             f"{file.path} cannot be loaded: {text}; mend or remove the file, runtimes cannot load it either",

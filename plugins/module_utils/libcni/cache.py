@@ -7,8 +7,8 @@
 
 Deviations from Go: names are validated before they become a path; a file is written beside `results/`, fsynced and
 renamed, so that it is never half there; a file that belongs to another attachment (names may contain `-`, so that two
-attachments can have one file) is an error instead of being overwritten, read or deleted; what is no regular file, or is
-larger than any entry, counts as unreadable, and a directory in an entry's place is moved out of the way.
+attachments can have one file) is an error instead of being overwritten, read or deleted; what is no regular file (a
+link is none), or is larger than any entry, counts as unreadable; a directory in an entry's place is moved away.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def cache_path(directory: str, network: str, container_id: str, if_name: str) ->
 def read_bytes(path: str) -> bytes | None:
     """Return a cache file's content, None if it cannot be read (Go: read errors count as no entry)."""
     try:
-        return read_file(path, LARGEST)
+        return read_file(path, LARGEST, follow=False)
     except (OSError, ValueError):
         return None
 

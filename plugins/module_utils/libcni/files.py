@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     import typing as t
 
 
-def read_file(path: str, largest: int | None = None) -> bytes:
-    """Return the content of a regular file, or of the one that a link leads to; `largest` in bytes.
+def read_file(path: str, largest: int | None = None, follow: bool = True) -> bytes:
+    """Return the content of a regular file, or with `follow` of the one that a link leads to; `largest` in bytes.
 
     Raises OSError for everything else, ValueError for a path that cannot be one.
     """
-    with open_file(path, largest) as file:
+    with open_file(path, largest, follow) as file:
         return file.read()
 
 
-def open_file(path: str, largest: int | None = None) -> t.BinaryIO:
+def open_file(path: str, largest: int | None = None, follow: bool = True) -> t.BinaryIO:
     """Open what `read_file` would read."""
     # Before it is opened, because to open a device can act on it, and after that, because the path may lead elsewhere.
-    _require_file(os.stat(path), largest)
-    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115  # the caller gets it
+    _require_file(os.stat(path, follow_symlinks=follow), largest)
+    file = open(path, "rb", opener=_open_at_once if follow else _open_itself)  # noqa: SIM115  # the caller gets it
     try:
         _require_file(os.fstat(file.fileno()), largest)
     except OSError:
@@ -42,6 +42,10 @@ def open_file(path: str, largest: int | None = None) -> t.BinaryIO:
 
 def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _open_itself(path: str, flags: int) -> int:
+    return _open_at_once(path, flags | os.O_NOFOLLOW)
 
 
 def _require_file(status: os.stat_result, largest: int | None) -> None:

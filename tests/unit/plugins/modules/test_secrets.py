@@ -74,7 +74,8 @@ def test_what_a_failing_plugin_says_is_still_told(run):
 
 
 def test_short_secrets_do_not_garble_results(run):
-    entry = dict(ATTACHMENT, args={"PIN": "1", "PASSWORD": "eth"}, capability_args={"portMappings": [{"hostPort": 1}]})
+    ports = [{"hostPort": 1, "containerPort": 1, "protocol": "tcp"}]
+    entry = dict(ATTACHMENT, args={"PIN": "1", "PASSWORD": "eth"}, capability_args={"portMappings": ports})
     (run.conf_dir / "10-demo.conflist").write_text(CONTENT)
     result = run("cni_attach", check_mode=True, attachments=[entry]).result
     assert result["actions"] == [{"kind": "add", "target": "demo/web/eth0", "class": "safe"}]

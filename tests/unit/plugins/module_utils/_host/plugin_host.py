@@ -112,4 +112,4 @@ class Host:
         monkeypatch.setattr(plugin_networks, "ask_version", self.version)
         monkeypatch.setattr(plugin_batch, "check_executable", lambda path: path)
         monkeypatch.setattr(plugin_batch, "host_machine", lambda: "x86_64")
-        monkeypatch.setattr(plugin_plan, "check_directory", lambda path: None)
+        monkeypatch.setattr(plugin_plan, "check_trusted", lambda path: None)

@@ -63,6 +63,7 @@ def test_configurations_are_in_order_masked_and_say_whose_they_are(tmp_path, man
     assert (rows[2]["config"], rows[2]["sha256"]) == (None, "")
     assert [(entry["code"], os.path.basename(entry["file"])) for entry in problems] == [
         ("bad_config", "10-bad.conflist"),
+        ("readable_secret", "20-demo.conflist"),
         ("bad_config", "kubeconfig.conf"),
     ]
     assert "s3cr3t" not in json.dumps([rows, problems])

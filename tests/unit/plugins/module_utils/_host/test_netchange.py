@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.netchange import moves_addresses, same_json, shown
+from ansible_collections.podwire.cni.plugins.module_utils._host.netchange import (
+    moves_addresses,
+    readable_secret,
+    same_json,
+    shown,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.plugintypes import named_plugins, types_of
 
 
@@ -91,3 +96,12 @@ def test_everything_that_a_plugin_executes_is_named(plugin, expected):
 
 def test_types_are_listed_once():
     assert types_of([{"type": "b", "ipam": {"type": "a"}}, {"type": "b"}]) == ["a", "b"]
+
+
+@pytest.mark.parametrize("mode, warned", [(0o644, True), (0o604, True), (0o640, False), (0o600, False)])
+def test_a_secret_that_every_user_can_read_is_a_warning(mode, warned):
+    secret = b'{"plugins": [{"type": "x", "env": [{"name": "DB_PASSWORD", "value": "hush"}]}]}'
+    found = readable_secret(secret, mode, "/etc/cni/net.d/10-x.conflist")
+    assert [entry["code"] for entry in found] == ["readable_secret"] * warned
+    assert not warned or 'mode: "0600"' in found[0]["message"]
+    assert readable_secret(b'{"plugins": [{"type": "x", "token_ttl": "30s"}]}', mode, "/x") == []

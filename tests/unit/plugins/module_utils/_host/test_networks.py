@@ -481,3 +481,24 @@ def test_secrets_are_masked_in_the_diff(host):
     assert "hunter22" not in json.dumps(plan.diff())
     host.put("10-a.conflist", b'{"etcd_password": "hunter33"')
     assert "hunter33" not in json.dumps(host.plan(want("a")).diff())
+
+
+def test_a_secret_in_a_world_readable_file_is_warned_of_until_its_mode_is_0600(host):
+    secret = want("a", env=[{"name": "DB_PASSWORD", "value": "hush-hush"}])
+
+    def warned(plan):
+        return [code for code, message in plan.warnings if 'mode: "0600"' in message and "hush" not in message]
+
+    for plan in (host.plan(secret), host.run(secret), host.plan(secret), host.run(secret)):
+        assert warned(plan) == ["readable_secret"]
+    assert host.run(secret).steps == []
+    assert stat.S_IMODE(os.stat(host.conf_dir / "10-a.conflist").st_mode) == 0o644
+    assert warned(host.run(secret, mode=0o600)) == []
+    assert stat.S_IMODE(os.stat(host.conf_dir / "10-a.conflist").st_mode) == 0o600
+
+
+def test_a_directory_that_others_can_write_is_warned_of(host):
+    host.run(want("a"))
+    os.chmod(host.conf_dir, 0o777)
+    plan = host.run(want("a"))
+    assert [code for code, _message in plan.warnings] == ["unsafe_permissions"]

@@ -120,7 +120,7 @@ def test_disk_that_cannot_be_read(world, monkeypatch):
     lst, rt = world.lst([debug]), world.rt()
     world.put_cache(RESULT)
 
-    def fail(*_args):
+    def fail(*_args, **_keywords):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(cache, "read_file", fail)

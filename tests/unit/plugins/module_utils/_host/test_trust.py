@@ -1,0 +1,208 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Only what nobody but root can change tells root what to run. These tests need root, as the rule does."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import info_attachments, info_conf
+from ansible_collections.podwire.cni.plugins.module_utils._host.bindir import check_trusted, untrusted
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.gc import Planner as GcPlanner
+from ansible_collections.podwire.cni.plugins.module_utils._host.gc_outcome import Settings as GcSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.smoke import Planner as SmokePlanner
+from ansible_collections.podwire.cni.plugins.module_utils._host.smoke_outcome import Settings as SmokeSettings
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attach_host import web
+
+SOMEBODY = 12345
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Return a directory with a/b/file, a link to a/b, and a sticky directory."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").touch()
+    (tmp_path / "link").symlink_to("a/b")
+    (tmp_path / "sticky").mkdir()
+    (tmp_path / "sticky").chmod(0o1777)
+    return tmp_path
+
+
+def refusal(path):
+    with pytest.raises(HostError) as caught:
+        check_trusted(str(path))
+    assert caught.value.code == "unsafe_permissions"
+    return caught.value
+
+
+def test_what_only_root_can_change_is_trusted(tree):
+    for path in ("a/b/file", "a/b", "link", "link/file", "sticky/../a", "not/there", "a//b/./file"):
+        check_trusted(f"{tree}/{path}")
+    (tree / "sticky" / "mine").mkdir()
+    check_trusted(str(tree / "sticky" / "mine"))
+
+
+@pytest.mark.parametrize("spoil", [lambda path: path.chmod(0o775), lambda path: path.chmod(0o757)])
+@pytest.mark.parametrize("part", ["a", "a/b", "a/b/file"])
+@pytest.mark.parametrize("path", ["a/b/file", "link/file"])
+def test_every_part_of_a_path_counts_and_the_remedy_works(tree, path, part, spoil):
+    spoil(tree / part)
+    error = refusal(tree / path)
+    assert error.facts["file"] == str(tree / part)
+    subprocess.run(shlex.split(error.msg.rpartition("fix it with: ")[2]), check=True)
+    check_trusted(str(tree / path))
+
+
+@pytest.mark.parametrize("part", ["a", "a/b", "a/b/file"])
+def test_what_belongs_to_another_user_is_refused(tree, part):
+    os.chown(tree / part, SOMEBODY, -1)
+    error = refusal(tree / "link" / "file")
+    assert f"belongs to user {SOMEBODY}" in error.msg
+    subprocess.run(shlex.split(error.msg.rpartition("fix it with: ")[2]), check=True)
+    check_trusted(str(tree / "link" / "file"))
+
+
+def test_sticky_directories_keep_what_root_has_and_not_what_others_may_make(tree):
+    refusal(tree / "sticky")
+    refusal(tree / "sticky" / "not-there")
+    (tree / "sticky" / "link").symlink_to("../a")
+    check_trusted(str(tree / "sticky" / "link" / "b"))
+    os.lchown(tree / "sticky" / "link", SOMEBODY, -1)
+    assert refusal(tree / "sticky" / "link" / "b").facts["file"] == str(tree / "sticky" / "link")
+
+
+def test_a_directory_that_holds_a_link_counts_too(tree):
+    (tree / "open").mkdir()
+    (tree / "open" / "link").symlink_to(tree / "a")
+    (tree / "open").chmod(0o777)
+    assert refusal(tree / "open" / "link" / "b").facts["file"] == str(tree / "open")
+
+
+def test_links_in_a_circle_end(tree):
+    (tree / "one").symlink_to("two")
+    (tree / "two").symlink_to("one")
+    with pytest.raises(HostError, match="cannot examine"):
+        check_trusted(str(tree / "one"))
+
+
+def test_an_entry_of_an_access_control_list_is_seen(tree):
+    # user::rwx user:12345:rwx group::r-x mask::rwx other::r-x, as setfacl -m u:12345:rwx makes it.
+    entries = [(1, 7, 0xFFFFFFFF), (2, 7, SOMEBODY), (4, 5, 0xFFFFFFFF), (16, 7, 0xFFFFFFFF), (32, 5, 0xFFFFFFFF)]
+    value = b"\2\0\0\0" + b"".join(
+        tag.to_bytes(2, "little") + bits.to_bytes(2, "little") + who.to_bytes(4, "little") for tag, bits, who in entries
+    )
+    os.setxattr(tree / "a", "system.posix_acl_access", value)
+    refusal(tree / "a" / "b")
+
+
+def test_each_reason_is_reported_once(tree):
+    (tree / "a").chmod(0o777)
+    found = untrusted([str(tree / "a" / "b"), str(tree / "a" / "b" / "file"), str(tree / "link")])
+    assert [(entry["level"], entry["code"], entry["file"]) for entry in found] == [
+        ("warning", "unsafe_permissions", str(tree / "a"))
+    ]
+
+
+# ---- the modules that run plugins refuse, those that read report
+
+SPOILED = {
+    "conf_dir": lambda host: host.conf_dir,
+    "conflist": lambda host: os.path.join(host.conf_dir, "10-demo.conflist"),
+    "drop-in folder": lambda host: os.path.join(host.conf_dir, "demo"),
+    "drop-in": lambda host: os.path.join(host.conf_dir, "demo", "extra.conf"),
+    "cache_dir": lambda host: host.cache_dir,
+    "results": lambda host: os.path.join(host.cache_dir, "results"),
+    "records": lambda host: os.path.join(host.cache_dir, "podwire"),
+    "entry": lambda host: os.path.join(host.cache_dir, "results", "demo-web-eth0"),
+}
+
+
+@pytest.fixture
+def attached(host):
+    os.mkdir(os.path.join(host.conf_dir, "demo"))
+    with open(os.path.join(host.conf_dir, "demo", "extra.conf"), "w") as stream:
+        stream.write('{"type": "meta"}')
+    assert host.run(web()).outcomes[0].action == "added"
+    return host
+
+
+def attach_codes(host, **changed):
+    """Return the codes with which cni_attach refuses."""
+    try:
+        return {outcome.error["code"] for outcome in host.check(web(**changed)).outcomes if outcome.error}
+    except HostError as error:
+        return {error.code}
+
+
+def smoke_codes(host):
+    settings = SmokeSettings(host.conf_dir, [host.bin_dir], host.cache_dir, ["demo"], False, 5, True)
+    try:
+        return {trial.error["code"] for trial in SmokePlanner(settings).make().trials if trial.error}
+    except HostError as error:
+        return {error.code}
+
+
+def gc_codes(host):
+    settings = GcSettings(host.conf_dir, [host.bin_dir], host.cache_dir, allow_empty=True, check_mode=True)
+    try:
+        GcPlanner(settings).make()
+    except HostError as error:
+        return {error.code}
+    return set()
+
+
+@pytest.mark.parametrize("kind", SPOILED)
+@pytest.mark.parametrize("mode", ["others", "group", "owner"])
+def test_modules_that_run_plugins_refuse_what_others_can_write(attached, kind, mode):
+    path = SPOILED[kind](attached)
+    assert attach_codes(attached) == set()
+    if mode == "owner":
+        os.chown(path, SOMEBODY, -1)
+    else:
+        os.chmod(path, os.stat(path).st_mode | (0o002 if mode == "others" else 0o020))
+    assert attach_codes(attached) == {"unsafe_permissions"}
+    assert gc_codes(attached) == {"unsafe_permissions"}
+    if kind != "entry":
+        assert smoke_codes(attached) == {"unsafe_permissions"}
+    if kind in ("cache_dir", "results", "records", "entry"):
+        assert attach_codes(attached, state="absent") == {"unsafe_permissions"}
+
+
+@pytest.mark.parametrize("kind", SPOILED)
+def test_modules_that_read_report_what_others_can_write(attached, kind):
+    def problems():
+        found = info_conf.conf(scan(attached.conf_dir), attached.conf_dir, Manifest())[1]
+        found += info_attachments.Cache(attached.cache_dir).problems
+        return [(entry["code"], entry["file"]) for entry in found]
+
+    assert problems() == []
+    path = SPOILED[kind](attached)
+    os.chmod(path, os.stat(path).st_mode | 0o002)
+    assert problems() == [("unsafe_permissions", path)]
+
+
+def test_a_symlinked_cache_entry_is_not_followed(attached, tmp_path):
+    path = os.path.join(attached.cache_dir, "results", "demo-web-eth0")
+    os.rename(path, tmp_path / "elsewhere")
+    os.symlink(tmp_path / "elsewhere", path)
+    assert cache.read_entry(path) is None
+    assert attach_codes(attached) == attach_codes(attached, state="absent") == {"unsafe_permissions"}
+    here = info_attachments.Cache(attached.cache_dir)
+    assert list(here.states.values()) == ["lost"]
+    assert ("unsafe_permissions", path) in [(entry["code"], entry["file"]) for entry in here.problems]
+
+
+def test_a_symlinked_note_is_not_followed(attached, tmp_path):
+    path = os.path.join(attached.cache_dir, "podwire", "demo-web-eth0")
+    os.rename(path, tmp_path / "elsewhere")
+    os.symlink(tmp_path / "elsewhere", path)
+    assert attach_codes(attached) == {"record_unreadable"}
