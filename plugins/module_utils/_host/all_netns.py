@@ -23,6 +23,7 @@ from .errors import HostError
 from .netns import NETNS_DIR, apart, boot_id, enter_known, identity_here, pid_namespace
 
 _OWN = "/proc/self/ns/net"
+_TUN = "/dev/net/tun"
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _MAX_MOUNTS = 64 << 20
 # How often what leads to a namespace may go away while it is read.
@@ -283,7 +284,12 @@ def _kept_by_sockets(
     A socket keeps its namespace alive, and no file leads from one to the other. A kernel before 5.6, or one that lets
     nobody copy a descriptor, does not tell.
     """
-    new = {target: path for path, target in files.items() if target.startswith("socket:") and target not in known}
+    # An open tap device, with which a virtual machine takes over a container's address, is a socket to the kernel.
+    new = {
+        path if target == _TUN else target: path
+        for path, target in files.items()
+        if target not in known and (target == _TUN or target.startswith("socket:"))
+    }
     known.update(new)
     if not new:
         return

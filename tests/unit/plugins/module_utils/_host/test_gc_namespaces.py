@@ -26,12 +26,16 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes names
 BRIDGE, HOST_END, NAME = "pwgbr", "pwgveth", "pwg-kept"
 IP = "10.1.0.5"
 
-# Enters the namespace, opens a socket there, and keeps it where it came from.
+# Enters the namespace, opens a socket or a tap device there, and keeps it where it came from.
 KEEP_SOCKET = """
-import ctypes, os, socket, sys
+import ctypes, fcntl, os, socket, struct, sys
 libc, home, there = ctypes.CDLL(None), os.open("/proc/self/ns/net", 0), os.open(sys.argv[1], 0)
 libc.setns(there, 0x40000000)
-kept = socket.socket()
+if sys.argv[2] == "tap":
+    kept = os.open("/dev/net/tun", os.O_RDWR)
+    fcntl.ioctl(kept, 0x400454CA, struct.pack("16sH14x", b"tap0", 0x1002))
+else:
+    kept = socket.socket()
 libc.setns(home, 0x40000000)
 os.close(there)
 print("ready", flush=True)
@@ -180,12 +184,14 @@ def keep_by(holder, keep):
         keep("unshare", "--mount", "sh", "-c", f'{inside} && exec "$@"', path, sys.executable, "-c", KEEP_PROCESS)
         path = "/mnt/netns"
     else:
-        keep(sys.executable, "-c", {"fd": KEEP_FILE, "socket": KEEP_SOCKET}[holder], path)
+        keep(sys.executable, "-c", KEEP_FILE if holder == "fd" else KEEP_SOCKET, path, holder)
     run("ip", "netns", "delete", NAME)
     return path
 
 
-HOLDERS = ["name", "process", "mount", "fd", "socket"]
+# Not every chroot has the device.
+SOCKETS = ["socket", "tap"] if os.path.exists("/dev/net/tun") else ["socket"]
+HOLDERS = ["name", "process", "mount", "fd", *SOCKETS]
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
@@ -226,11 +232,12 @@ def test_what_really_died_is_collected_all_the_same(host):
     assert host.collected() == [IP, "web/eth0"]
 
 
-def test_a_namespace_that_only_a_socket_keeps_is_found_without_any_interface(host, keep):
+@pytest.mark.parametrize("holder", SOCKETS)
+def test_a_namespace_that_only_a_socket_keeps_is_found_without_any_interface(host, keep, holder):
     host.make(veth=False)
     run("ip", "-n", NAME, "address", "add", f"{IP}/24", "dev", "lo")
-    keeper = keep_by("socket", keep)
-    assert keeper and host.collected() == []
+    keep_by(holder, keep)
+    assert host.collected() == []
 
 
 def test_in_another_pid_namespace_hidden_processes_are_a_refusal(host, keep):
