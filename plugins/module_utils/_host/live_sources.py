@@ -38,6 +38,7 @@ SOURCES = ("cache", "netns", *RUNTIMES)
 # stopped its containers and what it knows stay, so that its socket alone does not tell.
 _OTHERS = {
     "containerd": ("/var/lib/containerd/io.containerd.metadata.v1.bolt",),
+    "podman": source_podman.TRACES,
     "CRI-O": ("/run/crio",),
     "cri-dockerd": ("/run/cri-dockerd.sock", "/var/lib/cri-dockerd"),
 }
@@ -140,10 +141,13 @@ def _why_incomplete(names: AbstractSet[str], found: Dict[str, str]) -> str:
 
 
 def _other(found: Mapping[str, str]) -> Tuple[str, str]:
-    """Return a runtime that cannot be asked, and a trace of it; ("", "") if there is none."""
+    """Return a runtime that cannot be asked, and a trace of it; ("", "") if there is none.
+
+    In an administrator's container, the runtimes of the host are where its first process sees them.
+    """
     for name, traces in _OTHERS.items():
         for path in traces:
-            if name not in found and os.path.exists(path):
+            if name not in found and (os.path.exists(path) or os.path.exists(f"/proc/1/root{path}")):
                 return name, path
     return "", ""
 

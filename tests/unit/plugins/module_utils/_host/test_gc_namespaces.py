@@ -251,6 +251,23 @@ def test_in_another_pid_namespace_hidden_processes_are_a_refusal(host, keep):
     assert host.collected_elsewhere("--mount") == ""
 
 
+def test_a_runtime_that_only_the_first_process_sees_makes_the_set_incomplete(tmp_path):
+    trace = tmp_path / "state" / "crio"
+    trace.mkdir(parents=True)
+    script = (
+        "import json, sys; sys.path[:0] = json.loads(sys.argv[1])\n"
+        "from ansible_collections.podwire.cni.plugins.module_utils._host import live_sources\n"
+        "live_sources._OTHERS = {'CRI-O': (sys.argv[2],)}\n"
+        "print(live_sources._why_incomplete(set(), {}))\n"
+    )
+    hide = 'mount --make-rprivate / && mount -t tmpfs t "$0" && exec "$@"'
+    argv = [sys.executable, "-c", script, json.dumps(sys.path), str(trace)]
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", hide, str(trace.parent), *argv], check=True, stdout=subprocess.PIPE
+    )
+    assert done.stdout.decode() == f"CRI-O has left {trace} and cannot be asked\n"
+
+
 def test_a_cached_path_of_a_process_that_cannot_be_seen_is_a_refusal(host, keep):
     host.make(veth=False)
     host.cached(keep_by("process", keep), veth=False)
