@@ -20,6 +20,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.problems import 
     strict,
     summary,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import one_line, published
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
 from ansible_collections.podwire.cni.plugins.plugin_utils.controller import jsonschema_needed
@@ -76,7 +77,7 @@ class ActionModule(ActionBase):
         problems = strict(checked.problems) if boolean(arguments.get("strict"), strict=False) else checked.problems
         for entry in problems:
             if entry["level"] == WARNING:
-                Display().warning("[%s] %s%s" % (entry["code"], place(entry), entry["message"]))
+                Display().warning(one_line("[%s] %s%s" % (entry["code"], place(entry), entry["message"])))
         errors = errors_of(problems)
         if errors:
             return self._failure(result, errors[0]["code"], summary(problems), problems)
@@ -95,7 +96,8 @@ class ActionModule(ActionBase):
 
     @staticmethod
     def _failure(result: dict[str, Any], code: str, message: str, problems: list[dict[str, Any]]) -> dict[str, Any]:
-        result.update(failed=True, changed=False, code=code, msg=message, problems=problems)
+        # Generated or downloaded configurations may hold anything.
+        result.update(published({"failed": True, "changed": False, "code": code, "msg": message, "problems": problems}))
         return result
 
     def _read(self, src: str) -> tuple[str, bytes]:

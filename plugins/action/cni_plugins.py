@@ -15,6 +15,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import one_line, published
 from ansible_collections.podwire.cni.plugins.modules.cni_plugins import ARGUMENTS, REQUIRED_IF
 from ansible_collections.podwire.cni.plugins.plugin_utils.options import no_options
 from ansible_collections.podwire.cni.plugins.plugin_utils.plugin_source import Need, PluginSource
@@ -36,7 +37,9 @@ class ActionModule(ActionBase):
         try:
             result = self._run(task_vars or {})
         except HostError as error:
-            result = {"failed": True, "changed": False, "msg": error.msg, "code": error.code, **error.facts}
+            # It may quote names that are in an archive.
+            failure = {"failed": True, "changed": False, "msg": one_line(error.msg), "code": error.code, **error.facts}
+            result = published(failure)
         if result.get("code") in ("checksum_mismatch", "bad_checksum"):
             result["msg"] = f"{result.get('msg')}{self._why_not_that_release()}"
         return result

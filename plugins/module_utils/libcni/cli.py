@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
+import json
 import os
 import sys
 import typing as t
@@ -183,8 +185,27 @@ def _print(data: bytes) -> None:
 def _write(stream: t.TextIO | None, data: bytes) -> None:
     # Not by its buffer: what cannot be written would stay there, and the interpreter, which tries again at its end,
     # would change the exit status. None: it was closed from the start, and Go opens /dev/null then.
+    if stream is not None and stream.isatty():
+        data = _visible(data)
     while data and stream is not None:
         data = data[os.write(stream.fileno(), data) :]
+
+
+def _visible(data: bytes) -> bytes:
+    """Return the text with JSON escapes for what a terminal would obey, and what cannot be seen.
+
+    Plugins say it. A program that reads the output gets what Go writes.
+    """
+    text = data.decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text).encode()
+
+
+class _Stderr(io.RawIOBase):
+    """What gets the stderr of plugins that succeed."""
+
+    def write(self, data: t.Any) -> int:
+        _write(sys.stderr, data)
+        return len(data)
 
 
 def _network(args: argparse.Namespace) -> NetworkConfigList:
@@ -196,7 +217,7 @@ def _cni() -> CNIConfig:
     return CNIConfig(
         path.split(":") if path else [],
         os.environ.get("CNI_CACHE_DIR") or None,
-        executor=Executor(stderr=open(sys.stderr.fileno(), "wb", 0, closefd=False) if sys.stderr else None),
+        executor=Executor(stderr=t.cast("t.BinaryIO", _Stderr())),
     )
 
 

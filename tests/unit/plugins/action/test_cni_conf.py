@@ -121,3 +121,12 @@ def test_networks_of_the_wrong_kind_are_shown(action, networks, said):
     result = action.run(None, {})
     assert f": {said}" in result["msg"]
     assert "write a list of networks" in result["msg"]
+
+
+def test_control_characters_of_a_configuration_are_escaped(action):
+    evil = "\x1b[31m\u202e"
+    action._task.args = {"networks": [{"name": "a", "content": '{"cniVersion": "%s"' % evil}, {"name": evil}]}
+    result = action.run(None, {})
+    shown = [result["msg"], *(entry["message"] for entry in result["problems"])]
+    assert result["failed"] and len(shown) > 1
+    assert [text for text in shown if "\x1b" in text or "\u202e" in text] == []

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -354,3 +355,33 @@ def test_streams_that_cannot_be_written(debug, world, script, status, stderr):
     done = shell(script, "add", "net", "/ns")
     assert (done.returncode, done.stderr) == (status, stderr)
     assert len(os.listdir(world.cache / "results")) == 1
+
+
+def test_a_terminal_gets_escapes_where_a_program_gets_what_the_plugin_said(debug, world):
+    """Control characters of a plugin's error, stderr and result reach no terminal."""
+    evil = "\x1b[31m\u009b2J\x7f\u202e"
+    environment = {**os.environ, "PYTHONPATH": str(MODULE_UTILS), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def on_terminal(*argv):
+        master, slave = os.openpty()
+        streams = {"stdin": subprocess.DEVNULL, "stdout": slave, "stderr": slave}
+        subprocess.run([sys.executable, "-m", "libcni", *argv], env=environment, check=False, **streams)
+        os.close(slave)
+        shown = b""
+        # At the end of what was written Linux says EIO.
+        with contextlib.suppress(OSError):
+            while True:
+                shown += os.read(master, 65536)
+        os.close(master)
+        return shown.decode()
+
+    result = dict(RESULT, interfaces=[{"name": evil}])
+    for settings, argv in (
+        ({"ReportStderr": evil, "ReportResult": json.dumps(result)}, ("add", "net", "/ns")),
+        ({"ReportError": evil}, ("check", "net", "/ns")),
+    ):
+        debug.set(**settings)
+        shown = on_terminal(*argv)
+        assert "\\u009b2J\\u007f\\u202e" in shown
+        assert [c for c in shown if not c.isprintable() and c not in "\r\n\t"] == []
+        assert "\u009b2J\u007f\u202e".encode() in b"".join(shell('"$@" 2>&1', *argv).stdout.splitlines())
