@@ -513,7 +513,9 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
             problems.append(problem(ERROR, error.code, error.msg))
             return otherwise
 
-    manifest = attempt(Manifest, Manifest(empty=True))
+    manifest = Manifest(tolerant=True)
+    if manifest.error is not None:
+        problems.append(problem(ERROR, manifest.error.code, manifest.error.msg))
     files, found = info_conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime"} else ([], [])
     problems.extend(found)
     nothing: Any = (None, [])

@@ -289,14 +289,17 @@ def _present(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
 
     def make(wanted: Wanted) -> Callable[[], PluginsPlan]:
         def plan() -> PluginsPlan:
-            made = plan_present(bin_dir, wanted, attributes, Manifest(), module.check_mode, where)
+            manifest = Manifest(tolerant=module.check_mode)
+            made = plan_present(bin_dir, wanted, attributes, manifest, module.check_mode, where)
+            if manifest.error is not None:
+                made.refuse(manifest.error, module.check_mode)
             if attributes.uid != 0:
                 made.warn("owner_not_root", "modules of this collection do not run plugins that another user owns")
             return made
 
         return plan
 
-    wanted = source.at_hand(Manifest())
+    wanted = source.at_hand(Manifest(tolerant=module.check_mode))
     if source.told["only_ask"]:
         _answer(module, source, bin_dir)
     if wanted is not None:
@@ -314,7 +317,7 @@ def _present(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
 
 def _answer(module: AnsibleModule, source: Source, bin_dir: str) -> NoReturn:
     """End with what the controller has to know to send the rest."""
-    module.exit_json(changed=False, plugins_needed=source.need(Store(bin_dir, Manifest())))
+    module.exit_json(changed=False, plugins_needed=source.need(Store(bin_dir, Manifest(tolerant=module.check_mode))))
     raise SystemExit
 
 

@@ -83,8 +83,13 @@ class Networks:
 
     def _broken(self, name: str, errors: Sequence[ConfigError]) -> HostError:
         """Return why there is no network *name*; *errors* are of the files that cannot be loaded."""
-        managed = _manifest().networks
-        unmanaged = [error for error in errors if error.path not in managed]
+        # cni_conf and cni_plugins report a damaged one.
+        managed = Manifest(tolerant=True).networks
+        # The file with the network's name most probably is the network's.
+        unmanaged = sorted(
+            (error for error in errors if error.path not in managed),
+            key=lambda error: not error.path.endswith(f"{name}.conflist"),
+        )
         for error in errors:
             if managed.get(error.path, {}).get("network") == name:
                 text = f"the file of the network {name} cannot be loaded: {_told(error)}; cni_conf writes it again"
@@ -131,20 +136,12 @@ class Networks:
                     code="bad_config",
                 )
         if self._binaries is None:
-            self._binaries = Binaries(self._bin_dirs, _manifest())
+            self._binaries = Binaries(self._bin_dirs, Manifest(tolerant=True))
         problems = check_uses(self._binaries, config.name, config.cni_version, uses, tolerate_missing=False)
         # What is missing may come before the run; what is wrong will not go away.
         problems.sort(key=lambda entry: bool(entry["code"] == "missing_plugin"))
         if problems:
             raise HostError(problems[0]["message"], code=problems[0]["code"])
-
-
-def _manifest() -> Manifest:
-    try:
-        return Manifest()
-    except HostError:
-        # cni_conf and cni_plugins report it; attachments can do without.
-        return Manifest(empty=True)
 
 
 def _bad_config(name: str, error: CNIError) -> HostError:

@@ -41,14 +41,23 @@ class Manifest:
       the inode, size and times of the file that answered; saves executing it again. ``sha256`` is there if it was
       computed, ``release`` ("": nobody can tell) if it was asked for.
 
+    *tolerant*: if it cannot be read, it is empty, and ``error`` says why.
+
     An entry is written before the file that it speaks of goes live, so that after a crash a file of ours is never
     taken for a foreign one; an entry alone therefore says "ours", not "there".
     """
 
-    def __init__(self, state_dir: str = STATE_DIR, empty: bool = False) -> None:
+    def __init__(self, state_dir: str = STATE_DIR, tolerant: bool = False) -> None:
         self.state_dir = state_dir
-        # Who only reads can go on without it.
-        data: Dict[str, Dict[str, Any]] = {key: {} for key in _SECTIONS} if empty else self._read()
+        self.error: Optional[HostError] = None
+        try:
+            data = self._read()
+        except HostError as error:
+            # Who only reads can go on without it.
+            if not tolerant:
+                raise
+            self.error = error
+            data = {key: {} for key in _SECTIONS}
         self.networks: Dict[str, Dict[str, Any]] = data["networks"]
         self.binaries: Dict[str, Dict[str, Any]] = data["binaries"]
         self.archives: Dict[str, Dict[str, Any]] = data["archives"]

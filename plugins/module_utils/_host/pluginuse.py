@@ -70,10 +70,8 @@ class Binaries:
         except HostError as error:
             if not self._will_be_replaced(path, error):
                 raise
-            raise HostError(
-                "%s is not what cni_plugins installed (%s); run it again, it replaces the file" % (path, error.msg),
-                code="missing_plugin",
-            ) from error
+            text = "%s is not what cni_plugins installed (%s); run cni_plugins again, which replaces it"
+            raise HostError(text % (path, error.msg), code="missing_plugin") from error
 
     def _will_be_replaced(self, path: str, error: HostError) -> bool:
         """Tell whether the next cni_plugins replaces *path*, which it wrote and which *error* says is unusable."""
@@ -117,7 +115,7 @@ def _meant(name: str, bin_dirs: Sequence[str]) -> str:
     # Almost nobody mistypes anything, and until then this need not be loaded.
     import difflib
 
-    there = [entry for path in bin_dirs if os.path.isdir(path) for entry in os.listdir(path)]
+    there = [entry for path in bin_dirs if os.path.isdir(path) for entry in os.listdir(path) if entry != name]
     near = difflib.get_close_matches(name, there, 1, 0.75)
     return f"did you mean {near[0]!r}? Otherwise " if near else ""
 

@@ -23,7 +23,6 @@ READERS = {
     (info_attachments, "leases"): {"leases", "pools"},
     (info_kernel, "kernel"): {"kernel"},
     (effective, "Effective"): {"runtime"},
-    (cni_info, "Manifest"): set(),
 }
 
 
@@ -39,11 +38,8 @@ def module(tmp_path, monkeypatch):
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: f"{reader[0].__name__.rpartition('.')[2]}.{reader[1]}")
 def test_what_cannot_be_read_is_a_problem_and_hides_nothing_else(module, monkeypatch, reader):
     sound = cni_info.gather(module)
-    read = getattr(*reader)
 
-    def failing(*_args, **options):
-        if options.get("empty"):
-            return read(**options)
+    def failing(*_args):
         raise HostError("it cannot be read", code="unreadable")
 
     monkeypatch.setattr(*reader, failing)
@@ -54,3 +50,14 @@ def test_what_cannot_be_read_is_a_problem_and_hides_nothing_else(module, monkeyp
     assert {key: row for key, row in found.items() if row is not None} == {
         key: row for key, row in sound.items() if key not in READERS[reader]
     }
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "\\0", '{"version": 1}', '{"version": 99}'])
+def test_a_damaged_manifest_is_a_problem_and_hides_nothing(module, tmp_path, text):
+    sound = cni_info.gather(module)
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "manifest.json").write_text(text)
+    found = cni_info.gather(module)
+    assert [row["code"] for row in found.pop("problems")] in (["manifest_damaged"], ["manifest_version"])
+    sound.pop("problems")
+    assert found == sound

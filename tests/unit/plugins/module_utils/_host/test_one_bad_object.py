@@ -123,6 +123,7 @@ def test_a_plugin_that_cni_plugins_puts_back_is_missing_and_not_broken(installed
         with pytest.raises(HostError) as caught:
             Binaries([str(folder)], manifest).ask(name)
         found[name] = caught.value.code
+        assert f"did you mean '{name}'" not in caught.value.msg
     assert found["ours"] == "missing_plugin"
     there = {"garbage": "not_elf", "mode": "unsafe_permissions"}
     assert found["theirs"] == there.get(how, "missing_plugin")
@@ -271,9 +272,13 @@ def test_a_broken_conflist_of_others_only_concerns_networks_that_no_file_has(man
     host = managed
     with open(os.path.join(host.conf_dir, "05-theirs.conflist"), "w") as stream:
         stream.write("{")
-    plan = host.check(web(), web(network="never", ifname="eth1"))
-    assert actions(plan) == ["added", "failed"]
-    assert plan.outcomes[1].error["code"] == "bad_config"
+    with open(os.path.join(host.conf_dir, "20-broken.conflist"), "w") as stream:
+        stream.write("{")
+    plan = host.check(web(), web(network="never", ifname="eth1"), web(network="broken", ifname="eth2"))
+    assert actions(plan) == ["added", "failed", "failed"]
+    for outcome, file in zip(plan.outcomes[1:], ("05-theirs", "20-broken")):
+        assert outcome.error["code"] == "bad_config"
+        assert f"{file}.conflist" in outcome.error["message"]
 
 
 def test_a_damaged_manifest_does_not_stop_attachments(managed):
