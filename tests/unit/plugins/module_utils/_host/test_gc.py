@@ -254,6 +254,16 @@ def test_an_interrupted_add_is_taken_back_when_its_namespace_is_gone(host):
     assert host.verdicts() == {("attachment", "half/eth0"): ("left", "live")}
 
 
+def test_an_attachment_that_lost_its_entry_is_detached_when_its_namespace_is_gone(host):
+    config = network_conf_from_bytes(host.config("demo"))
+    given = Attached(Key("demo", "lost", "eth0"), config, "/nowhere", [], {}, {"ips": [{"address": "10.1.0.5/24"}]})
+    Records(host.cache_dir).attached(given.key, Record(ATTACHED, dict(IDENTITY), True, attached=given))
+    host.aged(host.record("lost"), 3600)
+    assert host.verdicts() == {("attachment", "lost/eth0"): ("deleted", "owner_dead")}
+    host.namespaces.append(alive())
+    assert host.verdicts() == {}
+
+
 @pytest.mark.parametrize(
     "content, reason",
     [(b"", "empty"), (b"\0\0\0", "empty"), (b'{"kind": "cniCac', "damaged"), (b"[]", "damaged")],
