@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Callable, Dict, NoReturn, Set, TypeVar
 
 from ansible.module_utils.basic import AnsibleModule
@@ -75,6 +76,8 @@ def _without_opaque(params: Any) -> Any:
 
 def create_module(arguments: Dict[str, Any], **keywords: Any) -> AnsibleModule:
     """Return the module, after the tests that every module of the collection makes."""
+    # Enough for whoever walks through a JSON value, which may have 500 levels.
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 5000))
     module = Module(argument_spec=arguments, supports_check_mode=True, **keywords)
     if os.geteuid() != 0:
         module.fail_json(

@@ -335,8 +335,8 @@ def _plan(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
 def main() -> None:
     module = create_module(ARGUMENTS, required_if=REQUIRED_IF)
     bin_dir: Optional[str] = module.params["bin_dir"] or module.params["bin_dirs"][0]
-    seen = read_state()
     try:
+        seen = read_state()
         plan = _plan(module, str(bin_dir))
     except HostError as error:
         fail(module, error)

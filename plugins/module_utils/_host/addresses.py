@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import socket
+from typing import Optional
 
 DEFAULT_DATA_DIR = "/var/lib/cni/networks"
 
@@ -15,9 +16,18 @@ def packed(ip: str) -> bytes:
     for family, prefix in ((socket.AF_INET, b"4"), (socket.AF_INET6, b"6")):
         try:
             return prefix + socket.inet_pton(family, ip)
-        except OSError:
+        except (OSError, ValueError):
+            # ValueError: a NUL, or a character that no address has.
             continue
     return b""
+
+
+def prefix_length(text: str, longest: int) -> Optional[int]:
+    """Return the length of a prefix as it is written behind the slash, None for what is none up to *longest*."""
+    # Other scripts have digits, too, and some thousand of ours are no number to Python.
+    if not (text.isascii() and text.isdigit() and len(text) < 4):
+        return None
+    return int(text) if int(text) <= longest else None
 
 
 def written(raw: bytes) -> str:

@@ -186,6 +186,7 @@ def _distinct(more: Iterable[str], elsewhere: Dict[str, Tuple[int, int]], stack:
         try:
             status = os.stat(path)
         except (OSError, ValueError):
+            # ValueError: what a file says is the path of a namespace can hold a NUL.
             return
         if status.st_dev == device and status.st_ino not in found:
             found[status.st_ino] = (status, path, name)

@@ -10,6 +10,7 @@ ignores files that are renamed in from elsewhere or linked in (CREATE, CHMOD), a
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -56,6 +57,11 @@ class Directory:
         except FileNotFoundError:
             return
         self.sync()
+
+    def discard(self, name: str) -> None:
+        """Unlink what a failed write left. If that fails, too, the first error is the one to tell."""
+        with contextlib.suppress(OSError):
+            self.remove(name)
 
     def rename(self, old: str, new: str) -> None:
         """Rename within the directory, replacing *new*."""
@@ -119,7 +125,7 @@ def write(directory: Directory, name: str, data: bytes, attributes: Attributes) 
         try:
             directory.rename(temp, name)
         except BaseException:
-            directory.remove(temp)
+            directory.discard(temp)
             raise
     except OSError as error:
         raise HostError("cannot write %s: %s" % (target, error.strerror), code="write_failed") from error
@@ -143,7 +149,7 @@ class Staged:
             ) from error
 
     def discard(self) -> None:
-        self.directory.remove(self._temp)
+        self.directory.discard(self._temp)
 
 
 def stage(directory: Directory, name: str, source: BinaryIO, attributes: Attributes) -> Staged:
@@ -162,7 +168,7 @@ def stage(directory: Directory, name: str, source: BinaryIO, attributes: Attribu
         finally:
             os.close(fd)
     except BaseException as error:
-        directory.remove(temp)
+        directory.discard(temp)
         if isinstance(error, OSError):
             raise HostError("cannot write %s: %s" % (target, error.strerror), code="write_failed") from error
         raise
@@ -204,7 +210,7 @@ def _write_named(directory: Directory, temp: str, target: str, data: bytes, attr
         _write_all(fd, data)
         _finish(fd, target, attributes)
     except BaseException:
-        directory.remove(temp)
+        directory.discard(temp)
         raise
     finally:
         os.close(fd)

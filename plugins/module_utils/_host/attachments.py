@@ -21,7 +21,7 @@ import os
 from functools import lru_cache
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..libcni import cache
+from ..libcni import cache, gojson
 from ..libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ..libcni.errors import CacheError, CNIError, ConfigError
 from ..libcni.files import read_file
@@ -32,12 +32,15 @@ from .errors import HostError
 RECORDS = "podwire"
 ADDING = "adding"
 ATTACHED = "attached"
-_IDENTITY = ("boot_id", "dev", "inode", "cookie")
 # Notes of earlier versions do not have it.
 _SEEN_FROM = "processes"
 # Of what kernel_drift compares. Only at the moment of the ADD is it known whether the firewall plugin works with
 # iptables or with firewalld.
 UNKNOWN_LATER = ("rules firewall",)
+# Their types; the cookie may be missing.
+_IDENTITY: Dict[str, Any] = {"boot_id": str, "dev": int, "inode": int, "cookie": (int, type(None))}
+# What reading a damaged note raises.
+_DAMAGE = (CNIError, ValueError, KeyError, TypeError, AttributeError)
 
 
 class Attached:
@@ -198,18 +201,18 @@ class Records:
     def read(self, key: Key) -> Optional[Record]:
         """Return the record, None if there is none; one that is cut short counts as that of an interrupted ADD."""
         try:
-            raw = read_file(self._path(key), follow=False)
+            raw = read_file(self._path(key), cache.LARGEST, follow=False)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise HostError(f"cannot read {self._path(key)}: {error.strerror}", code="record_unreadable") from error
         try:
-            data = json.loads(raw.decode("utf-8"))
+            data = gojson.loads(raw)
             if [data["network"], data["container_id"], data["ifname"]] != list(key):
                 # Another attachment whose names, joined by dashes, give the same file name.
                 return None
             return _record(key, data)
-        except (ValueError, KeyError, TypeError, AttributeError, CNIError):
+        except _DAMAGE:
             return Record(ADDING)
 
     def adding(self, given: Attached, identity: Optional[Mapping[str, Any]], existed: bool = False) -> None:
@@ -281,17 +284,25 @@ def _unwritable(path: str, error: OSError) -> HostError:
 def record_from_bytes(data: bytes) -> Tuple[Optional[Key], Optional[Record]]:
     """Parse a record whose attachment is not known before. What cannot be read is None."""
     try:
-        parsed = json.loads(data.decode("utf-8"))
-        key = Key(*(str(parsed[name]) for name in ("network", "container_id", "ifname")))
+        parsed = gojson.loads(data)
+        key = Key(*(_text(parsed[name]) for name in ("network", "container_id", "ifname")))
         return key, _record(key, parsed)
-    except (ValueError, KeyError, TypeError, AttributeError, CNIError):
+    except _DAMAGE:
         return None, None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
 
 
 def _record(key: Key, data: Mapping[str, Any]) -> Record:
     identity = data["identity"]
     if identity is not None:
         identity = dict({name: identity[name] for name in _IDENTITY}, **{_SEEN_FROM: identity.get(_SEEN_FROM)})
+        if not all(isinstance(identity[name], kind) for name, kind in _IDENTITY.items()):
+            raise TypeError("no identity of a namespace")
     if data["state"] == ATTACHED:
         check = data["check"]
         if check is not None:
@@ -299,7 +310,7 @@ def _record(key: Key, data: Mapping[str, Any]) -> Record:
         untrue = [key for key in data.get("untrue", []) if isinstance(key, str)]
         try:
             attached: Optional[Attached] = _given(key, data)
-        except (ValueError, KeyError, TypeError, AttributeError, CNIError):
+        except _DAMAGE:
             # What the entry holds was lost from the record; the entry itself has it.
             attached = None
         return Record(ATTACHED, identity, bool(data["interface"]), check, attached, untrue)
@@ -321,8 +332,8 @@ def _given(key: Key, data: Mapping[str, Any]) -> Attached:
     return Attached(
         key,
         load_config(base64.b64decode(data["config"], validate=True)),
-        str(data["netns"]),
-        [(str(name), str(value)) for name, value in data["args"]],
+        _text(data["netns"]),
+        [(_text(name), _text(value)) for name, value in data["args"]],
         dict(data["capability_args"]),
         None if result is None else dict(result),
     )

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Dict, Iterator
 
+from ..libcni import gojson
+from ..libcni.errors import JSONError
 from .confdir import ConfFile, sort_key
 from .confview import View
 from .problems import INFO, WARNING, problem
@@ -66,6 +67,6 @@ def _broken(file: ConfFile, before_ours: bool) -> Problem:
 
 def _json(text: bytes) -> Any:
     try:
-        return json.loads(text.decode("utf-8"))
-    except ValueError:
+        return gojson.loads(text)
+    except JSONError:
         return None

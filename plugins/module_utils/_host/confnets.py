@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
-from .addresses import packed
+from .addresses import packed, prefix_length
 from .confview import View
 from .netuse import Bridge, Pool, Uses
 from .plugintypes import member_of, object_of, text_of
@@ -66,12 +66,13 @@ def _static(plugin: Dict[str, Any]) -> Iterator[Tuple[str, str, str]]:
 
 def _is_in(address: str, gateway: str) -> bool:
     """Tell whether *gateway* is in the subnet of *address*; what is no address is not spoken of here."""
-    ip, _slash, length = address.partition("/")
+    ip, _slash, text = address.partition("/")
     raw, other = packed(ip), packed(gateway)
-    if not raw or not other or not length.isdigit() or raw[:1] != other[:1]:
-        return True
     bits = 8 * (len(raw) - 1)
-    hosts = max(0, bits - int(length))
+    length = prefix_length(text, bits)
+    if not other or length is None or raw[:1] != other[:1]:
+        return True
+    hosts = bits - length
     number = address_number(other)[1]
     return address_number(raw)[1] >> hosts == number >> hosts or (bits == 128 and number >> 118 == 0xFE80 >> 6)
 

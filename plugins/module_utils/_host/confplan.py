@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from typing import Any, Callable, Container, Dict, List, Optional, Set, Tuple
@@ -234,15 +235,7 @@ class ConfPlan(Plan):
     def _step(
         self, kind: str, target: str, step_class: str, before: Any, after: Any, action: Callable[[], None]
     ) -> None:
-        def guarded() -> None:
-            try:
-                action()
-            except OSError as error:
-                raise HostError(
-                    "cannot %s %s: %s" % (kind.replace("_", " "), target, error.strerror), code="write_failed"
-                ) from error
-
-        self.add(Step(kind, target, step_class, before, after, guarded))
+        self.add(Step(kind, target, step_class, before, after, action))
 
     def restrict(self, classes: Container[str]) -> None:
         super().restrict(classes)
@@ -266,8 +259,12 @@ class ConfPlan(Plan):
         self.manifest.save()
         try:
             super().apply(1)
-        finally:
-            self._settle()
+        except HostError:
+            # What cannot be settled now is settled by the next run; the first error is the one to tell.
+            with contextlib.suppress(HostError, OSError):
+                self._settle()
+            raise
+        self._settle()
 
     def _settle(self) -> None:
         if self._directory is not None:

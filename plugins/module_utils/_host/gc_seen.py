@@ -56,6 +56,6 @@ def _read(path: str, now: float) -> Dict[str, float]:
             found = json.loads(stream.read(_MAX_SIZE).decode("utf-8"))
         # What seems to come from the future was not written in this boot.
         return {str(key): float(moment) for key, moment in found.items() if 0 <= float(moment) <= now}
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         # Nothing is lost but time: everything counts as seen for the first time.
         return {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import rtnetlink
-from .addresses import packed
+from .addresses import packed, prefix_length
 from .rtnetlink import Route
 
 # An address as addresses.packed has it, and the length of its prefix.
@@ -75,6 +75,6 @@ def read_here() -> View:
 
 def parse(text: str) -> Address:
     """Return "10.1.0.2/24" as the kernel's answers have it; (b"", -1) for what is no address with a prefix."""
-    address, _slash, length = text.partition("/")
-    raw = packed(address)
-    return (raw, int(length)) if raw and length.isdigit() else (b"", -1)
+    address, _slash, behind = text.partition("/")
+    raw, length = packed(address), prefix_length(behind, 128)
+    return (raw, length) if raw and length is not None else (b"", -1)

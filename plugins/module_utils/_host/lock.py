@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -25,22 +26,22 @@ P = TypeVar("P", bound=Plan)
 def read_state(path: str = LOCK_PATH) -> Dict[str, Any]:
     """Return ``{generation, holder, pid}`` as the last holder left it; generation 0 where nobody ever held it."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return _parse(os.read(fd, 4096))
+        finally:
+            os.close(fd)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return {"generation": 0, "holder": "", "pid": 0}
         raise HostError("cannot read the lock file %s: %s" % (path, error.strerror), code="lock_unusable") from error
-    try:
-        return _parse(os.read(fd, 4096))
-    finally:
-        os.close(fd)
 
 
 def _parse(raw: bytes) -> Dict[str, Any]:
     try:
         state = json.loads(raw.decode("utf-8"))
         return {"generation": int(state["generation"]), "holder": str(state["holder"]), "pid": int(state["pid"])}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         # Empty (just created), or torn by a crash while it was written: counts as an unfinished holder.
         return {"generation": 0, "holder": "unknown" if raw else "", "pid": 0}
 
@@ -62,13 +63,19 @@ class Lock:
         try:
             waited = self._wait()
             state = _parse(os.pread(self._fd, 4096, 0))
+            # A holder that is still named after we got the lock died in the middle of its work.
+            self.moved = waited or bool(state["holder"]) or state["generation"] != self.seen["generation"]
+            self._generation = state["generation"]
+            self._note(self.holder)
+        except OSError as error:
+            os.close(self._fd)
+            raise HostError(
+                "cannot write the lock file %s: %s; nothing was changed" % (self.path, error.strerror),
+                code="lock_unusable",
+            ) from error
         except BaseException:
             os.close(self._fd)
             raise
-        # A holder that is still named after we got the lock died in the middle of its work.
-        self.moved = waited or bool(state["holder"]) or state["generation"] != self.seen["generation"]
-        self._generation = state["generation"]
-        self._note(self.holder)
         return self
 
     def _wait(self) -> bool:
@@ -105,7 +112,9 @@ class Lock:
         error: Optional[BaseException],
         trace: Optional[TracebackType],
     ) -> None:
-        self._note("")
+        # What was done is done. A note that stays says that its holder died, so that others plan again: no harm.
+        with contextlib.suppress(OSError):
+            self._note("")
         os.close(self._fd)
 
 
@@ -119,7 +128,7 @@ def _open(path: str) -> int:
                 "%s must be a directory of root that nobody else can write; remove it and run again" % folder,
                 code="unsafe_permissions",
             )
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise HostError("cannot open the lock file %s: %s" % (path, error.strerror), code="lock_unusable") from error
 
@@ -139,9 +148,18 @@ def run(
         if lock.moved:
             plan = make_plan()
         try:
-            plan.apply(workers)
+            _apply(plan, workers)
         except HostError as error:
             # What was done before the failure stays done, and the user is told how far it went.
             error.facts.setdefault("actions", plan.progress())
             raise
     return plan
+
+
+def _apply(plan: Plan, workers: int) -> None:
+    try:
+        plan.apply(workers)
+    except OSError as error:
+        # Of what comes before and after the steps, such as removing what an interrupted run left.
+        where = " (%s)" % error.filename if error.filename else ""
+        raise HostError("cannot write to this host: %s%s" % (error.strerror, where), code="write_failed") from error

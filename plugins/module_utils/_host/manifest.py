@@ -11,6 +11,7 @@ import os
 import stat
 from typing import Any, BinaryIO, Dict, Optional, Set
 
+from ..libcni.files import open_file, read_file
 from .atomic import Attributes, Directory, make_directory, stage, write
 from .errors import HostError
 
@@ -18,8 +19,32 @@ STATE_DIR = "/var/lib/podwire/state"
 _FILE = "manifest.json"
 _OBJECTS = "objects"
 _VERSION = 1
-_SECTIONS = ("networks", "binaries", "archives", "aside", "versions")
+
+# The shape of what each section maps a path or digest to: keys with the types of their values, see _conforms.
+_NONE = type(None)
+_SCALAR = (str, int, bool, float, _NONE)
+_NUMBERS = {"mode": int, "uid": int, "gid": int}
+_ORIGINAL = {"sha256": str, **_NUMBERS, "path?": str}
+_VERSIONS = (list, _NONE)
+_LINK = {"link": str}
+_KEPT = {"sha256": str, **_NUMBERS, "archive": (str, _NONE), "cni_versions": _VERSIONS}
+_NETWORK = {"network": str, "sha256": str, "original?": (_NONE, _ORIGINAL), "yields?": str}
+_BINARY = {
+    "sha256": str,
+    "archive": (str, _NONE),
+    "cni_versions": _VERSIONS,
+    "gone": bool,
+    **dict.fromkeys(("replaced", "original", "displaced"), (_NONE, _KEPT, _LINK)),
+}
+_SECTIONS: Dict[str, Any] = {
+    "networks": _NETWORK,
+    "binaries": _BINARY,
+    "archives": {"sha512": str, "plugins": dict},
+    "aside": {"path": str, "network": str, "managed?": _NETWORK},
+    "versions": {"identity": str, "cni_versions": list, "sha256?": str, "release?": str},
+}
 _CHUNK = 1 << 20
+_LARGEST = 64 << 20
 
 
 class Manifest:
@@ -67,20 +92,19 @@ class Manifest:
     def _read(self) -> Dict[str, Dict[str, Any]]:
         path = os.path.join(self.state_dir, _FILE)
         try:
-            with open(path, "rb") as stream:
-                data = json.loads(stream.read().decode("utf-8"))
+            data = json.loads(read_file(path, _LARGEST).decode("utf-8"))
             if data["version"] != _VERSION:
                 raise HostError(
                     "%s has format %r, this release reads %d; upgrade the collection on the controller"
                     % (path, data["version"], _VERSION),
                     code="manifest_version",
                 )
-            return {key: dict(data[key]) for key in _SECTIONS}
+            return {key: _section(key, data[key], shape) for key, shape in _SECTIONS.items()}
         except FileNotFoundError:
             return {key: {} for key in _SECTIONS}
         except OSError as error:
             raise HostError("cannot read %s: %s" % (path, error.strerror), code="manifest_unreadable") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise HostError(
                 "%s is damaged (%s); move it away and run again: files that are there are then taken for foreign ones "
                 "and must be named with 'file' once to be adopted" % (path, error),
@@ -132,7 +156,7 @@ class Manifest:
         """Open a kept file, after testing that it is still what its name says."""
         path = os.path.join(self.state_dir, _OBJECTS, digest)
         try:
-            stream = open(path, "rb")  # noqa: SIM115  # the caller gets it
+            stream = open_file(path)
         except OSError as error:
             raise HostError(
                 "the kept file %s is not there any more: %s" % (path, error.strerror), code="not_kept"
@@ -175,6 +199,44 @@ class Manifest:
                 for name in os.listdir(directory.fd):
                     if name not in wanted:
                         directory.remove(name)
+
+
+def _section(name: str, entries: Any, shape: Any) -> Dict[str, Any]:
+    """Return a section of the manifest. Raises ValueError for what this release has not written."""
+    for key, entry in dict(entries).items():
+        if not (_conforms(key, str) and _conforms(entry, shape)):
+            raise ValueError("the entry %.200r of %s has another shape than this release writes" % (key, name))
+    return dict(entries)
+
+
+def _conforms(value: Any, shape: Any) -> bool:
+    """Tell whether *value* is of a type, one of several shapes, or an object that has these keys (``key?``: may have).
+
+    Texts are in lists and dicts of no other shape, and in what a later release may have added.
+    """
+    if isinstance(shape, tuple):
+        return any(_conforms(value, one) for one in shape)
+    if isinstance(shape, dict):
+        plain = {key.rstrip("?"): one for key, one in shape.items()}
+        return (
+            isinstance(value, dict)
+            and all(key in value for key in shape if not key.endswith("?"))
+            and all(_conforms(key, str) and _conforms(one, plain.get(key, _SCALAR)) for key, one in value.items())
+        )
+    if shape is str:
+        return isinstance(value, str) and _is_encodable(value)
+    if shape in (list, dict):
+        inner = list(value) + list(value.values()) if isinstance(value, dict) else value
+        return isinstance(value, shape) and all(_conforms(item, str) for item in inner)
+    return isinstance(value, shape) and isinstance(value, bool) == (shape is bool)
+
+
+def _is_encodable(text: str) -> bool:
+    """Tell whether a text can be a path: without NUL, and with no surrogate but those that stand for a raw byte."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def identity(status: os.stat_result) -> str:

@@ -181,7 +181,8 @@ def _open_and_enter(path: str, own_device: int) -> Optional[os.stat_result]:
         if os.stat(path).st_dev != own_device:
             return None
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except (OSError, ValueError):
+        # ValueError: what a file says is the path of a namespace can hold a NUL.
         return None
     try:
         _setns(fd)
@@ -224,7 +225,7 @@ def _call_libc(function: str, *arguments: int) -> None:
 def _link_exists(name: str) -> bool:
     try:
         socket.if_nametoindex(name)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return True
 

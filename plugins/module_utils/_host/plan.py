@@ -150,7 +150,7 @@ def _run_lane(steps: List[Step]) -> None:
             step.state = "left_out"
             continue
         try:
-            step.action()
+            _carry_out(step)
         except HostError as error:
             step.state = "failed"
             step.error = error
@@ -159,3 +159,12 @@ def _run_lane(steps: List[Step]) -> None:
             failed.add(step.item)
         else:
             step.state = "done"
+
+
+def _carry_out(step: Step) -> None:
+    try:
+        step.action()
+    except OSError as error:
+        raise HostError(
+            f"cannot {step.kind.replace('_', ' ')} {step.target}: {error.strerror}", code="write_failed"
+        ) from error

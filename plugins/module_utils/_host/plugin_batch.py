@@ -81,18 +81,13 @@ class Batch:
     def commit(self, change: Change) -> None:
         """Make *change* live. The first call prepares all of them."""
         directory = self._prepare()
-        try:
-            if change.kind == REMOVE:
-                directory.remove(change.name)
-            elif change.kind == SET_ATTRIBUTES:
-                _set_attributes(directory, change)
-            elif change.staged is not None:
-                change.staged.publish()
-                change.staged = None
-        except OSError as error:
-            raise HostError(
-                "cannot %s %s: %s" % (change.kind, self.store.path(change.name), error.strerror), code="write_failed"
-            ) from error
+        if change.kind == REMOVE:
+            directory.remove(change.name)
+        elif change.kind == SET_ATTRIBUTES:
+            _set_attributes(directory, change)
+        elif change.staged is not None:
+            change.staged.publish()
+            change.staged = None
 
     def _prepare(self) -> Directory:
         if self._directory is None:

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 from itertools import chain
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
+from ..libcni import gojson
 from ..libcni.cache import list_entries
-from ..libcni.errors import CacheError
+from ..libcni.errors import CacheError, JSONError
 from .confdir import drop_ins, scan
 from .errors import HostError
 from .plugintypes import named_plugins
@@ -77,8 +77,8 @@ def _all_named(plugin: Dict[str, Any]) -> List[Any]:
 def _cached(config: bytes) -> Tuple[str, List[Dict[str, Any]]]:
     """Return version and plugins of a cached configuration, which need not be one."""
     try:
-        data = json.loads(config.decode("utf-8"))
-    except ValueError:
+        data = gojson.loads(config)
+    except JSONError:
         return "", []
     if not isinstance(data, dict):
         return "", []

@@ -12,7 +12,7 @@ import os
 import socket
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from .addresses import DEFAULT_DATA_DIR, packed
+from .addresses import DEFAULT_DATA_DIR, packed, prefix_length
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,13 +114,14 @@ def ranges_of(ipam: Mapping[str, Any]) -> List[Range]:
 
 def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
     """Return one range, None for what host-local would refuse."""
-    address, _slash, length = str(entry.get("subnet") or "").partition("/")
+    address, _slash, text = str(entry.get("subnet") or "").partition("/")
     raw = packed(address)
     family, number = address_number(raw)
     bits = 32 if family == socket.AF_INET else 128
-    if not raw or not length.isdigit() or int(length) > bits - 2:
+    length = prefix_length(text, bits - 2)
+    if not raw or length is None:
         return None
-    hosts = bits - int(length)
+    hosts = bits - length
     first = number >> hosts << hosts
     last = first + (1 << hosts) - 1
     if family == socket.AF_INET:
@@ -128,7 +129,7 @@ def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
         last -= 1
     start, end = _given(entry, "rangeStart", first + 1), _given(entry, "rangeEnd", last)
     gateway = _given(entry, "gateway", first + 1)
-    return Range(family, first, int(length), start, end, gateway) if first <= start <= end else None
+    return Range(family, first, length, start, end, gateway) if first <= start <= end else None
 
 
 def _given(entry: Mapping[str, Any], key: str, default: int) -> int:

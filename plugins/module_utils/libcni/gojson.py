@@ -8,8 +8,8 @@ several equal keys wins; a number beyond float64 is an error. Writing: the keys 
 (`Struct`) in their order, no blanks, `<`, `>`, `&`, U+2028 and U+2029 escaped, numbers in Go's text.
 
 Two deviations from Go, both to lose nothing and to stay alive: integers are exact (Go passes them through float64, so
-9007199254740993 would become 9007199254740992), and nesting is limited by Python's recursion limit (about 1000; Go:
-10000), which is reported as an error like any other.
+9007199254740993 would become 9007199254740992), and what is nested deeper than 500 levels (Go: 10000) is an error like
+any other, however deep the caller itself is in Python's stack.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _SURROGATE = "[\ud800-\udfff]"
 _ESCAPED_SURROGATE = r"\\u[dD][89a-fA-F]"
 _TOKEN = r'(?s)"(?:[^"\\]|\\.)*"|[-+.\w]+'
 _HTML_ESCAPES = tuple((char, f"\\u{ord(char):04x}") for char in "<>&\u2028\u2029")
-_TOO_DEEP = "the value is nested too deeply"
+_DEEPEST = 500
+_TOO_DEEP = f"the value is nested too deeply (more than {_DEEPEST} levels)"
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 # 309 digits are the longest integer that can be within float64's range.
@@ -83,7 +84,6 @@ def loads(data: bytes | str) -> t.Any:
         value = _DECODER.decode(text)
         if "\\u" in text and re.search(_ESCAPED_SURROGATE, text):
             value = _without_surrogates(value)
-        return value
     except json.JSONDecodeError as exc:
         msg = "unexpected end of JSON input" if exc.pos >= len(text) else f"invalid JSON: {exc.msg}"
         raise JSONError(msg, line=exc.lineno, column=exc.colno) from exc
@@ -94,6 +94,23 @@ def loads(data: bytes | str) -> t.Any:
         raise JSONError(f"invalid JSON: {shown} is no number that JSON allows", line=line, column=column) from exc
     except RecursionError as exc:
         raise JSONError(_TOO_DEEP) from exc
+    if text.count("[") + text.count("{") > _DEEPEST and _is_deep(value):
+        raise JSONError(_TOO_DEEP)
+    return value
+
+
+def _is_deep(value: t.Any) -> bool:
+    inner = [value]
+    for _level in range(_DEEPEST):
+        inner = [
+            item
+            for outer in inner
+            for item in ([pair[1] for pair in _members(outer)] if isinstance(outer, dict) else outer)
+            if isinstance(item, (dict, list))
+        ]
+        if not inner:
+            return False
+    return True
 
 
 def _decode(data: bytes) -> str:

@@ -9,8 +9,9 @@ It reads the plugins bridge, macvlan and ipvlan, and the ranges of host-local; a
 
 from __future__ import annotations
 
-import socket
 from typing import Any, Dict, List, Optional
+
+from ..addresses import packed, prefix_length
 
 _TEXTS = ("type", "bridge", "master", "mode")
 _NUMBERS = ("mtu", "vlan")
@@ -57,15 +58,8 @@ def _parts(ranges: Any) -> Optional[List[Dict[str, Any]]]:
 
 def _is_subnet(value: Any) -> bool:
     address, _slash, bits = value.partition("/") if isinstance(value, str) else ("", "", "")
-    widest = 128 if ":" in address else 32
-    return _is_address(address) and bits.isdigit() and bits.isascii() and len(bits) < 4 and int(bits) <= widest
+    return _is_address(address) and prefix_length(bits, 128 if ":" in address else 32) is not None
 
 
 def _is_address(value: Any) -> bool:
-    for family in (socket.AF_INET, socket.AF_INET6):
-        try:
-            socket.inet_pton(family, value)
-            return True
-        except (OSError, TypeError, ValueError):
-            continue
-    return False
+    return isinstance(value, str) and bool(packed(value))

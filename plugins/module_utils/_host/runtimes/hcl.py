@@ -94,7 +94,10 @@ class _Reader:
                 value = self._value()
                 break
             if self._take("{"):
+                # The labels are within each other, too.
+                self.depth += len(keys) - 1
                 value = self.body("}")
+                self.depth -= len(keys) - 1
                 break
             keys.append(self._key())
             if len(keys) > _DEEPEST:

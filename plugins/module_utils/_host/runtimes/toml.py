@@ -19,7 +19,7 @@ _BLANK = re.compile(r"[ \t]*(#[^\n]*)?")
 _BLANKS = re.compile(r"([ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
 _PLAIN = re.compile(r"[^\s,\]}#]+")
-_WHOLE = re.compile(r"[+-]?[0-9][0-9_]*|0x[0-9A-Fa-f_]+|0o[0-7_]+|0b[01_]+")
+_WHOLE = re.compile(r"[+-]?[0-9][0-9_]*|0x_*[0-9A-Fa-f][0-9A-Fa-f_]*|0o_*[0-7][0-7_]*|0b_*[01][01_]*")
 _OTHER = re.compile(r"[+-]?([0-9][0-9eE_.:TZt+-]*|inf|nan)")
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\", "e": "\x1b"}
 # Deeper than any configuration, and not as deep as Python's stack.
@@ -105,7 +105,10 @@ class _Reader:
         if not self._take("="):
             raise self._error("=")
         self._skip(_SPACE)
+        # The tables that the key makes are within each other, too.
+        self.depth += len(key) - 1
         value = self._value()
+        self.depth -= len(key) - 1
         self._descend(table, key[:-1])[key[-1]] = value
 
     # ---- values
@@ -189,8 +192,10 @@ class _Reader:
         return self._unescaped(re.sub(r"\\[ \t]*\n\s*", "", raw)) if quotes == '"""' else raw
 
     def _is_escaped(self, place: int) -> bool:
-        before = self.text[:place]
-        return (len(before) - len(before.rstrip("\\"))) % 2 == 1
+        start = place
+        while self.text.startswith("\\", start - 1, start):
+            start -= 1
+        return (place - start) % 2 == 1
 
     def _unescaped(self, raw: str) -> str:
         def meant(match: re.Match[str]) -> str:

@@ -53,7 +53,7 @@ def status(address: str) -> Status:
         if len(reply) < 5:
             raise ValueError("it refused the call")
         return _understood(_message(reply[5:]))
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise HostError(f"{address} does not tell which networks it uses: {error}", code="not_answered") from error
 
 
@@ -148,3 +148,5 @@ def _number(data: bytes, at: int) -> Tuple[int, int]:
         shift += 7
         if not byte & 128:
             return value, at
+        if shift > 63:
+            raise ValueError("its answer is not understood")

@@ -131,3 +131,12 @@ def test_what_was_given_last_is_read(tmp_path):
     store(tmp_path, **{"last_reserved_ip.0": b"10.1.0.7", "last_reserved_ip.1": b"junk", "10.1.0.2": b""})
     assert leases.last_reserved(str(tmp_path), "demo") == ["10.1.0.7"]
     assert leases.last_reserved(str(tmp_path), "nowhere") == []
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"10.9.0.\xff", b"apps-\xed\xa0\x80"])
+def test_file_names_that_are_no_utf8_are_no_leases(tmp_path, name):
+    store(tmp_path, **{"10.9.0.2": b"web\r\neth0"})
+    (tmp_path / "demo" / os.fsdecode(name)).write_bytes(b"a\0b\r\ne\0th")
+    found, problems = leases.read(str(tmp_path), "demo")
+    assert [lease.ip for lease in found] == ["10.9.0.2"]
+    assert [entry["code"] for entry in problems] == ["lease_unknown"]

@@ -156,3 +156,44 @@ def test_a_failure_tells_how_far_the_plan_got(path):
         run(plan, "test", 1, False, path=path)
     assert [action["state"] for action in caught.value.facts["actions"]] == ["done", "failed", "planned"]
     assert read_state(path)["holder"] == ""
+
+
+@pytest.mark.parametrize(
+    "note",
+    [b"[" * 4096, b"\xff", b"null", b'{"generation": 1e999, "holder": 1, "pid": 1}', b"{}", b"9" * 4096, b"\0" * 9],
+)
+def test_a_note_that_is_none_is_that_of_an_unfinished_holder(path, note):
+    os.makedirs(os.path.dirname(path), mode=0o700)
+    with open(path, "wb") as stream:
+        stream.write(note)
+    assert read_state(path) == {"generation": 0, "holder": "unknown", "pid": 0}
+    with Lock("test", 1, read_state(path), path) as lock:
+        assert lock.moved
+
+
+@pytest.mark.parametrize("make", [os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_a_lock_that_is_no_file_is_unusable(path, make):
+    os.makedirs(os.path.dirname(path), mode=0o700)
+    make(path)
+    with pytest.raises(HostError) as caught:
+        read_state(path)
+    assert caught.value.code == "lock_unusable"
+
+
+def test_an_error_of_the_file_system_in_a_step_or_around_it_is_a_sentence(path):
+    def refused():
+        raise OSError(30, "Read-only file system", "/opt/x")
+
+    plan = Plan()
+    plan.add(Step("set_aside", "/opt/x", "safe", None, None, refused))
+    with pytest.raises(HostError) as caught:
+        run(lambda: plan, "test", 1, False, path=path)
+    assert (caught.value.code, caught.value.msg) == ("write_failed", "cannot set aside /opt/x: Read-only file system")
+    assert [action["state"] for action in caught.value.facts["actions"]] == ["failed"]
+    plan.apply = lambda workers: refused()
+    with pytest.raises(HostError) as caught:
+        run(lambda: plan, "test", 1, False, path=path)
+    assert (caught.value.code, caught.value.msg) == (
+        "write_failed",
+        "cannot write to this host: Read-only file system (/opt/x)",
+    )

@@ -10,8 +10,11 @@ import stat
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host import info_conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_store import Found, Store
+from ansible_collections.podwire.cni.plugins.module_utils._host.plugins import known_archive
 
 
 @pytest.fixture
@@ -105,3 +108,85 @@ def test_a_link_is_not_followed_into_the_store(state, tmp_path):
 def test_the_directory_above_the_state_is_private_too(tmp_path):
     Manifest(str(tmp_path / "podwire" / "state")).save()
     assert stat.S_IMODE(os.stat(str(tmp_path / "podwire")).st_mode) == 0o700
+
+
+def shapes(value):
+    """Yield copies of a JSON value in each of which one part has another type, or is half of a surrogate pair."""
+    for key in value:
+        for other in (None, True, 7, "\ud800", "a\0b", [], ["\ud800"], {}, [1], {"a": 1}):
+            yield key, dict(value, **{key: other})
+        if isinstance(value[key], dict):
+            for place, inner in shapes(value[key]):
+                yield f"{key}/{place}", dict(value, **{key: inner})
+
+
+def test_a_manifest_of_the_right_json_and_the_wrong_shape_is_damaged_or_can_be_used(state, tmp_path):
+    """Whatever is in the place of one value: it is said to be damaged, or what works with it finds what it needs."""
+    plain = {"sha256": "0" * 64, "mode": 420, "uid": 0, "gid": 0}
+    kept = {**plain, "archive": None, "cni_versions": ["1.0.0"]}
+    path = str(tmp_path / "a.conflist")
+    sound = {
+        "version": 1,
+        "networks": {
+            path: {"network": "a", "sha256": "1" * 64, "original": {**plain, "path": path}, "yields": "2" * 64}
+        },
+        "binaries": {
+            "/b/x": {
+                "sha256": "1" * 64,
+                "archive": "3" * 64,
+                "cni_versions": ["1.0.0"],
+                "gone": False,
+                "replaced": kept,
+                "original": {"link": "y"},
+                "displaced": None,
+            }
+        },
+        "archives": {"3" * 64: {"sha512": "4" * 128, "plugins": {"x": "1" * 64}}},
+        "aside": {path + ".aside": {"path": path, "network": "a", "managed": {"network": "a", "sha256": "5" * 64}}},
+        "versions": {"/b/x": {"identity": "1:2", "cni_versions": ["1.0.0"], "sha256": "1" * 64, "release": "1"}},
+    }
+    os.makedirs(state, 0o700)
+    os.makedirs(os.path.join(state, "objects"), 0o700)
+    damaged = 0
+    for place, value in [("", sound), *shapes(sound)]:
+        with open(os.path.join(state, "manifest.json"), "w") as stream:
+            json.dump(value, stream)
+        try:
+            manifest = Manifest(state)
+        except HostError as error:
+            assert error.code in ("manifest_damaged", "manifest_version") and place, (place, error.msg)
+            error.msg.encode("utf-8")
+            damaged += 1
+            continue
+        store = Store("/b", manifest)
+        for kind in (Found("file", "1" * 64, 420), Found("link", link="y")):
+            entry = store.entry("x")
+            kind.is_ours(entry)
+            store.cni_versions("x", kind)
+            for slot in ("replaced", "original", "displaced"):
+                kind.is_exactly((entry or {}).get(slot))
+        known_archive(manifest, "sha512", "4" * 128)
+        manifest.network_file(path, b"text")
+        info_conf.aside(str(tmp_path), manifest)
+        manifest.save()
+        manifest.prune()
+    assert damaged > 200
+
+
+@pytest.mark.parametrize("text", [b"[" * 100000, b"\xff", b"null", b"1e999", b'{"version": 1e999}', b"9" * 5000])
+def test_a_manifest_that_nests_too_deeply_or_is_no_utf8_is_damaged(state, text):
+    os.makedirs(state, 0o700)
+    with open(os.path.join(state, "manifest.json"), "wb") as stream:
+        stream.write(text)
+    with pytest.raises(HostError) as caught:
+        Manifest(state)
+    assert caught.value.code in ("manifest_damaged", "manifest_version")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_a_manifest_that_is_no_file_is_unreadable(state, make):
+    os.makedirs(state, 0o700)
+    make(os.path.join(state, "manifest.json"))
+    with pytest.raises(HostError) as caught:
+        Manifest(state)
+    assert caught.value.code == "manifest_unreadable"

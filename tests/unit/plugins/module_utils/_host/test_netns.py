@@ -109,3 +109,10 @@ def test_only_the_thread_leaves_its_namespace():
     here = os.stat("/proc/thread-self/ns/net").st_ino
     assert netns.apart(work) != here
     assert os.stat("/proc/thread-self/ns/net").st_ino == here
+
+
+@pytest.mark.parametrize("text", ["/run/netns/a\0b", "\0", "/run/netns/\ud800"])
+def test_paths_and_names_with_nul_or_without_utf8_lead_nowhere(text):
+    seen = netns.look({text: (text,), "/proc/self/ns/net": ("lo", text)})
+    assert seen[text].identity is None
+    assert seen["/proc/self/ns/net"].links == {"lo"}

@@ -83,3 +83,13 @@ def test_a_family_without_ranges_has_a_row_if_it_has_leases():
 def test_a_network_in_two_files_has_its_addresses_once():
     network = ("demo", {"ipam": {"type": "host-local", "subnet": "10.1.0.0/30"}})
     assert counted(pools.rows([network, network], [])) == [("ipv4", 1, 0, 1, 0)]
+
+
+@pytest.mark.parametrize("length", ["\u00b2", "\u0664", "9" * 5000, "-1", "+8", "1_0", "33", ""])
+def test_a_subnet_whose_prefix_is_no_number_of_bits_is_none(length):
+    assert pools.ranges_of({"subnet": "10.9.0.0/" + length}) == []
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1\0", "\0", "\ud800", "10.0.0.\udcff", "\u0661.1.1.1"])
+def test_text_with_nul_or_without_utf8_is_no_address(text):
+    assert pools.packed(text) == b""

@@ -258,3 +258,23 @@ def test_type_names():
     values = [None, True, 1, 1.5, "s", [], {}]
     names = ["<nil>", "bool", "float64", "float64", "string", "[]interface {}", "map[string]interface {}"]
     assert [gojson.type_name(value) for value in values] == names
+
+
+def nested(depth):
+    return ["[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth, '{"a":1,"a":' * depth + "1" + "}" * depth]
+
+
+@pytest.mark.parametrize("text", nested(500))
+def test_nesting_of_500_levels_is_read_wherever_the_caller_is_in_the_stack(text):
+    gojson.loads(text)
+
+
+@pytest.mark.parametrize("text", [*nested(501), *nested(900), *nested(5000)])
+def test_deeper_nesting_is_refused_whatever_the_recursion_limit(text):
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(20000)
+    try:
+        with pytest.raises(JSONError, match=r"nested too deeply \(more than 500 levels\)"):
+            gojson.loads(text)
+    finally:
+        sys.setrecursionlimit(before)

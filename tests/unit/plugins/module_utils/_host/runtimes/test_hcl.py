@@ -112,3 +112,10 @@ def test_any_beginning_is_read_or_refused():
             hcl.loads(AGENT[:end])
         except HostError as error:
             assert error.code == "not_understood"
+
+
+def test_labels_within_each_other_count_as_blocks_do():
+    labels = " ".join("a" * 40) + " {"
+    with pytest.raises(HostError) as error:
+        hcl.loads((labels * 40 + "}" * 40) * 2)
+    assert error.value.code == "not_understood"

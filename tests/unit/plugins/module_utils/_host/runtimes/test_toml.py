@@ -106,3 +106,20 @@ def test_any_beginning_of_a_dump_is_read_or_refused():
             toml.loads(text[:end])
         except HostError as error:
             assert error.code == "not_understood"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = 0x_",
+        "a = 0b__",
+        "a = 0o",
+        ".".join("a" * 50) + " = {" + (".".join("a" * 50) + " = {") * 49,
+        'a = """' + '\\"""' * 20000,
+        'a = """' + "\\" * 99999 + '"' * 99999,
+    ],
+)
+def test_numbers_that_are_none_and_tables_too_deep_are_not_understood_in_linear_time(text):
+    with pytest.raises(HostError) as error:
+        toml.loads(text)
+    assert error.value.code == "not_understood"

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whatever the files of a host hold, each module ends with a result, or with a sentence and a code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+import traceback
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import commands
+from ansible_collections.podwire.cni.tests.unit.plugins.modules.hostile import files
+
+SHA = "1" * 64
+TOLD = {"where": "/x", "only_ask": False, "last": False, "urls": {}, "files": {"bridge": SHA}, "machines": {}}
+NETWORK = {"name": "apps", "content": json.dumps(files.CONFLIST)}
+ATTACHMENT = {"network": "apps", "container_id": "one", "netns": "/run/netns/web"}
+CALLS = [
+    ("cni_info", {}),
+    ("cni_conf", {"networks": [NETWORK], "exclusive": True, "ensure_effective": "apps"}),
+    ("cni_conf", {"networks": [{"name": "apps", "state": "absent"}]}),
+    ("cni_conf", {"networks": [{"name": "apps", "state": "restored"}], "force": True}),
+    ("cni_conf", {"networks": [NETWORK], "runtime": ["containerd", "crio"], "configure": {"max_conf_num": 1}}),
+    ("cni_plugins", {"version": "1.9.1", "_source": TOLD}),
+    ("cni_plugins", {"state": "absent", "plugins": ["bridge", "portmap"]}),
+    ("cni_plugins", {"state": "restored"}),
+    ("cni_netns", {"names": ["web"]}),
+    ("cni_netns", {"names": ["web"], "state": "absent"}),
+    ("cni_attach", {"attachments": [ATTACHMENT, {**ATTACHMENT, "container_id": "two"}], "on_drift": "repair"}),
+    ("cni_attach", {"attachments": [{**ATTACHMENT, "state": "absent"}], "force": True}),
+    ("cni_smoke", {"ping": False}),
+    ("cni_gc", {"scope": ["attachments", "leases", "rules", "cache", "links"], "min_age": "0"}),
+    ("cni_gc", {"keep_from": ["netns"], "allow_empty": True, "min_age": "0"}),
+]
+EXAMPLES = int(os.environ.get("PODWIRE_EXAMPLES", "4"))
+
+
+class TooSlowError(Exception):
+    """A module has not ended."""
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch):
+    # What the modules wait for: of daemons that nobody has started.
+    monkeypatch.setattr(time, "sleep", lambda seconds, sleep=time.sleep: sleep(min(seconds, 0.02)))
+
+    def too_slow(*_arguments):
+        raise TooSlowError
+
+    files.install_programs()
+    monkeypatch.setattr(commands, "DIRECTORIES", (files.PROGRAMS, *commands.DIRECTORIES))
+    before = signal.signal(signal.SIGALRM, too_slow)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+    shutil.rmtree(files.PROGRAMS)
+
+
+@pytest.mark.parametrize("seed", range(EXAMPLES))
+def test_hostile_bytes_in_any_file_of_a_host_end_in_a_result_or_a_sentence_with_a_code(seed, run_module):
+    damaged = files.Hostile(seed)
+    failed = []
+    for name, arguments in CALLS:
+        for check_mode in (True, False):
+            damaged.__init__(seed)
+            damaged.damage()
+            try:
+                signal.alarm(60)
+                limit = {} if name == "cni_info" else {"lock_timeout": 1}
+                result = run_module(name, {**arguments, **limit}, check_mode)
+                signal.alarm(0)
+                json.dumps(result).encode("utf-8")
+                if result.get("failed"):
+                    assert result["msg"] and result["code"], result
+                    assert "Traceback" not in result["msg"] and "exception" not in result, result
+            except Exception as error:  # noqa: BLE001  # all of them are told together
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                where = f"{place.filename}:{place.lineno}"
+                failed.append(f"{name} check_mode={check_mode} {sorted(arguments)}: {error!r:.300} at {where}")
+    if failed:
+        pytest.fail("\n".join([*failed, "with", *damaged.log]))
