@@ -81,8 +81,12 @@ class Planner:
                     outcome.fail(error)
 
     def _missing(self, outcome: Outcome, error: HostError) -> None:
-        """Raise *error*, unless it says in check mode that something is missing: then warn and plan on."""
-        if not (self._settings.check_mode and error.code.startswith("missing_")):
+        """Raise *error*, unless it says in check mode what an earlier task may repair: then warn and plan on.
+
+        That is something that is missing, or a file with a wrong owner or mode; cni_conf and cni_plugins correct that.
+        """
+        repairable = error.code.startswith("missing_") or error.code == "unsafe_permissions"
+        if not (self._settings.check_mode and repairable):
             raise error
         self._plan.note(outcome, error.code, error.msg)
 

@@ -131,6 +131,7 @@ def attached(host):
     os.mkdir(os.path.join(host.conf_dir, "demo"))
     with open(os.path.join(host.conf_dir, "demo", "extra.conf"), "w") as stream:
         stream.write('{"type": "meta"}')
+    host.namespace("db", inode=2)
     assert host.run(web()).outcomes[0].action == "added"
     return host
 
@@ -138,7 +139,7 @@ def attached(host):
 def attach_codes(host, **changed):
     """Return the codes with which cni_attach refuses."""
     try:
-        return {outcome.error["code"] for outcome in host.check(web(**changed)).outcomes if outcome.error}
+        return {outcome.error["code"] for outcome in host.run(web(**changed)).outcomes if outcome.error}
     except HostError as error:
         return {error.code}
 
@@ -175,6 +176,17 @@ def test_modules_that_run_plugins_refuse_what_others_can_write(attached, kind, m
         assert smoke_codes(attached) == {"unsafe_permissions"}
     if kind in ("cache_dir", "results", "records", "entry"):
         assert attach_codes(attached, state="absent") == {"unsafe_permissions"}
+
+
+@pytest.mark.parametrize("kind", ["conflist", "drop-in"])
+def test_in_check_mode_a_file_that_an_earlier_task_corrects_is_a_warning(attached, kind):
+    path = SPOILED[kind](attached)
+    os.chown(path, SOMEBODY, -1)
+    plan = attached.check(web(), web(container_id="db", netns="db"))
+    assert [outcome.error for outcome in plan.outcomes] == [None, None]
+    assert [outcome.action for outcome in plan.outcomes] == ["none", "added"]
+    assert [code for code, message in plan.warnings if path in message] == ["unsafe_permissions"]
+    assert "ADD" not in {verb for verb, *_rest in attached.calls}
 
 
 @pytest.mark.parametrize("kind", SPOILED)
