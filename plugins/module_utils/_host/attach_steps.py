@@ -130,8 +130,7 @@ class Steps:
         there = outcome.attached, outcome.record, outcome.wanted.netns
         try:
             if outcome.todo == RENEW:
-                # Where nothing can be written, only the DEL would succeed.
-                self._verbs.records.check_writable(outcome.key)
+                self._test_repair(outcome)
             kept = self._verbs.delete(*there)
         except HostError as error:
             if outcome.todo == RENEW and error.code == "del_failed" and not self._verbs.is_there(*there):
@@ -160,6 +159,17 @@ class Steps:
         why = said if outcome.attached else f"its network is not known, so no DEL ran{said and '; '}{said}"
         text = f"{outcome.key}: its cache entry, leases and firewall rules were removed although DEL failed ({why})"
         self._plan.note(outcome, "del_failed", text)
+
+    def _test_repair(self, outcome: Outcome) -> None:
+        """Raise HostError where DEL would succeed and ADD would not."""
+        self._verbs.records.check_writable(outcome.key)
+        if outcome.config is not None:
+            # Only needed if something is repaired.
+            from .firewall_tools import try_tools
+
+            plugins = [plugin.network for plugin in outcome.config.plugins]
+            arguments = outcome.wanted.capability_args
+            try_tools(f"cannot repair {outcome.key}", plugins, arguments, self._settings.bin_dirs)
 
     def _attach(self, outcome: Outcome) -> None:
         try:

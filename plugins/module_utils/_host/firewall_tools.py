@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Any, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..libcni.errors import PluginNotFoundError
 from ..libcni.invoke import find_in_path
@@ -19,6 +19,14 @@ from .errors import HostError
 from .rules_owner import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
 
 IPTABLES, NFT, FIREWALLD = "iptables", "nft", "firewalld"
+# How to look at what the plugins change.
+_NAT = ("-w", "5", "-t", "nat", "-S", "POSTROUTING")
+_TABLES = ("list", "tables")
+_LISTING: Dict[str, Dict[str, Tuple[str, ...]]] = {
+    IPTABLES: {IPMASQ: _NAT, PORTMAP: _NAT, FIREWALL: ("-w", "5", "-t", "filter", "-S", "FORWARD")},
+    NFT: {IPMASQ: _TABLES, PORTMAP: _TABLES, MACSPOOFCHK: _TABLES},
+}
+_TIMEOUT = 10.0
 _BUS = "/run/dbus/system_bus_socket"
 # The plugins that can use nftables, by the option that selects it and the table that only they name.
 _BACKENDS = {IPMASQ: ("ipMasqBackend", b"cni_plugins_masquerade"), PORTMAP: ("backend", b"cni_hostport")}
@@ -35,6 +43,30 @@ def require_tools(
             f"(package {'nftables' if found[1] == NFT else found[1]})",
             code="missing_tool",
         )
+
+
+def try_tools(
+    what: str, plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
+) -> None:
+    """Raise HostError ``tool_failed``, which begins with *what*, if a command of one of *plugins* cannot be used."""
+    for plugin in plugins:
+        for kind in _kinds(plugin, capability_args):
+            path = next(filter(None, map(shutil.which, _tools(kind, plugin, bin_dirs))), "")
+            arguments = _LISTING.get(os.path.basename(path), {}).get(kind)
+            failure = _run(path, arguments) if arguments else ""
+            # A table with rules of nft itself cannot be listed, and rules can be added to it all the same.
+            if failure and "incompatible" not in failure:
+                text = f"{what}: plugin {plugin['type']} needs {path}, which fails ({failure}); nothing was detached"
+                raise HostError(f"{text}, repair the command and run again", code="tool_failed")
+
+
+def _run(path: str, arguments: Tuple[str, ...]) -> str:
+    """Run a command as plugins do. Returns what went wrong, "" if nothing."""
+    from ..libcni.process import run_program
+
+    ended = run_program(path, [path, *arguments], b"", os.environ, _TIMEOUT)
+    said = " ".join(ended.stderr.decode("utf-8", "replace").split())[-200:]
+    return ended.failure and f"{ended.failure}: {said}".strip(": ")
 
 
 def missing_tool(

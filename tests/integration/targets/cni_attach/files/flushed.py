@@ -61,6 +61,14 @@ def path_without_iptables(work):
     return path
 
 
+def path_of_a_broken_iptables(work):
+    path = os.path.join(work, "path-broken")
+    os.mkdir(path)
+    for name in ("iptables", "ip6tables"):
+        os.symlink("/bin/false", os.path.join(path, name))
+    return f"{path}:{PATH}"
+
+
 def path_of_a_race(work, path):
     """Return a PATH whose iptables says, the first time, that somebody else has just made the chain CNI-ADMIN."""
     folder = os.path.join(work, f"path-race-{len(os.listdir(work))}")
@@ -149,6 +157,10 @@ def scenario(site, what, kind, paths):
     os.environ["PATH"] = paths["none"]
     expect(f"{what}, without iptables", site.attach(), ("repaired", None), ("failed", "missing_tool"))
     expect(f"{what}, connected without iptables", site.connected(), True)
+    os.environ["PATH"] = paths["broken"]
+    flush(kind)
+    expect(f"{what}, iptables is broken", site.attach(), ("repaired", None), ("failed", "tool_failed"))
+    expect(f"{what}, connected with a broken iptables", site.connected(), True)
     os.environ["PATH"] = paths[kind]
     flush(kind)
     repair(site, f"{what}, iptables is back")
@@ -160,6 +172,7 @@ def main(work, old, new):
     os.makedirs(work)
     paths = {kind: directory_of_commands(work, kind) for kind in ("nft", "legacy")}
     paths["none"] = path_without_iptables(work)
+    paths["broken"] = path_of_a_broken_iptables(work)
     generations = ((old, (None,)), (new, (None, "iptables", "nftables")))
     for number, ((bin_dir, backends), kind) in enumerate(itertools.product(generations, ("nft", "legacy"))):
         site = Site(work, number, bin_dir, backends)

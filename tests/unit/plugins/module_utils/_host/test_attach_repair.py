@@ -277,6 +277,35 @@ def test_a_missing_firewall_command_is_found_before_anything_runs(tools, plugin,
     assert tools([PORTMAP], set(), True, mappings=False) is None
 
 
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("exit 0", ""),
+        ("echo 'table `nat is incompatible, use nft tool' >&2; exit 1", ""),
+        ("echo 'no such module' >&2; exit 3", "exit status 3: no such module"),
+        ("kill -9 $$", "signal: killed"),
+    ],
+)
+def test_a_repair_does_not_begin_with_a_firewall_command_that_fails(host, tmp_path, monkeypatch, script, says):
+    host.network(plugins=[dict(BRIDGE, ipam={"type": "ipam"})])
+    for name in ("bridge", "iptables"):
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\n" + script + "\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", host.bin_dir)
+    original = host.exec_plugin
+    host.exec_plugin = lambda path, *rest: original(path.replace("/bridge", "/main"), *rest)
+    monkeypatch.setattr(attach_verbs.masquerading, "remove", lambda attached: (False, None))
+    host.run(web())
+    host.addresses.clear()
+    plan = host.run(web(), on_drift="repair")
+    if says:
+        assert (plan.outcomes[0].error["code"], host.verbs("DEL")) == ("tool_failed", [])
+        assert f"{tmp_path}/bin/iptables, which fails ({says})" in plan.outcomes[0].error["message"]
+    else:
+        assert actions(plan) == ["repaired"]
+    assert attached(host)
+
+
 def test_an_attachment_without_its_firewall_command_is_left(host, monkeypatch):
     host.network(plugins=[MAIN, META])
     host.run(web())
