@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import AbstractSet, Any, Callable, Dict, Match, Set
 
 MASK = "********"
@@ -76,24 +77,37 @@ def is_secret(key: str, value: Any) -> bool:
     """Tell whether *value* under *key* must not be shown. A flag or an empty value gives nothing away."""
     if value is None or isinstance(value, bool) or value in ("", [], {}):
         return False
+    kind = _kind(key)
+    if kind == "kubeconfig":
+        return not (isinstance(value, str) and value.startswith("/") and "\n" not in value)
+    if kind == "auth":
+        # Mostly the name of a method; but Docker's is user:password in base64.
+        return isinstance(value, str) and (":" in value or len(value) > 16)
+    if kind == "key":
+        # A number is the key of a tunnel; an object is described by its own keys.
+        is_path = isinstance(value, str) and _PLAIN_PATH.fullmatch(value)
+        return isinstance(value, (str, list, tuple)) and not is_path
+    return kind == "secret"
+
+
+# The same keys come again and again.
+@lru_cache(maxsize=1024)
+def _kind(key: str) -> str:
+    """Return what a key says of its value: ``secret``, or with some values ``kubeconfig``, ``auth`` and ``key``."""
     words = [word.lower() for word in _WORD.findall(key)]
     while len(words) > 1 and _ENCODING.fullmatch(words[-1]):
         words.pop()
     if not words or _ABOUT.fullmatch(words[-1]) or words[0] in ("max", "min", "num"):
-        return False
+        return ""
     last = words[-1]
     if _SECRET_AT_END.fullmatch(last) or any(_SECRET.fullmatch(word) for word in words):
-        return True
+        return "secret"
     if "kubeconfig" in "".join(words):
-        return not (isinstance(value, str) and value.startswith("/") and "\n" not in value)
+        return "kubeconfig"
     if last == "auth":
-        # Mostly the name of a method; but Docker's is user:password in base64.
-        return isinstance(value, str) and (":" in value or len(value) > 16)
-    if last not in ("key", "keys") and not _COMPOUND_KEY.fullmatch(last):
-        return False
-    # A number is the key of a tunnel; an object is described by its own keys.
-    is_text = isinstance(value, (str, list, tuple)) and not (isinstance(value, str) and _PLAIN_PATH.fullmatch(value))
-    return is_text and not any(_OPEN_KEY.fullmatch(word) for word in words)
+        return "auth"
+    is_key = last in ("key", "keys") or _COMPOUND_KEY.fullmatch(last)
+    return "key" if is_key and not any(_OPEN_KEY.fullmatch(word) for word in words) else ""
 
 
 def mask(value: Any) -> Any:
@@ -134,8 +148,10 @@ def _masked(value: Any, found: Set[str], depth: int = 0) -> Any:
 
 def _label(pair: Dict[Any, Any]) -> str:
     """Return what ``value`` is the value of, in an object such as ``{"name": "DB_PASSWORD", "value": ...}``."""
+    if not any(isinstance(key, str) and key.lower() == "value" for key in pair):
+        return ""
     folded = {str(key).lower(): entry for key, entry in pair.items()}
-    labels = [folded.get(key) for key in _LABELS] if "value" in folded else []
+    labels = [folded.get(key) for key in _LABELS]
     return next((label for label in labels if isinstance(label, str)), "")
 
 
