@@ -21,13 +21,13 @@ class Disagreement:
 
     step: int
     what: str
-    go: bytes
+    expected: bytes
     python: bytes
 
     def text(self) -> str:
         """Return it for people."""
-        lines = [f"step {self.step}, {self.what}:"]
-        lines += difflib.ndiff(_lines(self.go), _lines(self.python))
+        lines = [f"step {self.step}, {self.what} (- expected, + done):"]
+        lines += difflib.ndiff(_lines(self.expected), _lines(self.python))
         return "\n    ".join(lines)
 
 
@@ -38,14 +38,9 @@ def _lines(data: bytes) -> list[str]:
     return text.split("\n")
 
 
-def disagreements(go: t.Sequence[Seen], python: t.Sequence[Seen]) -> list[Disagreement]:
-    """Return all differences between two runs of a case."""
-    found: list[Disagreement] = []
-    for step, (left, right) in enumerate(zip(go, python)):
-        for what, one, other in _parts(left, right):
-            if one != other:
-                found.append(Disagreement(step, what, one, other))
-    return found
+def disagreements(step: int, expected: Seen, python: Seen) -> list[Disagreement]:
+    """Return all differences between what is expected of a step and what was done."""
+    return [Disagreement(step, what, one, other) for what, one, other in _parts(expected, python) if one != other]
 
 
 def _parts(go: Seen, python: Seen) -> t.Iterator[tuple[str, bytes, bytes]]:

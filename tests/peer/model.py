@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shutil
 import typing as t
 from dataclasses import dataclass, field
@@ -155,6 +156,11 @@ def read_calls(root: str, done: int) -> list[Call]:
     return calls
 
 
+# A directory that was moved out of the way has any name.
+ASIDE = "cache/.cniCacheV1-ANY.aside"
+_RANDOM = re.compile(r"cache/\.cniCacheV1-[0-9a-f]{16}\.aside")
+
+
 def read_files(root: str) -> dict[str, tuple[str, bytes]]:
     """Return what is below a case's directory."""
     found: dict[str, tuple[str, bytes]] = {}
@@ -165,6 +171,7 @@ def read_files(root: str) -> dict[str, tuple[str, bytes]]:
                 name = os.path.relpath(entry.path, root)
                 if name in PRIVATE:
                     continue
+                name = _RANDOM.sub(ASIDE, name)
                 mode = "%06o" % entry.stat(follow_symlinks=False).st_mode
                 if entry.is_symlink():
                     found[name] = mode, os.fsencode(os.readlink(entry.path))

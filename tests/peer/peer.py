@@ -19,13 +19,14 @@ import typing as t
 from dataclasses import dataclass, field
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "plugins", "module_utils"))
+# mutants.py tries others.
+sys.path.insert(0, os.environ.get("PEER_MODULE_UTILS") or os.path.join(HERE, "..", "..", "plugins", "module_utils"))
 
 import cases  # noqa: E402
 import report  # noqa: E402
 from compare import Disagreement, disagreements  # noqa: E402
-from differences import DIFFERENCES, explain  # noqa: E402
-from sides import go_side, observe, python_side  # noqa: E402
+from differences import DIFFERENCES, expect, explain  # noqa: E402
+from sides import go_side, turns  # noqa: E402
 
 
 @dataclass
@@ -41,17 +42,22 @@ class Outcome:
 def run_case(args: argparse.Namespace, name: str, root: str) -> Outcome:
     """Run one case on both sides, one after the other in the same place, so that no path differs."""
     case = cases.make(args.seed, name)
-    go = observe(case, go_side(args.driver), root, args.recorder)
-    python = observe(case, python_side, root, args.recorder)
     outcome = Outcome(name, len(case.steps))
-    for one in disagreements(go, python):
-        reason = explain(case, one, go[one.step], python[one.step])
-        if reason:
-            outcome.documented |= reason
-        else:
-            outcome.others.append(one)
+    for number, turn in enumerate(turns(case, go_side(args.driver), root, args.recorder)):
+        expected, documented = expect(turn)
+        outcome.documented |= documented
+        for one in disagreements(number, expected, turn.python):
+            reason = explain(one)
+            if reason:
+                outcome.documented |= reason
+            else:
+                outcome.others.append(one)
     return outcome
 
+
+# So many cases of a category are run at most, and at once, to meet a difference.
+_PATIENCE = 320
+_BATCH = 16
 
 _settings: t.Any = None
 
@@ -67,8 +73,25 @@ def _work(name: str) -> Outcome:
 
 
 def _run_all(args: argparse.Namespace, names: list[str], directory: str) -> list[Outcome]:
+    outcomes: list[Outcome] = []
     with multiprocessing.get_context("fork").Pool(os.cpu_count(), _start_worker, (args, directory)) as pool:
-        return list(pool.imap_unordered(_work, names, chunksize=4))
+        for outcome in pool.imap_unordered(_work, names):
+            outcomes.append(outcome)
+            if args.stop and outcome.others:
+                break
+    return outcomes
+
+
+def _run_until_met(args: argparse.Namespace, directory: str, outcomes: list[Outcome]) -> None:
+    """Run more cases of those categories in which a documented difference is met that has not been met so far.
+
+    So a short run tests every difference, too, and one that is never met is found.
+    """
+    number = -(-args.cases // len(cases.CATEGORIES))
+    for first in range(number, number + _PATIENCE, _BATCH):
+        categories = dict.fromkeys(difference.category for difference in report.never_met(outcomes))
+        names = [f"{category}/{index}" for category in categories for index in range(first, first + _BATCH)]
+        outcomes += _run_all(args, names, directory)
 
 
 def _test_documentation() -> None:
@@ -88,6 +111,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--category", choices=list(cases.CATEGORIES), action="append")
     parser.add_argument("--case", metavar="CATEGORY/N", help="run this one and show what it is")
+    parser.add_argument("--stop", action="store_true", help="stop at the first case that disagrees")
     args = parser.parse_args()
     _test_documentation()
     names = [args.case] if args.case else cases.names(args.cases, args.category or list(cases.CATEGORIES))
@@ -97,7 +121,10 @@ def main() -> int:
     # In memory: Go's libcni does not wait for the disk, ours does, and neither is what is compared.
     with tempfile.TemporaryDirectory(prefix="podwire-peer.", dir="/dev/shm") as directory:
         outcomes = _run_all(args, names, directory)
-    return report.show(args.seed, outcomes, time.monotonic() - begun)
+        everything = not (args.case or args.category)
+        if everything:
+            _run_until_met(args, directory, outcomes)
+    return report.show(args.seed, outcomes, time.monotonic() - begun, everything)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import reprlib
 import typing as t
 
 import cases
-from differences import DIFFERENCES
+from differences import DIFFERENCES, Difference
 from model import Case
 
 _SHORT = reprlib.Repr()
@@ -19,8 +19,14 @@ _SHORT.maxlist = _SHORT.maxdict = _SHORT.maxtuple = 50
 _SHOWN = 10
 
 
-def show(seed: int, outcomes: t.Sequence[t.Any], seconds: float) -> int:
-    """Print everything and return the exit status."""
+def never_met(outcomes: t.Sequence[t.Any]) -> list[Difference]:
+    """Return the documented differences that no case has met."""
+    met = set().union(*(outcome.documented for outcome in outcomes))
+    return [difference for difference in DIFFERENCES if difference.name not in met]
+
+
+def show(seed: int, outcomes: t.Sequence[t.Any], seconds: float, everything: bool) -> int:
+    """Print everything and return the exit status; `everything`: each documented difference has to be met."""
     outcomes = sorted(outcomes, key=lambda outcome: outcome.name)
     wrong = [outcome for outcome in outcomes if outcome.others]
     for outcome in wrong[:_SHOWN]:
@@ -36,7 +42,10 @@ def show(seed: int, outcomes: t.Sequence[t.Any], seconds: float) -> int:
     _show_differences(outcomes)
     if wrong:
         print(f"\n{len(wrong)} of {len(outcomes)} cases disagree: {' '.join(outcome.name for outcome in wrong)}")
-    return 1 if wrong else 0
+    unmet = never_met(outcomes) if everything else []
+    for difference in unmet:
+        print(f"\nNo case has met the documented difference {difference.name!r}: it is gone, or not generated any more")
+    return 1 if wrong or unmet else 0
 
 
 def _row(name: str, outcomes: t.Sequence[t.Any]) -> None:

@@ -66,6 +66,13 @@ interoperate() {
     "$1" "$root/tests/peer/interop.py" "$build/driver" "$(plugins_of bookworm)" "$(plugins_of forky)"
 }
 
+# Whether the comparison finds planted bugs: plant_bugs PYTHON
+plant_bugs() {
+  local build
+  build=$(go_build)
+  PYTHONDONTWRITEBYTECODE=1 "$1" "$root/tests/peer/mutants.py" "$build/driver" "$build/recorder"
+}
+
 # ./run peer [OPTION...]
 peer() {
   local python
@@ -76,6 +83,7 @@ peer() {
   compare_with_go "$python" "$@"
   # Who asks for some cases only does not want more than these.
   case " $* " in *' --case '* | *' --category '* | *' --help '*) return ;; esac
+  plant_bugs "$python"
   fetch_plugins bookworm forky
   interoperate "$python"
 }
@@ -84,6 +92,7 @@ peer() {
 
 peer_checks() {
   start "libcni and Go's, the same commands" run_peer_cases
+  start "libcni and Go's, planted bugs" run_planted_bugs
   start "libcni and Go's, interoperation" run_interoperation
 }
 
@@ -102,6 +111,13 @@ run_peer_cases() {
   build_peer
   compare_with_go python --cases "$cases"
   passed "$cases"
+}
+
+run_planted_bugs() {
+  local root=$snapshot
+  peer_is_there || return 0
+  build_peer
+  plant_bugs python
 }
 
 run_interoperation() {

@@ -9,7 +9,7 @@ import random
 import typing as t
 
 import jsontext
-from model import NETNS, Case, Step
+from model import CONTAINER, NETNS, Case, Step
 
 from cases.material import (
     NETWORK,
@@ -23,6 +23,7 @@ from cases.material import (
     runtime_env,
     verb,
 )
+from cases.results import entry
 
 # More than is quoted, and more than is kept, of a text.
 LONG = "long " * 800
@@ -56,6 +57,14 @@ FAILURES: tuple[dict[str, t.Any], ...] = (
     answer(b'{"code":1,"msg":"' + LONG.encode() + b'"}', exit=1),
     answer(LONG.encode(), exit=1),
 )
+# Null where Go takes a list of pointers, and dies of it later.
+NULLS = (
+    answer(b'{"ips":[null]}'),
+    answer(b'{"ips":[{"address":"10.0.0.1/8"},null]}'),
+    answer(b'{"interfaces":[null,{"name":"a"}]}'),
+    answer(b'{"cniVersion":"1.0.0","ROUTES":[{"dst":"10.0.0.0/8"},null]}'),
+    answer(b'{"cniVersion":"0.2.0","ip4":{"ip":"10.0.0.1/8","routes":[null]}}'),
+)
 GARBAGE: tuple[dict[str, t.Any], ...] = (
     answer(b""),
     answer(b"null"),
@@ -70,6 +79,7 @@ GARBAGE: tuple[dict[str, t.Any], ...] = (
     answer(b'{"ips":[{"address":5}]}'),
     answer(b'{"ips":[{"address":"10.0.0.1"}]}'),
     answer(b'{"ips":[{}]}'),
+    answer(b'{"interfaces":[{}],"routes":[{}]}'),
     answer(b'{"ips":{}}'),
     answer(b'{"routes":[{"dst":"x"}]}'),
     answer(b'{"dns":[]}'),
@@ -77,6 +87,7 @@ GARBAGE: tuple[dict[str, t.Any], ...] = (
     answer(b'{"interfaces":[{"name":"a","mtu":1.5}]}'),
     answer(b" ", repeat=70000),
     answer(b"{}", LOUD.encode()),
+    *NULLS,
 )
 # More than this collection reads; not where a later command would show it again.
 ENDLESS = answer(b"{}" + b" " * 1000, repeat=5000)
@@ -105,8 +116,10 @@ def verbs(rng: random.Random) -> Case:
     if rng.random() < 0.05:
         case.plugins = case.plugins[1:]
     env = runtime_env(rng)
-    if rng.random() < 0.1:
-        case.files["net.d/net/20-more.conf"] = jsontext.text(rng, plugin(rng, rng.choice(PLUGINS)))
+    if rng.random() < 0.25:
+        for name in rng.sample(("20-more", "9", "a", "20-more.b"), rng.randrange(1, 4)):
+            case.files[f"net.d/net/{name}.conf"] = jsontext.text(rng, plugin(rng, rng.choice(PLUGINS)))
+        case.files["net.d/net/30.json"] = case.files["net.d/net/.conf.old"] = b"{}"
     sequences = (("add", "check", "del"), ("add", "del", "del"), ("add", "add", "check", "del"), ("check", "del"))
     case.steps = [verb(name, env=env) for name in rng.choice(sequences)]
     case.steps.append(Step(["list-attachments"]))
@@ -136,6 +149,8 @@ def names(rng: random.Random) -> Case:
         # Where "." and "../net.d" would look for drop-ins.
         case.files["net.d/15.conf"] = jsontext.text(rng, plugin(rng, "alpha"))
     chosen = rng.choice(("add", "add", "check", "del", "gc", "status", "validate", "load", "load", "cached"))
+    if network in (".", "../net.d") and rng.random() < 0.5:
+        chosen = "load"
     more = {"add": [NETNS], "check": [NETNS], "del": [NETNS], "cached": [NETNS], "gc": ["--none"]}.get(chosen, [])
     for plugin_type in PLUGINS:
         case.script[f"{plugin_type}/VERSION"] = [
@@ -151,7 +166,7 @@ def errors(rng: random.Random) -> Case:
     case = network_case(rng, version, types)
     command = rng.choice(("ADD", "CHECK", "DEL"))
     case.script[f"{rng.choice(types)}/{command}"] = [
-        rng.choice(FAILURES + GARBAGE) if rng.random() < 0.9 else any_answer(rng, version),
+        rng.choice((*FAILURES, *GARBAGE, *NULLS)) if rng.random() < 0.9 else any_answer(rng, version),
         answer(b"{}"),
     ]
     case.steps = [verb(name) for name in ("add", "check", "del", "del")]
@@ -172,6 +187,13 @@ def plugins(rng: random.Random) -> Case:
             case.script[f"alpha/{command}"] = [any_answer(rng, version)]
     env = runtime_env(rng)
     names = ("plugin-add", "plugin-check", "plugin-del", "plugin-del")
+    if rng.random() < 0.5:
+        # DEL and CHECK find what somebody has left there.
+        env = {name: value for name, value in env.items() if name not in ("CNI_CONTAINERID", "CNI_IFNAME")}
+        case.files[f"cache/results/{NETWORK}-{CONTAINER}-eth0"] = (
+            entry(rng, NETWORK, CONTAINER, "eth0") if rng.random() < 0.6 else rng.choice((b"", b"{", b"garbage", b"[]"))
+        )
+        names = rng.sample(("plugin-check", "plugin-del", "plugin-del", "plugin-add"), 4)
     case.steps = [verb(name, env=env) for name in names[rng.randrange(2) :]]
     case.steps.insert(rng.randrange(len(case.steps)), Step(["plugin-validate", NETWORK]))
     return case
@@ -189,6 +211,10 @@ def gc(rng: random.Random) -> Case:
     for command in ("GC", "DEL"):
         if rng.random() < 0.25:
             case.script[f"{rng.choice(PLUGINS)}/{command}"] = [rng.choice(FAILURES), answer(b"")]
+    if rng.random() < 0.3:
+        # An entry that no attachment can have.
+        for container in rng.sample(("", "a b", "../x", "-a"), 2):
+            case.files[f"cache/results/{NETWORK}-odd{len(container)}-eth0"] = entry(rng, NETWORK, container, "eth0")
     valid = [f"{container}/{name}" for container, name in pairs if rng.random() < 0.5]
     if rng.random() < 0.2:
         valid.append("stranger/eth0")
@@ -223,11 +249,11 @@ def _valid_options(rng: random.Random, valid: list[str]) -> list[str]:
 
 def status(rng: random.Random) -> Case:
     """STATUS, with plugins that are ready or not."""
-    version = rng.choice((*VERSIONS, "1.1.0", "1.1.0", "1.1.0", "1.2.0", "bogus", ""))
+    version = rng.choice((*VERSIONS, *["1.1.0"] * 9, "1.2.0", "bogus", ""))
     case = network_case(rng, version, chain(rng))
     for name in PLUGINS:
         if rng.random() < 0.4:
-            case.script[f"{name}/STATUS"] = [any_answer(rng, "1.1.0") if rng.random() < 0.95 else ENDLESS]
+            case.script[f"{name}/STATUS"] = [any_answer(rng, "1.1.0") if rng.random() < 0.7 else ENDLESS]
     if rng.random() < 0.1:
         case.plugins = case.plugins[1:]
     case.steps = [Step(["status", NETWORK], env=runtime_env(rng))]
@@ -266,8 +292,8 @@ def validate(rng: random.Random) -> Case:
     for name in PLUGINS:
         case.script[f"{name}/VERSION"] = [version_answer(rng, version)]
     case.steps = [Step(["validate", NETWORK])]
-    if rng.random() < 0.1:
-        case.env["CNI_PATH"] = rng.choice(("", "bin", "@ROOT@/nowhere:@ROOT@/bin", "@ROOT@/nowhere"))
+    if rng.random() < 0.4:
+        case.env["CNI_PATH"] = rng.choice(("", "bin", "bin", "@ROOT@/nowhere:@ROOT@/bin", "@ROOT@/nowhere"))
     return case
 
 

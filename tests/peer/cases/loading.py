@@ -51,6 +51,9 @@ _VERSIONS = (
     ".",
     "99999999999999999999.0.0",
 )
+# What this collection refuses, for Python's limit of recursion; less than half of it has to pass.
+TOO_DEEP = 1000
+_DEPTHS = (100, 300, 400, 450, TOO_DEEP, 3000)
 _WRONG: tuple[t.Any, ...] = (None, 1, 1.5, True, [], {}, "x", [None], [{}], [1], {"a": 1})
 
 
@@ -65,6 +68,8 @@ def load(rng: random.Random) -> Case:
             name = rng.choice(_NAMES) + rng.choice(_EXTENSIONS)
             content: File = jsontext.text(rng, plugin(rng, rng.choice(("drop", "in", "")) or "third"))
             case.files[f"net.d/{NETWORK}/{name or 'x'}"] = content if rng.random() < 0.9 else rng.choice(_BROKEN)
+    if rng.random() < 0.15:
+        case.files["net.d/0.conf"] = b'{"n":1e999}'
     if rng.random() < 0.05:
         case.files = {} if rng.random() < 0.5 else {"net.d": Directory()}
     case.steps = [Step(["load", name]) for name in (NETWORK, "other", "", NETWORK.upper())]
@@ -126,8 +131,8 @@ def json_rules(rng: random.Random) -> Case:
         members += [
             (rng.choice(("name", "dns", "ipam", "capabilities", "prevResult", "cniVersion")), rng.choice(_WRONG))
         ]
-    if rng.random() < 0.1:
-        depth = rng.choice((400, 400, 400, 3000))
+    if rng.random() < 0.25:
+        depth = rng.choice(_DEPTHS)
         members += [("deep", jsontext.Raw("[" * depth + "]" * depth))]
     if rng.random() < 0.1:
         members += [("bad", jsontext.Raw('"\\ud800x\\udc00"')), ("raw", jsontext.Raw('"\udcff\udcc3x\udce2\udc82"'))]

@@ -67,6 +67,8 @@ def results(rng: random.Random) -> Case:
         members["cniVersion"] = rng.choice(_TARGETS)
     if rng.random() < 0.5:
         _spoil(rng, members)
+    if rng.random() < 0.15:
+        members.update(rng.choice(({"ips": [None]}, {"routes": [None]}, {"ip4": {"ip": "::/0", "routes": [None]}})))
     if rng.random() < 0.1:
         members = {key.swapcase() if rng.random() < 0.5 else key: value for key, value in members.items()}
     if rng.random() < 0.15:
@@ -93,8 +95,8 @@ def _spoil(rng: random.Random, members: dict[str, t.Any]) -> None:
     walk(members)
     container = rng.choice(containers)
     key = rng.choice(list(container))
-    if isinstance(container[key], list) and rng.random() < 0.3:
-        container[key] = [*container[key], None]
+    if isinstance(container[key], list) and rng.random() < 0.5:
+        container[key] = [*container[key], rng.choice((None, {}))]
     elif key in ("address", "ip", "dst"):
         container[key] = rng.choice(_ADDRESSES)
     elif key in ("gateway", "gw"):
@@ -108,15 +110,16 @@ def _spoil(rng: random.Random, members: dict[str, t.Any]) -> None:
 def cache(rng: random.Random) -> Case:
     """Find something in the cache: another's, an older one, a broken one, none."""
     version = rng.choice((*VERSIONS, "0.4.0", "1.0.0", "1.1.0"))
-    case = network_case(rng, version, chain(rng))
-    case.files[f"cache/results/{NETWORK}-{CONTAINER}-eth0"] = _entry(rng, NETWORK, CONTAINER, "eth0")
+    more = {"disableCheck": True} if rng.random() < 0.15 else {}
+    case = network_case(rng, version, chain(rng), **more)
+    case.files[f"cache/results/{NETWORK}-{CONTAINER}-eth0"] = entry(rng, NETWORK, CONTAINER, "eth0")
     for network, container, interface in (("other", CONTAINER, "eth0"), (NETWORK, "two", "eth1"), ("x", "y", "z")):
         if rng.random() < 0.4:
-            case.files[f"cache/results/{network}-{container}-{interface}"] = _entry(rng, network, container, interface)
+            case.files[f"cache/results/{network}-{container}-{interface}"] = entry(rng, network, container, interface)
     if rng.random() < 0.2:
         case.files["cache/results/stray"] = rng.choice((b"", b"stray", Link("nowhere"), Directory()))
     case.mode = rng.choice((0o600, 0o600, 0o600, 0o644))
-    if rng.random() < 0.04:
+    if rng.random() < 0.08:
         case.files = {name: content for name, content in case.files.items() if name.startswith("net.d")}
         case.files["cache/results"] = b""
     env = runtime_env(rng)
@@ -125,20 +128,21 @@ def cache(rng: random.Random) -> Case:
     names = rng.sample(("check", "del", "add", "cached"), 3)
     case.steps = [Step(["list-attachments"]), Step(["attachments-of", rng.choice((CONTAINER, "two", "cid", "-"))])]
     case.steps += [verb(name, env=env) for name in names]
-    if rng.random() < 0.3:
+    if rng.random() < 0.3 or case.files.get("cache/results") == b"":
         case.steps.append(Step(["gc", NETWORK, "--valid", f"{CONTAINER}/eth0"]))
     case.steps.append(Step(["list-attachments"]))
     return case
 
 
-def _entry(rng: random.Random, network: str, container: str, interface: str) -> File:
+def entry(rng: random.Random, network: str, container: str, interface: str) -> File:
+    """Return an attachment's cache file, or something else where it should be."""
     kind = rng.randrange(10)
     if kind == 0:
         return rng.choice((b"", b"garbage", b"null", b"[]", b"{}", b'{"kind":1}', b"\xff\xfe", b"\x00" * 100))
     if kind == 1:
         return jsontext.text(rng, result(rng, rng.choice(VERSIONS)))
-    if kind == 2:
-        return rng.choice((Directory(), Link("../elsewhere")))
+    if kind in (2, 3, 4):
+        return Directory() if kind == 2 else Link("../elsewhere")
     config = {"name": network, "cniVersion": "1.0.0", "plugins": [{"type": "alpha"}]}
     members: dict[str, t.Any] = {
         "kind": "cniCacheV1",
@@ -156,8 +160,17 @@ def _entry(rng: random.Random, network: str, container: str, interface: str) -> 
             del members[key]
         elif rng.random() < 0.05:
             members[key] = rng.choice(_ODD)
-    if rng.random() < 0.05:
-        members["containerId"] = "another"
+    if rng.random() < 0.2:
+        # Another attachment's; some have the same name for their file.
+        of_others = ({"containerId": "another"}, {"ifName": "eth1"}, {"networkName": "x"}, {"containerId": "<\u00e4>"})
+        same_file = ({"containerId": "cid", "ifName": "1-eth0"}, {"networkName": "net-cid", "containerId": "1"})
+        members.update(rng.choice((*of_others, *same_file)))
+    if rng.random() < 0.15:
+        where = rng.choice(("ips", "routes", "interfaces"))
+        members["result"] = {
+            **result(rng, "1.0.0"),
+            where: rng.choice(([None], [{"dst": "::/0", "address": "::/0"}, None])),
+        }
     if rng.random() < 0.1:
         members["cniArgs"] = rng.choice(([], [[]], [["A"]], [["A", "b", "c"]], [[1, 2]], {}, "A=b", [None]))
     if rng.random() < 0.1:
