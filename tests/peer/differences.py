@@ -162,6 +162,7 @@ DIFFERENCES = (
     Difference("cache tested before ADD", "Go attaches, and fails then.", "cache", expect=expected_of.made_before_add),
     Difference("expanded list cached", "Go's forgets drop-ins.", "verbs", expect=expected_of.expanded_list),
     Difference("cache link replaced", "A new file replaces it.", "cache", expect=expected_of.link_replaced),
+    Difference("cache link not read", "Others may write to where it leads.", "cache", expect=expected_of.link_not_read),
     Difference("atomic cache write", "A new file replaces the old.", "cache", expect=expected_of.written_anew),
     Difference("another's cache file", "Two can have one file name.", "cache", expect=expected_of.another_s_file),
     Difference("cache unreadable in GC", "Go reports success.", "cache", expect=expected_of.unreadable_in_gc),

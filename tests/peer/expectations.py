@@ -201,6 +201,16 @@ def link_replaced(turn: Turn, expected: Seen) -> Seen | None:
     )
 
 
+def link_not_read(turn: Turn, expected: Seen) -> Seen | None:
+    """Any other verb does as if a link were no file; DEL removes it, whatever it leads to."""
+    links = [name for name in turn.before if name.startswith(RESULTS + "/") and _is_file(turn, name, "120")]
+    if turn.verb in ("add", "plugin-add") or not links:
+        return None
+    seen = turn.again(without=links)
+    removed = turn.path if seen.status == 0 and turn.verb in ("del", "plugin-del") else ""
+    return _with_files(seen, _kept(turn, [name for name in links if name != removed]))
+
+
 def moved_aside(turn: Turn, expected: Seen) -> Seen | None:
     """ADD moves a directory out of its file's way before it runs a plugin, and then finds none."""
     if turn.verb not in ("add", "plugin-add") or not expected.calls or not _is_file(turn, turn.path, "040"):

@@ -116,6 +116,9 @@ def cache(rng: random.Random) -> Case:
     for network, container, interface in (("other", CONTAINER, "eth0"), (NETWORK, "two", "eth1"), ("x", "y", "z")):
         if rng.random() < 0.4:
             case.files[f"cache/results/{network}-{container}-{interface}"] = entry(rng, network, container, interface)
+    target = entry(rng, NETWORK, CONTAINER, "eth0")
+    if isinstance(target, bytes) and Link("../elsewhere") in case.files.values():
+        case.files["cache/elsewhere"] = target
     if rng.random() < 0.2:
         case.files["cache/results/stray"] = rng.choice((b"", b"stray", Link("nowhere"), Directory()))
     case.mode = rng.choice((0o600, 0o600, 0o600, 0o644))
