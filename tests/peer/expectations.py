@@ -18,7 +18,7 @@ import typing as t
 from dataclasses import replace
 
 from cases.calling import ENDLESS
-from cases.loading import TOO_DEEP
+from cases.loading import DEEPEST
 from model import ASIDE, NETNS, Seen
 from sides import Turn
 
@@ -369,18 +369,13 @@ def number_too_big(turn: Turn, expected: Seen) -> Seen | None:
 
 
 def nesting(turn: Turn, expected: Seen) -> Seen | None:
-    """What is nested too deeply cannot be loaded. The limit is Python's: about 500 levels are still written."""
-    files = [
-        name for name, (_mode, data) in turn.before.items() if name.startswith("net.d/") and _depth(data) >= TOO_DEEP
-    ]
-    if not files or turn.verb not in ("add", "del"):
-        return None
-    # Which of its parts met the limit depends on the version of Python.
-    parts = ("error parsing configuration list: ", "failed to parse plugin config 0: ")
-    if files[0].endswith(".conf"):
-        parts = ("error parsing configuration: ", "error parsing configuration: ")
-    said = [turn.refused(f"{turn.root}/{files[0]}: {part}the value is nested too deeply") for part in parts]
-    return said[said[1].stderr == turn.python.stderr]
+    """What is nested too deeply cannot be loaded."""
+    for name, (_mode, data) in turn.before.items():
+        if name.startswith("net.d/") and _depth(data) > DEEPEST and turn.verb in ("add", "del"):
+            part = "configuration" if name.endswith(".conf") else "configuration list"
+            said = f"the value is nested too deeply (more than {DEEPEST} levels)"
+            return turn.refused(f"{turn.root}/{name}: error parsing {part}: {said}")
+    return None
 
 
 def _depth(data: bytes) -> int:

@@ -51,9 +51,9 @@ _VERSIONS = (
     ".",
     "99999999999999999999.0.0",
 )
-# What this collection refuses, for Python's limit of recursion; less than half of it has to pass.
-TOO_DEEP = 1000
-_DEPTHS = (100, 300, 400, 450, TOO_DEEP, 3000)
+# Deeper ones are refused by this collection.
+DEEPEST = 500
+_DEPTHS = (100, 300, 400, 450, DEEPEST, DEEPEST + 1, 3000)
 _WRONG: tuple[t.Any, ...] = (None, 1, 1.5, True, [], {}, "x", [None], [{}], [1], {"a": 1})
 
 
