@@ -15,10 +15,12 @@ The agent is asked as Nomad's own command line does it, by ``NOMAD_ADDR``, ``NOM
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import socket
+import threading
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from .errors import HostError
@@ -118,17 +120,23 @@ def _get(address: str, path: str, environment: Mapping[str, str]) -> Tuple[int, 
         unusable(SOURCE, "NOMAD_TOKEN is no token", _TOKEN_REMEDY)
     host, port, secure = _place(address)
     connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT)
+    ending = contextlib.ExitStack()
+    ending.callback(connection.close)
     try:
         connection.sock = socket.create_connection((host, port), _TIMEOUT)
         if secure:
             connection.sock = _wrap(connection.sock, host, environment)
+        # The time limit of a socket starts again with each byte that comes.
+        timer = threading.Timer(_TIMEOUT, connection.sock.shutdown, (socket.SHUT_RDWR,))
+        ending.callback(timer.cancel)
+        timer.start()
         connection.request("GET", path, headers={"X-Nomad-Token": token} if token else {})
         response = connection.getresponse()
         body = response.read(_ANSWER_LIMIT + 1)
     except (OSError, ValueError, http.client.HTTPException) as error:
         unusable(SOURCE, f"no answer from the agent at {address}: {error}", _REMEDY)
     finally:
-        connection.close()
+        ending.close()
     if len(body) > _ANSWER_LIMIT:
         unusable(SOURCE, f"the answer of the agent at {address} is longer than {_ANSWER_LIMIT} bytes", _REMEDY)
     return response.status, body

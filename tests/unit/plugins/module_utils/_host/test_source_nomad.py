@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import os
 import ssl
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -27,14 +29,20 @@ class Agent:
 
     def __init__(self, context=None):
         agent = self
-        self.status, self.body, self.requests = 200, b"", []
+        self.status, self.body, self.requests, self.drips = 200, b"", [], False
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 agent.requests.append((self.path, self.headers.get("X-Nomad-Token")))
                 self.send_response(agent.status)
                 self.end_headers()
-                self.wfile.write(agent.body)
+                if not agent.drips:
+                    self.wfile.write(agent.body)
+                    return
+                with contextlib.suppress(OSError):
+                    for byte in agent.body.ljust(500):
+                        self.wfile.write(bytes([byte]))
+                        time.sleep(0.01)
 
             def log_message(self, *args):
                 pass
@@ -268,3 +276,12 @@ def test_without_an_address_it_is_the_usual_one(_environment, monkeypatch):
     refused()
     assert asked == [("127.0.0.1", 4646)]
     assert os.environ.get("NOMAD_ADDR") is None
+
+
+def test_an_agent_whose_answer_drips_is_left_after_the_time_limit(_agent, monkeypatch):
+    _agent.answer(DataDir="/data")
+    _agent.drips = True
+    monkeypatch.setattr(source_nomad, "_TIMEOUT", 0.5)
+    with pytest.raises(HostError) as caught:
+        source_nomad.ask()
+    assert caught.value.code == "source_unusable"

@@ -236,14 +236,14 @@ class Hostile:
                 how, text = "deep", choose.choice([*deep(900), *deep(480)])
             else:
                 text = content if isinstance(content, bytes) else json.dumps(content).encode()
-                how, text = self._spoilt(text)
+                how, text = self.spoilt(text)
         else:
-            value, how = self._exchanged(content)
+            value, how = self.exchanged(content)
             text = json.dumps(value).encode()
         self.log.append(f"{path}: {how}")
         return text
 
-    def _spoilt(self, text):
+    def spoilt(self, text):
         """Return bytes with others in the place of some of them."""
         choose = self._random
         said = []
@@ -255,7 +255,7 @@ class Hostile:
             said.append(f"{new[:20]!r} at {start}-{end}")
         return ", ".join(said), text
 
-    def _exchanged(self, value):
+    def exchanged(self, value):
         """Return a copy of JSON with a value or two, or keys, replaced, and where."""
         choose = self._random
         value = json.loads(json.dumps(value))

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 import traceback
 
@@ -62,6 +64,32 @@ def programs(monkeypatch):
     shutil.rmtree(files.PROGRAMS)
 
 
+@pytest.fixture
+def daemons(tmp_path):
+    """Processes with the names of runtimes, whose command lines are no text."""
+    (tmp_path / "agent").write_text("read")
+    lines = {
+        "nomad": [b"-config", b"\xff\x1b[31m", b"-cni-path=\xff:..", b"-cni-config-dir", b"/\xed\xa0\x80"],
+        "containerd": [b"--config", b"\xff", b"--address=/run/\n\xff", b"--root", b"/dev/zero"],
+        "crio": [b"--config=/dev/zero", b"--config-dir", b"/proc/self/\xff", b"--cni-plugin-dir=\x1b[31m"],
+    }
+    with contextlib.ExitStack() as stack:
+        for name, line in lines.items():
+            shutil.copy("/bin/bash", tmp_path / name)
+            program = os.fsencode(str(tmp_path / name))
+            process = stack.enter_context(subprocess.Popen([program, b"agent", *line], stdin=-1, cwd=str(tmp_path)))
+            stack.callback(process.kill)
+        yield
+
+
+def test_command_lines_of_daemons_that_are_no_text_end_in_a_result_or_a_sentence_with_a_code(daemons, run_module):
+    files.Hostile(0).damage()
+    for name, arguments in CALLS:
+        result = run_module(name, arguments, check_mode=True)
+        json.dumps(result, ensure_ascii=False).encode("utf-8")
+        assert not result.get("failed") or (result["msg"] and result["code"]), result
+
+
 @pytest.mark.parametrize("seed", range(EXAMPLES))
 def test_hostile_bytes_in_any_file_of_a_host_end_in_a_result_or_a_sentence_with_a_code(seed, run_module):
     damaged = files.Hostile(seed)
@@ -75,7 +103,7 @@ def test_hostile_bytes_in_any_file_of_a_host_end_in_a_result_or_a_sentence_with_
                 limit = {} if name == "cni_info" else {"lock_timeout": 1}
                 result = run_module(name, {**arguments, **limit}, check_mode)
                 signal.alarm(0)
-                json.dumps(result).encode("utf-8")
+                json.dumps(result, ensure_ascii=False).encode("utf-8")
                 if result.get("failed"):
                     assert result["msg"] and result["code"], result
                     assert "Traceback" not in result["msg"] and "exception" not in result, result
