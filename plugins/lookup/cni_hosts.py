@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 DOCUMENTATION = """
 name: cni_hosts
 short_description: Return the hosts that a playbook of this collection works on
@@ -43,6 +41,8 @@ _raw:
   type: list
   elements: str
 """
+
+from typing import Any
 
 from ansible import context
 from ansible.errors import AnsibleLookupError

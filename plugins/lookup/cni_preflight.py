@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 DOCUMENTATION = """
 name: cni_preflight
 short_description: Say what keeps the roles of this collection from working for a host
@@ -37,6 +35,7 @@ _raw:
 """
 
 import importlib.util
+from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
