@@ -96,6 +96,17 @@ def test_several_errors_are_told_together(binaries):
 
 # ---- what cni_plugins puts back, seen by those that need it
 
+# The manifest's, of a plugin of ours whose file is another one now.
+ENTRY = {
+    "sha256": "0" * 64,
+    "archive": None,
+    "cni_versions": None,
+    "gone": False,
+    "replaced": None,
+    "original": None,
+    "displaced": None,
+}
+
 
 @pytest.fixture
 def installed(tmp_path):
@@ -105,7 +116,7 @@ def installed(tmp_path):
     manifest = Manifest(str(tmp_path / "state"))
     for name in ("ours", "theirs"):
         (folder / name).write_text("no binary")
-    manifest.binaries[str(folder / "ours")] = {"sha256": "0" * 64, "gone": False}
+    manifest.binaries[str(folder / "ours")] = dict(ENTRY)
     return folder, manifest
 
 
@@ -179,7 +190,7 @@ def test_a_plugin_that_is_no_binary_is_a_problem_among_the_steps(confs, tmp_path
     plan = conf_host.make_plan(request)
     assert (plan.error.code, len(plan.steps)) == ("not_elf", 1)
     manifest = confs.manifest()
-    manifest.binaries[str(tmp_path / "bin" / "bridge")] = {"sha256": "0" * 64, "gone": False}
+    manifest.binaries[str(tmp_path / "bin" / "bridge")] = dict(ENTRY)
     manifest.save()
     plan = conf_host.make_plan(request)
     assert (plan.error, len(plan.steps)) == (None, 1)
