@@ -67,7 +67,7 @@ def results(rng: random.Random) -> Case:
         members["cniVersion"] = rng.choice(_TARGETS)
     if rng.random() < 0.5:
         _spoil(rng, members)
-    if rng.random() < 0.15:
+    elif rng.random() < 0.3:
         members.update(rng.choice(({"ips": [None]}, {"routes": [None]}, {"ip4": {"ip": "::/0", "routes": [None]}})))
     if rng.random() < 0.1:
         members = {key.swapcase() if rng.random() < 0.5 else key: value for key, value in members.items()}
