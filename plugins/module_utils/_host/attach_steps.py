@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -166,8 +167,19 @@ class Steps:
         if outcome.config is not None:
             # Only needed if something is repaired.
             from .firewall_tools import try_tools
+            from .leases import stores
 
+            network = outcome.key.network
             plugins = [plugin.network for plugin in outcome.config.plugins]
+            for data_dir, name in stores([(network, plugin) for plugin in plugins]):
+                store = os.path.join(data_dir, name)
+                # Of root, only a file system that is read-only is kept out.
+                if name == network and not os.access(store, os.W_OK):
+                    raise HostError(
+                        f"cannot repair {outcome.key}: {store}, where host-local keeps its leases, is read-only; "
+                        "nothing was detached, remount it and run again",
+                        code="leases_unwritable",
+                    )
             arguments = outcome.wanted.capability_args
             try_tools(f"cannot repair {outcome.key}", plugins, arguments, self._settings.bin_dirs)
 

@@ -142,6 +142,23 @@ def test_nothing_is_detached_where_nothing_can_be_written(host, monkeypatch):
     assert attached(host)
 
 
+def test_nothing_is_detached_where_no_lease_can_be_written(host, tmp_path, monkeypatch):
+    for name in ("demo", "other"):
+        (tmp_path / "leases" / name).mkdir(parents=True)
+    host.network(plugins=[dict(MAIN, ipam={"type": "host-local", "dataDir": str(tmp_path / "leases")}), META])
+    host.run(web())
+    host.addresses.clear()
+    locked = str(tmp_path / "leases" / "demo")
+    whole = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != locked and whole(path, mode))
+    plan = host.run(web(), on_drift="repair")
+    assert plan.outcomes[0].error["code"] == "leases_unwritable"
+    assert locked in plan.outcomes[0].error["message"]
+    assert host.verbs("DEL") == []
+    locked = str(tmp_path / "leases" / "other")
+    assert actions(host.run(web(), on_drift="repair")) == ["repaired"]
+
+
 # ---- plugins that get in each other's way
 
 RACES = [
