@@ -156,10 +156,9 @@ class CNIConfig:
         if lst.disable_gc:
             return
         # A text that is given for a pair by mistake must not become one of its first two letters.
-        keep = [(container_id, if_name) for container_id, if_name in valid]
-        errors = self._delete_stale(lst, set(keep))
+        pairs = [{"containerID": container_id, "ifname": if_name} for container_id, if_name in valid]
+        errors = self._delete_stale(lst, {(pair["containerID"], pair["ifname"]) for pair in pairs})
         if _at_least(lst.cni_version, "1.1.0"):
-            pairs = [{"containerID": container_id, "ifname": if_name} for container_id, if_name in keep]
             values = {
                 "name": lst.name,
                 "cniVersion": lst.cni_version,

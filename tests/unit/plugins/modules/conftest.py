@@ -62,9 +62,15 @@ def run(monkeypatch, capsys, tmp_path):
         "cache_dir": str(tmp_path / "cache"),
     }
 
-    def start(name, check_mode=False, common=common, **arguments):
+    def start(name, check_mode=False, shared=True, **arguments):
         module = importlib.import_module(f"ansible_collections.podwire.cni.plugins.modules.{name}")
-        given = dict(common, **arguments, _ansible_check_mode=check_mode, _ansible_diff=True, _ansible_no_log=False)
+        given = dict(
+            common if shared else {},
+            **arguments,
+            _ansible_check_mode=check_mode,
+            _ansible_diff=True,
+            _ansible_no_log=False,
+        )
         warnings._global_warnings.clear()
         logged.clear()
         with patch_module_args(given), pytest.raises(SystemExit):

@@ -40,7 +40,7 @@ CALLS = {
     "cni_conf": {"networks": [{"name": "new", "content": CONTENT.replace('"demo"', '"new"')}], "validate": []},
     "cni_gc": {"allow_empty": True, "keep": [{"container_id": "web"}]},
     "cni_info": {"gather": ["conf", "plugins", "attachments", "leases", "garbage"]},
-    "cni_netns": {"common": {}, "names": ["--token=" + SECRET]},
+    "cni_netns": {"shared": False, "names": ["--token=" + SECRET]},
     "cni_plugins": {"state": "absent", "plugins": ["bridge"], "src": "https://user:%s@mirror.example/cni.tgz" % SECRET},
     "cni_smoke": {"networks": ["demo"], "ping": False},
 }

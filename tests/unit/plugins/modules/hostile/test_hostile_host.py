@@ -40,7 +40,7 @@ CALLS = [
     ("cni_gc", {"scope": ["attachments", "leases", "rules", "cache", "links"], "min_age": "0"}),
     ("cni_gc", {"keep_from": ["netns"], "allow_empty": True, "min_age": "0"}),
 ]
-EXAMPLES = int(os.environ.get("PODWIRE_EXAMPLES", "4"))
+COUNT = int(os.environ.get("PODWIRE_EXAMPLES", "4"))
 
 
 class TooSlowError(Exception):
@@ -90,7 +90,7 @@ def test_command_lines_of_daemons_that_are_no_text_end_in_a_result_or_a_sentence
         assert not result.get("failed") or (result["msg"] and result["code"]), result
 
 
-@pytest.mark.parametrize("seed", range(EXAMPLES))
+@pytest.mark.parametrize("seed", range(COUNT))
 def test_hostile_bytes_in_any_file_of_a_host_end_in_a_result_or_a_sentence_with_a_code(seed, run_module):
     damaged = files.Hostile(seed)
     failed = []

@@ -41,7 +41,7 @@ RETURNED = {
         "problems": [{"level": "error", "code": "c", "file": "f", "pointer": "", "line": 1, "message": "m"}],
     },
 }
-EXAMPLES = 40 * int(os.environ.get("PODWIRE_EXAMPLES", "4"))
+COUNT = 40 * int(os.environ.get("PODWIRE_EXAMPLES", "4"))
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def run(monkeypatch, tmp_path):
 def test_hostile_results_and_files_end_in_a_report(run, tmp_path):
     path = tmp_path / "hosts" / "web1.json"
     statuses = set()
-    for seed in range(EXAMPLES):
+    for seed in range(COUNT):
         damaged = files.Hostile(seed)
         results, _how = damaged.exchanged(RETURNED)
         results = {name: results.get(name) for name in RETURNED}
