@@ -25,7 +25,10 @@ CHECKSUM = "sha256:" + "0" * 64
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "podwire-cni" / "vm"
+    umask = os.umask(0o022)
+    yield tmp_path / "cache" / "podwire-cni" / "vm"
+    # vm.main sets it for its process, which here is that of all tests.
+    os.umask(umask)
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ def test_an_empty_host_has_empty_lists(tmp_path, manifest):
 def test_configurations_are_in_order_masked_and_say_whose_they_are(tmp_path, manifest):
     path = tmp_path / "20-demo.conflist"
     path.write_text(json.dumps(CONFIG))
+    path.chmod(0o644)
     (tmp_path / "10-bad.conflist").write_text('{"name": "x", "token": "s3cr3t-token"')
     (tmp_path / "kubeconfig.conf").write_text("token: s3cr3t-token")
     (tmp_path / "README.md").write_text("not a configuration")
