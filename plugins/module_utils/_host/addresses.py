@@ -24,7 +24,7 @@ def packed(ip: str) -> bytes:
 
 def prefix_length(text: str, longest: int) -> Optional[int]:
     """Return the length of a prefix as it is written behind the slash, None for what is none up to *longest*."""
-    # Other scripts have digits, too, and some thousand of ours are no number to Python.
+    # Other scripts have digits, too, and Python refuses a number of more than 4,300 of them.
     if not (text.isascii() and text.isdigit() and len(text) < 4):
         return None
     return int(text) if int(text) <= longest else None

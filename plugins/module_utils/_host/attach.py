@@ -293,7 +293,7 @@ class Planner:
         self._each(outcomes, judge)
 
     def _why(self, outcome: Outcome, error: HostError) -> HostError:
-        """Return *error* of a CHECK, or that a plugin of ours is missing because something else has its name."""
+        """Return *error* of a CHECK, or that a managed plugin is missing because another file has its name."""
         if outcome.attached is not None and error.code in ("not_elf", "unsafe_permissions", "unreadable"):
             try:
                 self._networks.test_plugins(outcome.attached.config)

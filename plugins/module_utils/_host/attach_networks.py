@@ -146,7 +146,7 @@ class Networks:
 
 def _bad_config(name: str, error: CNIError) -> HostError:
     return HostError(
-        f"the network {name} cannot be loaded: {_told(error)}; mend or remove the file, runtimes cannot load it either",
+        f"the network {name} cannot be loaded: {_told(error)}; fix or remove the file, runtimes cannot load it either",
         code="bad_config",
         file=_path(error),
     )

@@ -86,7 +86,7 @@ def _names(view: View) -> Iterator[Problem]:
 def _drop_ins(view: View, file: ConfFile) -> Iterator[Problem]:
     for extra in view.drop_ins(file):
         if extra.error:
-            text = "%s; because of it no runtime with libcni 1.3 or later loads the network %r: mend or remove it"
+            text = "%s; because of it no runtime with libcni 1.3 or later loads the network %r: fix or remove it"
             level = ERROR if file.name in view.wanted else WARNING
             yield problem(level, "drop_in_broken", text % (extra.error, file.network), extra.path)
             continue

@@ -79,7 +79,7 @@ def load(file: ConfFile) -> NetworkConfigList:
             raise
         text = mask_text(str(error)).replace(f"{file.path}: ", "")
         raise HostError(
-            f"{file.path} cannot be loaded: {text}; mend or remove the file, runtimes cannot load it either",
+            f"{file.path} cannot be loaded: {text}; fix or remove the file, runtimes cannot load it either",
             code="bad_config",
         ) from error
 

@@ -96,7 +96,7 @@ def test_several_errors_are_told_together(binaries):
 
 # ---- what cni_plugins puts back, seen by those that need it
 
-# The manifest's, of a plugin of ours whose file is another one now.
+# The manifest's entry of a managed plugin whose file has been replaced since.
 ENTRY = {
     "sha256": "0" * 64,
     "archive": None,
