@@ -103,7 +103,16 @@ class Planner:
         if outcome.attached is not None or record is None:
             return
         if record.state != ADDING:
-            self._restore(outcome, record.attached)
+            noted = record.attached
+            if noted is None or not self._verbs.attached_as(outcome.key.ifname, noted.netns):
+                self._restore(outcome, noted)
+            elif outcome.wanted.state == ABSENT:
+                # Another tool detached it, and the interface of that name is another network's now: DEL frees the
+                # leases, and no plugin enters the namespace.
+                outcome.attached = Attached(
+                    noted.key, noted.config, "", noted.args, noted.capability_args, noted.result
+                )
+                outcome.record, outcome.reason = None, "lost"
         elif not record.interface or outcome.wanted.state == ABSENT:
             outcome.attached = record.attached or self._leftover(outcome)
             outcome.reason = "interrupted" if outcome.attached else ""

@@ -84,6 +84,43 @@ def test_a_lost_entry_is_used_to_detach(host):
     assert actions(host.run(web(state="absent"))) == ["none"]
 
 
+@pytest.mark.parametrize("asked", ["", "web"])
+def test_an_interface_that_another_network_made_since_is_not_removed(host, asked):
+    """Another tool has detached the first network, and the record of it stayed."""
+    host.run(web())
+    lose(host, "gone")
+    host.namespaces["/run/netns/web"][1].discard("eth0")
+    host.network("other")
+    other = web(network="other")
+    assert actions(host.run(other)) == ["added"]
+
+    wanted = web(netns=asked, state="absent")
+    assert kinds(host.check(wanted)) == [("del", "demo/web/eth0")]
+    plan = host.run(wanted)
+    assert (actions(plan), plan.outcomes[0].row()["reason"], host.verbs("DEL")) == (
+        ["deleted"],
+        "lost",
+        ["meta", "main"],
+    )
+    assert {netns for verb, *_rest, netns in host.calls if verb == "DEL"} == {""}
+    assert host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
+    assert (host.cached(), host.records()) == (["other-web-eth0"], ["other-web-eth0"])
+    assert not host.run(wanted).changed
+    assert actions(host.run(other)) == ["none"]
+
+
+def test_a_lost_entry_is_not_adopted_from_an_interface_that_another_network_made(host):
+    host.run(web())
+    lose(host, "gone")
+    host.namespaces["/run/netns/web"][1].discard("eth0")
+    host.network("other")
+    host.run(web(network="other"))
+    # In check mode, an earlier task of the play may be about to detach the other one.
+    assert (kinds(host.check(web())), codes(host.check(web()))) == ([("add", "demo/web/eth0")], ["ifname_in_use"])
+    plan = host.run(web())
+    assert (plan.steps, plan.outcomes[0].error["code"], host.calls) == ([], "ifname_in_use", [])
+
+
 @pytest.mark.parametrize("changed", ["netns", "interface", "config", "args"])
 def test_what_is_lost_and_not_as_it_was_is_detached_as_it_was_made(host, changed):
     host.run(web())
