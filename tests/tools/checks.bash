@@ -112,7 +112,7 @@ run_sanity() {
   use_pythons
   local log=$step_directory/sanity line status=0 failures
   ansible_test sanity --color no --requirements 2>&1 | tee "$log" | without_pip || status=$?
-  sed -nE 's/^WARNING: (Skipping sanity test .*)/\1/p' "$log" | while read -r line; do skipped "$line"; done
+  sed -nE 's/^WARNING: (Skipping sanity test .*)/\1/p' "$log" | sort -u | while read -r line; do skipped "$line"; done
   sed -nE 's/^Running sanity test "([^"]*)".*/\1/p' "$log" | sort -u >"$step_directory/names"
   failures=$(sed -nE 's/^FATAL: The ([0-9]+) sanity test.* failed.*/\1/p' "$log")
   passed "$(($(wc -l <"$step_directory/names") - ${failures:-0}))"
