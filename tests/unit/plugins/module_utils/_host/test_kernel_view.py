@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -38,6 +39,15 @@ route add 10.7.0.0/16 via inet6 fd00::9
 """
 
 
+def wait_for_link_local():
+    """The kernel gives a bridge this address when it has noticed its first port, up to a second later."""
+    deadline = time.monotonic() + 20
+    command = ["ip", "-oneline", "address", "show", "dev", "br0", "scope", "link"]
+    while not subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 @pytest.fixture
 def world():
     """Return a function that runs another one in a namespace that has a bit of everything."""
@@ -46,6 +56,7 @@ def world():
         def work():
             netns.unshare()
             subprocess.run(["ip", "-batch", "-"], input=WORLD, text=True, check=True)
+            wait_for_link_local()
             return read()
 
         return netns.apart(work)
