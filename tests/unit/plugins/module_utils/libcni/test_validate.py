@@ -84,8 +84,9 @@ def test_bad_interface_names(name, text):
 # ---- the namespace of the host
 
 
-@pytest.mark.parametrize("own", ["/proc/self/ns/net", "/proc/1/ns/net", f"/proc/{os.getpid()}/ns/net"])
+@pytest.mark.parametrize("own", ["/proc/self/ns/net", "/proc/1/ns/net", "/proc/{pid}/ns/net"])
 def test_host_netns_is_known_under_every_path_to_it(own, tmp_path):
+    own = own.format(pid=os.getpid())
     link, chain, bound = tmp_path / "link", tmp_path / "chain", tmp_path / "bound"
     link.symlink_to(own)
     chain.symlink_to(link)
