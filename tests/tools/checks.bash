@@ -176,7 +176,8 @@ run_ansible_test_units() {
   cd "$snapshot"
   provide_pip
   use_pythons
-  ansible_test units --color no --venv --python "$version" 2>&1 | without_pip
+  # Only what needs no private namespaces, which ansible-test does not have; all tests ran in them above.
+  ansible_test units --color no --venv --python "$version" tests/unit/plugins/filter/ tests/unit/plugins/plugin_utils/ 2>&1 | without_pip
 }
 
 # --- integration
