@@ -67,7 +67,7 @@ in_time() {
   done
 }
 
-bootstrap='ansible-playbook -i demo/inventory.yml podwire.cni.bootstrap'
+bootstrap='ansible-playbook -i demo/inventory.yml podwire.cni.bootstrap -e cni_hosts=demo'
 teardown='ansible-playbook -i demo/inventory.yml podwire.cni.teardown -e cni_hosts=demo'
 
 chapter 'An empty host' \

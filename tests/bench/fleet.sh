@@ -45,7 +45,7 @@ make_host() {
 }
 
 tar --create --gzip --file "$BENCH_DIR/cni-plugins.tgz" --directory "$BENCH_PLUGINS" .
-BENCH_HOSTS=1 BENCH_FIRST=yes play podwire.cni.bootstrap
+BENCH_HOSTS=1 BENCH_FIRST=yes play podwire.cni.bootstrap -e cni_hosts=all
 for number in {1..200}; do make_host "host$number"; done
 for hosts in 10 200; do
   BENCH_HOSTS=$hosts BENCH_OUTPUT=$BENCH_DIR/tasks.$hosts play "$here/fleet/drift.yml"
