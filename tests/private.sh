@@ -66,7 +66,7 @@ inside() {
   private_run
   hostname podwire-private
   ip link set lo up
-  export HOME=/run/home PODWIRE_PRIVATE=1
+  export HOME=/run/home
   "$@"
 }
 

@@ -45,8 +45,9 @@ _raw:
 from typing import Any
 
 from ansible import context
-from ansible.errors import AnsibleLookupError
+from ansible.errors import AnsibleError, AnsibleLookupError
 from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.lookup import LookupBase
 
 WHY = "this playbook changes hosts"
@@ -65,10 +66,15 @@ class LookupModule(LookupBase):
             return [pattern or "all"]
         if not pattern:
             raise AnsibleLookupError(f"{kwargs.get('why', WHY)}; name them: -e cni_hosts=PATTERN or --limit PATTERN")
-        if not self._matches(pattern, limit, variables["groups"]):
-            said = [f"cni_hosts={named}"] if named else []
-            said += [f"--limit {limit}"] if limit else []
-            remedy = "check the pattern against the inventory (ansible-inventory --graph)"
+        said = [f"cni_hosts={named}"] if named else []
+        said += [f"--limit {limit}"] if limit else []
+        remedy = "check the pattern against the inventory (ansible-inventory --graph)"
+        try:
+            found = self._matches(pattern, limit, variables["groups"])
+        except AnsibleError as error:
+            # For example with host_pattern_mismatch = error in the configuration.
+            raise AnsibleLookupError(f"{' with '.join(said)}: {error.message}; {remedy}") from error
+        if not found:
             raise AnsibleLookupError(
                 f"no host matched {' with '.join(said)}; {remedy}"
                 if said
@@ -77,7 +83,7 @@ class LookupModule(LookupBase):
         return [pattern]
 
     def _matches(self, pattern: str, limit: str, groups: dict[str, list[str]]) -> bool:
-        manager = InventoryManager(self._loader, parse=False)
+        manager = InventoryManager(DataLoader(), parse=False)
         for group, hosts in groups.items():
             manager.add_group(group)
             for host in hosts:

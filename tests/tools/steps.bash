@@ -79,10 +79,12 @@ note() { printf '%s\n' "$*" >>"$step_directory/note"; }
 count_tests() {
   local log=$step_directory/pytest status=0 result
   "$@" | tee "$log" || status=$?
-  result=$(tail -n 1 "$log")
-  count passed passed "$result"
-  count failed '(failed|errors?)' "$result"
-  note "$result"
+  # ansible-test runs pytest several times.
+  while read -r result; do
+    count passed passed "$result"
+    count failed '(failed|errors?)' "$result"
+    note "$result"
+  done < <(sed -nE 's/^(=+ )?([0-9]+ (passed|failed|errors?)\b.* in [0-9.]+s( \([0-9:]+\))?)( =+)?$/\2/p' "$log")
   return "$status"
 }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleLookupError
+from ansible.inventory import manager
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 from ansible.utils.context_objects import CLIArgs
@@ -13,6 +14,12 @@ from ansible.utils.context_objects import CLIArgs
 from ansible_collections.podwire.cni.plugins.lookup import cni_hosts as module
 
 GROUPS = {"all": ["web1", "web2", "db1"], "ungrouped": [], "web": ["web1", "web2"], "empty": []}
+
+
+@pytest.fixture(autouse=True)
+def _mismatch(monkeypatch):
+    # ansible-test sets it to error.
+    monkeypatch.setattr(manager.C, "HOST_PATTERN_MISMATCH", "warning")
 
 
 def hosts(groups=None, **variables):
@@ -71,6 +78,15 @@ def test_zero_matching_hosts_is_a_failure(variables, said):
     with pytest.raises(AnsibleLookupError, match="check the pattern against the inventory") as caught:
         hosts(**variables)
     assert f"no host matched {said};" in str(caught.value)
+
+
+@pytest.mark.parametrize("named", ["noeds", "nope,db1"])
+def test_a_pattern_that_ansible_refuses_is_one_sentence(monkeypatch, named):
+    monkeypatch.setattr(manager.C, "HOST_PATTERN_MISMATCH", "error")
+    with pytest.raises(AnsibleLookupError) as caught:
+        hosts(cni_hosts=named)
+    assert str(caught.value).startswith(f"cni_hosts={named}: Could not match supplied host pattern")
+    assert "check the pattern against the inventory" in str(caught.value)
 
 
 def test_an_inventory_without_hosts_is_a_failure():

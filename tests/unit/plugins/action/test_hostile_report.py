@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.action import cni_report
 from ansible_collections.podwire.cni.tests.unit.plugins.modules.hostile import files
 
 STEP = {"kind": "write", "target": "/etc/cni/net.d/10-apps.conflist", "class": "safe"}
@@ -45,9 +46,6 @@ COUNT = 40 * int(os.environ.get("PODWIRE_EXAMPLES", "4"))
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    # ansible-test, which deselects these tests, reads this file where nothing of the controller can be imported.
-    from ansible_collections.podwire.cni.plugins.action import cni_report
-
     monkeypatch.setattr(cni_report.ActionBase, "run", lambda self, tmp, task_vars: {})
     action = cni_report.ActionModule.__new__(cni_report.ActionModule)
 
