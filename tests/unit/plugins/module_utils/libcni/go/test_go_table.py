@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-TABLE = Path(__file__).parents[6] / "docs" / "libcni_go_tests.md"
+TABLE = Path(__file__).parents[6] / "docs" / "contributing" / "libcni_go_tests.md"
 ROW = re.compile(r"\| (?P<case>[^|].*) \| (?:`(?P<file>[\w/]+\.py)::(?P<test>\w+)`(?: \(.+\))?|does not apply: .+) \|")
 
 
