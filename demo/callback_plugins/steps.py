@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ansible's output cut down to what the modules of this collection return as their actions."""
+"""Ansible's output, reduced to the actions that the modules of this collection return."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CallbackModule(CallbackBase):
         self._display.display(text, color=COLOURS[sign])
 
     def _show_edits(self, result):
-        """Show the difference where a text becomes another; what is made or removed whole is named and not shown."""
+        """Show the difference between two texts. Something that is created or removed has no diff; its step names it."""
         for entry in result.get("diff", []):
             before, after = entry.get("before"), entry.get("after")
             if isinstance(before, str) and isinstance(after, str) and before and after:
@@ -55,7 +55,7 @@ class CallbackModule(CallbackBase):
                     self._display.display("      " + line, color=COLOURS.get(line[:1]))
 
     def _show_warnings(self, warnings):
-        """Count the warnings of what a plan does not find yet, show the others."""
+        """Count the warnings about what is missing in check mode; show the other warnings."""
         missing = Counter(text.split("]")[0].lstrip("[") for text in warnings if text.startswith("[missing_"))
         for text in warnings:
             if not text.startswith("[missing_"):
@@ -63,7 +63,7 @@ class CallbackModule(CallbackBase):
                 self._display.display("\n".join(lines), color=C.COLOR_WARN)
         if missing:
             counts = ", ".join("%s (%d)" % pair for pair in sorted(missing.items()))
-            self._display.display("  ! not there yet: " + counts, color=C.COLOR_WARN)
+            self._display.display("  ! not present yet: " + counts, color=C.COLOR_WARN)
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
         self._display.display(result.task.name)
