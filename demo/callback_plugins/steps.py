@@ -46,7 +46,7 @@ class CallbackModule(CallbackBase):
         self._display.display(text, color=COLOURS[sign])
 
     def _show_edits(self, result):
-        """Show the difference between two texts. Something that is created or removed has no diff; its step names it."""
+        """Show the difference between two texts. What is created or removed is only named by its step."""
         for entry in result.get("diff", []):
             before, after = entry.get("before"), entry.get("after")
             if isinstance(before, str) and isinstance(after, str) and before and after:
