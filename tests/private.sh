@@ -66,7 +66,8 @@ inside() {
   private_run
   hostname podwire-private
   ip link set lo up
-  export HOME=/run/home
+  # Whoever called sudo, this is root here: Ansible would otherwise use sudo again, which drops variables.
+  export HOME=/run/home USER=root LOGNAME=root
   "$@"
 }
 

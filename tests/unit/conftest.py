@@ -7,13 +7,15 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import configuration
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Put temporary files where they end with the namespaces of tests/private.sh.
+    """Put files of the tests where they end with the namespaces of tests/private.sh.
 
-    It is done here because ansible-test passes no arguments to pytest.
+    It is done here because ansible-test passes neither arguments nor environment variables to pytest.
     """
-    if os.uname().nodename == "podwire-private" and not config.option.basetemp:
-        config.option.basetemp = "/run/home/pytest"
+    if os.uname().nodename == "podwire-private":
+        config.option.basetemp = config.option.basetemp or "/run/home/pytest"
+        configuration.set_hypothesis_home_dir("/run/home/hypothesis")
