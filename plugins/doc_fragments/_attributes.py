@@ -11,16 +11,16 @@ class ModuleDocFragment:
 attributes:
   check_mode:
     support: full
-    description: Can run in C(check_mode) and predicts what a run would do, without changing anything.
+    description: Can run in C(check_mode) and predict what a run would change, without changing anything.
     details:
-      - The prediction and the run come from the same plan. What only a run can know, such as an allocated address, is
-        V(null) in check mode.
+      - Check mode and a run use the same plan. What only a run can know, such as an allocated address, is V(null) in
+        check mode.
       - A missing prerequisite (binary, network, namespace, directory) is an error in a run and a warning in check mode.
   diff_mode:
     support: full
     description: Returns details on what has changed, or would change in C(check_mode), when in diff mode.
     details:
-      - Secrets are masked. C(docs/how-it-works.md) says how they are recognised.
+      - Secrets are masked. See C(docs/how-it-works.md) for how secrets are recognised.
   idempotent:
     support: full
     description: When run twice in a row outside check mode, with the same arguments, the second run reports no change.

@@ -13,42 +13,42 @@ version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Runs the commands ADD, CHECK and DEL of CNI plugins for any number of attachments, several containers at a time.
-  - What is attached already, and passes CHECK, is left alone. What is there no more (its namespace was made anew, its
-    interface is gone) is attached again. What was attached with another configuration, other arguments or to another
-    namespace is detached with what it was attached with, and then attached.
-  - An attachment that is there although its cache entry is lost or damaged is adopted. Its entry is written again.
-  - If ADD fails, DEL runs to clean up. It does not run if the interface was there before the ADD.
-  - Attachments are remembered in the format of Go's libcni below O(cache_dir).
+  - Runs the ADD, CHECK and DEL commands of CNI plugins for any number of attachments, for several containers at a time.
+  - An attachment that exists and passes CHECK is left alone. An attachment whose namespace was recreated or whose
+    interface is gone is attached again. An attachment that was made with another configuration, with other arguments
+    or to another namespace is detached with the configuration, arguments and namespace of its ADD, and then attached.
+  - An attachment that exists although its cache entry is lost or damaged is adopted, which writes the entry again.
+  - If ADD fails, DEL runs to clean up. DEL does not run if the interface existed before the ADD.
+  - Attachments are cached below O(cache_dir), in the format of Go's libcni.
 options:
   attachments:
     description:
       - The attachments, keyed by network, container and interface.
-      - The entries of one container are attached in the order of the list and detached in reverse; different
-        containers are worked on in parallel.
-      - All entries are tested before anything runs. The same key twice, or one interface name twice in a container, is
-        refused. Check mode plans the other entries and fails at the end.
-      - When one attachment fails, the others go on; the module fails at the end and reports all of them.
+      - The entries of one container are attached in list order and detached in reverse order. Different containers are
+        processed in parallel.
+      - All entries are validated before anything runs. A duplicate key, or an interface name that is used twice in one
+        container, is refused. Check mode plans the other entries and fails at the end.
+      - If one attachment fails, the others continue. The module fails at the end and reports all of them.
     type: list
     elements: dict
     required: true
     suboptions:
       network:
-        description: Name of the network, which a file in O(conf_dir) configures.
+        description: Name of the network, as configured by a file in O(conf_dir).
         type: str
         required: true
       container_id:
         description:
-          - Id of the container. Letters, digits, V(_), V(.) and V(-); the first one a letter or a digit.
-          - The default is made of the namespace's path by the rule of C(cnitool).
+          - Container ID. It consists of letters, digits, V(_), V(.) and V(-), and starts with a letter or digit.
+          - The default is derived from the path of the namespace, in the same way as C(cnitool) does it.
         type: str
       netns:
         description:
-          - Network namespace of the container. A name means C(/run/netns/NAME), anything with a slash is an absolute
+          - Network namespace of the container. A name means C(/run/netns/NAME). A value with a slash is an absolute
             path, such as C(/proc/4711/ns/net).
-          - Needed to attach. To detach, it is only needed where O(attachments[].container_id) is not given.
+          - Required to attach. Required to detach only if O(attachments[].container_id) is not set.
           - Namespaces are compared by identity, not by path.
-          - The network namespace of the host itself is refused, under whatever path (V(host_netns)).
+          - The network namespace of the host itself is refused under any path (V(host_netns)).
         type: str
       ifname:
         description: Name of the interface in the container.
@@ -57,22 +57,22 @@ options:
       args:
         description:
           - Arguments for C(CNI_ARGS), which older conventions use (such as V(IP) and V(MAC)).
-          - Values are text. Numbers without fraction become text, booleans become V(true) and V(false). Names and
-            values that contain C(;) or C(=) cannot be passed this way and are refused.
+          - Values are text. Numbers without a fraction become text. Booleans become V(true) and V(false). Names and
+            values that contain C(;) or C(=) cannot be passed in C(CNI_ARGS) and are refused.
         type: dict
       capability_args:
         description:
-          - Data for plugins by capability, such as C(portMappings) or C(ips); plugins that declare the capability get
-            it as C(runtimeConfig).
-          - Arguments of known capabilities are tested before anything runs. Numbers must not be in quotes.
-          - An argument that no plugin of the network declares reaches nobody, which is a warning. So is a host port
-            that is mapped twice, here or by another attachment of the host.
+          - Capability args, such as C(portMappings) or C(ips). Plugins that declare a capability receive its data as
+            C(runtimeConfig).
+          - Arguments of known capabilities are validated before anything runs. Do not put numbers in quotes.
+          - An argument that no plugin of the network declares has no effect and causes a warning. A host port that is
+            mapped twice, here or by another attachment on the host, also causes a warning.
         type: dict
       state:
         description:
-          - V(present) attaches.
-          - V(absent) detaches, with the configuration, namespace and arguments that are remembered. A namespace that is
-            gone, or is not the same any more, is not passed on. When DEL fails the attachment stays remembered.
+          - V(present) attaches the container.
+          - V(absent) detaches the container, with the cached configuration, namespace and arguments. A namespace that
+            is gone or was replaced is not passed to the plugins. If DEL fails, the cache entry stays.
         type: str
         choices:
           - present
@@ -80,24 +80,25 @@ options:
         default: present
   timeout:
     description:
-      - How long one run of one plugin may take, in seconds. Then it is killed with all processes that it started.
+      - How long one run of one plugin may take, in seconds. After that, the plugin and all processes that it started
+        are killed.
       - The DEL after a failed ADD gets the full time again.
     type: float
     default: 60
   parallel:
     description:
-      - How many containers are worked on at the same time.
-      - The default is one more than the host has CPUs, and at most 4.
+      - How many containers to process at the same time.
+      - The default is the number of CPUs of the host plus one, but at most 4.
     type: int
   on_drift:
     description:
-      - What to do about an attachment that is there, and whose CHECK fails although it once passed, or that the kernel
-        does not have any more as the result of its ADD says. Compared are interfaces, their MAC, MTU and addresses,
-        routes, the bridge, and whether the firewall still has its rules.
-      - V(report) warns, and leaves it alone.
-      - V(repair) detaches it and attaches it anew, which interrupts its traffic. It asks for the same addresses where
-        the network has the capability C(ips).
-      - V(fail) fails.
+      - What to do about an attachment that has drifted. Drift is a CHECK that fails although it once passed, or a
+        kernel state that no longer matches the result of the ADD. The module compares interfaces (with MAC, MTU and
+        addresses), routes, the bridge, and whether the firewall rules still exist.
+      - V(report) issues a warning and leaves the attachment alone.
+      - V(repair) detaches the container and attaches it again, which interrupts its traffic. If the network has the
+        capability C(ips), the ADD requests the same addresses.
+      - V(fail) makes the module fail.
     type: str
     choices:
       - report
@@ -106,20 +107,21 @@ options:
     default: report
   force:
     description:
-      - With V(absent), run DEL even for an attachment that is not remembered, with the network's present configuration.
-        This always reports a change.
-      - With V(absent), if DEL fails, remove the interface, the firewall rules, the leases and the cache entry all the
-        same. A warning tells what DEL said.
-      - Replace a damaged cache entry, after a DEL with the network's present configuration.
-      - Attach even if the namespace has an interface of that name already.
-      - Make an attachment anew although its network differs only by the plugin of a running daemon.
+      - With V(absent), run DEL even if the attachment is not in the cache, with the current configuration of the
+        network. This always reports a change.
+      - With V(absent), if DEL fails, remove the interface, the firewall rules, the leases and the cache entry anyway.
+        A warning quotes the error of the DEL.
+      - Replace a damaged cache entry, after a DEL with the current configuration of the network.
+      - Attach even if the namespace already has an interface of that name.
+      - Detach and attach again even if the network has changed only by the plugin of a running daemon, such as Istio
+        or Linkerd.
     type: bool
     default: false
 notes:
-  - An attachment whose CHECK fails right after its ADD succeeded stays. That CHECK can never pass (C(portmap) 1.1.1 and
-    C(bridge) with C(sbr) are known for it). The failure is remembered, a warning says so, and the same failure is no
-    drift later.
-  - In check mode CHECK is left out for networks that use C(dhcp), because it would renew the lease.
+  - An attachment whose CHECK fails right after a successful ADD is kept. Such a CHECK can never pass (known for
+    C(portmap) 1.1.1 and for C(bridge) with C(sbr)). The module records the failure and issues a warning. The same
+    failure later is not drift.
+  - Check mode skips CHECK for networks that use C(dhcp), because CHECK would renew the lease.
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._common.lock
@@ -130,7 +132,7 @@ attributes:
   idempotent:
     support: partial
     details:
-      - With O(force), detaching what is not remembered reports a change every time.
+      - With O(force), detaching an attachment that is not in the cache reports a change every time.
 seealso:
   - module: podwire.cni.cni_conf
   - module: podwire.cni.cni_netns
@@ -138,7 +140,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Two containers on a network, one of them reachable from outside
+- name: Attach two containers to a network, and publish a port of one of them
   podwire.cni.cni_attach:
     attachments:
       - network: demo
@@ -153,7 +155,7 @@ EXAMPLES = r"""
         container_id: db
         netns: db
 
-- name: Find drift, change nothing
+- name: Report drift without changing anything
   podwire.cni.cni_attach:
     attachments:
       - network: demo
@@ -176,7 +178,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 attachments:
-  description: The attachments in the order of the request. Also returned when the module fails.
+  description: The attachments, in the order of the request. Also returned when the module fails.
   returned: always
   type: list
   elements: dict
@@ -186,7 +188,7 @@ attachments:
       type: str
       sample: demo
     container_id:
-      description: Id of the container.
+      description: Container ID.
       type: str
       sample: web
     ifname:
@@ -200,26 +202,27 @@ attachments:
     action:
       description:
         - What was done, or would be done in check mode.
-        - V(adopted) is an attachment that is there, and whose lost cache entry was written again.
-        - V(repaired) is DEL followed by ADD; V(drifted) is drift that was only reported; V(left) is what O(classes)
-          does not allow.
+        - V(adopted) means that the attachment existed, and that its lost cache entry was written again.
+        - V(repaired) is a DEL followed by an ADD. V(drifted) means that drift was only reported. V(left) means that
+          O(classes) does not allow the change.
       type: str
       choices: [none, added, adopted, deleted, repaired, drifted, left, failed]
       sample: added
     reason:
       description:
-        - Why an attachment is not left as it is, empty where there is nothing to say.
-        - V(config), V(args), V(capability_args) differ from what it was attached with; V(netns), V(interface) are gone;
-          V(check) failed; the V(kernel) has lost something; V(interrupted) an ADD did not come to its end; the
-          cache entry is V(lost) or V(damaged); V(forced) is a DEL of what is not remembered.
-        - V(injected) is for one that is left although its network has changed, because all that has changed is the
-          plugin of a running daemon.
+        - Why the attachment changes. Empty if there is nothing to report.
+        - V(config), V(args) and V(capability_args) differ from those of the ADD. V(netns) or V(interface) is gone.
+          V(check) means that CHECK failed. V(kernel) means that the kernel lost part of the attachment. V(interrupted)
+          means that an ADD did not finish. V(lost) and V(damaged) describe the cache entry. V(forced) is a DEL for an
+          attachment that is not in the cache.
+        - V(injected) means that the attachment is left although its network has changed, because the only change is
+          the plugin of a running daemon.
       type: str
       sample: interface
     result:
       description:
-        - The result of the ADD, in the network's CNI version; the remembered one for what was left alone.
-        - V(null) in check mode for what would be attached, and for what is not attached.
+        - The result of the ADD, in the CNI version of the network. The cached result if the attachment was left alone.
+        - V(null) for a container that is not attached, and in check mode for one that would be attached.
       type: dict
       sample:
         cniVersion: 1.0.0
@@ -238,8 +241,8 @@ attachments:
       sample: [10.88.0.2/24]
     error:
       description:
-        - What went wrong, V(null) if nothing did. C(code) and C(message) are always there.
-        - C(plugin), C(plugin_code) and C(stderr) are there if a plugin failed.
+        - What went wrong, or V(null). C(code) and C(message) are always set.
+        - C(plugin), C(plugin_code) and C(stderr) are set if a plugin failed.
       type: dict
       sample: null
     warnings:
@@ -248,7 +251,7 @@ attachments:
       elements: dict
       sample: []
 actions:
-  description: The steps of the plan, the same in check mode and in a run; with C(state) when a run fails.
+  description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state).
   returned: always
   type: list
   elements: dict
@@ -257,7 +260,7 @@ actions:
       target: demo/web/eth0
       class: safe
 left:
-  description: What was left as it is because O(classes) does not allow it, the same in check mode and in a run.
+  description: Steps that were not taken because O(classes) does not allow them, the same in check mode and in a run.
   returned: always, when there is a plan
   type: list
   elements: dict
@@ -266,7 +269,7 @@ left:
       target: demo/web/eth0
       class: disruptive
 code:
-  description: A word for the failure, when the request as a whole is refused; otherwise each attachment has its own.
+  description: Error code, if the request as a whole is refused. Otherwise each attachment has its own code.
   returned: failure
   type: str
   sample: duplicate_attachment

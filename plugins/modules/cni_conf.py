@@ -7,19 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cni_conf
-short_description: Validate and render CNI network configurations
+short_description: Validate and write CNI network configurations
 version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Puts network configurations (conflists) into the directory that a container runtime reads, and takes them out again.
-  - A configuration is validated on the controller before the host is touched. What is wrong is reported with file, JSON
-    pointer, line and column, the rule, and what to write.
-  - A file goes live by one rename within its directory, which every runtime's watcher notices, and is never seen half
-    written. A crash at any point leaves the old file or the new one.
-  - A configuration that is there already in another layout (order of keys, blanks, V(1500.0) for V(1500)) is left
-    alone.
-  - Files of others are never changed, and never deleted; at most they are adopted or set aside when that is asked for.
+  - Writes network configurations (conflists) to the directory that a container runtime reads, and removes them.
+  - Validates each conflist on the controller before the host is touched. A problem is reported with the file, JSON
+    pointer, line and column, the rule, and the correction.
+  - Puts a file in place with one rename within its directory. Every runtime's watcher notices the rename, and no
+    runtime sees a half-written file. A crash at any point leaves the old file or the new one.
+  - Leaves a conflist alone if it differs only in layout (order of keys, white space, V(1500.0) instead of V(1500)).
+  - Never changes or deletes unmanaged files. It adopts them or sets them aside, and only on request.
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._common.lock
@@ -29,99 +28,103 @@ extends_documentation_fragment:
 options:
   networks:
     description:
-      - The networks to have, or not to have. Networks that are not listed are left alone.
-      - The list may be empty with O(configure) or O(ensure_effective).
+      - The networks to create, update, remove or restore. Networks that are not listed are left alone.
+      - The list may be empty if O(configure) or O(ensure_effective) is set.
     type: list
     elements: dict
     required: true
     suboptions:
       name:
         description:
-          - Name of the network. It begins with a letter or digit and goes on with letters, digits, C(_), C(.) and C(-).
-          - If omitted it is taken from the configuration. If the configuration has no name it gets this one.
+          - Name of the network. It starts with a letter or digit, followed by letters, digits, C(_), C(.) and C(-).
+          - The default is the name in the conflist. A conflist without a name gets this name.
           - Required for O(networks[].state=absent), and for O(networks[].state=restored) unless O(networks[].file) is
-            given.
+            set.
         type: str
       conflist:
         description:
-          - The configuration as a mapping, a list of plugins or a single plugin's configuration, which becomes a list
-            of one.
-          - Put quotes around versions. C(cniVersion) must be a string, and YAML reads C(1.0) as a number.
-          - Exactly one of O(networks[].conflist), O(networks[].content) and O(networks[].src) is needed for
-            O(networks[].state=present); they are ignored for the other states.
+          - The conflist as a mapping, or the configuration of a single plugin, which becomes a conflist with one
+            plugin.
+          - Put quotes around versions. C(cniVersion) must be a string, but YAML reads C(1.0) as a number.
+          - Exactly one of O(networks[].conflist), O(networks[].content) and O(networks[].src) is required for
+            O(networks[].state=present). All three are ignored for the other states.
         type: dict
       content:
         description:
-          - The configuration as JSON text, for example from the lookup P(ansible.builtin.template#lookup). Numbers are
-            kept as they are typed.
+          - The conflist as JSON text, for example from the lookup P(ansible.builtin.template#lookup). Numbers are kept
+            as they are written.
         type: str
       src:
         description:
-          - A file on the controller with the configuration as JSON text, absolute or looked for as
-            M(ansible.builtin.copy) does, in C(files/) of the role and beside the playbook. It is not templated.
+          - A file on the controller that holds the conflist as JSON text. The path is absolute, or relative and
+            searched for like in M(ansible.builtin.copy), in C(files/) of the role and beside the playbook. The file is
+            not templated.
         type: str
       priority:
         description:
-          - The number that the file name begins with, V(0) to V(99). Runtimes that go by order take the file whose name
+          - Number at the start of the file name, V(0) to V(99). Runtimes that choose by order use the file whose name
             sorts first.
-          - If neither this nor O(networks[].file) is given, a network that is there keeps its file, and a new one gets
+          - If neither this nor O(networks[].file) is set, an existing network keeps its file, and a new one gets
             V(10).
         type: int
       file:
         description:
           - Name of the file in O(conf_dir), with the extension C(.conflist). The default is C(PRIORITY-NAME.conflist).
-          - Another file or priority for a network of ours renames its file.
-          - Naming a file that is not ours adopts it; its original is kept in the collection's state directory.
-          - For O(networks[].state=restored) the name that the file had, with any extension.
+          - For a managed network, another file or priority renames its file.
+          - The name of an unmanaged file adopts that file. Its original is kept in the state directory of the
+            collection.
+          - For O(networks[].state=restored), the former name of the file, with any extension.
         type: str
       state:
         description:
-          - Whether the network is to be there.
-          - V(absent) removes the file that this module wrote. If it had been adopted, the original comes back beside
-            it, with the extension C(.podwire-aside), which no runtime reads.
-          - V(restored) brings back what was before. A file that was set aside gets its name back, and the original of
-            an adopted file its place. A file of ours for that network is removed then. A network that replaced nothing,
-            or is not known, is left alone.
+          - Desired state of the network.
+          - V(absent) removes the managed file. If the file was adopted, its original is put beside it, with the
+            extension C(.podwire-aside), which no runtime reads.
+          - V(restored) brings back the previous state. A file that was set aside gets its name back, the original of
+            an adopted file gets its place back, and the managed file of that network is removed. A network that
+            replaced nothing, or that is unknown, is left alone.
         type: str
         choices: [present, absent, restored]
         default: present
   validate:
     description:
-      - What to validate.
-      - 'V(syntax): what libcni itself refuses, on the controller.'
-      - 'V(schema): the keys, types and values of each known plugin, on the controller. Known are all reference plugins
-        and many others; a type that is not known passes with an info. Needs the Python library jsonschema there.'
-      - 'V(plugins): every plugin, IPAM plugin and delegate is in O(bin_dirs), may be executed, and supports the
-        C(cniVersion) of its list, on the host.'
+      - Levels of validation to run.
+      - 'V(syntax): what libcni itself refuses. Runs on the controller.'
+      - 'V(schema): the keys, types and values of each known plugin. Runs on the controller, and needs the Python
+        library jsonschema there. All reference plugins and many others are known. An unknown plugin type passes with a
+        problem of level V(info).'
+      - 'V(plugins): every plugin, IPAM plugin and delegate is in O(bin_dirs), is executable, and supports the
+        C(cniVersion) of its conflist. Runs on the host.'
       - 'V(directory): the files of O(conf_dir) taken together (names, order, broken files and leftovers, chains,
-        bridges, subnets, known security problems), and with the addresses and routes of the host, on the host.'
+        bridges, subnets, known security problems) and compared with the addresses and routes of the host. Runs on the
+        host.'
     type: list
     elements: str
     choices: [syntax, schema, plugins, directory]
     default: [syntax, schema, plugins, directory]
   strict:
     description:
-      - Fail with every warning of O(validate) as with an error, before anything is written, in check mode as in a run.
-      - What only check mode tolerates (a plugin or runtime that an earlier task of the run may install) stays a warning
-        there; the run fails without it in any case.
+      - Treat every warning of O(validate) as an error, and fail before anything is written, in check mode as in a run.
+      - A problem that only check mode tolerates (a missing plugin or runtime that an earlier task may install) stays a
+        warning in check mode. A run fails on it regardless of this option.
     type: bool
     default: false
   exclusive:
     description:
-      - Set aside every other regular file or link directly in O(conf_dir) that runtimes read, whoever wrote it. It is
-        renamed within the directory to C(NAME.podwire-aside), and O(networks[].state=restored) brings it back.
-      - Folders and kubeconfigs stay. A file that a running daemon writes, such as that of Calico, Cilium or Multus, is
-        an error, which names the setting of the daemon to change.
+      - Set aside every other regular file or link directly in O(conf_dir) that runtimes read, whoever wrote it. The
+        file is renamed within the directory to C(NAME.podwire-aside). O(networks[].state=restored) restores it.
+      - Directories and kubeconfigs stay. A file that a running daemon writes, such as Calico, Cilium or Multus, is an
+        error. The message names the setting of the daemon to change.
     type: bool
     default: false
   runtime:
     description:
-      - The runtimes that RV(effective) and O(ensure_effective) speak of. The default are those that are found on the
-        host, by their processes, programs and configurations.
-      - Each has the directories that its configuration says. One that is not on the host is taken as if it read
-        O(conf_dir), unless its directory cannot be configured.
-      - V(containerd) is the version that is there, and the newest known if none is. See the page runtimes of the
-        documentation for what each of them does.
+      - The runtimes that RV(effective) and O(ensure_effective) cover. The default is every runtime that is found on
+        the host, by its processes, programs and configurations.
+      - Each runtime reads the directories that its configuration names. A runtime that is not on the host is assumed to
+        read O(conf_dir), unless its directory cannot be configured.
+      - V(containerd) is the installed version, or the newest known version if none is installed. See the page runtimes
+        of the documentation for the rules of each runtime.
     type: list
     elements: str
     choices:
@@ -149,70 +152,71 @@ options:
       - k0s
   ensure_effective:
     description:
-      - Name of the network that the runtimes are to use. If one of them would use another one, or none, the task fails
-        before anything is written.
-      - A runtime that is told by name which network to use has to find this one.
-      - If O(runtime) is not given, those runtimes of the host count that read O(conf_dir), of which there must be one.
+      - Name of the network that the runtimes must use. If one of them would use another network, or none, the task
+        fails before anything is written.
+      - A runtime that is configured to use a network by name must find this network.
+      - If O(runtime) is not set, this covers the runtimes of the host that read O(conf_dir). At least one must do so.
     type: str
   configure:
     description:
-      - Make the runtimes that O(runtime) names, of V(containerd), V(crio), V(nomad) and V(podman), read O(conf_dir) and
-        look for plugins in O(bin_dirs). RV(effective) and O(ensure_effective) take them as they will be then.
-      - CRI-O, Nomad, podman and containerd since 2.0 get a drop-in C(99-podwire-cni), and containerd an import of it.
-        In containerd 1.6 and 1.7 an import would take the place of all other settings of CRI; there the lines of the
-        file itself are changed, each with a comment that keeps what it was.
-      - A runtime whose configuration says the same already is left alone. One that would not do what is wanted then, or
-        would lose another setting, gets its configuration back, and the task fails.
-      - No runtime is restarted, see RV(configured[].restart). The role P(podwire.cni.runtime#role) does that.
+      - Make the runtimes in O(runtime) read O(conf_dir) and search for plugins in O(bin_dirs). Supports V(containerd),
+        V(crio), V(nomad) and V(podman). RV(effective) and O(ensure_effective) assume the new configuration.
+      - CRI-O, Nomad, podman and containerd 2.0 or later get a drop-in C(99-podwire-cni), which containerd also imports.
+        In containerd 1.6 and 1.7, an import would replace all other settings of CRI. There, the module edits lines of
+        the file itself and adds a comment to each that keeps the former line.
+      - A runtime that is already configured this way is left alone. If a runtime would not follow its new
+        configuration, or would lose another setting, its old configuration is restored and the task fails.
+      - The module does not restart runtimes, see RV(configured[].restart). The role P(podwire.cni.runtime#role)
+        restarts them.
     type: dict
     suboptions:
       max_conf_num:
         description:
-          - How many networks containerd uses at once, V(0) for all. What its configuration says, if not set.
+          - How many networks containerd uses at once, V(0) for all. If not set, the configuration stays as it is.
         type: int
       setup_serially:
         description:
-          - Whether containerd (since 1.7) calls its networks one after another. What its configuration says, if not
-            set.
+          - Whether containerd (1.7 or later) sets up its networks one after another. If not set, the configuration
+            stays as it is.
         type: bool
       state:
         description:
-          - V(absent) takes out again what this option put in, and what was there before counts again.
+          - V(absent) removes what this option wrote. The former configuration applies again.
         type: str
         choices: [present, absent]
         default: present
       wait:
         description:
-          - For how many seconds to ask containerd and CRI-O until they have loaded the network of O(ensure_effective).
-            The task fails if they have not by then.
-          - A runtime whose configuration is changed by this task, or that has to be restarted, is not asked.
+          - How many seconds to wait until containerd and CRI-O have loaded the network of O(ensure_effective). After
+            that, the task fails.
+          - A runtime that this task configures, or that has to be restarted, is not asked.
         type: float
         default: 0
   mode:
     description:
-      - Mode of the files, as an octal number in quotes. It is corrected where it differs.
-      - V(0600) is the remedy for the warning C(readable_secret), and what the CIS Kubernetes Benchmark asks for
-        (1.1.9). Runtimes read the files as root.
+      - Mode of the files, as an octal number in quotes. A different mode is corrected.
+      - V(0600) resolves the warning C(readable_secret), and is what the CIS Kubernetes Benchmark (1.1.9) asks for.
+        Runtimes read the files as root.
     type: raw
     default: '0644'
   owner:
     description:
-      - Owner of the files, a name or number.
+      - Owner of the files, as a name or number.
     type: str
     default: root
   group:
     description:
-      - Group of the files, a name or number.
+      - Group of the files, as a name or number.
     type: str
     default: root
   force:
     description:
-      - Remove a network or set it aside, or change its name, bridge, subnet or ranges, although attachments of it are
-        in O(cache_dir).
-      - With O(networks[].state=absent) set aside a file that is not ours. With O(networks[].file) take over a file that
-        is not ours and holds another network.
-      - Remove plugins that Istio or Linkerd have put into a list of ours, and write a file that Cilium has renamed.
-        They will do it again as long as they run.
+      - Remove a network, set it aside, or change its name, bridge, subnet or ranges, even if O(cache_dir) has
+        attachments to it.
+      - With O(networks[].state=absent), set aside an unmanaged file. With O(networks[].file), take over an unmanaged
+        file that holds another network.
+      - Remove plugins that Istio or Linkerd inserted into a managed conflist, and write a file that Cilium renamed.
+        These daemons repeat their change as long as they run.
     type: bool
     default: false
 requirements:
@@ -224,7 +228,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: One bridge network
+- name: Write one bridge network
   podwire.cni.cni_conf:
     networks:
       - name: apps
@@ -245,7 +249,7 @@ EXAMPLES = r"""
               capabilities:
                 portMappings: true
 
-- name: One from a file on the controller, which sorts first, and one that is no longer wanted
+- name: Write a network from a file that sorts first, and remove another network
   podwire.cni.cni_conf:
     networks:
       - src: net.json
@@ -253,20 +257,20 @@ EXAMPLES = r"""
       - name: legacy
         state: absent
 
-- name: One from a template
+- name: Write a network from a template
   podwire.cni.cni_conf:
     networks:
       - name: edge
         content: "{{ lookup('ansible.builtin.template', 'edge.conflist.j2') }}"
 
-- name: Have one network only, and set aside what packages and former tools have left
+- name: Keep one network only, and set aside the files of packages and other tools
   podwire.cni.cni_conf:
     exclusive: true
     networks:
       - name: apps
         src: apps.conflist
 
-- name: Bring back a network and a file that were set aside
+- name: Restore a network and a file that were set aside
   podwire.cni.cni_conf:
     networks:
       - name: podman
@@ -274,14 +278,14 @@ EXAMPLES = r"""
       - file: 50-loopback.conf
         state: restored
 
-- name: Let containerd and CRI-O read a directory of their own
+- name: Make containerd and CRI-O read a directory of their own
   podwire.cni.cni_conf:
     conf_dir: /etc/cni/pods.d
     networks: []
     runtime: [containerd, crio]
     configure: {}
 
-- name: Take over the file that a package has put there
+- name: Adopt a file that a package installed
   podwire.cni.cni_conf:
     networks:
       - name: podman
@@ -301,60 +305,61 @@ networks:
       type: str
       sample: apps
     path:
-      description: Its file. V(null) for a network that is not there, and was not.
+      description: Path of its file. V(null) for a network that does not and did not exist.
       type: str
       sample: /etc/cni/net.d/10-apps.conflist
     action:
       description:
-        - The main thing that was done, one of V(none), V(created), V(updated), V(renamed), V(removed), V(adopted),
-          V(restored), V(attributes), V(foreign), V(left) and V(failed). V(foreign) says that somebody else, such as
-          Cilium, has taken the file away and would do so again, V(left) that O(classes) does not allow it, V(failed),
-          which only check mode returns, that an error forbids it. All steps are in RV(actions).
+        - The main action, one of V(none), V(created), V(updated), V(renamed), V(removed), V(adopted), V(restored),
+          V(attributes), V(foreign), V(left) and V(failed). RV(actions) lists all steps.
+        - V(foreign) means that another program, such as Cilium, has taken the file away and would do so again.
+          V(left) means that O(classes) does not allow the change. V(failed), which only check mode returns, means that
+          an error prevents the change.
       type: str
       sample: created
 effective:
   description:
-    - What each runtime of O(runtime) does with its directory as it is after this task, or would be in check mode, by
-      name of the runtime. What O(classes) leaves counts as done.
+    - What each runtime does with its directory as it is after this task, or would be in check mode. In the order of
+      O(runtime), or sorted by name if that is not set. Steps that O(classes) does not allow count as done.
   returned: success
   type: list
   elements: dict
   contains:
     runtime:
-      description: Its name, one of those of O(runtime).
+      description: Name of the runtime, as in O(runtime).
       type: str
       sample: containerd-1.7
     version:
-      description: Its version, empty if it is not known.
+      description: Version of the runtime. Empty if it is unknown.
       type: str
       sample: 1.7.24
     found:
-      description: What says that it is on the host, empty if nothing does.
+      description: Evidence that the runtime is on the host. Empty if there is none.
       type: str
       sample: a running containerd
     conf_dir:
-      description: The directory that it reads (buildkit, the file). Empty if it reads none.
+      description: The directory that it reads (for buildkit, the file). Empty if it reads none.
       type: str
       sample: /etc/cni/net.d
     bin_dirs:
-      description: The directories where it looks for plugins.
+      description: The directories that it searches for plugins.
       type: list
       elements: str
       sample: [/opt/cni/bin]
     network:
-      description: The network that its containers get if nobody names one; V(null) if there is none.
+      description: The network of containers that name no network. V(null) if there is none.
       type: str
       sample: apps
     file:
-      description: The file that it comes from; V(null) if it is in none.
+      description: The file of that network. V(null) if it is in no file.
       type: str
       sample: /etc/cni/net.d/10-apps.conflist
     reason:
-      description: Why that one, or the error that leaves it without a network, and what could not be found out.
+      description: Why it uses that network, or the error that leaves it without one, and what could not be determined.
       type: str
       sample: 10-apps.conflist is the first file
     networks:
-      description: All networks that it uses at once or finds by name, with their C(network) and C(file).
+      description: All networks that it uses at once or finds by name, each with C(network) and C(file).
       type: list
       elements: dict
       sample:
@@ -362,7 +367,8 @@ effective:
           file: /etc/cni/net.d/10-apps.conflist
     not_chosen:
       description:
-        - Every other file of its directory, with its C(file), C(network) (V(null) if nobody can tell) and C(reason).
+        - Every other file of its directory, with C(file), C(network) (V(null) if it cannot be determined) and
+          C(reason).
       type: list
       elements: dict
       sample:
@@ -370,17 +376,17 @@ effective:
           network: podman
           reason: 10-apps.conflist sorts before it
     verified:
-      description: Whether its rules were compared with the runtime itself (V(run)) or are from its source (V(source)).
+      description: Whether its rules were compared with the real runtime (V(run)) or are read from its source code (V(source)).
       type: str
       sample: run
 configured:
-  description: What becomes of the runtimes' own configurations.
+  description: Changes to the configurations of the runtimes.
   returned: success, with O(configure)
   type: list
   elements: dict
   contains:
     runtime:
-      description: Its name.
+      description: Name of the runtime.
       type: str
       sample: containerd-1.7
     action:
@@ -388,45 +394,45 @@ configured:
       type: str
       sample: configured
     files:
-      description: The files that are changed.
+      description: The files that change.
       type: list
       elements: str
       sample: [/etc/containerd/config.toml]
     service:
-      description: What its service is usually called. Empty for podman, which has none.
+      description: Usual name of its service. Empty for podman, which has none.
       type: str
       sample: containerd
     restart:
       description:
-        - Whether it runs with a configuration of before a change by this task or an earlier one, and has to be
-          restarted.
+        - Whether the runtime has to be restarted, because it still runs with a configuration from before a change by
+          this task or an earlier one.
       type: bool
       sample: true
     ready:
       description:
-        - Whether the runtime itself says that its network is ready; V(null) if it was not asked. Asked are containerd
-          and CRI-O, unless they have to be restarted.
+        - Whether the runtime itself reports that its network is ready. V(null) if it was not asked. The module asks
+          containerd and CRI-O, unless they have to be restarted.
       type: bool
     message:
       description: Why it is not ready.
       type: str
       sample: ''
     networks:
-      description: The networks that it has loaded, in order, where it tells (containerd).
+      description: The networks that it has loaded, in order, if it reports them (containerd only).
       type: list
       elements: str
       sample: [apps]
 confirmed:
   description:
-    - Whether the runtimes that run on this host and read O(conf_dir) have loaded what RV(effective) says. They are
-      asked until they have, for at most two seconds in all; V(false) is a warning, too.
-    - V(null) in check mode, and where there is none that can be asked. Those that can are containerd and CRI-O. A
-      runtime that has to be restarted first (RV(configured)) is not asked.
+    - Whether the runtimes that run on this host and read O(conf_dir) have loaded what RV(effective) says. The module
+      asks them until they have, but for at most two seconds in all. V(false) also causes a warning.
+    - V(null) in check mode, and if no runtime can be asked. Only containerd and CRI-O can be asked. A runtime that has
+      to be restarted first (RV(configured)) is not asked.
   returned: success
   type: bool
   sample: true
 problems:
-  description: What the validation has found. Errors are there only if the task failed.
+  description: Problems that the validation found. Errors are returned only if the task failed.
   returned: always
   type: list
   elements: dict
@@ -436,31 +442,30 @@ problems:
       type: str
       sample: warning
     code:
-      description: A stable word for the kind of problem; all of them are in the module's page of the documentation.
+      description: Stable code for the kind of problem. The module's page in the documentation lists all codes.
       type: str
       sample: unknown_key
     file:
       description:
-        - Where it is, either a file on the controller or the host, or the place in the task such as
+        - Location of the problem, which is a file on the controller or the host, or an option of the task such as
           V(networks[0].content).
       type: str
       sample: networks[0].conflist
     pointer:
-      description: JSON pointer of the place in it. Empty for the whole.
+      description: JSON pointer to the value. Empty for the whole file.
       type: str
       sample: /plugins/0/isGatway
     line:
       description:
-        - Line of the place, counted from 1. For O(networks[].conflist) it is the line in the playbook. V(null) if it is
-          not known.
+        - Line, counted from 1. For O(networks[].conflist), the line in the playbook. V(null) if it is unknown.
       type: int
       sample: 12
     column:
-      description: Column of the place, counted from 1.
+      description: Column, counted from 1. V(null) if it is unknown.
       type: int
       sample: 15
     message:
-      description: What is wrong, which rule says so, and what to write.
+      description: What is wrong, which rule it breaks, and what to write.
       type: str
       sample: the plugin bridge has no key 'isGatway' and ignores it; did you mean 'isGateway'?
 actions:
@@ -472,22 +477,22 @@ actions:
     kind:
       description:
         - One of V(configure), V(make_directory), V(create), V(write), V(rename), V(adopt), V(set_attributes),
-          V(remove), V(set_aside), V(restore) and V(leave). V(leave) is no change; it shows what somebody else has made
-          of our file.
+          V(remove), V(set_aside), V(restore) and V(leave). V(leave) is not a change. It shows what another program did
+          to a managed file.
       type: str
       sample: create
     target:
-      description: Path that it acts on.
+      description: Path of the file or directory.
       type: str
       sample: /etc/cni/net.d/10-apps.conflist
     class:
       description:
-        - V(safe) for content, mode and owner of our files; V(disruptive) for a removed network and for a changed name,
-          bridge, subnet or range; V(foreign) for what a running daemon has done to our file, which is left so.
+        - V(safe) for content, mode and owner of managed files. V(disruptive) for a removed network and for a changed
+          name, bridge, subnet or range. V(foreign) for what a running daemon did to a managed file, which is left.
       type: str
       sample: safe
 left:
-  description: What was left as it is because O(classes) does not allow it, the same in check mode and in a run.
+  description: Steps that were not taken because O(classes) does not allow them, the same in check mode and in a run.
   returned: always, when there is a plan
   type: list
   elements: dict
@@ -496,7 +501,7 @@ left:
       target: /etc/cni/net.d/10-old.conflist
       class: disruptive
 code:
-  description: Stable word for what made the task fail; the code of the first error in RV(problems).
+  description: Error code. The code of the first error in RV(problems).
   returned: failure
   type: str
   sample: duplicate_name
@@ -541,7 +546,7 @@ LEVELS = ["syntax", "schema", "plugins", "directory"]
 
 
 def read_network(index, given):
-    """Return the Wanted of one entry of `networks`, as the action plugin hands it over: with name and rendered text."""
+    """Return the Wanted of one entry of `networks`, as the action plugin passes it: with name and rendered text."""
     present, restored = given["state"] == "present", given["state"] == "restored"
     named = given["name"] or (restored and given["file"])
     if not named or (present and given["content"] is None):
@@ -567,7 +572,7 @@ def read_settings(params):
     given = params["configure"]
     if given is None:
         return None
-    # Only where runtimes are configured this is compiled.
+    # Compiled only if runtimes are configured.
     from ansible_collections.podwire.cni.plugins.module_utils._host.setup.change import Settings
 
     return Settings(
@@ -618,7 +623,7 @@ def main():
     except HostError as error:
         fail(module, error)
     plan = execute(module, lambda: make_plan(request), "cni_conf")
-    # Of what is only planned nothing can be loaded.
+    # A runtime cannot have loaded what is only planned.
     confirmed, unconfirmed = (None, []) if module.check_mode else plan.confirm()
     for text in unconfirmed:
         plan.warn("not_confirmed", text)

@@ -8,29 +8,30 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cni_gc
-short_description: Collect what no live container owns
+short_description: Collect leaks of dead containers
 version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Finds what dead containers left behind (attachments, address reservations, firewall rules, cache files and, on
-    request, interfaces) and takes it away. Everything that is found is returned with the evidence for it.
-  - A thing is collected only if its container is in no source of live containers, no network namespace of the host has
-    its address, and it is older than O(min_age). If one of these reasons is missing it is listed and left.
-  - An attachment is collected by a DEL with what it was attached with, never while the namespace of its ADD is there.
+  - Finds and removes what dead containers left behind (attachments, address reservations, firewall rules, cache files
+    and, on request, interfaces). Returns everything that it finds, with the evidence.
+  - Collects an object only if no source of live containers knows its container, no network namespace of the host has
+    its address, and it is older than O(min_age). If one of these conditions is not met, the object is reported and
+    left.
+  - Collects an attachment with a DEL that uses the data of its ADD, and never while the namespace of the ADD exists.
 options:
   keep_from:
     description:
-      - The sources that must answer which containers live. What any other source on the host knows counts as well.
-      - V(cache) is what O(cache_dir) knows, as far as its namespace is still the one of the ADD. Attachments in other
-        known caches, such as C(/var/lib/cni), whose namespace exists are alive, too.
-      - V(netns) is every network namespace that has a name, is mounted, belongs to a process or thread or is held open
-        by one, by a file or only by a socket. Addresses in use in one of them are never collected, whether this is
-        listed or not.
-      - V(containerd), V(podman) and V(nomad) are the runtimes. V(containerd) stands for every containerd of the host.
-      - The default is every source that is found on the host. One that must answer and cannot be asked fails the
-        module.
-      - Naming fewer sources than are found narrows the work to what O(cache_dir) says that this collection made.
+      - Sources that must report which containers are alive. All other sources on the host count as well.
+      - V(cache) reports the attachments in O(cache_dir) whose namespace is still that of the ADD. Attachments in other
+        known caches, such as C(/var/lib/cni), are also alive if their namespace exists.
+      - V(netns) is every network namespace that has a name, is mounted, belongs to a process or thread, or is held open
+        by a process or thread, by a file or only by a socket. Addresses in use in a namespace are never collected,
+        whether or not V(netns) is listed.
+      - V(containerd), V(podman) and V(nomad) are the runtimes. V(containerd) covers every containerd on the host.
+      - The default is every source that is found on the host. The module fails if a required source cannot be asked.
+      - If fewer sources are listed than are found, the module only collects what O(cache_dir) shows to be made by this
+        collection.
     type: list
     elements: str
     choices:
@@ -41,34 +42,36 @@ options:
       - nomad
   keep:
     description:
-      - Containers that live, beside those of the sources.
-      - On its own, with an empty O(keep_from), it narrows the work like fewer sources do.
+      - Containers that are alive, in addition to those of the sources.
+      - With an empty O(keep_from), this option alone restricts the collection in the same way as fewer sources do.
     type: list
     elements: dict
     suboptions:
       container_id:
-        description: Id of the container.
+        description: Container ID.
         type: str
         required: true
       ifname:
         description:
-          - Name of the interface that lives. The default is all of the container.
-          - Nothing of a container in this list is collected. The name matters to plugins that are told by GC which
+          - Name of the interface that is alive. The default is all interfaces of the container.
+          - Nothing of a container in this list is collected. The name matters only for plugins that learn from GC which
             attachments are valid.
         type: str
   networks:
     description:
-      - Work on these networks only. The default is all.
-      - What cannot be told to belong to a network is left out then.
+      - Collect in these networks only. The default is all networks.
+      - With this option, an object whose network is unknown is left out.
     type: list
     elements: str
   scope:
     description:
-      - What to collect.
-      - V(attachments) are those in O(cache_dir), V(leases) the reservations of the plugin C(host-local), V(rules) what
-        plugins keep in iptables and nftables for single containers, V(cache) damaged files in O(cache_dir).
-      - V(links) are veths on bridges of CNI networks whose other end is idle on the host, too, and bridges of CNI
-        networks without ports that no configuration names. A veth that leads to a namespace that exists is left.
+      - Kinds of leaks to collect.
+      - V(attachments) are attachments in O(cache_dir). V(leases) are reservations of the plugin C(host-local).
+        V(rules) are what plugins keep in iptables and nftables for single containers. V(cache) are damaged files in
+        O(cache_dir).
+      - V(links) are veths on bridges of CNI networks if their other end is also idle on the host, and bridges of CNI
+        networks if they have no ports and no configuration names them. A veth that leads to an existing namespace is
+        left.
     type: list
     elements: str
     choices:
@@ -84,35 +87,36 @@ options:
       - cache
   min_age:
     description:
-      - How old garbage must be. A number of seconds, or one with the unit V(s), V(m), V(h) or V(d).
-      - Firewall rules and interfaces have no date. They are as old as the reservation or cache entry of their
-        container; where there is none, as long as runs of this module (not in check mode) have seen them without an
-        owner.
+      - Minimum age of a leak, as a number of seconds or as a number with the unit V(s), V(m), V(h) or V(d).
+      - Firewall rules and interfaces have no date. Their age is that of the reservation or cache entry of their
+        container. Without one, their age is the time for which runs of this module (not in check mode) have seen them
+        without an owner.
     type: str
     default: 10m
   allow_empty:
     description:
-      - Collect even if no source names any container. Say so only where it is true that nothing lives on the host.
+      - Collect even if no source reports any container. Set this only if no container is alive on the host.
     type: bool
     default: false
   timeout:
     description:
-      - How long one run of one plugin, and waiting for the lock of C(host-local), may take, in seconds.
+      - How long one run of one plugin may take, and how long to wait for the lock of C(host-local), in seconds.
     type: float
     default: 60
   parallel:
     description:
-      - How many containers are detached at the same time.
-      - The default is one more than the host has CPUs, and at most 4.
+      - How many containers to detach at the same time.
+      - The default is the number of CPUs of the host plus one, but at most 4.
     type: int
 notes:
-  - Networks with C(disableGC) are left alone altogether.
-  - Plugins of networks from CNI 1.1.0 on are told by GC which attachments are valid. This is done only if every
-    container is known and no other runtime is on the host, it is the same in every run, and it counts as no change.
-  - Where there are traces of a runtime that cannot be asked at all (CRI-O, cri-dockerd, a containerd that is stopped),
-    the work is narrowed to what O(cache_dir) says that this collection made.
-  - In a container, the module needs the PID namespace of the host. It fails with the code V(processes_hidden) if
-    processes of the host cannot be seen, because a container that only they lead to may be alive.
+  - Networks with C(disableGC) are left alone.
+  - For networks of CNI 1.1.0 or later, GC tells the plugins which attachments are valid. The module runs GC only if all
+    containers are known and no other runtime is on the host. It does so in every run, and does not report it as a
+    change.
+  - If there are traces of a runtime that cannot be asked at all (CRI-O, cri-dockerd, a stopped containerd), the module
+    only collects what O(cache_dir) shows to be made by this collection.
+  - In a container, the module needs the PID namespace of the host. It fails with the code V(processes_hidden) if it
+    cannot see the processes of the host, because a container that only those processes lead to may be alive.
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._common.lock
@@ -124,15 +128,15 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what would be collected
+- name: Report leaks without collecting them
   podwire.cni.cni_gc:
   check_mode: true
   register: garbage
 
-- name: Collect it
+- name: Collect leaks
   podwire.cni.cni_gc:
 
-- name: Free the addresses of one network on a host where nothing runs
+- name: Release the addresses of one network on a host where no container runs
   podwire.cni.cni_gc:
     networks:
       - demo
@@ -140,7 +144,7 @@ EXAMPLES = r"""
       - leases
     allow_empty: true
 
-- name: Collect what this collection attached, whatever runtimes there are, and keep one container
+- name: Collect leaks of this collection only, regardless of the runtimes, and keep one container
   podwire.cni.cni_gc:
     keep_from: []
     keep:
@@ -151,42 +155,43 @@ EXAMPLES = r"""
 RETURN = r"""
 collected:
   description:
-    - What was found without being plainly a live container's, by kind, network and name. Also returned when the module
-      fails.
+    - Everything that was found and does not clearly belong to a live container, sorted by kind, network and name. Also
+      returned when the module fails.
   returned: always
   type: list
   elements: dict
   contains:
     kind:
-      description: What it is.
+      description: Kind of object.
       type: str
       choices: [attachment, lease, rule, cache, link]
       sample: lease
     network:
-      description: Name of the network, empty if that is not known.
+      description: Name of the network. Empty if it is unknown.
       type: str
       sample: demo
     id:
       description:
-        - What it is called. The address of a lease, C(CONTAINER/INTERFACE) of an attachment, the path of a cache file,
-          the name of an interface; of rules, the backend, the family, the plugin and the chain or address.
+        - Identifier of the object, which is the address of a lease, C(CONTAINER/INTERFACE) of an attachment, the path
+          of a cache file, or the name of an interface. For rules, the backend, the family, the plugin and the chain or
+          address.
       type: str
       sample: 10.88.0.2
     container_id:
-      description: Id of its container, empty if that is not known.
+      description: Container ID. Empty if it is unknown.
       type: str
       sample: web
     ifname:
-      description: Name of the interface in the container, empty if that is not known.
+      description: Name of the interface in the container. Empty if it is unknown.
       type: str
       sample: eth0
     addresses:
-      description: The addresses that must not be in use anywhere.
+      description: The addresses that must not be in use in any namespace.
       type: list
       elements: str
       sample: [10.88.0.2]
     evidence:
-      description: What was seen, in sentences.
+      description: The evidence, in human-readable sentences.
       type: list
       elements: str
       sample:
@@ -201,25 +206,26 @@ collected:
       sample: deleted
     reason:
       description:
-        - Why.
-        - V(owner_dead) its container is in no source; V(interrupted) its ADD did not come to its end; V(empty),
-          V(damaged), V(leftover), V(stray), V(before_boot) a file that is of no use.
-        - Left because of V(live) the container lives; V(address_live) the address is in use; V(young) see O(min_age);
-          V(not_ours) a source may be missing; V(disable_gc) the network says so; V(missing_plugin) a DEL could not
-          work; V(unclear), V(no_owner), V(other), V(unreadable) it cannot be told whose it is; V(in_use) an interface
-          is; V(other_runtime) another runtime may need the bridge; V(empty_live_set) see O(allow_empty).
+        - Why the object is collected or left.
+        - Collected because of V(owner_dead) (no source knows its container), V(interrupted) (its ADD did not finish),
+          or V(empty), V(damaged), V(leftover), V(stray) or V(before_boot) (a file that is of no use).
+        - Left because of V(live) (the container is alive), V(address_live) (the address is in use), V(young) (see
+          O(min_age)), V(not_ours) (a source may be missing), V(disable_gc) (the network disables GC),
+          V(missing_plugin) (a DEL could not work), V(unclear), V(no_owner), V(other) or V(unreadable) (the owner cannot
+          be determined), V(in_use) (the interface is in use), V(other_runtime) (another runtime may need the bridge),
+          or V(empty_live_set) (see O(allow_empty)).
       type: str
       sample: owner_dead
     error:
-      description: What went wrong, with C(code), C(message) and details, else V(null).
+      description: What went wrong, with C(code), C(message) and details. V(null) if nothing did.
       type: dict
 kept:
-  description: How many attachments, leases, rule sets and interfaces are plainly a live container's, by kind.
+  description: Number of attachments, leases, rule sets and interfaces that clearly belong to a live container, by kind.
   returned: success
   type: dict
   sample: {attachment: 3, cache: 0, lease: 5, link: 0, rule: 4}
 live:
-  description: What the decisions rest on.
+  description: The basis of the decisions.
   returned: success
   type: dict
   contains:
@@ -227,19 +233,19 @@ live:
       description: Whether every source that was found had to answer.
       type: bool
     why:
-      description: Why the set is not complete, empty if it is.
+      description: Why the set of sources is not complete. Empty if it is complete.
       type: str
     namespaces:
-      description: How many network namespaces were looked into.
+      description: Number of network namespaces that were inspected.
       type: int
     sources:
       description:
-        - The sources with C(source), C(found) (what says that it is on the host), C(asked) (what was asked), and
-          C(containers), the number of containers, V(null) if it did not answer.
+        - The sources, with C(source), C(found) (the evidence that it is on the host), C(asked) (what was asked), and
+          C(containers) (the number of containers, V(null) if the source did not answer).
       type: list
       elements: dict
 gc:
-  description: Networks from CNI 1.1.0 on, and whether their plugins are told which attachments are valid.
+  description: Networks of CNI 1.1.0 or later, and whether GC told their plugins which attachments are valid.
   returned: success
   type: list
   elements: dict
@@ -253,13 +259,13 @@ gc:
       type: str
       choices: [sent, left, failed]
     reason:
-      description: Why it is not sent, empty if it is.
+      description: Why GC was not sent. Empty if it was sent.
       type: str
     error:
-      description: What went wrong, with C(code) and C(message), else V(null).
+      description: What went wrong, with C(code) and C(message). V(null) if nothing did.
       type: dict
 actions:
-  description: The steps of the plan, the same in check mode and in a run; with C(state) when a run fails.
+  description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state).
   returned: always
   type: list
   elements: dict
@@ -268,7 +274,7 @@ actions:
       target: /var/lib/cni/networks/demo/10.88.0.2
       class: safe
 code:
-  description: A word for the failure.
+  description: Error code.
   returned: failure
   type: str
   sample: empty_live_set
@@ -373,7 +379,7 @@ def _settings(params: Dict[str, Any], check_mode: bool) -> Settings:
 
 
 def _keep(entries: List[Dict[str, Any]]) -> Dict[str, Optional[FrozenSet[str]]]:
-    """Return container id -> interfaces, None for all."""
+    """Return interfaces by container ID, None for all."""
     names: Dict[str, Set[str]] = {}
     whole = set()
     for index, entry in enumerate(entries):

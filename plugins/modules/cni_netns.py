@@ -8,32 +8,32 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cni_netns
-short_description: Make and remove named network namespaces
+short_description: Create and remove named network namespaces
 version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Makes network namespaces in C(/run/netns), as C(ip netns add) does, or removes them.
-  - Container runtimes make the namespaces of their containers themselves. This module is for hosts where nobody does,
-    such as for services that run in a namespace of their own, and for tests.
+  - Creates network namespaces in C(/run/netns), as C(ip netns add) does, or removes them.
+  - Container runtimes create the namespaces of their containers themselves. Use this module on hosts without a
+    runtime, for example for services that run in a namespace of their own, and for tests.
   - A new namespace has one interface, loopback, which is down.
-  - What a namespace that is gone left behind in C(/run/netns) (a plain file, or a link that leads nowhere) counts as no
+  - What a deleted namespace left behind in C(/run/netns) (a plain file, or a dangling link) does not count as a
     namespace. It is replaced or removed.
 options:
   names:
     description:
       - Names of the namespaces.
-      - Not empty, V(.) or V(..), at most 255 bytes, without slashes, blanks and control characters, and not starting
-        with a dash.
+      - A name must not be empty, V(.) or V(..). It has at most 255 bytes, contains no slashes, white space or control
+        characters, and does not start with a dash.
     type: list
     elements: str
     required: true
   state:
     description:
-      - V(present) makes what is not there.
-      - V(absent) removes the names. A namespace lives on as long as a process is in it or something else holds it.
-      - Detach a namespace from its networks with M(podwire.cni.cni_attach) before it is removed. This module does not
-        look for attachments.
+      - V(present) creates missing namespaces.
+      - V(absent) removes the names. A namespace exists as long as a process runs in it or something else holds it.
+      - Detach a namespace from its networks with M(podwire.cni.cni_attach) before you remove it. This module does not
+        check for attachments.
     type: str
     choices:
       - present
@@ -50,13 +50,13 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Two namespaces
+- name: Create two namespaces
   podwire.cni.cni_netns:
     names:
       - web
       - db
 
-- name: They are not needed any more
+- name: Remove them
   podwire.cni.cni_netns:
     names:
       - web
@@ -66,7 +66,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 netns:
-  description: The namespaces in the order of the request.
+  description: The namespaces, in the order of the request.
   returned: success
   type: list
   elements: dict
@@ -94,7 +94,7 @@ actions:
       target: /run/netns/web
       class: safe
 code:
-  description: A word for the failure.
+  description: Error code.
   returned: failure
   type: str
   sample: bad_netns
@@ -121,7 +121,7 @@ def main() -> None:
             state={"type": "str", "choices": ["present", "absent"], "default": "present"},
         )
     )
-    # Only found, not loaded: where nothing is to do its 25 MiB are not needed.
+    # Find pyroute2 without importing it: a run without changes does not need its 25 MiB.
     if importlib.util.find_spec("pyroute2") is None:
         module.fail_json(msg=MISSING % sys.executable, code="missing_required_lib")
 

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cni_report
-short_description: Keep what was found on hosts, and make a report of it
+short_description: Save the state of hosts, and make a report of it
 version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Writes one file for each host into a folder on the controller, and makes C(report.json) and C(report.html) of all
-    files that are in it.
-  - Nothing is done on the managed host, and no connection to it is needed. So a host that cannot be reached has its
-    place in the report, too.
-  - The playbook C(podwire.cni.drift) gathers what this module takes. See C(docs/drift.md) for the report and its form.
+  - Writes one file for each host to a directory on the controller, and makes C(report.json) and C(report.html) from all
+    files in that directory.
+  - Does nothing on the managed host and needs no connection to it. A host that cannot be reached is also in the report.
+  - The playbook C(podwire.cni.drift) gathers the input of this module. See C(docs/drift.md) for the report and its
+    format.
 options:
   dir:
     description:
-      - Folder on the controller. It is made if it is not there, with access for its owner only, as the files have
-        addresses in them. A relative path begins where C(ansible-playbook) was called.
+      - Directory on the controller. If it does not exist, it is created with access for its owner only, because the
+        files contain addresses. A relative path starts in the directory where C(ansible-playbook) was called.
     type: path
     required: true
   results:
     description:
-      - What was found on this host. Its file is C(hosts/NAME.json) in O(dir); what of the host's name could lead out of
-        the folder is replaced.
-      - Each is what a task registered, in check mode and with diff; what was skipped or is left out says nothing.
+      - Results of this host. They are written to C(hosts/NAME.json) in O(dir). Parts of the host name that could lead
+        out of the directory are replaced.
+      - Each result is what a task registered, in check mode and with diff. A result that was skipped or is not set
+        does not count.
     type: dict
     suboptions:
       plugins:
@@ -39,7 +40,7 @@ options:
         description: A result of M(podwire.cni.cni_conf).
         type: raw
       runtime:
-        description: A second result of M(podwire.cni.cni_conf), about how runtimes are configured.
+        description: A second result of M(podwire.cni.cni_conf), about the configurations of the runtimes.
         type: raw
       netns:
         description: A result of M(podwire.cni.cni_netns).
@@ -51,33 +52,33 @@ options:
         description: A result of M(podwire.cni.cni_info).
         type: raw
       error:
-        description: A sentence on what else went wrong. If it is not empty, the host's status is V(error).
+        description: A sentence that describes another error. If it is not empty, the status of the host is V(error).
         type: raw
   compare:
     description:
-      - Whether to compare with what the host's file in O(dir) says so far, before it is written anew.
-      - Worse are an error that was not there, a problem of the level V(error) that was not there, a runtime that has
-        lost its network, and a step that a run would not have taken before. Steps are not compared if the look before
-        could not see everything because something was missing or wrong.
+      - Whether to compare the results with the host's previous file in O(dir) before it is overwritten.
+      - A host is worse if it has a new error, a new problem of the level V(error), a runtime that has lost its network,
+        or a step that a run would not have taken before. Steps are not compared if the previous results were
+        incomplete because something was missing or wrong.
     type: bool
     default: false
   render:
     description:
-      - Whether to make the report from all files in O(dir), those of earlier runs and of other hosts included.
-      - Several runs may do that at once.
+      - Whether to make the report from all files in O(dir), including those of earlier runs and of other hosts.
+      - Several runs may do this at the same time.
     type: bool
     default: false
 attributes:
   check_mode:
     support: full
-    description: The same is written in check mode, since a report changes no host.
+    description: Check mode writes the same files, because a report does not change a host.
   diff_mode:
     support: none
     description: Returns details on what has changed.
   idempotent:
     support: partial
     details:
-      - The file of a host says when it was written.
+      - The file of a host contains the time when it was written.
     description:
       - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 seealso:
@@ -87,7 +88,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what a run would change
+- name: Check what a run would change
   podwire.cni.cni_conf:
     networks:
       - name: apps
@@ -102,9 +103,9 @@ EXAMPLES = r"""
   check_mode: true
   diff: true
   register: conf
-  ignore_errors: true # An error is a row of the report.
+  ignore_errors: true # The report shows an error as a row.
 
-- name: Keep it
+- name: Save the result
   podwire.cni.cni_report:
     dir: cni-report
     results:
@@ -120,24 +121,24 @@ EXAMPLES = r"""
 
 RETURN = r"""
 path:
-  description: File of the host.
+  description: Path of the host's file.
   returned: with O(results)
   type: str
   sample: /home/ops/cni-report/hosts/web1.json
 status:
-  description: Whether the host is as it is to be.
+  description: Whether the host is in its desired state.
   returned: with O(results)
   type: str
   choices: [clean, drift, error]
   sample: drift
 error:
-  description: Why its state is not known, V(null) if it is.
+  description: Why the state of the host is unknown. V(null) if it is known.
   returned: with O(results)
   type: str
 steps:
   description:
-    - What a run would change, with C(module), C(kind), C(target), C(class), and C(before) and C(after) where
-      they differ.
+    - What a run would change, with C(module), C(kind), C(target) and C(class), and with C(before) and C(after) if they
+      differ.
   returned: with O(results)
   type: list
   elements: dict
@@ -147,7 +148,7 @@ steps:
       target: /etc/cni/net.d/10-apps.conflist
       class: safe
 worse:
-  description: In what the host is worse than it was before, a sentence each.
+  description: In what the host is worse than before, one sentence for each difference.
   returned: with O(compare)
   type: list
   elements: str
@@ -159,11 +160,11 @@ report:
   type: dict
   contains:
     json:
-      description: Path of the report for programs.
+      description: Path of the machine-readable report.
       type: str
       sample: /home/ops/cni-report/report.json
     html:
-      description: Path of the report for people.
+      description: Path of the human-readable report.
       type: str
       sample: /home/ops/cni-report/report.html
     status:
@@ -171,7 +172,7 @@ report:
       type: str
       choices: [clean, drift, error]
     counts:
-      description: How many hosts there are, in all and of each status.
+      description: Number of hosts, in total and by status.
       type: dict
       sample: {hosts: 3, clean: 2, drift: 1, error: 0}
 """
