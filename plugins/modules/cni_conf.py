@@ -376,7 +376,8 @@ effective:
           network: podman
           reason: 10-apps.conflist sorts before it
     verified:
-      description: Whether its rules were compared with the real runtime (V(run)) or are read from its source code (V(source)).
+      description:
+        - Whether its rules were compared with the real runtime (V(run)) or are taken from its source code (V(source)).
       type: str
       sample: run
 configured:

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cni_info
-short_description: Gather all that a host has of CNI
+short_description: Gather the CNI state of a host
 version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Returns configurations, plugin binaries, attachments, address reservations, the kernel's state and what of all this
+  - Returns the conflists, plugin binaries, attachments, address reservations and kernel state of a host, and leaks that
     no live container seems to own, in one call.
-  - Everything is sorted and nothing depends on the time of the call, so that two results can be compared.
+  - The result is sorted and does not depend on the time of the call, so that two results can be compared.
   - Values of keys that look like secrets are masked. Kubeconfigs are never read.
-  - Nothing is changed, and no plugin is run but with C(VERSION).
+  - Changes nothing, and runs plugins only with C(VERSION).
 options:
   gather:
     description:
-      - What to gather. What is left out is V(null) in the result.
+      - What to gather. Everything else is V(null) in the result.
       - The default is everything.
-      - V(garbage) asks the runtimes that are found on the host which containers live.
-      - V(runtime) asks containerd for its configuration, and others for their versions.
+      - V(garbage) asks the runtimes that are found on the host which containers are alive.
+      - V(runtime) asks containerd for its configuration, and other runtimes for their versions.
     type: list
     elements: str
     choices:
@@ -47,11 +47,11 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Everything
+- name: Gather everything
   podwire.cni.cni_info:
   register: cni
 
-- name: Which networks are there, and who is attached
+- name: Gather the networks and their attachments
   podwire.cni.cni_info:
     gather:
       - conf
@@ -70,97 +70,97 @@ conf:
       type: str
       sample: /etc/cni/net.d/10-demo.conflist
     kind:
-      description: Its extension.
+      description: Extension of the file.
       type: str
       choices: [conf, conflist, json]
     network:
-      description: Name of the network, empty if it has none.
+      description: Name of the network. Empty if it has none.
       type: str
       sample: demo
     cni_version:
-      description: Version of the network, after negotiation.
+      description: CNI version of the network, after negotiation.
       type: str
       sample: 1.0.0
     plugins:
-      description: All plugins that the file makes a runtime execute, IPAM plugins and delegates included.
+      description: All plugins that the file makes a runtime execute, including IPAM plugins and delegates.
       type: list
       elements: str
       sample: [bridge, host-local]
     drop_ins:
-      description: Files of the network's drop-in folder, whose plugins come after those of the file.
+      description: Files of the network's drop-in directory, whose plugins come after those of the file.
       type: list
       elements: str
       sample: []
     config:
-      description: What the file says, with secrets masked; V(null) if it is no JSON or was not read.
+      description: Content of the file, with secrets masked. V(null) if it is not JSON or was not read.
       type: dict
     sha256:
       description: Digest of the file.
       type: str
     managed:
-      description: Whether M(podwire.cni.cni_conf) wrote it.
+      description: Whether the file is managed, which means that M(podwire.cni.cni_conf) wrote it.
       type: bool
     managed_as:
-      description: The network that M(podwire.cni.cni_conf) wrote into it, empty if it did not.
+      description: The network that M(podwire.cni.cni_conf) wrote to the file. Empty if the file is unmanaged.
       type: str
       sample: demo
     original:
-      description: Whether the file of others that stood there before is kept, so that it can be restored.
+      description: Whether an unmanaged file that this file replaced is kept, so that it can be restored.
       type: bool
     owner:
       description:
-        - The daemon that writes such a file, by its plugins or its name, whether it is running or not; empty if it is
-          ours or anybody's.
+        - The daemon that writes files like this one, recognized by the plugins or the file name, whether it runs or
+          not. Empty if the file is managed, or if no daemon is known to write such files.
       type: str
       sample: Calico
     edited:
-      description: Whether somebody else has changed it since.
+      description: Whether another program has changed the managed file.
       type: bool
     link:
-      description: Whether it is a symbolic link.
+      description: Whether the file is a symbolic link.
       type: bool
     mode:
-      description: Its mode, in octal.
+      description: Mode of the file, in octal.
       type: str
       sample: "0644"
     uid:
-      description: Its owner.
+      description: Owner of the file.
       type: int
     gid:
-      description: Its group.
+      description: Group of the file.
       type: int
     error:
-      description: Why no runtime can load it, empty if it can be loaded.
+      description: Why no runtime can load the file. Empty if it can be loaded.
       type: str
 aside:
-  description: The files in O(conf_dir) that M(podwire.cni.cni_conf) has set aside, so that no runtime reads them.
+  description: The files in O(conf_dir) that M(podwire.cni.cni_conf) set aside, so that no runtime reads them.
   returned: success, with C(conf) among O(gather)
   type: list
   elements: dict
   contains:
     path:
-      description: Where the file is now.
+      description: Current path of the file.
       type: str
       sample: /etc/cni/net.d/87-podman.conflist.podwire-aside
     original_path:
-      description: Where it was.
+      description: Former path of the file.
       type: str
       sample: /etc/cni/net.d/87-podman.conflist
     network:
-      description: Network that it holds, empty if nobody can tell.
+      description: Name of the network in the file. Empty if it is unknown.
       type: str
       sample: podman
     managed:
       description: Whether M(podwire.cni.cni_conf) wrote it.
       type: bool
 plugins:
-  description: The files in O(bin_dirs), by directory and name.
+  description: The files in O(bin_dirs), sorted by directory and name.
   returned: success
   type: list
   elements: dict
   contains:
     name:
-      description: Name of the file, which is the plugin's type.
+      description: Name of the file, which is the type of the plugin.
       type: str
       sample: bridge
     path:
@@ -168,45 +168,45 @@ plugins:
       type: str
       sample: /opt/cni/bin/bridge
     link:
-      description: Where a symbolic link points to, empty if it is none.
+      description: Target of a symbolic link. Empty if the file is not a link.
       type: str
     sha256:
       description: Digest of the file.
       type: str
     machine:
-      description: Machine that an ELF file is for, in the words of C(uname -m); empty if it is no ELF file.
+      description: Machine of an ELF file, as in C(uname -m). Empty if the file is not an ELF file.
       type: str
       sample: x86_64
     cni_versions:
-      description: Versions that the plugin supports. Empty if root does not run it, see RV(problems).
+      description: CNI versions that the plugin supports. Empty if root does not run it, see RV(problems).
       type: list
       elements: str
       sample: [0.3.1, 0.4.0, 1.0.0]
     managed:
-      description: Whether M(podwire.cni.cni_plugins) installed it.
+      description: Whether the file is managed, which means that M(podwire.cni.cni_plugins) installed it.
       type: bool
     edited:
-      description: Whether somebody else has replaced it since.
+      description: Whether another program has replaced the managed file.
       type: bool
     original:
       description:
-        - Whether a file of others that was here before M(podwire.cni.cni_plugins) first installed its own is kept, so
+        - Whether an unmanaged file that existed before M(podwire.cni.cni_plugins) first installed its own is kept, so
           that it can be restored.
       type: bool
     mode:
-      description: Its mode, in octal.
+      description: Mode of the file, in octal.
       type: str
       sample: "0755"
     uid:
-      description: Its owner.
+      description: Owner of the file.
       type: int
     gid:
-      description: Its group.
+      description: Group of the file.
       type: int
 attachments:
   description:
-    - The attachments that libcni remembers in O(cache_dir), by network, container and interface.
-    - With them those that only the record beside the cache knows, see RV(attachments[].state).
+    - The attachments that libcni caches in O(cache_dir), sorted by network, container and interface.
+    - Also includes attachments that only the record beside the cache contains, see RV(attachments[].state).
   returned: success
   type: list
   elements: dict
@@ -216,7 +216,7 @@ attachments:
       type: str
       sample: demo
     container_id:
-      description: Id of the container.
+      description: Container ID.
       type: str
       sample: web
     ifname:
@@ -229,21 +229,22 @@ attachments:
       sample: /run/netns/web
     netns_state:
       description:
-        - V(same) is still the namespace of the ADD, V(other) is another one at the same path, V(gone) is none.
+        - V(same) means that the path still leads to the namespace of the ADD. V(other) means that another namespace has
+          the same path. V(gone) means that no namespace has it.
         - V(unknown) is for attachments that another tool made.
       type: str
       choices: [same, other, gone, unknown]
     interface:
-      description: Whether the interface is there.
+      description: Whether the interface exists.
       type: bool
     state:
       description:
-        - V(interrupted) is an ADD that did not come to its end, or could not be taken back.
+        - V(interrupted) is an ADD that did not finish, or that could not be undone.
         - V(lost) is an attachment whose cache entry is lost.
       type: str
       choices: [attached, interrupted, lost]
     cni_version:
-      description: Version of the network at the time of the ADD.
+      description: CNI version of the network at the time of the ADD.
       type: str
       sample: 1.0.0
     plugins:
@@ -252,10 +253,10 @@ attachments:
       elements: str
       sample: [bridge, host-local]
     args:
-      description: The arguments that were passed by C(CNI_ARGS).
+      description: The arguments that were passed in C(CNI_ARGS).
       type: dict
     capability_args:
-      description: The capability arguments.
+      description: The capability args.
       type: dict
     ips:
       description: The addresses that the ADD returned.
@@ -263,13 +264,14 @@ attachments:
       elements: str
       sample: [10.88.0.2/24]
     result:
-      description: What the ADD returned.
+      description: The result of the ADD.
       type: dict
     check_unusable:
-      description: The failure of a CHECK that has never worked, with C(plugin), C(code) and C(message), else V(null).
+      description:
+        - Failure of a CHECK that has never passed, with C(plugin), C(code) and C(message). V(null) if there is none.
       type: dict
 leases:
-  description: The reservations of host-local, by directory, network and address.
+  description: The reservations of host-local, sorted by directory, network and address.
   returned: success
   type: list
   elements: dict
@@ -283,21 +285,22 @@ leases:
       type: str
       sample: 10.88.0.2
     container_id:
-      description: Id of the container, empty for an empty file.
+      description: Container ID. Empty for an empty file.
       type: str
       sample: web
     ifname:
-      description: Name of the interface, empty in files of old releases.
+      description: Name of the interface. Empty in files of old releases.
       type: str
       sample: eth0
     data_dir:
-      description: host-local's directory.
+      description: Data directory of host-local.
       type: str
       sample: /var/lib/cni/networks
 pools:
   description:
-    - How full host-local's pools are, for each configured network that uses it. Returned with V(leases).
-    - A network with addresses of both families has an entry for each, since a container needs one of both.
+    - Usage of the address pools of each configured network that uses host-local. Returned with V(leases).
+    - A network with addresses of both families has one entry for each family, because a container needs an address of
+      each.
   returned: success
   type: list
   elements: dict
@@ -307,7 +310,7 @@ pools:
       type: str
       sample: demo
     data_dir:
-      description: host-local's directory.
+      description: Data directory of host-local.
       type: str
       sample: /var/lib/cni/networks
     family:
@@ -320,19 +323,19 @@ pools:
       elements: str
       sample: [10.88.0.1-10.88.0.254]
     size:
-      description: How many addresses the ranges have for containers, gateways not counted.
+      description: Number of addresses for containers in the ranges, without gateways.
       type: int
       sample: 253
     used:
-      description: How many of them are reserved.
+      description: Number of these addresses that are reserved.
       type: int
       sample: 2
     free:
-      description: How many of them are not reserved.
+      description: Number of these addresses that are not reserved.
       type: int
       sample: 251
     outside:
-      description: How many addresses are reserved that are in none of the ranges.
+      description: Number of reserved addresses outside all ranges.
       type: int
       sample: 0
     owners:
@@ -344,124 +347,126 @@ pools:
           ips: [10.88.0.2]
 garbage:
   description:
-    - What M(podwire.cni.cni_gc) would find with O(podwire.cni.cni_gc#module:scope) of all kinds and without regard to
-      age; V(null) if a source of live containers cannot be asked, see RV(problems).
+    - What M(podwire.cni.cni_gc) would find with all kinds of O(podwire.cni.cni_gc#module:scope) and regardless of age.
+    - V(null) if a source of live containers cannot be asked, see RV(problems).
   returned: success
   type: list
   elements: dict
   contains:
     kind:
-      description: What it is, as in RV(podwire.cni.cni_gc#module:collected[].kind).
+      description: Kind of object, as in RV(podwire.cni.cni_gc#module:collected[].kind).
       type: str
       sample: lease
     network:
-      description: Name of the network, empty if that is not known.
+      description: Name of the network. Empty if it is unknown.
       type: str
       sample: demo
     id:
-      description: What it is called.
+      description: Identifier of the object, as in RV(podwire.cni.cni_gc#module:collected[].id).
       type: str
       sample: 10.88.0.2
     container_id:
-      description: Id of its container, empty if that is not known.
+      description: Container ID. Empty if it is unknown.
       type: str
       sample: web
     ifname:
-      description: Name of the interface in the container, empty if that is not known.
+      description: Name of the interface in the container. Empty if it is unknown.
       type: str
       sample: eth0
     evidence:
-      description: What was seen, in sentences.
+      description: The evidence, in human-readable sentences.
       type: list
       elements: str
     collectable:
       description: Whether M(podwire.cni.cni_gc) would collect it once it is old enough.
       type: bool
     reason:
-      description: Why, or why not, as in RV(podwire.cni.cni_gc#module:collected[].reason).
+      description: Why it would or would not be collected, as in RV(podwire.cni.cni_gc#module:collected[].reason).
       type: str
       sample: owner_dead
 runtime:
   description:
-    - The runtimes of the host that use CNI, by name and directory, and what each does with the directory that it reads,
-      as RV(podwire.cni.cni_conf#module:effective) has it.
+    - The runtimes of the host that use CNI, sorted by name and directory, and what each does with the directory that it
+      reads, as in RV(podwire.cni.cni_conf#module:effective).
   returned: success
   type: list
   elements: dict
   contains:
     runtime:
-      description: Its name, one of those of O(podwire.cni.cni_conf#module:runtime).
+      description: Name of the runtime, as in O(podwire.cni.cni_conf#module:runtime).
       type: str
       sample: containerd-1.7
     version:
-      description: Its version, empty if it is not known.
+      description: Version of the runtime. Empty if it is unknown.
       type: str
       sample: 1.7.24
     found:
-      description: What says that it is on the host.
+      description: Evidence that the runtime is on the host.
       type: str
       sample: a running containerd
     conf_dir:
-      description: The directory that it reads (buildkit, the file). Empty if it reads none.
+      description: The directory that it reads (for buildkit, the file). Empty if it reads none.
       type: str
       sample: /etc/cni/net.d
     bin_dirs:
-      description: The directories where it looks for plugins.
+      description: The directories that it searches for plugins.
       type: list
       elements: str
       sample: [/opt/cni/bin]
     network:
-      description: The network that its containers get if nobody names one; V(null) if there is none.
+      description: The network of containers that name no network. V(null) if there is none.
       type: str
       sample: demo
     file:
-      description: The file that it comes from; V(null) if it is in none.
+      description: The file of that network. V(null) if it is in no file.
       type: str
       sample: /etc/cni/net.d/10-demo.conflist
     reason:
-      description: Why that one, or the error that leaves it without a network, and what could not be found out.
+      description: Why it uses that network, or the error that leaves it without one, and what could not be determined.
       type: str
       sample: 10-demo.conflist is the first file
     networks:
-      description: All networks that it uses at once or finds by name, with their C(network) and C(file).
+      description: All networks that it uses at once or finds by name, each with C(network) and C(file).
       type: list
       elements: dict
     not_chosen:
       description:
-        - Every other file of its directory, with its C(file), C(network) (V(null) if nobody can tell) and C(reason).
+        - Every other file of its directory, with C(file), C(network) (V(null) if it cannot be determined) and
+          C(reason).
       type: list
       elements: dict
     verified:
-      description: Whether its rules were compared with the runtime itself (V(run)) or are from its source (V(source)).
+      description:
+        - Whether its rules were compared with the real runtime (V(run)) or are taken from its source code (V(source)).
       type: str
       sample: run
 kernel:
-  description: The kernel's state.
+  description: The state of the kernel.
   returned: success
   type: dict
   contains:
     links:
-      description: The host's interfaces with C(name), C(kind), C(mac), C(mtu), C(up), C(master) and C(addresses).
+      description: Interfaces of the host, with C(name), C(kind), C(mac), C(mtu), C(up), C(master) and C(addresses).
       type: list
       elements: dict
     routes:
       description:
-        - The host's unicast routes with C(family), C(dst), C(gateway), C(device), C(source), C(metric) and C(table).
-        - The table local and routes to link-local neighbours are left out.
+        - Unicast routes of the host, with C(family), C(dst), C(gateway), C(device), C(source), C(metric) and C(table).
+        - The table local and routes to link-local neighbours are not included.
       type: list
       elements: dict
     attachments:
       description:
-        - The interfaces of the attachments whose namespaces are there, with C(network), C(container_id), C(ifname),
-          C(netns), C(kind), C(mac), C(mtu), C(up), C(addresses), C(routes), and C(host_interface), the other end of a
-          veth. An interface that is gone has no kind, MAC and MTU.
-        - C(differences) tells, as a list of sentences, in what interfaces, addresses, routes, bridge and firewall rules
-          are not as the ADD left them.
+        - Interfaces of the attachments whose namespaces exist, with C(network), C(container_id), C(ifname), C(netns),
+          C(kind), C(mac), C(mtu), C(up), C(addresses), C(routes), and C(host_interface), the host end of a veth. An
+          interface that is gone has no kind, MAC and MTU.
+        - C(differences) is a list of sentences. Each describes how an interface, address, route, bridge or firewall
+          rule differs from what the ADD left.
       type: list
       elements: dict
 problems:
   description:
-    - What was found to be wrong, with C(level) (V(error), V(warning) or V(info)), C(code), C(file) and C(message).
+    - Problems on the host, with C(level) (V(error), V(warning) or V(info)), C(code), C(file) and C(message).
     - See the module's page in the collection's docs for the codes.
   returned: success
   type: list
@@ -506,7 +511,7 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     workers = min(4, len(os.sched_getaffinity(0)) + 1)
 
     def attempt(read: Callable[[], Any], otherwise: Any) -> Any:
-        """Return what *read* returns; what it cannot read is a problem and does not hide the rest."""
+        """Return the result of *read*. What it cannot read becomes a problem and does not hide the rest."""
         try:
             return read()
         except HostError as error:
@@ -527,7 +532,7 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
         result["plugins"], found = attempt(lambda: info_conf.plugins(params["bin_dirs"], manifest, workers), nothing)
         problems.extend(found)
     if wanted & {"attachments", "leases", "kernel"}:
-        # What follows is much to compile, and not always asked for.
+        # Imported late: these modules take long to compile and are not always needed.
         from ..module_utils._host import info_attachments
 
         networks = attempt(lambda: info_conf.networks_of(files, params["conf_dir"]), [])

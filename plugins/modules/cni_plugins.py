@@ -12,16 +12,16 @@ version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Installs the plugins of an archive or a directory, of an official release of
-    L(containernetworking/plugins,https://github.com/containernetworking/plugins) or of another vendor, and keeps them
-    so.
-  - Each binary is copied to a temporary file in the directory, its machine, its sha256 and its answer to C(VERSION)
-    are tested there, and only when all of them run the first is renamed to its name. What does not run never goes
-    live, and a plugin that is running is never disturbed.
-  - Nothing is installed either if a network that works with the old binary has a C(cniVersion) that the new one does
-    not support.
-  - Works file by file. Files of others, and the directory's own owner and mode, are left alone.
-  - What a binary replaces is kept by its sha256 below C(/var/lib/podwire/state), and O(state=restored) brings it
+  - Installs plugins from an archive or a directory, from an official release of
+    L(containernetworking/plugins,https://github.com/containernetworking/plugins) or from another vendor, and keeps them
+    in that state.
+  - Copies each binary to a temporary file in the directory, and checks its machine, its sha256 and its answer to
+    C(VERSION) there. Renames the binaries only after all of them have run. A binary that does not run never goes live,
+    and a running plugin is never disturbed.
+  - Installs nothing if a network that works with the old binary has a C(cniVersion) that the new binary does not
+    support.
+  - Works file by file. Unmanaged files, and the owner and mode of the directory, are left alone.
+  - Keeps each file that a binary replaces, by its sha256, below C(/var/lib/podwire/state). O(state=restored) brings it
     back.
 extends_documentation_fragment:
   - podwire.cni._common
@@ -32,48 +32,48 @@ extends_documentation_fragment:
 options:
   src:
     description:
-      - Where the plugins come from. The path of a tar archive (plain or packed by gzip, bzip2 or xz), the path of a
-        directory, or an https URL of an archive.
-      - A relative path is looked for as C(copy) does, in the C(files) directories of role and play.
-      - Only regular ELF files in the root count. Their owners and modes, documents and folders are ignored. An
-        archive with a link, a device, an absolute path or C(..) in it is refused whole.
-      - With O(state=present) this or O(version) is needed.
+      - Source of the plugins, which is the path of a tar archive (plain or compressed with gzip, bzip2 or xz), the path
+        of a directory, or the https URL of an archive.
+      - A relative path is searched for like in C(copy), in the C(files) directories of role and play.
+      - Only regular ELF files at the top level are installed. Their owners and modes, other documents and directories
+        are ignored. An archive that contains a link, a device, an absolute path or C(..) is refused.
+      - With O(state=present), this or O(version) is required.
     type: str
   remote_src:
     description:
-      - If V(true), O(src) is a path on the managed host, or a URL that the host itself fetches.
-      - If V(false), the controller reads or fetches it once, and sends each host what differs there.
+      - If V(true), O(src) is a path on the managed host, or a URL that the host itself downloads.
+      - If V(false), the controller reads or downloads it once, and sends each host only what differs there.
     type: bool
     default: false
   version:
     description:
-      - An official release of containernetworking/plugins, such as V(1.9.1). In quotes, because YAML reads V(1.10) as
-        a number.
-      - Sets URL and checksum by the machine of the host. With O(src) only the checksum is taken, for a mirror.
-      - V(1.6.1) and V(1.7.0) are refused. Their archives were replaced after they had been published; V(1.6.2) and
+      - Official release of containernetworking/plugins, such as V(1.9.1). Write it in quotes, because YAML reads
+        V(1.10) as a number.
+      - Sets the URL and checksum for the machine of the host. With O(src), it sets the checksum only, for a mirror.
+      - V(1.6.1) and V(1.7.0) are refused, because their archives were replaced after publication. V(1.6.2) and
         V(1.7.1) have the same content.
     type: str
   checksum:
     description:
       - Checksum of the archive, C(sha256:...) or C(sha512:...).
-      - Needed for a URL, unless O(version) knows it.
+      - Required for a URL, unless O(version) sets it.
     type: str
   plugins:
     description:
-      - Names of plugins. A name that the source does not have is an error.
-      - With O(state=present) the default is all that the source has, with O(state=restored) all that this module
-        installed in the directory. Needed with O(state=absent).
+      - Names of plugins. A name that is not in the source is an error.
+      - With O(state=present), the default is all plugins of the source. With O(state=restored), the default is all
+        plugins that this module installed in the directory. Required with O(state=absent).
     type: list
     elements: str
   bin_dir:
     description:
-      - Directory to install to. A missing one is made, owned by root and with mode 0755.
-      - The default is the first of O(bin_dirs).
+      - Directory to install to. A missing directory is created, owned by root and with mode 0755.
+      - The default is the first entry of O(bin_dirs).
     type: path
   owner:
     description:
       - User name or number that owns the binaries.
-      - With another one than root the modules of this collection refuse to run them, because they run them as root.
+      - If this is not root, the modules of this collection refuse to run the binaries, because they run them as root.
     type: str
     default: root
   group:
@@ -81,15 +81,15 @@ options:
     type: str
     default: root
   mode:
-    description: Mode of the binaries, in quotes. It must let the owner run them and nobody else write them.
+    description: Mode of the binaries, in quotes. It must let the owner run them, and let nobody else write to them.
     type: raw
     default: '0755'
   state:
     description:
       - V(present) installs what is missing or differs, and sets owner and mode.
       - V(absent) removes O(plugins).
-      - V(restored) brings back what the newest version replaced, be it an older version or somebody else's file, and
-        removes what replaced nothing. Doing it again changes nothing.
+      - V(restored) brings back what the newest version replaced, which is an older version or an unmanaged file, and
+        removes a binary that replaced nothing. A second run changes nothing.
     type: str
     choices:
       - present
@@ -98,16 +98,17 @@ options:
     default: present
   force:
     description:
-      - With O(state=present), install a plugin although a network or an attachment that worked with the old one has a
-        C(cniVersion) that it does not support.
-      - With O(state=absent) and O(state=restored), remove a plugin although a network in O(conf_dir) names it or an
-        attachment in O(cache_dir) needs it, and a file that is not ours. The latter is kept.
-      - With O(state=restored), go all the way back to what was there before this module first installed something.
+      - With O(state=present), install a plugin even if it does not support the C(cniVersion) of a network or attachment
+        that worked with the old plugin.
+      - With O(state=absent) and O(state=restored), remove a plugin even if a network in O(conf_dir) names it, an
+        attachment in O(cache_dir) needs it, or the file is unmanaged. An unmanaged file is kept in the state
+        directory.
+      - With O(state=restored), go back to the state before this module first installed something.
     type: bool
     default: false
   _source:
     description:
-      - Used internally, between the action plugin and the module; not to be set.
+      - For internal use between the action plugin and the module. Do not set it.
     type: dict
 seealso:
   - module: podwire.cni.cni_conf
@@ -119,7 +120,7 @@ EXAMPLES = r"""
   podwire.cni.cni_plugins:
     version: "1.9.1"
 
-- name: Install some plugins of an archive that lies beside the playbook
+- name: Install some plugins from an archive beside the playbook
   podwire.cni.cni_plugins:
     src: cni-plugins.tgz
     checksum: sha256:b98f74a0f8522f0a83867178729c1aa70f2158f90c45a2ca8fa791db1c76b303
@@ -128,19 +129,19 @@ EXAMPLES = r"""
       - host-local
       - loopback
 
-- name: Let the host fetch from a mirror, with the checksum of the official release
+- name: Let the host download from a mirror, with the checksum of the official release
   podwire.cni.cni_plugins:
     src: https://mirror.example.com/cni/cni-plugins-linux-amd64-v1.9.1.tgz
     remote_src: true
     version: "1.9.1"
 
-- name: Copy the plugins of the distribution's package to where the runtime looks
+- name: Copy the plugins of the distribution's package to the directory of the runtime
   podwire.cni.cni_plugins:
     src: /usr/lib/cni
     remote_src: true
     bin_dir: /opt/cni/bin
 
-- name: Go back to the versions that were there before
+- name: Restore the previous versions
   podwire.cni.cni_plugins:
     state: restored
 
@@ -152,13 +153,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plugins:
-  description: The plugins that the task is about, sorted by name.
+  description: The plugins of this task, sorted by name.
   returned: success
   type: list
   elements: dict
   contains:
     name:
-      description: Name of the plugin, which is its file's name.
+      description: Name of the plugin, which is the name of its file.
       type: str
       sample: bridge
     path:
@@ -166,21 +167,21 @@ plugins:
       type: str
       sample: /opt/cni/bin/bridge
     sha256:
-      description: Digest of the binary as the task leaves it, V(null) if there is none.
+      description: Digest of the binary after the task. V(null) if there is no binary.
       type: str
       sample: 0c5a7d2d14f8a0a8b8dc1ac3e9cf31c7bd9a4f3df8ac9f4dd6f1b7b9e2f2a3c1
     cni_versions:
-      description: Versions of the CNI specification that the binary supports, V(null) if only a run can tell.
+      description: Versions of the CNI specification that the binary supports. V(null) if only a run can tell.
       type: list
       elements: str
       sample: ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"]
     action:
-      description: What was done, or in check mode would be. V(left) is what O(classes) does not allow.
+      description: What was done, or would be done in check mode. V(left) means that O(classes) does not allow it.
       type: str
       choices: [none, installed, replaced, removed, restored, attributes, left]
       sample: installed
 actions:
-  description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state), too.
+  description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state).
   returned: always, when there is a plan
   type: list
   elements: dict
@@ -190,15 +191,15 @@ actions:
       type: str
       sample: install
     target:
-      description: What is changed.
+      description: Path that changes.
       type: str
       sample: /opt/cni/bin/bridge
     class:
-      description: V(disruptive) if something in use is removed, else V(safe).
+      description: V(disruptive) if a plugin that is in use is removed, else V(safe).
       type: str
       sample: safe
 left:
-  description: What was left as it is because O(classes) does not allow it, the same in check mode and in a run.
+  description: Steps that were not taken because O(classes) does not allow them, the same in check mode and in a run.
   returned: always, when there is a plan
   type: list
   elements: dict
@@ -207,12 +208,12 @@ left:
       target: /opt/cni/bin/bridge
       class: disruptive
 code:
-  description: A word for the kind of error, see C(docs/cni_plugins.md).
+  description: Error code, see C(docs/cni_plugins.md).
   returned: failure
   type: str
   sample: wrong_machine
 users:
-  description: Who needs what was to be removed.
+  description: What still needs the plugins that were to be removed.
   returned: failure with RV(code=plugin_in_use)
   type: list
   elements: dict
@@ -222,7 +223,7 @@ users:
       type: str
       sample: bridge
     users:
-      description: Networks and attachments, in words.
+      description: Networks and attachments, as human-readable text.
       type: list
       elements: str
       sample: ["the network 'apps' in /etc/cni/net.d/10-apps.conflist"]
@@ -316,7 +317,7 @@ def _present(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
 
 
 def _answer(module: AnsibleModule, source: Source, bin_dir: str) -> NoReturn:
-    """End with what the controller has to know to send the rest."""
+    """End the module with what the controller needs to send the missing plugins."""
     module.exit_json(changed=False, plugins_needed=source.need(Store(bin_dir, Manifest(tolerant=module.check_mode))))
     raise SystemExit
 

@@ -8,42 +8,44 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cni_smoke
-short_description: Try whether the networks of a host work
+short_description: Test whether the networks of a host work
 version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Attaches a container that does not exist to each network, in a namespace that lives for that only. ADD, CHECK, a
-    ping of the gateway, and DEL; then it looks for what DEL has left behind, by the id that no other container has.
-  - Nothing of it stays. What DEL has left is reported and taken away, a failed ADD is taken back, and so is everything
-    when the module is told to end. What a killed run has left is taken back by the next one.
-  - Attachments of containers are not touched.
+  - Attaches a test container to each network, in a namespace that exists only for the test. Runs ADD, CHECK, a ping of
+    the gateway, and DEL. Then searches for what DEL left behind, by a container ID that no other container has.
+  - Cleans up completely. The module reports and removes what DEL left behind, undoes a failed ADD, and undoes
+    everything when it is told to stop. The next run removes what a killed run left behind.
+  - Does not touch the attachments of containers.
 options:
   networks:
     description:
-      - Names of the networks to try, whatever speaks against it.
-      - The default is every network in O(conf_dir) that can be tried without harm. Left out are those that take a
-        device, that give a fixed address, whose DHCP daemon does not run, and those with plugins that are none of the
-        reference plugins, because many of them work for a runtime only.
+      - Names of the networks to test, even if they would be skipped by default.
+      - The default is every network in O(conf_dir) that can be tested without harm. This skips networks that take a
+        device, networks that assign a fixed address, networks whose DHCP daemon does not run, and networks with plugins
+        other than the reference plugins, because many of those work for a runtime only.
     type: list
     elements: str
   ping:
     description:
       - Ping the gateways in the result that are addresses of the host.
-      - Switch it off where the host's firewall does not let containers ping it.
+      - Set to V(false) if the firewall of the host does not let containers ping it.
     type: bool
     default: true
   timeout:
     description:
-      - How long one run of one plugin may take, in seconds. Then it is killed with all processes that it started.
+      - How long one run of one plugin may take, in seconds. After that, the plugin and all processes that it started
+        are killed.
     type: float
     default: 60
 notes:
-  - The module fails if one network does not work. All networks are tried before.
-  - O(cache_dir) has a folder C(smoke) while the module runs, so that nobody takes its attachments for somebody's.
-  - The bridge of a network that nobody has been attached to yet is removed again. What plugins never take away stays,
-    such as the firewall's chains that all containers share, C(net.ipv4.ip_forward), and host-local's note of the
-    address that it gave last.
+  - The module fails if one network does not work. It tests all networks first.
+  - While the module runs, O(cache_dir) has a directory C(smoke), so that nothing mistakes the attachments of the test
+    for those of a container.
+  - The bridge of a network without any attachments so far is removed again. What plugins never remove stays, such as
+    the firewall chains that all containers share, C(net.ipv4.ip_forward), and host-local's record of the last address
+    that it assigned.
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._common.lock
@@ -55,28 +57,28 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Try all networks that can be tried without harm
+- name: Test all networks that can be tested without harm
   podwire.cni.cni_smoke:
 
-- name: Try one network that the host's firewall does not let ping
+- name: Test one network whose gateway the firewall does not let containers ping
   podwire.cni.cni_smoke:
     networks: [apps]
     ping: false
 
-- name: See which networks would be tried
+- name: List the networks that would be tested
   podwire.cni.cni_smoke:
   check_mode: true
 """
 
 RETURN = r"""
 networks:
-  description: The networks in the order of their files. Also returned when the module fails.
+  description: The networks, in the order of their files. Also returned when the module fails.
   returned: always
   type: list
   elements: dict
   contains:
     network:
-      description: Name of the network, empty for a file that cannot be loaded.
+      description: Name of the network. Empty for a file that cannot be loaded.
       type: str
       sample: apps
     file:
@@ -85,42 +87,42 @@ networks:
       sample: /etc/cni/net.d/10-apps.conflist
     status:
       description:
-        - V(passed) and V(failed) were tried, or could not be, as RV(networks[].error) says.
-        - V(planned) would be tried; V(skipped) was not, see RV(networks[].reason).
+        - V(passed) and V(failed) networks were tested, or could not be, as RV(networks[].error) says.
+        - A V(planned) network would be tested. A V(skipped) network was not tested, see RV(networks[].reason).
       type: str
       choices: [passed, failed, skipped, planned]
       sample: passed
     reason:
       description:
-        - Why the network was skipped, else empty.
+        - Why the network was skipped. Empty if it was not.
         - V(takes_device), V(fixed_address), V(no_dhcp_daemon) or V(third_party).
       type: str
       sample: ""
     add:
-      description: V(passed) or V(failed), V(null) if it did not take place.
+      description: V(passed) or V(failed). V(null) if it did not run.
       type: str
       sample: passed
     check:
       description:
-        - V(passed), or V(unusable) if it fails although ADD has just succeeded, which is no fault of the network.
+        - V(passed), or V(unusable) if CHECK fails right after a successful ADD, which is not a fault of the network.
         - V(null) if the network has no CHECK.
       type: str
       sample: passed
     ping:
-      description: V(passed) or V(failed), V(null) if there is nothing to ping; RV(networks[].notes) say why.
+      description: V(passed) or V(failed). V(null) if there is nothing to ping; RV(networks[].notes) say why.
       type: str
       sample: passed
     del:
-      description: V(passed) or V(failed), V(null) if it did not take place.
+      description: V(passed) or V(failed). V(null) if it did not run.
       type: str
       sample: passed
     ips:
-      description: The addresses that it gave.
+      description: The addresses that the network assigned.
       type: list
       elements: str
       sample: [10.88.0.2/24]
     leaks:
-      description: What was still there after DEL.
+      description: What still existed after DEL.
       type: list
       elements: dict
       contains:
@@ -129,32 +131,32 @@ networks:
           type: str
           sample: lease
         id:
-          description: The address, the interface, or what tells the rules from others.
+          description: The address, the interface, or what identifies the rules.
           type: str
           sample: 10.88.0.2
         message:
-          description: What was seen.
+          description: Description of the leak.
           type: str
           sample: /var/lib/cni/networks/apps/10.88.0.2 still reserves the address
         removed:
-          description: Whether the module could take it away.
+          description: Whether the module could remove it.
           type: bool
           sample: true
     notes:
-      description: Why something was left out or does not count, with C(code) and C(message).
+      description: Why a test was skipped or does not count, with C(code) and C(message).
       type: list
       elements: dict
       sample: []
     error:
       description:
-        - What went wrong first, V(null) if nothing did. C(code) and C(message) are always there.
-        - C(plugin), C(plugin_code) and C(stderr) are there if a plugin failed.
+        - The first error, V(null) if there was none. C(code) and C(message) are always set.
+        - C(plugin), C(plugin_code) and C(stderr) are set if a plugin failed.
       type: dict
       sample: null
 actions:
   description:
-    - The steps of the plan, the same in check mode and in a run. C(try) a network, which is no change, and
-      C(take_back) what a killed run has left, which is one.
+    - The steps of the plan, the same in check mode and in a run. The step C(try) tests a network and is not a change.
+      The step C(take_back) removes what a killed run left behind and is a change.
   returned: always
   type: list
   elements: dict
@@ -163,7 +165,7 @@ actions:
       target: apps
       class: safe
 code:
-  description: A word for the failure, V(smoke_failed) if networks do not work.
+  description: Error code, V(smoke_failed) if networks do not work.
   returned: failure
   type: str
   sample: smoke_failed
