@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Controller half of cni_conf: bad input ends here, and the host gets names and rendered texts only."""
+"""Controller half of cni_conf: rejects bad input, and passes only names and rendered texts to the host."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ActionModule(ActionBase):
                 f"{jsonschema_needed(SCHEMA, MISSING)}, or leave 'schema' out of 'validate'",
                 [],
             )
-        # What is neither yes nor no the module refuses.
+        # The module itself refuses a value that is not a boolean.
         problems = strict(checked.problems) if boolean(arguments.get("strict"), strict=False) else checked.problems
         for entry in problems:
             if entry["level"] == WARNING:
@@ -96,12 +96,12 @@ class ActionModule(ActionBase):
 
     @staticmethod
     def _failure(result: dict[str, Any], code: str, message: str, problems: list[dict[str, Any]]) -> dict[str, Any]:
-        # Generated or downloaded configurations may hold anything.
+        # Generated or downloaded configurations may contain anything.
         result.update(published({"failed": True, "changed": False, "code": code, "msg": message, "problems": problems}))
         return result
 
     def _read(self, src: str) -> tuple[str, bytes]:
-        """Return path and content of a file on the controller; ValueError with the reason if it cannot be read."""
+        """Return path and content of a file on the controller. Raises ValueError with the reason."""
         try:
             path = self._find_needle("files", src)
             if os.path.getsize(path) > MAX_SIZE:

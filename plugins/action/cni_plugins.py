@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Controller half of cni_plugins: tests the options, gets the archive if a host needs it, ships what differs."""
+"""Controller half of cni_plugins: validates options, fetches the archive if a host needs it, sends what differs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ansible_collections.podwire.cni.plugins.plugin_utils.options import no_opti
 from ansible_collections.podwire.cni.plugins.plugin_utils.plugin_source import Need, PluginSource
 
 MODULE = "podwire.cni.cni_plugins"
-# What the action plugin and the module tell each other is nobody else's affair.
+# _source is internal to the action plugin and the module.
 OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name != "_source"}
 
 
 class ActionModule(ActionBase):
     _supports_check_mode = True
     _supports_async = True
-    # Only what differs is transferred, and mostly nothing differs: the directory for it is made when it is needed.
+    # Only what differs is transferred, which is usually nothing. The directory for it is created on demand.
     TRANSFERS_FILES = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class ActionModule(ActionBase):
         try:
             result = self._run(task_vars or {})
         except HostError as error:
-            # It may quote names that are in an archive.
+            # The message may quote names from an archive.
             failure = {"failed": True, "changed": False, "msg": one_line(error.msg), "code": error.code, **error.facts}
             result = published(failure)
         if result.get("code") in ("checksum_mismatch", "bad_checksum"):
@@ -45,7 +45,7 @@ class ActionModule(ActionBase):
         return result
 
     def _why_not_that_release(self) -> str:
-        """Return what to do if a release was asked for, and another option, such as one in group_vars, overrides it."""
+        """Return what to do if another option, such as one in group_vars, overrides the requested release."""
         version = self._task.args.get("version")
         if not version:
             return ""
@@ -65,7 +65,7 @@ class ActionModule(ActionBase):
         if options["remote_src"]:
             return self._call(PluginSource(options, None).question(only_ask=False), task_vars)
         source = PluginSource(options, self._find)
-        # In the background the host can only do its work, not ask for more: it is asked before.
+        # In the background, the host cannot ask for more files, so it is asked first.
         only_ask = bool(self._task.async_val)
         result = self._call(source.question_for_archive_here(only_ask), task_vars, in_background=False)
         answer = result.pop("plugins_needed", None)

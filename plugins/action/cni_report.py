@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All of cni_report: it works on the controller only, and hosts need not be there."""
+"""All of cni_report, which runs on the controller only and needs no connection to hosts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail("cni_report: 'compare' needs 'results' to compare with what was kept before")
         path = os.path.abspath(given["dir"])
         try:
-            # The report is about what is there; that check mode changes no host does not forbid to write it.
+            # Check mode writes the report, too: it changes no host.
             if given["results"] is not None:
                 record = self._record(given["results"], (task_vars or {})["inventory_hostname"])
                 if given["compare"]:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lookup cni_hosts: the hosts of a playbook, or a sentence on why there are none."""
+"""Lookup cni_hosts: return the hosts of a playbook, or fail with the reason why there are none."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
-  - Returns the variable C(cni_hosts), and V(all) if that is not set but C(--limit) is. Empty text counts as not set.
+  - Returns the variable C(cni_hosts), or V(all) if C(cni_hosts) is not set but C(--limit) is. Empty text counts as not
+    set.
   - Fails if no host is named, or if no host of the inventory matches. Ansible itself would skip the play and succeed.
-  - It is made for the keyword C(hosts) of a play.
+  - Use it in the keyword C(hosts) of a play.
 options:
   default:
-    description: Pattern to use if no host is named. Without it, hosts have to be named.
+    description: Pattern to use if no host is named. If this is not set, hosts must be named.
     type: str
   why:
-    description: What the playbook does to hosts, for the message.
+    description: What the playbook does to hosts, for the error message.
     type: str
     default: this playbook changes hosts
 """
 
 EXAMPLES = """
-- name: Smoke test of the hosts that cni_hosts or --limit names
+- name: Test the networks of the hosts in cni_hosts or --limit
   hosts: "{{ lookup('podwire.cni.cni_hosts', why='this playbook attaches to networks') }}"
   become: true
   gather_facts: false
   tasks:
-    - name: Try the networks
+    - name: Test the networks
       podwire.cni.cni_smoke:
 """
 
@@ -52,7 +53,7 @@ from ansible.plugins.lookup import LookupBase
 
 WHY = "this playbook changes hosts"
 LISTINGS = ("syntax", "listhosts", "listtasks", "listtags")
-"""Runs that only show what a playbook is; most of them have no inventory."""
+"""Runs that only list the contents of a playbook. Most of them have no inventory."""
 
 
 class LookupModule(LookupBase):

@@ -1,25 +1,25 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lookup cni_preflight: what is wrong before anything is done on a host."""
+"""Lookup cni_preflight: return what is wrong before anything changes on a host."""
 
 from __future__ import annotations
 
 DOCUMENTATION = """
 name: cni_preflight
-short_description: Say what keeps the roles of this collection from working for a host
+short_description: Return what prevents the roles of this collection from working on a host
 version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
   - Returns a sentence if none of the variables is set that make the roles of this collection do something. The usual
     cause is that the variables of the host were not loaded.
-  - Returns a sentence if networks are to be validated and the controller lacks C(jsonschema).
-  - Warns of variables whose names begin with C(cni_) and are probably misspelt.
+  - Returns a sentence if networks must be validated and C(jsonschema) is missing on the controller.
+  - Warns about variables whose names start with C(cni_) and are probably misspelled.
 """
 
 EXAMPLES = """
-- name: Stop before anything is done on the host
+- name: Stop before anything changes on the host
   ansible.builtin.assert:
     that: sentence | length == 0
     fail_msg: "{{ sentence }}"
@@ -29,7 +29,7 @@ EXAMPLES = """
 
 RETURN = """
 _raw:
-  description: The sentence; empty if nothing is wrong.
+  description: The sentence. Empty if nothing is wrong.
   type: list
   elements: str
 """
@@ -65,7 +65,7 @@ class LookupModule(LookupBase):
         return [" ".join([what, *meant, *others, remedy])]
 
     def _lacking(self, variables: dict[str, Any]) -> str:
-        """Return what the role networks would say, but after the plugins were installed; "" if it lacks nothing."""
+        """Return what the role networks would report after the plugins were installed, "" if nothing is missing."""
         if importlib.util.find_spec("jsonschema") is not None:
             return ""
         networks = self._value(variables.get("cni_networks")) or []
@@ -82,7 +82,7 @@ class LookupModule(LookupBase):
         return self._value(value) not in (None, "", [], {})
 
     def _value(self, value: Any) -> Any:
-        """Return the templated value. One that cannot be templated is set; its role fails with the reason."""
+        """Return the templated value. One that cannot be templated counts as set; its role fails with the reason."""
         try:
             return self._templar.template(value)  # type: ignore[union-attr]
         except AnsibleError:
