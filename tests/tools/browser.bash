@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The report of the playbook drift in a real browser. Sourced by ./run.
+# Tests the report of the playbook drift in a real browser. Sourced by ./run.
 
-# The browser is Debian's; what drives it is in tests/requirements-browser.txt and brings none of its own.
+# The browser is Debian's. The driver is in tests/requirements-browser.txt and does not include a browser.
 packages_to_browse=(chromium-headless-shell fonts-dejavu-core)
 
 browser() { start 'the report in Chromium' run_browser; }
@@ -25,7 +25,7 @@ run_browser() {
     python -m pytest -q --color=no --basetemp="$step_directory/files" tests/browser
 }
 
-# Makes ready for a program that is given a browser: with_browser PROGRAM [ARGUMENT...]
+# Runs a program that needs a browser: with_browser PROGRAM [ARGUMENT...]
 with_browser() {
   install_packages "${packages_to_run[@]}" "${packages_to_browse[@]}"
   use_environment browser "$root/tests/requirements-browser.txt"

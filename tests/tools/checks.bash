@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# The checks of `./run test`. All of them read a snapshot of the tree, so that what they write (and what is edited meanwhile) meets
-# nobody. Sourced by ./run.
+# The checks of `./run test`. They use a snapshot of the tree, so that files which they write, and edits in the meantime, do no harm.
+# Sourced by ./run.
 
 snapshots=
 snapshot=
 
-# Prints the files that git tracks or would track, each ended by a NUL.
+# Prints the files that git tracks or would track, each terminated by a NUL.
 tracked_files() {
   local path
   git -C "$root" ls-files -z --cached --others --exclude-standard --deduplicate |
@@ -14,7 +14,7 @@ tracked_files() {
     done
 }
 
-# Copies them. The copy is a git work tree itself, because ansible-test and reuse ask git for the files.
+# Copies the tracked files. The copy is a git work tree itself, because ansible-test and reuse ask git for the files.
 take_snapshot() {
   snapshots=$work/snapshot
   snapshot=$snapshots/ansible_collections/podwire/cni
@@ -67,7 +67,7 @@ run_ansible_lint() {
 
 # --- sanity
 
-# With the ansible-core of the environment, and with the newest, when another Python of this machine runs a newer one.
+# Runs the sanity tests with the ansible-core of the environment, and with the newest one if another Python of this machine can run it.
 sanity() {
   local newer
   start 'ansible-test sanity' run_sanity
@@ -86,8 +86,8 @@ run_newest_sanity() {
   run_sanity
 }
 
-# ansible-test fetches a script that installs pip, from a host of its own, unless it finds one in its cache. This one installs the
-# pip that comes with Python.
+# ansible-test downloads a script that installs pip, from its own host, unless it finds one in its cache. This function puts a script
+# there that installs the pip that comes with Python.
 provide_pip() {
   local package version
   package=$(python -c 'import ansible_test; print(*ansible_test.__path__)')
@@ -98,10 +98,10 @@ provide_pip() {
   done
 }
 
-# One at a time: both make their environments in the same place.
+# Runs one ansible-test at a time, because all of them create their environments in the same place.
 ansible_test() { flock "$results/ansible-test" ansible-test "$@"; }
 
-# What pip says about its installations is in nobody's way.
+# Removes the messages of pip about its installations.
 without_pip() {
   grep -vE '^(Looking in|Processing|Collecting| +Downloading| +━|Installing collected|Successfully|Using cached|WARNING: Location)'
 }
@@ -133,7 +133,7 @@ units() {
   start 'unit tests of modules and controller' run_ansible_test_units
 }
 
-# As root, whom _host writes files for, and therefore where that changes nothing.
+# Runs as root, because _host writes files for root. Runs in private namespaces, so that the machine does not change.
 run_units() {
   local python=$1
   shift
@@ -142,38 +142,38 @@ run_units() {
     "$python" -m pytest -q --color=no "$@"
 }
 
-# What runs on managed hosts is tested on every Python that they may have: with nothing installed but what tests need.
+# Tests the code for managed hosts on every Python that they may have, with only the requirements of the tests installed.
 run_host_units() {
   local version=$1 python environment
   if ! python=$(find_python "$version"); then
     skipped "no python$version on this machine"
     return
   fi
-  # What is installed names the directory, so that another list makes another environment.
+  # The name of the directory depends on the requirements, so that another list creates another environment.
   environment=$cache/python$version-$(cksum <"$root/tests/requirements-host.txt" | tr -d ' ')
   lock
   if [ ! -e "$environment/.complete" ]; then
     rm -rf "$environment"
     if ! "$python" -m venv "$environment"; then
-      skipped "$python cannot make a virtual environment"
+      skipped "$python cannot create a virtual environment"
       return
     fi
     "$environment/bin/python" -m pip install -qq --disable-pip-version-check --requirement "$root/tests/requirements-host.txt"
     touch "$environment/.complete"
   fi
   unlock
-  # The tests on bad input take most of the time, and the main Python has had all of their examples.
+  # The tests on bad input take most of the time, and the main Python runs all of their examples.
   PODWIRE_EXAMPLES=8 run_units "$environment/bin/python" tests/unit/plugins/module_utils/libcni tests/unit/plugins/module_utils/_host
 }
 
-# All other unit tests, as ansible-test runs them.
+# Runs all other unit tests, with ansible-test.
 run_ansible_test_units() {
   local version
   version=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
   cd "$snapshot"
-  # In a copy that is root's and ends with the namespaces, because ansible-test writes into the tree. One worker, because the tests
-  # share the host of these namespaces.
-  # shellcheck disable=SC2016 # that is for the inner shell
+  # Uses a copy that root owns and that vanishes with the namespaces, because ansible-test writes to the tree. Uses one worker, because
+  # the tests share the host of these namespaces.
+  # shellcheck disable=SC2016 # the inner shell expands it
   count_tests "$root/tests/private.sh" bash -c '
     mkdir --parents ~/ansible_collections/podwire && cp --recursive . ~/ansible_collections/podwire/cni &&
       cd ~/ansible_collections/podwire/cni && exec ansible-test units "$@"' \
@@ -182,7 +182,7 @@ run_ansible_test_units() {
 
 # --- integration
 
-# Prints the names of the integration targets; those that only serve others begin with setup_.
+# Prints the names of the integration targets, without those that only serve others, whose names start with setup_.
 targets() {
   find "$snapshot/tests/integration/targets" -mindepth 1 -maxdepth 1 -type d ! -name 'setup_*' -printf '%f\n' | sort
 }
@@ -203,7 +203,7 @@ integration() {
   done
 }
 
-# Writes what the targets ask for, where ansible-test looks for it: write_integration_config COLLECTION OLD_PLUGINS NEW_PLUGINS
+# Writes the variables of the targets to the file that ansible-test reads: write_integration_config COLLECTION OLD_PLUGINS NEW_PLUGINS
 write_integration_config() {
   cat >"$1/tests/integration/integration_config.yml" <<END
 ---
@@ -215,8 +215,8 @@ cni_test_dir: "{{ output_dir }}"
 END
 }
 
-# Runs a target as ansible-test does, with the distribution's Python on the managed host, which is a namespace of this machine. The
-# plugins are copied, because modules run only what root owns, and the cache may be a user's.
+# Runs a target as ansible-test does. The managed host is a namespace of this machine, with the distribution's Python. The plugins are
+# copied, because modules run only files that root owns, and a user may own the cache.
 run_target() {
   local target=$1 tests=$snapshot/tests/integration
   cat >"$step_directory/inventory" <<END
@@ -244,7 +244,7 @@ END
 
 # --- real runtimes
 
-# The short form of `./run runtimes`.
+# Runs the short form of `./run runtimes`.
 real_runtimes() {
   fetch_plugins bookworm
   fetch_containerds bookworm

@@ -1,20 +1,20 @@
 # shellcheck shell=bash
-# What has to be on the machine before anything runs: packages, a virtual environment, plugin binaries. Everything but the
-# distribution's packages lies below $cache. Sourced by ./run, which sets $root.
+# Installs what must be on the machine before anything runs: packages, a virtual environment, plugin binaries. Everything except the
+# distribution's packages is below $cache. Sourced by ./run, which sets $root.
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/podwire-cni
 
-# The collection where Ansible looks for it: a link, so that an edit is seen at once.
+# The path where Ansible finds the collection. It is a link, so that edits take effect at once.
 linked=$cache/linked
 linked_collection=$linked/ansible_collections/podwire/cni
 
-# python3-pyroute2 is the managed host's; the managed host of tests and demo is this machine, through /usr/bin/python3.
+# python3-pyroute2 is for the managed host. In tests and in the demo, that is this machine, through /usr/bin/python3.
 packages_to_run=(ca-certificates curl iproute2 iptables iputils-ping nftables python3 python3-pyroute2 python3-venv)
 packages_to_test=(
   "${packages_to_run[@]}" debian-archive-keyring e2fsprogs git mmdebstrap openssh-client openssl procps shellcheck xz-utils
 )
 
-# The Pythons that a managed host may have.
+# The Python versions that a managed host may have.
 host_pythons=(3.8 3.9 3.10 3.11 3.12 3.13 3.14)
 user_home=$HOME
 
@@ -25,7 +25,7 @@ die() {
   exit 1
 }
 
-# Between lock and unlock, no other ./run changes the cache.
+# No other ./run changes the cache between lock and unlock.
 lock() {
   mkdir -p "$cache"
   exec {cache_lock}>"$cache/lock"
@@ -41,7 +41,7 @@ as_root() {
 install_packages() {
   local package missing=()
   if ! command -v apt-get >/dev/null; then
-    say "No apt-get here; these have to be installed, under whatever name: $*"
+    say "There is no apt-get. Install these packages yourself, under the names of your distribution: $*"
     return
   fi
   for package in "$@"; do
@@ -53,8 +53,8 @@ install_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Prints the interpreter of the virtual environments: $PYTHON, else the first python3 of PATH, else the distribution's; not older than
-# the oldest supported ansible-core wants it, and able to make a virtual environment.
+# Prints the interpreter for virtual environments: $PYTHON, else the first python3 in PATH, else that of the distribution. It must be
+# new enough for the oldest supported ansible-core, and able to create a virtual environment.
 choose_python() {
   local candidate
   for candidate in ${PYTHON:-python3 /usr/bin/python3}; do
@@ -66,10 +66,10 @@ import ensurepip, venv
 print(sys.executable)
 ' 2>/dev/null && return
   done
-  die "no Python >= 3.11 with venv and ensurepip found (tried ${PYTHON:-python3 of PATH, /usr/bin/python3}); name one: PYTHON=/path/to/python3 ./run ..."
+  die "no Python >= 3.11 with venv and ensurepip found (tried ${PYTHON:-python3 in PATH, /usr/bin/python3}); set one: PYTHON=/path/to/python3 ./run ..."
 }
 
-# Prints what changes when an environment of these requirements has to be made anew.
+# Prints a key that changes when an environment with these requirements must be created again.
 environment_key() {
   local python=$1
   {
@@ -78,14 +78,14 @@ environment_key() {
   } | sha256sum | cut -c 1-12
 }
 
-# Makes the virtual environment NAME from REQUIREMENTS, if it is not there, and puts it first in PATH.
+# Creates the virtual environment NAME from REQUIREMENTS, if it does not exist, and puts it first in PATH.
 use_environment() {
   local name=$1 requirements=$2 python directory
   python=$(choose_python)
   directory=$cache/$name-$(environment_key "$python")
   lock
   if [ ! -e "$directory/.complete" ]; then
-    say "Making a virtual environment for $name with $("$python" -V)"
+    say "Creating a virtual environment for $name with $("$python" -V)"
     rm -rf "$directory"
     "$python" -m venv "$directory"
     "$directory/bin/python" -m pip install -qq --disable-pip-version-check --requirement "$requirements"
@@ -96,7 +96,7 @@ use_environment() {
   unset PYTHONPATH PYTHONHOME
 }
 
-# Compiles the collection in DIRECTORY once for all who import it from there and may write nothing there: compile_collection DIRECTORY
+# Compiles the collection once, for programs that import it but cannot write to its directory: compile_collection DIRECTORY
 compile_collection() { python -m compileall -q "$1/plugins"; }
 
 link_collection() {
@@ -106,15 +106,15 @@ link_collection() {
   export ANSIBLE_COLLECTIONS_PATH=$linked
 }
 
-# Ansible writes to the home directory; the user's own is not ours to fill.
+# Ansible writes to the home directory. This keeps it out of the user's own.
 use_private_home() {
   export HOME=$cache/home
   mkdir -p "$HOME/.config"
   [ ! -e "$user_home/.config/pip" ] || ln -sfn "$user_home/.config/pip" "$HOME/.config/pip"
 }
 
-# Prints the path of Python VERSION; fails when this machine has none. pyenv's shims are asked, too, but they run only the versions
-# that are switched on, so pyenv's own directory is looked into.
+# Prints the path of Python VERSION, and fails if this machine has none. Tries the shims of pyenv, too. They run only the versions that
+# are switched on, so this also searches the directory of pyenv.
 find_python() {
   local version=$1 candidate
   for candidate in $(type -ap "python$version") "${PYENV_ROOT:-$user_home/.pyenv}/versions/$version".*/bin/"python$version"; do
@@ -123,7 +123,7 @@ find_python() {
   return 1
 }
 
-# Prints the newest Python of this machine that is newer than the environment's, which PATH begins with.
+# Prints the newest Python of this machine if it is newer than that of the environment, which is first in PATH.
 newer_python() {
   local version newest=
   for version in "${host_pythons[@]}"; do
@@ -134,8 +134,8 @@ newer_python() {
 
 minor_of() { "$1" -c 'import sys; print(sys.version_info.minor)'; }
 
-# Puts the directories of all Pythons behind the virtual environment in PATH, for ansible-test, which looks there for them and
-# must not meet a shim.
+# Puts the directories of all Pythons after the virtual environment in PATH. ansible-test searches for them there, and must not find a
+# shim.
 use_pythons() {
   local version python directories=
   for version in "${host_pythons[@]}"; do

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Scenarios on virtual machines (molecule/). Sourced by ./run.
+# Runs the molecule scenarios (molecule/) on virtual machines. Sourced by ./run.
 
 packages_for_machines=(
   debian-archive-keyring e2fsprogs mmdebstrap openssh-client python3 python3-venv qemu-system-x86 qemu-utils uidmap util-linux
 )
 
-# Every run has a directory of its own, so that two beside each other do not meet. Whoever has died does not hold its lock.
+# Every run has its own directory, so that runs at the same time do not interfere. A run that has died does not hold its lock.
 molecule_runs=$cache/molecule
 molecule_run=
 
@@ -18,13 +18,13 @@ prepare_molecule() {
   export XDG_CACHE_HOME ANSIBLE_HOME=$cache/home/.ansible
   use_private_home
   link_collection
-  # What pods and containers run: busybox, for which a machine reaches no registry.
+  # Pods and containers run busybox, because the machines cannot reach a registry.
   fetch_runtimes
   PODWIRE_BUSYBOX=$(runtimes)/bin/busybox
-  # A release of the plugins that a machine's package does not have.
+  # Fetch the release of the plugins that the package of a machine does not have.
   fetch_plugins bookworm forky
   PODWIRE_PLUGINS=$cache/plugins
-  # What a scenario makes to be looked at.
+  # Scenarios write reports here, for inspection.
   PODWIRE_REPORTS=$cache/reports
   export PODWIRE_BUSYBOX PODWIRE_PLUGINS PODWIRE_REPORTS
   say "$(ansible --version | sed -n 1p), $(NO_COLOR=1 molecule --version | sed -n 1p)"
@@ -32,14 +32,14 @@ prepare_molecule() {
 
 scenarios() { find "$root/molecule" -mindepth 2 -maxdepth 2 -name molecule.yml -printf '%h\n' | sed 's|.*/||' | sort; }
 
-# Whether molecule takes each scenario's configuration; it says so when it lists them.
+# Checks that molecule accepts the configuration of each scenario, by listing them.
 read_scenarios() {
   use_environment molecule "$root/tests/requirements-molecule.txt"
   cd "$snapshot"
   MOLECULE_EPHEMERAL_DIRECTORY=$step_directory/molecule PYTHONDONTWRITEBYTECODE=1 molecule -c molecule/config.yml list
 }
 
-# Destroys the machines of runs that have ended without doing it.
+# Destroys the machines of runs that ended without doing so.
 sweep_molecule_runs() {
   local run
   for run in "$molecule_runs"/run.*; do
@@ -68,10 +68,10 @@ destroy_machines() {
   rm -rf "$molecule_runs"
 }
 
-# Ends every virtual machine that has its files in the cache.
+# Stops every virtual machine that has its files in the cache.
 end_machines() { [ ! -d "$cache/vm" ] || vm destroy "$cache" >/dev/null; }
 
-# Prints the images that scenarios need, as vm.py takes them.
+# Prints the images that scenarios need, in the form that vm.py expects.
 images_of() {
   python - "$root/molecule" "$@" <<'END'
 import json, pathlib, sys
@@ -106,7 +106,7 @@ run_molecule() {
       mapfile -t < <(scenarios)
       set -- "${MAPFILE[@]}"
       ;;
-    '') die "which scenario? There are: $(scenarios | paste -sd ' '); --all runs them all" ;;
+    '') die "no scenario given; there are: $(scenarios | paste -sd ' '); --all runs all of them" ;;
   esac
   for scenario in "$@"; do
     [ -f "$root/molecule/$scenario/molecule.yml" ] || die "no such scenario: $scenario (there are: $(scenarios | paste -sd ' '))"

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# The comparison with Go's libcni: its source is Debian's package, its toolchain comes from PyPI. Sourced by ./run.
+# Compares this libcni with Go's. The source is Debian's package, and the toolchain comes from PyPI. Sourced by ./run.
 
 go_suite=forky
 go_package=golang-github-appc-cni-dev
 
-# Prints the directory of what is built in Go; other sources or another toolchain have another one.
+# Prints the directory of the Go binaries. Its name depends on the sources and the toolchain.
 go_build() {
   local key
   key=$({
@@ -30,7 +30,7 @@ fetch_peer() {
   unlock
 }
 
-# Builds the driver, the recording plugin and what the benchmarks compare with from them, unless they are there.
+# Builds the driver, the recording plugin and the peer of the benchmarks, unless they exist.
 build_peer() {
   local build sources
   build=$(go_build)
@@ -58,7 +58,7 @@ compare_with_go() {
   PYTHONDONTWRITEBYTECODE=1 "$python" "$root/tests/peer/peer.py" "$build/driver" "$build/recorder" "${@:2}"
 }
 
-# With real plugins: interoperate PYTHON
+# Tests interoperation with real plugins: interoperate PYTHON
 interoperate() {
   local build
   build=$(go_build)
@@ -66,7 +66,7 @@ interoperate() {
     "$1" "$root/tests/peer/interop.py" "$build/driver" "$(plugins_of bookworm)" "$(plugins_of forky)"
 }
 
-# Whether the comparison finds planted bugs: plant_bugs PYTHON
+# Tests whether the comparison finds planted bugs: plant_bugs PYTHON
 plant_bugs() {
   local build
   build=$(go_build)
@@ -81,14 +81,14 @@ peer() {
   fetch_peer
   build_peer
   compare_with_go "$python" "$@"
-  # Who asks for some cases only does not want more than these.
+  # If only some cases are requested, skip the rest.
   case " $* " in *' --case '* | *' --category '* | *' --help '*) return ;; esac
   plant_bugs "$python"
   fetch_plugins bookworm forky
   interoperate "$python"
 }
 
-# --- a part of ./run test: the comparison in short, of the snapshot
+# --- a part of ./run test: a short comparison, of the snapshot
 
 peer_checks() {
   start "libcni and Go's, the same commands" run_peer_cases
@@ -96,11 +96,11 @@ peer_checks() {
   start "libcni and Go's, interoperation" run_interoperation
 }
 
-# Says why, if there is nothing to compare with. In a process of its own, because bash ignores set -e in conditions.
+# Reports why there is nothing to compare with, if so. Fetches in a separate process, because bash ignores set -e in conditions.
 peer_is_there() {
   fetch_peer &
   wait $! || {
-    skipped "no source of Go's libcni or no Go toolchain to be had"
+    skipped "no source of Go's libcni or no Go toolchain available"
     return 1
   }
 }

@@ -1,17 +1,17 @@
 # shellcheck shell=bash
-# The real CNI plugins of two generations, and container runtimes that call plugins, unpacked from Debian's packages and not
-# installed. Sourced by ./run.
+# Provides the real CNI plugins of two generations, and container runtimes that call plugins. They are unpacked from Debian's packages
+# and not installed. Sourced by ./run.
 
 plugin_package=containernetworking-plugins
 
-# containerd, and podman as it still was with CNI, which later Debians do not have; with the libraries that a small system lacks.
+# containerd, and the last podman with CNI in Debian, with the libraries that a small system lacks.
 runtime_suite=bookworm
 runtime_packages=(
   containerd podman crun conmon busybox-static golang-github-containers-common golang-github-containers-image
   libassuan0 libdevmapper1.02.1 libglib2.0-0 libgpg-error0 libgpgme11 libseccomp2 libsubid4 libyajl2
 )
 
-# Prints the directory of the plugins of SUITE; they are there after fetch_plugins.
+# Prints the directory of the plugins of SUITE. fetch_plugins creates it.
 plugins_of() {
   printf '%s\n' "$cache/plugins/$1/usr/lib/cni"
 }
@@ -25,13 +25,13 @@ debian_mirror() {
     awk -v release="$code" '$2 == release { print $1; exit }'
 }
 
-# Prints the directory of the runtimes; they are there after fetch_runtimes.
+# Prints the directory of the runtimes. fetch_runtimes creates it.
 runtimes() {
-  # What is in the list names the directory, so that another list is fetched anew.
+  # The name of the directory depends on the list, so that another list is fetched again.
   printf '%s\n' "$cache/runtimes-$(printf '%s\n' "$runtime_suite" "${runtime_packages[@]}" | sha256sum | cut -c 1-12)"
 }
 
-# Fetches the plugins of the Debian suites that are given.
+# Fetches the plugins of the given Debian suites.
 fetch_plugins() {
   local suite
   lock
@@ -47,12 +47,12 @@ fetch_runtimes() {
   unlock
 }
 
-# Prints the directory of the containerd of SUITE; it is there after fetch_containerds.
+# Prints the directory of the containerd of SUITE. fetch_containerds creates it.
 containerd_of() {
   if [ "$1" = "$runtime_suite" ]; then runtimes; else printf '%s\n' "$cache/containerd/$1"; fi
 }
 
-# Fetches the containerds of the Debian suites that are given.
+# Fetches the containerds of the given Debian suites.
 fetch_containerds() {
   local suite
   fetch_runtimes
@@ -63,7 +63,7 @@ fetch_containerds() {
   unlock
 }
 
-# Shows the containerds of some suites what the modules of COLLECTION write, and the rest: ask_containerds COLLECTION "SUITE..." OPTION...
+# Runs tests/runtimes of COLLECTION with the containerds of some suites: ask_containerds COLLECTION "SUITE..." OPTION...
 ask_containerds() {
   local collection=$1 suite suites options=()
   read -ra suites <<<"$2"
@@ -76,12 +76,12 @@ ask_containerds() {
 }
 
 # Unpacks packages of a Debian suite, each verified by apt with Debian's keys: unpack_packages SUITE DIRECTORY PACKAGE...
-# apt works in a directory of its own; the machine's sources, lists and packages stay as they are.
+# apt works in a directory of its own. The sources, lists and packages of the machine do not change.
 unpack_packages() {
   local suite=$1 directory=$2 apt=$cache/apt-$1 mirror keyring package
   shift 2
   say "Fetching $* of $suite"
-  command -v apt-get >/dev/null || die "$1 comes from Debian's archive, by apt-get, which is not here"
+  command -v apt-get >/dev/null || die "$1 comes from Debian's archive and needs apt-get, which this machine does not have"
   mirror=$(debian_mirror)
   [ -n "$mirror" ] || die "this machine's apt sources name no mirror of Debian's main archive; see: apt-get indextargets"
   keyring=/usr/share/keyrings/debian-archive-keyring.gpg

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Runs steps, several at once, and says how they went: a line per step, the whole log of one that fails, a summary. Sourced by ./run.
+# Runs steps, several at once. Prints a line for each step, the whole log of a failed step, and a summary. Sourced by ./run.
 
-# What this run makes: its results and its snapshot of the tree. Several runs may go on at once.
+# The files of this run: its results, and its snapshot of the tree. Several runs may be active at the same time.
 work=
 results=
 steps=0
@@ -13,7 +13,7 @@ begin_steps() {
   trap end_steps EXIT
 }
 
-# What an interrupted run leaves behind: each step is a process group.
+# Kills the steps of an interrupted run, each of which is a process group, and removes its files.
 end_steps() {
   local step
   for step in $(jobs -rp); do
@@ -23,7 +23,7 @@ end_steps() {
 }
 
 # Starts a step in the background, as soon as a processor is free: start NAME COMMAND [ARGUMENT...]
-# COMMAND may call passed, skipped and note; without it one check has passed or failed, as its exit status says.
+# COMMAND may call passed, failed, skipped and note. Without the first three, its exit status counts as one check.
 start() {
   while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
     wait -n || true
@@ -42,7 +42,7 @@ run_step() {
   printf '%s\n' "$name" >"$step_directory/name"
   set +e
   (
-    # In a condition, bash ignores set -e in whatever is called, and a step would pass whatever happens.
+    # In a condition, bash ignores set -e in everything that it calls, and every step would pass.
     ignored=$(
       set -e
       false
@@ -57,7 +57,7 @@ run_step() {
   [ "$status" -eq 0 ] && [ ! -e "$step_directory/passed" ] && [ ! -e "$step_directory/skipped" ] && passed 1
   [ "$status" -ne 0 ] && [ ! -e "$step_directory/failed" ] && failed 1
   report_step "$name" "$status" $((SECONDS - begun)) >"$step_directory/report"
-  # In one piece, whatever else ends at this moment.
+  # Print the report in one piece, even if other steps end at the same time.
   flock "$results" cat "$step_directory/report"
 }
 
@@ -75,7 +75,7 @@ failed() { printf '%s\n' "$1" >>"$step_directory/failed"; }
 skipped() { printf '%s\n' "$*" >>"$step_directory/skipped"; }
 note() { printf '%s\n' "$*" >>"$step_directory/note"; }
 
-# Runs pytest and counts its tests, also when some of them fail: count_tests COMMAND [ARGUMENT...]
+# Runs pytest and counts its tests, even if some of them fail: count_tests COMMAND [ARGUMENT...]
 count_tests() {
   local log=$step_directory/pytest status=0 result
   "$@" | tee "$log" || status=$?
@@ -88,18 +88,18 @@ count_tests() {
   return "$status"
 }
 
-# Hands each number before WORD in TEXT to FUNCTION: count FUNCTION WORD TEXT
+# Calls FUNCTION with each number before WORD in TEXT: count FUNCTION WORD TEXT
 count() {
   local number
   grep -oE "[0-9]+ $2\\b" <<<"$3" | while read -r number _; do "$1" "$number"; done || true
 }
 
-# Prints every line that steps left in files of this name.
+# Prints all lines that steps wrote to files of this name.
 lines_of() { find "$results" -mindepth 2 -maxdepth 2 -name "$1" -exec cat {} +; }
 
 total() { lines_of "$1" | awk '{ sum += $1 } END { print sum + 0 }'; }
 
-# Waits for the steps and prints the summary; fails when a step failed.
+# Waits for the steps and prints the summary. Fails if a step failed.
 summarize() {
   local directory failures skips
   wait
