@@ -117,4 +117,5 @@ def clean_environment(monkeypatch):
         monkeypatch.delenv(name)
     before = _listdir("/proc/self/fd")
     yield
-    assert len(_listdir("/proc/self/fd")) == len(before), "a file descriptor leaked"
+    # What earlier tests left to the garbage collector may go meanwhile.
+    assert len(_listdir("/proc/self/fd")) <= len(before), "a file descriptor leaked"
