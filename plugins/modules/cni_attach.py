@@ -15,8 +15,8 @@ author:
 description:
   - Runs the ADD, CHECK and DEL commands of CNI plugins for any number of attachments, for several containers at a time.
   - An attachment that exists and passes CHECK is left alone. An attachment whose namespace was recreated or whose
-    interface is gone is attached again. An attachment that was made with another configuration, with other arguments
-    or to another namespace is detached with the configuration, arguments and namespace of its ADD, and then attached.
+    interface is gone is attached again. If the requested configuration, arguments or namespace differ from those of
+    the ADD, the attachment is detached with those of the ADD, and then attached.
   - An attachment that exists although its cache entry is lost or damaged is adopted, which writes the entry again.
   - If ADD fails, DEL runs to clean up. DEL does not run if the interface existed before the ADD.
   - Attachments are cached below O(cache_dir), in the format of Go's libcni.
@@ -40,7 +40,7 @@ options:
       container_id:
         description:
           - Container ID. It consists of letters, digits, V(_), V(.) and V(-), and starts with a letter or digit.
-          - The default is derived from the path of the namespace, in the same way as C(cnitool) does it.
+          - The default is derived from the path of the namespace, as C(cnitool) does.
         type: str
       netns:
         description:
@@ -65,8 +65,8 @@ options:
           - Capability args, such as C(portMappings) or C(ips). Plugins that declare a capability receive its data as
             C(runtimeConfig).
           - Arguments of known capabilities are validated before anything runs. Do not put numbers in quotes.
-          - An argument that no plugin of the network declares has no effect and causes a warning. A host port that is
-            mapped twice, here or by another attachment on the host, also causes a warning.
+          - An argument whose capability no plugin of the network declares has no effect and causes a warning. A host
+            port that is mapped twice, here or by another attachment on the host, also causes a warning.
         type: dict
       state:
         description:

@@ -30,8 +30,8 @@ options:
         whether or not V(netns) is listed.
       - V(containerd), V(podman) and V(nomad) are the runtimes. V(containerd) covers every containerd on the host.
       - The default is every source that is found on the host. The module fails if a required source cannot be asked.
-      - If fewer sources are listed than are found, the module only collects what O(cache_dir) shows to be made by this
-        collection.
+      - If fewer sources are listed than are found, the module collects only what this collection made, according to
+        O(cache_dir).
     type: list
     elements: str
     choices:
@@ -69,8 +69,8 @@ options:
       - V(attachments) are attachments in O(cache_dir). V(leases) are reservations of the plugin C(host-local).
         V(rules) are what plugins keep in iptables and nftables for single containers. V(cache) are damaged files in
         O(cache_dir).
-      - V(links) are veths on bridges of CNI networks if their other end is also idle on the host, and bridges of CNI
-        networks if they have no ports and no configuration names them. A veth that leads to an existing namespace is
+      - V(links) are veths on bridges of CNI networks whose other end is also on the host and is idle, and bridges of
+        CNI networks that have no ports and that no configuration names. A veth that leads to an existing namespace is
         left.
     type: list
     elements: str
@@ -114,7 +114,7 @@ notes:
     containers are known and no other runtime is on the host. It does so in every run, and does not report it as a
     change.
   - If there are traces of a runtime that cannot be asked at all (CRI-O, cri-dockerd, a stopped containerd), the module
-    only collects what O(cache_dir) shows to be made by this collection.
+    collects only what this collection made, according to O(cache_dir).
   - In a container, the module needs the PID namespace of the host. It fails with the code V(processes_hidden) if it
     cannot see the processes of the host, because a container that only those processes lead to may be alive.
 extends_documentation_fragment:

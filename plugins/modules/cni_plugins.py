@@ -21,8 +21,8 @@ description:
   - Installs nothing if a network that works with the old binary has a C(cniVersion) that the new binary does not
     support.
   - Works file by file. Unmanaged files, and the owner and mode of the directory, are left alone.
-  - Keeps each file that a binary replaces, by its sha256, below C(/var/lib/podwire/state). O(state=restored) brings it
-    back.
+  - Keeps each file that a binary replaces, by its sha256, below C(/var/lib/podwire/state). O(state=restored) restores
+    it.
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._common.lock
@@ -35,8 +35,8 @@ options:
       - Source of the plugins, which is the path of a tar archive (plain or compressed with gzip, bzip2 or xz), the path
         of a directory, or the https URL of an archive.
       - A relative path is searched for like in C(copy), in the C(files) directories of role and play.
-      - Only regular ELF files at the top level are installed. Their owners and modes, other documents and directories
-        are ignored. An archive that contains a link, a device, an absolute path or C(..) is refused.
+      - Only regular ELF files at the top level are installed. Their owners and modes, documents and directories are
+        ignored. An archive that contains a link, a device, an absolute path or C(..) is refused as a whole.
       - With O(state=present), this or O(version) is required.
     type: str
   remote_src:
@@ -88,7 +88,7 @@ options:
     description:
       - V(present) installs what is missing or differs, and sets owner and mode.
       - V(absent) removes O(plugins).
-      - V(restored) brings back what the newest version replaced, which is an older version or an unmanaged file, and
+      - V(restored) restores what the newest version replaced, which is an older version or an unmanaged file, and
         removes a binary that replaced nothing. A second run changes nothing.
     type: str
     choices:

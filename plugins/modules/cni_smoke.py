@@ -15,8 +15,8 @@ author:
 description:
   - Attaches a test container to each network, in a namespace that exists only for the test. Runs ADD, CHECK, a ping of
     the gateway, and DEL. Then searches for what DEL left behind, by a container ID that no other container has.
-  - Cleans up completely. The module reports and removes what DEL left behind, undoes a failed ADD, and undoes
-    everything when it is told to stop. The next run removes what a killed run left behind.
+  - Cleans up after itself. The module reports and removes what DEL left behind, undoes a failed ADD, and undoes
+    everything if it is interrupted. The next run removes what a killed run left behind.
   - Does not touch the attachments of containers.
 options:
   networks:
