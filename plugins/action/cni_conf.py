@@ -13,18 +13,12 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import (
-    WARNING,
-    errors_of,
-    place,
-    strict,
-    summary,
-)
-from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import one_line, published
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
-from ansible_collections.podwire.cni.plugins.plugin_utils.controller import jsonschema_needed
-from ansible_collections.podwire.cni.plugins.plugin_utils.options import no_options
+from ..module_utils._host.problems import WARNING, errors_of, place, strict, summary
+from ..module_utils._host.secrets import one_line, published
+from ..plugin_utils._conf.networks import LEVELS, CheckedNetworks
+from ..plugin_utils._conf.schema import MISSING
+from ..plugin_utils.controller import jsonschema_needed
+from ..plugin_utils.options import no_options
 
 SCHEMA = "the level 'schema' of 'validate'"
 OPTIONS = (

@@ -14,11 +14,11 @@ from ansible import constants as C
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import one_line, published
-from ansible_collections.podwire.cni.plugins.modules.cni_plugins import ARGUMENTS, REQUIRED_IF
-from ansible_collections.podwire.cni.plugins.plugin_utils.options import no_options
-from ansible_collections.podwire.cni.plugins.plugin_utils.plugin_source import Need, PluginSource
+from ..module_utils._host.errors import HostError
+from ..module_utils._host.secrets import one_line, published
+from ..modules.cni_plugins import ARGUMENTS, REQUIRED_IF
+from ..plugin_utils.options import no_options
+from ..plugin_utils.plugin_source import Need, PluginSource
 
 MODULE = "podwire.cni.cni_plugins"
 # _source is internal to the action plugin and the module.

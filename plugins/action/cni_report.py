@@ -12,9 +12,9 @@ from typing import Any, Optional
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report import folder
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.compare import worse
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import MODULES, Record, build, unusable
+from ..plugin_utils._report import folder
+from ..plugin_utils._report.compare import worse
+from ..plugin_utils._report.record import MODULES, Record, build, unusable
 
 
 class ActionModule(ActionBase):

@@ -10,11 +10,11 @@ from typing import Any, Callable, Optional
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import strict as with_strict
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.schema import MISSING
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import DataSource, TextSource
-from ansible_collections.podwire.cni.plugins.plugin_utils._conf.validate import Checked
-from ansible_collections.podwire.cni.plugins.plugin_utils.controller import jsonschema_needed
+from ..module_utils._host.problems import strict as with_strict
+from ..plugin_utils._conf.schema import MISSING
+from ..plugin_utils._conf.source import DataSource, TextSource
+from ..plugin_utils._conf.validate import Checked
+from ..plugin_utils.controller import jsonschema_needed
 
 LEVELS = ("syntax", "schema")
 

@@ -9,9 +9,9 @@ from typing import Any, Callable
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet, to_json
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.folder import plain
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import render
+from ..plugin_utils._report.fleet import fleet, to_json
+from ..plugin_utils._report.folder import plain
+from ..plugin_utils._report.page import render
 
 FORMATS = {"json": to_json, "html": render}
 

@@ -41,8 +41,8 @@ from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 
-from ansible_collections.podwire.cni.plugins.plugin_utils.controller import jsonschema_needed
-from ansible_collections.podwire.cni.plugins.plugin_utils.variables import DECLARING, unknown_variables
+from ..plugin_utils.controller import jsonschema_needed
+from ..plugin_utils.variables import DECLARING, unknown_variables
 
 
 class LookupModule(LookupBase):

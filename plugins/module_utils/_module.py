@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, NoReturn, Set, TypeVar
 from ansible.module_utils.basic import AnsibleModule
 
 from ._host.errors import HostError
-from ._host.lock import run
+from ._host.lock import run_locked
 from ._host.paths import absolute
 from ._host.plan import DISRUPTIVE, SAFE, Plan
 from ._host.secrets import MASK, one_line, published, secrets_of
@@ -93,12 +93,14 @@ def create_module(arguments: Dict[str, Any], **keywords: Any) -> AnsibleModule:
             module.params["bin_dirs"] = [absolute(path, "bin_dirs") for path in module.params["bin_dirs"]]
             if not module.params["bin_dirs"]:
                 raise HostError("bin_dirs: the list is empty; name at least one directory", code="no_bin_dir")
+        if "timeout" in module.params and module.params["timeout"] <= 0:
+            raise HostError("timeout must be more than 0 seconds", code="bad_timeout")
     except HostError as error:
         fail(module, error)
     return module
 
 
-def fail(module: AnsibleModule, error: HostError, **result: Any) -> None:
+def fail(module: AnsibleModule, error: HostError, **result: Any) -> NoReturn:
     """End the module with what *error* says."""
     result.update(error.facts)
     module.fail_json(msg=error.msg, code=error.code, **result)
@@ -114,10 +116,9 @@ def execute(module: AnsibleModule, make_plan: Callable[[], P], holder: str, work
         return plan
 
     try:
-        return run(allowed, holder, module.params["lock_timeout"], module.check_mode, workers)
+        return run_locked(allowed, holder, module.params["lock_timeout"], module.check_mode, workers)
     except HostError as error:
         fail(module, error)
-        raise
 
 
 def finish(module: AnsibleModule, plan: Plan, **result: Any) -> None:

@@ -275,14 +275,14 @@ code:
   sample: duplicate_attachment
 """
 
-import os
 from typing import Any, Dict, List
 
-from ..module_utils._host.attach import Planner
-from ..module_utils._host.attach_outcome import AttachPlan, Settings
-from ..module_utils._host.attach_request import parse
-from ..module_utils._host.attach_verbs import Verbs
+from ..module_utils._host.attachments.outcome import AttachPlan, AttachSettings
+from ..module_utils._host.attachments.planner import AttachPlanner
+from ..module_utils._host.attachments.request import parse_attachments
+from ..module_utils._host.attachments.verbs import Verbs
 from ..module_utils._host.errors import HostError
+from ..module_utils._host.workers import workers_of
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
@@ -320,13 +320,11 @@ def main() -> None:
     params = module.params
     refused: List[HostError] = []
     try:
-        request = parse(params["attachments"], refused if module.check_mode else None)
-        workers = _workers(params["parallel"])
-        if params["timeout"] <= 0:
-            raise HostError("timeout must be more than 0 seconds", code="bad_timeout")
+        request = parse_attachments(params["attachments"], refused if module.check_mode else None)
+        workers = workers_of(params["parallel"])
     except HostError as error:
         fail(module, error)
-    settings = Settings(
+    settings = AttachSettings(
         params["conf_dir"],
         params["bin_dirs"],
         params["cache_dir"],
@@ -338,7 +336,7 @@ def main() -> None:
     verbs = Verbs(params["bin_dirs"], params["cache_dir"], params["timeout"])
 
     def make_plan() -> AttachPlan:
-        return Planner(settings, verbs).make(request)
+        return AttachPlanner(settings, verbs).make(request)
 
     plan = execute(module, make_plan, "cni_attach", workers)
     result = result_of(module, plan)
@@ -352,14 +350,6 @@ def main() -> None:
         more = f" (and {len(failed) - 1} more; see 'attachments')" if len(failed) > 1 else ""
         module.fail_json(msg=failed[0]["message"] + more, code=failed[0]["code"], **result)
     module.exit_json(**result)
-
-
-def _workers(parallel: Any) -> int:
-    if parallel is None:
-        return min(4, len(os.sched_getaffinity(0)) + 1)
-    if parallel < 1:
-        raise HostError("parallel must be at least 1", code="bad_parallel")
-    return int(parallel)
 
 
 if __name__ == "__main__":

@@ -508,16 +508,13 @@ code:
   sample: duplicate_name
 """
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.confrequest import (
-    check_priority,
-    read_attributes,
-    read_file_name,
-)
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Request, Wanted, make_plan
-from ansible_collections.podwire.cni.plugins.module_utils._host.paths import file_name
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import NAMES
-from ansible_collections.podwire.cni.plugins.module_utils._module import (
+from ..module_utils._host.errors import HostError
+from ..module_utils._host.files import read_attributes
+from ..module_utils._host.networks.planner import plan_networks
+from ..module_utils._host.networks.request import ConfRequest, WantedNetwork, check_priority, read_file_name
+from ..module_utils._host.paths import file_name
+from ..module_utils._host.runtimes.profiles import NAMES
+from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
     LOCK_ARGUMENTS,
@@ -559,8 +556,8 @@ def read_network(index, given):
     where = "networks[%d].file" % index
     if restored:
         file = given["file"] and file_name(given["file"], where)
-        return Wanted(given["name"] or "", False, file=file, restored=True)
-    return Wanted(
+        return WantedNetwork(given["name"] or "", False, file=file, restored=True)
+    return WantedNetwork(
         given["name"],
         present,
         (given["content"] or "").encode("utf-8") if present else b"",
@@ -574,9 +571,9 @@ def read_settings(params):
     if given is None:
         return None
     # Compiled only if runtimes are configured.
-    from ansible_collections.podwire.cni.plugins.module_utils._host.setup.change import Settings
+    from ..module_utils._host.runtimes.change import RuntimeSettings
 
-    return Settings(
+    return RuntimeSettings(
         params["conf_dir"],
         params["bin_dirs"],
         given["max_conf_num"],
@@ -606,7 +603,7 @@ def main():
     module = create_module(arguments, required_by={"configure": ["runtime"]})
     params = module.params
     try:
-        request = Request(
+        request = ConfRequest(
             [read_network(index, given) for index, given in enumerate(params["networks"])],
             params["conf_dir"],
             params["bin_dirs"],
@@ -623,7 +620,7 @@ def main():
         )
     except HostError as error:
         fail(module, error)
-    plan = execute(module, lambda: make_plan(request), "cni_conf")
+    plan = execute(module, lambda: plan_networks(request), "cni_conf")
     # A runtime cannot have loaded what is only planned.
     confirmed, unconfirmed = (None, []) if module.check_mode else plan.confirm()
     for text in unconfirmed:

@@ -280,13 +280,13 @@ code:
   sample: empty_live_set
 """
 
-import os
 import re
 from typing import Any, Dict, FrozenSet, List, Optional, Set
 
 from ..module_utils._host.errors import HostError
-from ..module_utils._host.gc import Planner
-from ..module_utils._host.gc_outcome import GcPlan, Settings
+from ..module_utils._host.garbage.outcome import GcPlan, GcSettings
+from ..module_utils._host.garbage.planner import GcPlanner
+from ..module_utils._host.workers import workers_of
 from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
 
 _AGE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhd]?)")
@@ -324,10 +324,10 @@ def main() -> None:
     params = module.params
     try:
         settings = _settings(params, module.check_mode)
-        workers = _workers(params["parallel"])
+        workers = workers_of(params["parallel"])
     except HostError as error:
         fail(module, error)
-    planner = Planner(settings)
+    planner = GcPlanner(settings)
     plan = execute(module, planner.make, "cni_gc", workers)
     result = result_of(module, plan)
     result.update(_report(plan))
@@ -360,10 +360,8 @@ def _report(plan: GcPlan) -> Dict[str, Any]:
     }
 
 
-def _settings(params: Dict[str, Any], check_mode: bool) -> Settings:
-    if params["timeout"] <= 0:
-        raise HostError("timeout must be more than 0 seconds", code="bad_timeout")
-    return Settings(
+def _settings(params: Dict[str, Any], check_mode: bool) -> GcSettings:
+    return GcSettings(
         params["conf_dir"],
         params["bin_dirs"],
         params["cache_dir"],
@@ -399,14 +397,6 @@ def _seconds(text: str) -> float:
             code="bad_min_age",
         )
     return float(found.group(1)) * _UNITS[found.group(2)]
-
-
-def _workers(parallel: Optional[int]) -> int:
-    if parallel is None:
-        return min(4, len(os.sched_getaffinity(0)) + 1)
-    if parallel < 1:
-        raise HostError("parallel must be at least 1", code="bad_parallel")
-    return parallel
 
 
 if __name__ == "__main__":

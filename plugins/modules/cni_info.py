@@ -481,15 +481,16 @@ problems:
       message: "the reservation is empty: no DEL will ever free it"
 """
 
-import os
 from typing import Any, Callable, Dict, List
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._host import info_conf
+from ..module_utils._host.confdir import plugins_in
 from ..module_utils._host.errors import HostError
+from ..module_utils._host.info import conf
 from ..module_utils._host.manifest import Manifest
 from ..module_utils._host.problems import ERROR, problem
+from ..module_utils._host.workers import workers_of
 from ..module_utils._module import COMMON_ARGUMENTS, create_module, fail
 
 SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
@@ -508,7 +509,7 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     wanted = set(SETS if params["gather"] is None else params["gather"])
     result: Dict[str, Any] = dict.fromkeys([*SETS, "aside", "pools"])
     problems: List[Dict[str, Any]] = []
-    workers = min(4, len(os.sched_getaffinity(0)) + 1)
+    workers = workers_of()
 
     def attempt(read: Callable[[], Any], otherwise: Any) -> Any:
         """Return the result of *read*. What it cannot read becomes a problem and does not hide the rest."""
@@ -521,36 +522,36 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
     manifest = Manifest(tolerant=True)
     if manifest.error is not None:
         problems.append(problem(ERROR, manifest.error.code, manifest.error.msg))
-    files, found = info_conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime"} else ([], [])
+    files, found = conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime"} else ([], [])
     problems.extend(found)
     nothing: Any = (None, [])
     if "conf" in wanted:
-        result["conf"], found = attempt(lambda: info_conf.conf(files, params["conf_dir"], manifest), nothing)
+        result["conf"], found = attempt(lambda: conf.conf(files, params["conf_dir"], manifest), nothing)
         problems.extend(found)
-        result["aside"] = info_conf.aside(params["conf_dir"], manifest)
+        result["aside"] = conf.aside(params["conf_dir"], manifest)
     if "plugins" in wanted:
-        result["plugins"], found = attempt(lambda: info_conf.plugins(params["bin_dirs"], manifest, workers), nothing)
+        result["plugins"], found = attempt(lambda: conf.plugins(params["bin_dirs"], manifest, workers), nothing)
         problems.extend(found)
     if wanted & {"attachments", "leases", "kernel"}:
         # Imported late: these modules take long to compile and are not always needed.
-        from ..module_utils._host import info_attachments
+        from ..module_utils._host.info import attachments
 
-        networks = attempt(lambda: info_conf.networks_of(files, params["conf_dir"]), [])
-        cache = info_attachments.Cache(params["cache_dir"])
+        networks = attempt(lambda: plugins_in(files, params["conf_dir"]), [])
+        cache = attachments.AttachmentsInfo(params["cache_dir"])
         if "attachments" in wanted:
             problems.extend(cache.problems)
-            result["attachments"] = attempt(lambda: info_attachments.attachments(cache), None)
+            result["attachments"] = attempt(lambda: attachments.attachments(cache), None)
         if "leases" in wanted:
-            leases = attempt(lambda: info_attachments.leases(networks, cache.entries), (None, None, []))
+            leases = attempt(lambda: attachments.leases(networks, cache.entries), (None, None, []))
             result["leases"], result["pools"], found = leases
             problems.extend(found)
         if "kernel" in wanted:
-            from ..module_utils._host.info_kernel import kernel
+            from ..module_utils._host.info.kernel import kernel
 
             result["kernel"], found = attempt(lambda: kernel(cache.entries, cache.records), nothing)
             problems.extend(found)
     if "garbage" in wanted:
-        from ..module_utils._host.info_garbage import garbage
+        from ..module_utils._host.info.garbage import garbage
 
         result["garbage"], found = garbage(params["conf_dir"], params["bin_dirs"], params["cache_dir"])
         problems.extend(found)

@@ -103,7 +103,7 @@ code:
 import importlib.util
 import sys
 
-from ..module_utils._host.named_netns import NetnsPlan, make_plan
+from ..module_utils._host.named_netns import NetnsPlan, plan_netns
 from ..module_utils._module import LOCK_ARGUMENTS, create_module, execute, finish, result_of
 
 MISSING = (
@@ -126,7 +126,7 @@ def main() -> None:
         module.fail_json(msg=MISSING % sys.executable, code="missing_required_lib")
 
     def plan_names() -> NetnsPlan:
-        return make_plan(module.params["names"], module.params["state"] == "present", module.check_mode)
+        return plan_netns(module.params["names"], module.params["state"] == "present", module.check_mode)
 
     plan = execute(module, plan_names, "cni_netns")
     finish(module, plan, netns=plan.rows, **result_of(module, plan))

@@ -233,19 +233,14 @@ from typing import Any, Callable, Dict, NoReturn, Optional
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.lock import read_state
-from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_plan import PluginsPlan, Wanted, Where
-from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_source import Source, attributes_of, names_of
-from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_store import Store
-from ansible_collections.podwire.cni.plugins.module_utils._host.plugins import (
-    ContentMissing,
-    plan_absent,
-    plan_present,
-    plan_restored,
-)
-from ansible_collections.podwire.cni.plugins.module_utils._module import (
+from ..module_utils._host.binaries.outcome import PluginsPlan, WantedPlugins, Where
+from ..module_utils._host.binaries.planner import ContentMissing, plan_absent, plan_present, plan_restored
+from ..module_utils._host.binaries.source import Source, attributes_of, names_of
+from ..module_utils._host.binaries.store import Store
+from ..module_utils._host.errors import HostError
+from ..module_utils._host.lock import read_state
+from ..module_utils._host.manifest import Manifest
+from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
     LOCK_ARGUMENTS,
@@ -288,7 +283,7 @@ def _present(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
     attributes = attributes_of(params["mode"], params["owner"], params["group"])
     where = Where(params["conf_dir"], params["bin_dirs"], params["cache_dir"], params["force"])
 
-    def make(wanted: Wanted) -> Callable[[], PluginsPlan]:
+    def make(wanted: WantedPlugins) -> Callable[[], PluginsPlan]:
         def plan() -> PluginsPlan:
             manifest = Manifest(tolerant=module.check_mode)
             made = plan_present(bin_dir, wanted, attributes, manifest, module.check_mode, where)
@@ -319,7 +314,6 @@ def _present(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
 def _answer(module: AnsibleModule, source: Source, bin_dir: str) -> NoReturn:
     """End the module with what the controller needs to send the missing plugins."""
     module.exit_json(changed=False, plugins_needed=source.need(Store(bin_dir, Manifest(tolerant=module.check_mode))))
-    raise SystemExit
 
 
 def _plan(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
@@ -341,7 +335,6 @@ def main() -> None:
         plan = _plan(module, str(bin_dir))
     except HostError as error:
         fail(module, error)
-        raise
     if not plan.changed and not module.check_mode:
         plan.remember(seen)
     finish(module, plan, plugins=plan.report(), **result_of(module, plan))

@@ -175,8 +175,8 @@ from typing import List
 
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.interrupt import Interrupted, interruptible
-from ..module_utils._host.smoke import Planner
-from ..module_utils._host.smoke_outcome import FAILED, PASSED, Settings, SmokePlan, Trial
+from ..module_utils._host.trials.outcome import FAILED, PASSED, SmokePlan, SmokeSettings, Trial
+from ..module_utils._host.trials.planner import SmokePlanner
 from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
 
 
@@ -191,9 +191,7 @@ def main() -> None:
         )
     )
     params = module.params
-    if params["timeout"] <= 0:
-        fail(module, HostError("timeout must be more than 0 seconds", code="bad_timeout"))
-    settings = Settings(
+    settings = SmokeSettings(
         params["conf_dir"],
         params["bin_dirs"],
         params["cache_dir"],
@@ -204,7 +202,7 @@ def main() -> None:
     )
 
     def make_plan() -> SmokePlan:
-        return Planner(settings).make()
+        return SmokePlanner(settings).make()
 
     try:
         with interruptible():

@@ -12,8 +12,8 @@ import stat
 import tempfile
 from collections.abc import Iterator
 
-from ..module_utils._host.checksum import digests, parse, verify
-from ..module_utils._host.download import fetch, shown
+from ..module_utils._host.binaries.checksum import digests, parse_checksum, verify
+from ..module_utils._host.binaries.download import fetch, shown_url
 from ..module_utils._host.errors import HostError
 
 
@@ -42,7 +42,7 @@ def obtain(url: str, checksum: str) -> str:
     Of several processes that want the same archive one fetches it and the others wait. Raises HostError
     ``download_failed``, ``not_https`` or ``checksum_mismatch``.
     """
-    algorithm, digits = wanted = parse(checksum)
+    algorithm, digits = wanted = parse_checksum(checksum)
     folder = cache_dir()
     path = os.path.join(folder, f"{algorithm}-{digits}")
     with _locked(f"{path}.lock"):
@@ -52,7 +52,7 @@ def obtain(url: str, checksum: str) -> str:
         try:
             with os.fdopen(fd, "w+b") as stream:
                 fetch(url, stream)
-                verify(digests(stream, (algorithm,)), wanted, shown(url))
+                verify(digests(stream, (algorithm,)), wanted, shown_url(url))
             os.replace(temp, path)
         except BaseException:
             os.unlink(temp)

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from ..module_utils._host.archive import Member, inspect
+from ..module_utils._host.binaries.archive import Member, inspect
+from ..module_utils._host.binaries.store import is_settled
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.manifest import digest_of, identity
-from ..module_utils._host.plugin_store import is_settled
 from .archive_cache import cache_dir
 
 _FILE = "files.json"

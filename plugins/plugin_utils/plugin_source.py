@@ -11,13 +11,13 @@ import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..module_utils._host.archive import ArchiveSource, DirectorySource, Member
-from ..module_utils._host.bindir import MACHINES
-from ..module_utils._host.checksum import parse, verify
-from ..module_utils._host.download import check_url, shown
+from ..module_utils._host.binaries.archive import ArchiveSource, DirectorySource, Member
+from ..module_utils._host.binaries.checksum import parse_checksum, verify
+from ..module_utils._host.binaries.download import check_url, shown_url
+from ..module_utils._host.binaries.names import plugin_name, select
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.paths import is_url
-from ..module_utils._host.plugin_names import plugin_name, select
+from ..module_utils._host.trust import MACHINES
 from ..module_utils.libcni.files import open_file
 from . import archive_cache, file_memory, releases
 
@@ -62,7 +62,7 @@ class PluginSource:
         self.plugins: list[str] | None = options["plugins"]
         for name in self.plugins or ():
             plugin_name(name, "plugins")
-        self.checksum = ":".join(parse(checksum)) if checksum else ""
+        self.checksum = ":".join(parse_checksum(checksum)) if checksum else ""
         self.urls: dict[str, str] = {}
         self.checksums: dict[str, str] = {}
         if version:
@@ -81,7 +81,7 @@ class PluginSource:
             check_url(src)
             if not self.checksum and not self.checksums:
                 raise HostError(
-                    f"src: no checksum is known for {shown(src)}; name the published one with 'checksum', or the "
+                    f"src: no checksum is known for {shown_url(src)}; name the published one with 'checksum', or the "
                     "official release that it mirrors with 'version'",
                     code="checksum_required",
                 )
@@ -137,10 +137,10 @@ class PluginSource:
                 f"version: there is no official archive for the machine {machine}; name one with src", code="no_release"
             )
         path = archive_cache.obtain(url, checksum) if url else self.where
-        with ArchiveSource(path, shown(url) if url else path) as archive:
+        with ArchiveSource(path, shown_url(url) if url else path) as archive:
             found = archive.digests()
             if checksum:
-                verify(found, parse(checksum), archive.shown)
+                verify(found, parse_checksum(checksum), archive.shown)
             members = archive.members()
             yield Shipment(archive, members, found, self)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import Mapping, NamedTuple, Optional, Sequence
 
-from .bindir import check_executable
 from .errors import HostError
+from .trust import check_executable
 
 # Where root looks for commands, in root's order. PATH is not asked.
 DIRECTORIES = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
@@ -29,7 +29,7 @@ class Done(NamedTuple):
     stderr: str
 
 
-def find(name: str, directories: Sequence[str] = DIRECTORIES) -> Optional[str]:
+def find_command(name: str, directories: Sequence[str] = DIRECTORIES) -> Optional[str]:
     """Return the path of the command *name*, None where it is not installed.
 
     One that root must not run is passed over if there is another; else it raises HostError ``unsafe_permissions`` or
@@ -50,13 +50,13 @@ def find(name: str, directories: Sequence[str] = DIRECTORIES) -> Optional[str]:
     return None
 
 
-def run(
+def run_command(
     argv: Sequence[str],
     timeout: float,
     stdin: Optional[bytes] = None,
     env: Optional[Mapping[str, str]] = None,
 ) -> Done:
-    """Run a command, whose first word is a path from :func:`find`, to its end. An exit status is no error here.
+    """Run a command, whose first word is a path from :func:`find_command`, to its end. An exit status is no error here.
 
     *timeout* is in seconds; *env* is added to an environment of a fixed PATH, the C locale and root's HOME. Raises
     HostError ``command_failed`` if it cannot be started, is killed, or prints more than :data:`OUTPUT_LIMIT`.

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ..libcni import conf
 from ..libcni.errors import ConfigError, ValidationError
 from ..libcni.validate import validate_network_name
-from .atomic import Directory
 from .errors import HostError
+from .files import Directory
 
 EXTENSIONS = (".conf", ".conflist", ".json")
 MAX_SIZE = 1 << 20
@@ -78,7 +78,7 @@ def sort_key(name: str) -> bytes:
     return os.fsencode(name)
 
 
-def scan(conf_dir: str) -> List[ConfFile]:
+def scan_conf_dir(conf_dir: str) -> List[ConfFile]:
     """Return the configuration files of *conf_dir* in the order of the runtimes; none if it does not exist.
 
     Raises HostError ``path_is_link`` or ``no_directory``.
@@ -115,7 +115,7 @@ def _read_entry(directory: Directory, name: str, future: str = "") -> Optional[C
     file.mode, file.uid, file.gid = stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid
     try:
         file.text = _read(directory.fd, name)
-        parse(file, file.text)
+        parse_conf(file, file.text)
     except HostError as error:
         file.error = error.msg
     return file
@@ -149,7 +149,7 @@ def read_regular(fd: int) -> bytes:
         os.close(fd)
 
 
-def parse(file: ConfFile, text: bytes) -> None:
+def parse_conf(file: ConfFile, text: bytes) -> None:
     """Set ``network``, ``cni_version`` and ``plugins`` from *text*; HostError with libcni's reason if it does not load.
 
     Lists have to be in ``.conflist``, single plugins in ``.conf`` and ``.json``: so runtimes read them.
@@ -189,4 +189,14 @@ def drop_ins(conf_dir: str, network: str) -> List[ConfFile]:
         return []
     if not os.path.isdir(folder):
         return []
-    return [file for file in scan(os.path.realpath(folder)) if file.kind == "conf"]
+    return [file for file in scan_conf_dir(os.path.realpath(folder)) if file.kind == "conf"]
+
+
+def plugins_in(files: Sequence[ConfFile], conf_dir: str) -> List[Tuple[str, Dict[str, Any]]]:
+    """Return a pair of network name and parsed plugin for every plugin that loads, drop-ins included."""
+    found: List[Tuple[str, Dict[str, Any]]] = []
+    for file in files:
+        if file.network and not file.error:
+            plugins = file.plugins + [plugin for extra in drop_ins(conf_dir, file.network) for plugin in extra.plugins]
+            found.extend((file.network, plugin) for plugin in plugins)
+    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Mapping, Optional
 
 from ..libcni.invoke import Executor
-from .bindir import check_executable
+from .trust import check_executable
 
 
 class SafeExecutor(Executor):

@@ -63,7 +63,9 @@ class Lease:
         }
 
 
-def stores(networks: Iterable[Tuple[str, Mapping[str, Any]]], default: str = DEFAULT_DATA_DIR) -> List[Tuple[str, str]]:
+def lease_stores(
+    networks: Iterable[Tuple[str, Mapping[str, Any]]], default: str = DEFAULT_DATA_DIR
+) -> List[Tuple[str, str]]:
     """Return ``(data dir, network)`` of every store that there is, sorted.
 
     *networks* are the configured ones with their parsed plugin objects, one pair for each plugin. In host-local's
@@ -89,7 +91,7 @@ def _folders(path: str) -> List[str]:
         return []
 
 
-def read(data_dir: str, network: str) -> Tuple[List[Lease], List[Dict[str, Any]]]:
+def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Dict[str, Any]]]:
     """Return the reservations of one store, sorted by address, and what is wrong with it.
 
     Reads without host-local's lock: every file is written by one write, and a reader that makes the lock file would
@@ -133,7 +135,7 @@ def last_reserved(data_dir: str, network: str) -> List[str]:
     return [text for text in texts if packed(text)]
 
 
-def remove(lease: Lease, timeout: float) -> None:
+def remove_lease(lease: Lease, timeout: float) -> None:
     """Free a reservation under host-local's own lock, unless it is gone or not the one that was read any more.
 
     *timeout* in seconds for the lock. Raises HostError ``lease_locked`` or ``lease_not_removed``.

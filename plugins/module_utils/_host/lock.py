@@ -12,8 +12,7 @@ import json
 import os
 import stat
 import time
-from types import TracebackType
-from typing import Any, Callable, Dict, Optional, Type, TypeVar
+from typing import Any, Callable, Dict, TypeVar
 
 from .errors import HostError
 from .plan import Plan
@@ -106,12 +105,7 @@ class Lock:
         os.pwrite(self._fd, text.encode("utf-8"), 0)
         os.ftruncate(self._fd, len(text))
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         # What was done is done. A note that stays says that its holder died, so that others plan again: no harm.
         with contextlib.suppress(OSError):
             self._note("")
@@ -133,7 +127,7 @@ def _open(path: str) -> int:
         raise HostError("cannot open the lock file %s: %s" % (path, error.strerror), code="lock_unusable") from error
 
 
-def run(
+def run_locked(
     make_plan: Callable[[], P], holder: str, timeout: float, check_mode: bool, workers: int = 1, path: str = LOCK_PATH
 ) -> P:
     """Plan, and unless *check_mode* (or nothing is to do) apply under the lock. Returns the plan that counts.

@@ -12,8 +12,8 @@ import stat
 from typing import Any, BinaryIO, Dict, Optional, Set
 
 from ..libcni.files import open_file, read_file
-from .atomic import Attributes, Directory, make_directory, stage, write
 from .errors import HostError
+from .files import Attributes, Directory, make_directory, stage, write
 
 STATE_DIR = "/var/lib/podwire/state"
 _FILE = "manifest.json"

@@ -26,7 +26,7 @@ class NetnsPlan(Plan):
         self.rows: List[Dict[str, Any]] = []
 
 
-def make_plan(names: Sequence[str], present: bool, check_mode: bool = False) -> NetnsPlan:
+def plan_netns(names: Sequence[str], present: bool, check_mode: bool = False) -> NetnsPlan:
     """Plan so that the namespaces are there, or are not. Changes nothing.
 
     Raises HostError ``bad_netns``, ``duplicate_netns`` or ``not_a_namespace``, which check mode only notes.

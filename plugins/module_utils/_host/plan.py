@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable, Container, Dict, Iterable, List, Optional, Tuple
 
 from .errors import HostError
-from .workers import each
+from .workers import each_of
 
 SAFE = "safe"
 """Content, mode or owner of our file; a missing or changed binary of ours."""
@@ -140,7 +140,7 @@ class Plan:
         for step in steps:
             if step.step_class != FOREIGN:
                 lanes.setdefault(step.lane, []).append(step)
-        each(_run_lane, lanes.values(), workers)
+        each_of(_run_lane, lanes.values(), workers)
 
 
 def _run_lane(steps: List[Step]) -> None:

@@ -5,13 +5,29 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from typing import Callable, Iterable, List, TypeVar
+from typing import Callable, Iterable, List, Optional, TypeVar
+
+from .errors import HostError
 
 T = TypeVar("T")
 
 
-def each(function: Callable[[T], None], things: Iterable[T], workers: int) -> None:
+def workers_of(parallel: Optional[int] = None) -> int:
+    """Return how many workers the option ``parallel`` asks for, a number for this host if it is not set.
+
+    Raises HostError ``bad_parallel``.
+    """
+    if parallel is None:
+        # One more than there are processors, because plugins wait; more than four compete for the same locks.
+        return min(4, len(os.sched_getaffinity(0)) + 1)
+    if parallel < 1:
+        raise HostError("parallel must be at least 1", code="bad_parallel")
+    return parallel
+
+
+def each_of(function: Callable[[T], None], things: Iterable[T], workers: int) -> None:
     """Call *function* with each thing, in up to *workers* threads. The first exception ends the work and is raised."""
     waiting = list(things)
     if workers <= 1 or len(waiting) <= 1:

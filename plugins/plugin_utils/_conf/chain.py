@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, WARNING
-
+from ...module_utils._host.problems import ERROR, WARNING
 from .source import Finding
 
 # Plugins that make the container's interface and certainly no bridge.

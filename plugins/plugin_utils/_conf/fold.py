@@ -8,8 +8,7 @@ from __future__ import annotations
 import difflib
 from typing import Any, NamedTuple
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import INFO, WARNING
-
+from ...module_utils._host.problems import INFO, WARNING
 from .schema_files import Schema, Shape
 from .source import Finding
 

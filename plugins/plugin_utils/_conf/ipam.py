@@ -8,10 +8,9 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Iterator, NamedTuple, Optional
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, INFO, WARNING
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import version as spec
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import VersionError
-
+from ...module_utils._host.problems import ERROR, INFO, WARNING
+from ...module_utils.libcni import version as spec
+from ...module_utils.libcni.errors import VersionError
 from .formats import Network, cidr, ip, network
 from .source import Finding
 

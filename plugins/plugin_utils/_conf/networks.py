@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional, Sequence
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.confrequest import check_priority, read_file_name
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.paths import file_name
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, errors_of, problem
-
+from ...module_utils._host.errors import HostError
+from ...module_utils._host.networks.request import check_priority, read_file_name
+from ...module_utils._host.paths import file_name
+from ...module_utils._host.problems import ERROR, errors_of, problem
 from ..options import no_options
 from .positions import UNKNOWN, DataPositions
 from .source import DataSource, TextSource

@@ -10,8 +10,7 @@ import functools
 import itertools
 from typing import Any, Iterator, NamedTuple, Optional
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, INFO, WARNING
-
+from ...module_utils._host.problems import ERROR, INFO, WARNING
 from .chain import chain_findings
 from .fold import LIMIT, Folded
 from .formats import FORMATS

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Iterator
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, WARNING
-
+from ...module_utils._host.problems import ERROR, WARNING
 from .formats import cidr, ip
 from .source import Finding
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, Optional
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import gojson
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import JSONError
-
+from ...module_utils.libcni import gojson
+from ...module_utils.libcni.errors import JSONError
 from .causes import cause, whole_text_cause
 from .positions import DataPositions, TextPositions
 from .render import parse

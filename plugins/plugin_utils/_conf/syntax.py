@@ -10,15 +10,10 @@ import json
 import re
 from typing import Any, Iterator, Optional
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, WARNING
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import conf, gojson, version
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import (
-    ConfigError,
-    ValidationError,
-    VersionError,
-)
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.validate import validate_network_name
-
+from ...module_utils._host.problems import ERROR, WARNING
+from ...module_utils.libcni import conf, gojson, version
+from ...module_utils.libcni.errors import ConfigError, ValidationError, VersionError
+from ...module_utils.libcni.validate import validate_network_name
 from .source import Finding
 
 REFUSED = "refused_by_libcni"

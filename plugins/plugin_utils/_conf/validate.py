@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Optional, Sequence, Union
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import ERROR, WARNING, errors_of, problem
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import gojson
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import JSONError
-
+from ...module_utils._host.problems import ERROR, WARNING, errors_of, problem
+from ...module_utils.libcni import gojson
+from ...module_utils.libcni.errors import JSONError
 from .positions import text_of
 from .render import render
 from .schema import schema_findings

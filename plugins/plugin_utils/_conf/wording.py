@@ -10,8 +10,7 @@ import json
 import re
 from typing import Any, Iterator, Optional
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import MASK, is_secret, mask
-
+from ...module_utils._host.secrets import MASK, is_secret, mask
 from .syntax import shown
 
 _KINDS = {

@@ -53,10 +53,10 @@ def _difference(runtime: Runtime, verdict: Verdict, end: float) -> str:
 
 def _compare(runtime: Runtime, expected: List[str]) -> str:
     # Most hosts have nobody to ask, and then this need not be compiled.
-    from ..setup import cri
+    from . import cri
 
     try:
-        status = cri.status(runtime.address)
+        status = cri.cri_status(runtime.address)
     except HostError as error:
         return f"{runtime.name} cannot be asked what it has loaded: {error.msg}"
     if status.networks is None:

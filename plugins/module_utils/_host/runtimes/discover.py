@@ -17,26 +17,26 @@ from .runtime import Runtime
 _DAEMONS = ("containerd", "crio", "nomad", "buildkitd", "kubelet", "cri-dockerd")
 
 
-def on_host(conf_dir: str) -> List[Runtime]:
+def runtimes_on_host(conf_dir: str) -> List[Runtime]:
     """Return the runtimes that run on this host or are installed, by name; *conf_dir* is looked into for multus."""
     running = processes(*_DAEMONS)
     found = [
-        *found_containerd.find(running),
-        *found_crio.find(running),
-        *found_podman.find(),
-        *found_nomad.find(running),
-        *found_others.find(running),
+        *found_containerd.find_containerd(running),
+        *found_crio.find_crio(running),
+        *found_podman.find_podman(),
+        *found_nomad.find_nomad(running),
+        *found_others.find_others(running),
     ]
     found.extend(found_others.multus([conf_dir, *(runtime.conf_dir for runtime in found if runtime.reads)]))
     return sorted(found, key=lambda runtime: (runtime.name, runtime.conf_dir))
 
 
-def named(names: Sequence[str], conf_dir: str, bin_dirs: Sequence[str]) -> List[Runtime]:
+def named_runtimes(names: Sequence[str], conf_dir: str, bin_dirs: Sequence[str]) -> List[Runtime]:
     """Return the runtimes *names*, each as it is on this host, else as if it read *conf_dir*.
 
     One whose directory cannot be configured is taken with that directory.
     """
-    here = on_host(conf_dir)
+    here = runtimes_on_host(conf_dir)
     wanted: List[Runtime] = []
     for name in names:
         matching = [runtime for runtime in here if runtime.name == name]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ..confdir import ConfFile, scan
+from ..binaries.usable import Binaries
+from ..confdir import ConfFile, scan_conf_dir
 from ..errors import HostError
 from ..manifest import Manifest
-from ..pluginuse import Binaries
 from ..problems import ERROR, WARNING, problem
 from . import discover
 from .profiles import FIRST, NAMED, OWN
@@ -48,9 +48,9 @@ class Effective:
         self._manifest = manifest
         self._binaries: Dict[Tuple[str, ...], Binaries] = {}
         if names is None:
-            self.runtimes = discover.on_host(conf_dir)
+            self.runtimes = discover.runtimes_on_host(conf_dir)
         else:
-            self.runtimes = discover.named(names, conf_dir, bin_dirs) if names else []
+            self.runtimes = discover.named_runtimes(names, conf_dir, bin_dirs) if names else []
         if prepare is not None:
             prepare(self.runtimes)
         self.verdicts = [self._judge(runtime) for runtime in self.runtimes]
@@ -159,11 +159,11 @@ class Effective:
     def _files_of(self, runtime: Runtime) -> List[ConfFile]:
         if runtime.rules.choice == OWN:
             return []
-        files = list(self.files) if self._reads_here(runtime) else scan(os.path.realpath(runtime.conf_dir))
+        files = list(self.files) if self._reads_here(runtime) else scan_conf_dir(os.path.realpath(runtime.conf_dir))
         if runtime.conf_file:
             files = [file for file in files if file.path == runtime.conf_file]
         if runtime.folder:
-            files.extend(scan(os.path.realpath(os.path.join(runtime.conf_dir, runtime.folder))))
+            files.extend(scan_conf_dir(os.path.realpath(os.path.join(runtime.conf_dir, runtime.folder))))
             files.sort(key=lambda file: os.fsencode(file.path))
         return files
 

@@ -57,7 +57,7 @@ DISTRIBUTIONS = (
 )
 
 
-def find(running: Sequence[Process]) -> List[Runtime]:
+def find_containerd(running: Sequence[Process]) -> List[Runtime]:
     """Return every containerd of this host; one with several sets of networks is in it several times."""
     found: Dict[str, Tuple[str, str, str, int]] = {}
     for process in running:
@@ -178,8 +178,10 @@ def _configure(runtime: Runtime, tables: Dict[str, Any]) -> List[Runtime]:
     runtime.bin_dirs = reading.directories(cni, "bin_dirs") or [bin_dir or "/opt/cni/bin"]
     runtime.max_networks = max(0, reading.number(cni, "max_conf_num", 1))
     runtime.setup_serially = cni.get("setup_serially") is True
-    runtime.address = reading.text(reading.section(tables, "grpc"), "address") or "/run/containerd/containerd.sock"
-    template = reading.text(cni, "conf_template")
+    runtime.address = (
+        reading.text_of_key(reading.section(tables, "grpc"), "address") or "/run/containerd/containerd.sock"
+    )
+    template = reading.text_of_key(cni, "conf_template")
     if template:
         runtime.notes.append(f"it writes 10-containerd-net.conflist itself, from conf_template {template}")
     return _of_handlers(runtime, reading.section(cri, "containerd", "runtimes"))

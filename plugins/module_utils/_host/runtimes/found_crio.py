@@ -18,7 +18,7 @@ _CONFIG = "/etc/crio/crio.conf"
 _DROP_INS = "/etc/crio/crio.conf.d"
 
 
-def find(running: Sequence[Process]) -> List[Runtime]:
+def find_crio(running: Sequence[Process]) -> List[Runtime]:
     """Return CRI-O if it runs or is installed."""
     process = next((process for process in running if process.name == "crio"), None)
     program = reading.installed("crio")
@@ -56,7 +56,7 @@ def _configure(runtime: Runtime, argv: List[str]) -> None:
         old = reading.directory(network, "plugin_dir")
         bin_dirs = [*bin_dirs, old] if old and old not in bin_dirs else bin_dirs
         if "cni_default_network" in network:
-            default = reading.text(network, "cni_default_network")
+            default = reading.text_of_key(network, "cni_default_network")
     given = option(argv, "--cni-config-dir")
     conf_dir = reading.plain_path(given, "--cni-config-dir") if given else conf_dir
     dirs = options(argv, "--cni-plugin-dir")

@@ -20,7 +20,7 @@ from .runtime import Runtime
 _CONFIG = "/etc/nomad.d"
 
 
-def find(running: Sequence[Process]) -> List[Runtime]:
+def find_nomad(running: Sequence[Process]) -> List[Runtime]:
     """Return Nomad's two ways to a network if its agent runs, or is installed with a configuration."""
     agents = [process for process in running if process.name == "nomad" and "agent" in process.argv[1:3]]
     program = reading.installed("nomad")
@@ -53,7 +53,7 @@ def _configure(named: Runtime, bridge: Runtime, argv: List[str]) -> None:
     client: Dict[str, Any] = {}
     for given in _configs(argv):
         for path in _files(given):
-            client.update(reading.section(reading.parsed(path, hcl.loads) or {}, "client"))
+            client.update(reading.section(reading.parsed(path, hcl.load_hcl) or {}, "client"))
     enabled = client.get("enabled") is True or any(word.lstrip("-") in ("dev", "client") for word in argv[2:])
     if not enabled:
         for runtime in (named, bridge):
@@ -61,7 +61,7 @@ def _configure(named: Runtime, bridge: Runtime, argv: List[str]) -> None:
             runtime.notes.append("this agent is no client, so it has no networks")
         return
     named.set_conf(_directory(argv, client, "cni_config_dir") or named.conf_dir)
-    path = option(argv, "-cni-path", "--cni-path") or reading.text(client, "cni_path")
+    path = option(argv, "-cni-path", "--cni-path") or reading.text_of_key(client, "cni_path")
     if path:
         named.bin_dirs = [reading.plain_path(part, "cni_path") for part in path.split(":") if part]
     bridge.bin_dirs = list(named.bin_dirs)

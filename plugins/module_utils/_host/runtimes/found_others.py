@@ -28,7 +28,7 @@ _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _BUILDKIT_CONFIG = "/etc/buildkit/buildkitd.toml"
 
 
-def find(running: Sequence[Process]) -> List[Runtime]:
+def find_others(running: Sequence[Process]) -> List[Runtime]:
     """Return those of them that run or are installed; multus is found by :func:`multus`."""
     found = [*_nerdctl(), *_buildkit(running), *_by_flags(running)]
     firecracker = reading.installed("firecracker") or reading.installed("firecracker-containerd")
@@ -62,7 +62,7 @@ def _nerdctl() -> List[Runtime]:
         runtime.set_conf(reading.directory(tables, "cni_netconfpath") or runtime.conf_dir)
         own = reading.directory(tables, "cni_path")
         runtime.bin_dirs = [own] if own else runtime.bin_dirs
-        namespace = reading.text(tables, "namespace") or runtime.folder
+        namespace = reading.text_of_key(tables, "namespace") or runtime.folder
         if _NAMESPACE.fullmatch(namespace):
             runtime.folder = namespace
     except HostError as error:
@@ -81,7 +81,7 @@ def _buildkit(running: Sequence[Process]) -> List[Runtime]:
         tables = reading.parsed(option(argv, "--config", "-config") or _BUILDKIT_CONFIG) or {}
         oci, containerd = (reading.section(tables, "worker", name) for name in ("oci", "containerd"))
         worker, prefix = (containerd, "--containerd") if containerd.get("enabled") is True else (oci, "--oci")
-        mode = option(argv, f"{prefix}-worker-net") or reading.text(worker, "networkMode")
+        mode = option(argv, f"{prefix}-worker-net") or reading.text_of_key(worker, "networkMode")
         path = option(argv, f"{prefix}-cni-config-path") or reading.directory(worker, "cniConfigPath")
         runtime.set_conf(reading.plain_path(path, "cniConfigPath") if path else runtime.conf_file)
         bin_dir = option(argv, f"{prefix}-cni-binary-dir") or reading.directory(worker, "cniBinaryPath")

@@ -23,7 +23,7 @@ _GRAPH_ROOT = "/var/lib/containers/storage"
 _HELPERS = ("/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman")
 
 
-def find() -> List[Runtime]:
+def find_podman() -> List[Runtime]:
     """Return podman if it is installed."""
     program = reading.installed("podman")
     if not program:
@@ -45,7 +45,7 @@ def _configure(runtime: Runtime) -> None:
         tables = reading.parsed(path) or {}
         network.update(reading.section(tables, "network"))
         helpers = reading.directories(reading.section(tables, "engine"), "helper_binaries_dir") or helpers
-    backend, why = _backend(runtime, reading.text(network, "network_backend"), helpers or list(_HELPERS))
+    backend, why = _backend(runtime, reading.text_of_key(network, "network_backend"), helpers or list(_HELPERS))
     if backend != "cni":
         runtime.reads = False
         runtime.notes.append(f"it uses {backend} and not CNI, {why}")
@@ -54,7 +54,7 @@ def _configure(runtime: Runtime) -> None:
         runtime.notes.append(f"it uses CNI, {why}")
     runtime.set_conf(reading.directory(network, "network_config_dir") or runtime.conf_dir)
     runtime.bin_dirs = reading.directories(network, "cni_plugin_dirs") or runtime.bin_dirs
-    runtime.default_network = reading.text(network, "default_network") or runtime.default_network
+    runtime.default_network = reading.text_of_key(network, "default_network") or runtime.default_network
 
 
 def _backend(runtime: Runtime, configured: str, helpers: List[str]) -> Tuple[str, str]:
@@ -79,5 +79,5 @@ def settled() -> Tuple[str, str]:
     """Return the file where podman notes which backend its containers use, and that backend, "" if it has not yet."""
     root = reading.directory(reading.section(reading.parsed(_STORAGE) or {}, "storage"), "graphroot") or _GRAPH_ROOT
     path = os.path.join(root, "defaultNetworkBackend")
-    text = reading.read(path)
+    text = reading.read_text(path)
     return path, text if text in ("cni", "netavark") else ""

@@ -25,7 +25,7 @@ _DEEPEST = 50
 Body = Dict[str, Any]
 
 
-def loads(text: str) -> Body:
+def load_hcl(text: str) -> Body:
     """Return attributes and blocks of an HCL or JSON text as dicts; blocks of one name are merged.
 
     The labels of a block are dicts within each other. Raises HostError ``not_understood``.

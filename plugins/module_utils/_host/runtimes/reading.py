@@ -21,7 +21,7 @@ _MOST_FILES = 500
 _TIMEOUT = 20.0
 
 
-def read(path: str) -> Optional[str]:
+def read_text(path: str) -> Optional[str]:
     """Return the text of a regular file, None if there is none. Raises HostError ``unreadable``."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -40,7 +40,7 @@ def parsed(path: str, loads: Optional[Callable[[str], Dict[str, Any]]] = None) -
 
     Raises HostError ``unreadable`` or ``not_understood``, which name the file.
     """
-    text = read(path)
+    text = read_text(path)
     if text is None:
         return None
     try:
@@ -52,9 +52,9 @@ def parsed(path: str, loads: Optional[Callable[[str], Dict[str, Any]]] = None) -
 def toml(text: str) -> Dict[str, Any]:
     """Return what TOML says. Raises HostError ``not_understood``."""
     # Where no runtime is, none of its configuration is read, and this need not be compiled.
-    from .toml import loads
+    from .toml import load_toml
 
-    return loads(text)
+    return load_toml(text)
 
 
 def listed(directory: str, ending: str = "") -> List[str]:
@@ -85,7 +85,7 @@ def section(tables: Any, *keys: str) -> Dict[str, Any]:
     return tables if isinstance(tables, dict) else {}
 
 
-def text(table: Dict[str, Any], key: str) -> str:
+def text_of_key(table: Dict[str, Any], key: str) -> str:
     """Return a text, "" if there is none. Raises HostError ``not_understood`` for what is none."""
     value = table.get(key, "")
     if not isinstance(value, str):
@@ -96,7 +96,7 @@ def text(table: Dict[str, Any], key: str) -> str:
 
 def directory(table: Dict[str, Any], key: str) -> str:
     """Return a path in its plain form, "" if there is none. Raises HostError ``not_understood``."""
-    return plain_path(table[key], key) if text(table, key) else ""
+    return plain_path(table[key], key) if text_of_key(table, key) else ""
 
 
 def directories(table: Dict[str, Any], key: str) -> List[str]:
@@ -126,7 +126,7 @@ def number(table: Dict[str, Any], key: str, default: int) -> int:
 
 def output(*argv: str) -> str:
     """Return what a runtime's command prints. Raises HostError, such as ``command_failed``, ``unsafe_permissions``."""
-    done = commands.run(argv, _TIMEOUT)
+    done = commands.run_command(argv, _TIMEOUT)
     if done.rc != 0:
         raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
     return done.stdout[:_OUTPUT_LIMIT].decode("utf-8", "replace")

@@ -28,7 +28,7 @@ _DEEPEST = 50
 Table = Dict[str, Any]
 
 
-def loads(text: str) -> Table:
+def load_toml(text: str) -> Table:
     """Return the tables of a TOML text as dicts. Raises HostError ``not_understood``."""
     return _Reader(text.replace("\r\n", "\n")).document()
 

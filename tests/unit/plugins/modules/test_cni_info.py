@@ -8,20 +8,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import info_attachments, info_conf, info_kernel
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments, conf, kernel
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import effective
 from ansible_collections.podwire.cni.plugins.modules import cni_info
 
 # What each set is read with, and which rows are None if that fails.
 READERS = {
-    (info_conf, "conf"): {"conf"},
-    (info_conf, "plugins"): {"plugins"},
-    (info_conf, "networks_of"): set(),
-    (info_attachments, "attachments"): {"attachments"},
-    (info_attachments, "leases"): {"leases", "pools"},
-    (info_kernel, "kernel"): {"kernel"},
+    (conf, "conf"): {"conf"},
+    (conf, "plugins"): {"plugins"},
+    (cni_info, "plugins_in"): set(),
+    (attachments, "attachments"): {"attachments"},
+    (attachments, "leases"): {"leases", "pools"},
+    (kernel, "kernel"): {"kernel"},
     (effective, "Effective"): {"runtime"},
 }
 

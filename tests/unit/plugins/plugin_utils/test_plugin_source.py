@@ -10,8 +10,8 @@ import tarfile
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.archive import ArchiveSource
-from ansible_collections.podwire.cni.plugins.module_utils._host.checksum import digests
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.archive import ArchiveSource
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.checksum import digests
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.plugin_utils import plugin_source
 from ansible_collections.podwire.cni.plugins.plugin_utils.plugin_source import Need, PluginSource

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.bindir import MACHINES
-from ansible_collections.podwire.cni.plugins.module_utils._host.checksum import parse
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.checksum import parse_checksum
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.trust import MACHINES
 from ansible_collections.podwire.cni.plugins.plugin_utils import releases
 
 
@@ -29,7 +29,7 @@ def test_a_release_by_machine():
     assert releases.checksums("1.9.1")["x86_64"].endswith(
         "b98f74a0f8522f0a83867178729c1aa70f2158f90c45a2ca8fa791db1c76b303"
     )
-    assert parse(releases.checksums("1.9.1")["aarch64"])[0] == "sha256"
+    assert parse_checksum(releases.checksums("1.9.1")["aarch64"])[0] == "sha256"
     assert "arm" not in releases.checksums("1.9.0") and "s390x" not in releases.checksums("1.9.1")
     assert releases.checksums("9.9.9") == {}
     assert releases.urls("1.9.1")["aarch64"] == (

@@ -15,11 +15,11 @@ import os
 import subprocess
 import sys
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attach import Planner
-from ansible_collections.podwire.cni.plugins.module_utils._host.attach_outcome import Settings
-from ansible_collections.podwire.cni.plugins.module_utils._host.attach_request import parse
-from ansible_collections.podwire.cni.plugins.module_utils._host.attach_verbs import Verbs
-from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.outcome import AttachSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.planner import AttachPlanner
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import parse_attachments
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
 
 PATH = os.environ["PATH"]
 # bridge; bridge, portmap and firewall
@@ -110,10 +110,10 @@ class Site:
             json.dump({"cniVersion": "1.0.0", "name": name, "plugins": plugins[: len(chain)]}, stream)
 
     def attach(self, check_mode=False, state="present"):
-        options = Settings(self.conf_dir, [self.bin_dir], self.cache, on_drift="repair", check_mode=check_mode)
+        options = AttachSettings(self.conf_dir, [self.bin_dir], self.cache, on_drift="repair", check_mode=check_mode)
         verbs = Verbs([self.bin_dir], self.cache, 30)
-        request = parse([dict(entry, state=state) for entry in self.entries])
-        plan = run(lambda: Planner(options, verbs).make(request), "test", 5, check_mode, 1, self.lock)
+        request = parse_attachments([dict(entry, state=state) for entry in self.entries])
+        plan = run_locked(lambda: AttachPlanner(options, verbs).make(request), "test", 5, check_mode, 1, self.lock)
         return [(outcome.action, outcome.error and outcome.error["code"]) for outcome in plan.outcomes]
 
     def connected(self):

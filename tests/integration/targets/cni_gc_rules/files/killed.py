@@ -9,7 +9,7 @@ import os
 
 import world
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError
 
 COUNTER = "/run/netns/.calls"
@@ -87,13 +87,13 @@ def kill_at(conf, before, during_add, calls):
 
 def check_and_remove(name, before):
     """All that differs from before is in sets that are told, by comment or by hash, to be of the container."""
-    found = rules.read()
+    found = rules.read_rules()
     world.check(not found.problems, found.problems)
     unknown = [one for one in found.sets if one.container_id is None]
     world.check(not [one for one in unknown if not one.inert], [one.text for one in unknown])
     found.attribute(["both"], [name, "live", "another"])
     world.check(not [one for one in found.sets if one.container_id is None], [one.text for one in unknown])
-    outcomes = rules.remove_all([one for one in found.sets if one.container_id == name])
+    outcomes = rules.remove_all_rules([one for one in found.sets if one.container_id == name])
     world.check(not [error for _one, error in outcomes if error], [str(error) for _one, error in outcomes])
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import world
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import rules
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
 
 LONG = "f" * 64
 FOREIGN = [
@@ -45,7 +45,7 @@ def main():
     # Reading changes nothing.
     world.same(with_dead, world.firewall(), "reading changed the firewall")
     sets = world.sets_of(dead)
-    outcomes = rules.remove_all(sets)
+    outcomes = rules.remove_all_rules(sets)
     world.check(not [error for _one, error in outcomes if error], [str(error) for _one, error in outcomes])
     world.same(before, world.firewall(), "not exactly the dead container's rules were removed")
     world.check(world.answer("10.81.0.1", 8080) is None, "the dead container's port is still mapped")
@@ -53,7 +53,7 @@ def main():
 
     # Once more, and one by one: what is gone is gone.
     for one in sets:
-        rules.remove(one)
+        rules.remove_rules(one)
     world.same(before, world.firewall(), "removing again changed the firewall")
     check_used_again(live)
     check_answers(live, other)
@@ -85,7 +85,7 @@ def check_found(live, dead, other):
         for one in sets:
             if one.plugin == "ipmasq" or (one.plugin == "portmap" and world.BACKEND != "nftables"):
                 world.check(one.network == container.conf.name, one.text)
-    foreign = [one for one in rules.read().sets if "others" in one.name or "10.81.0.8" in one.addresses]
+    foreign = [one for one in rules.read_rules().sets if "others" in one.name or "10.81.0.8" in one.addresses]
     world.check(not foreign, "what no plugin made was found")
 
 
@@ -100,7 +100,7 @@ def check_used_again(live):
         world.command("iptables", "-w", "-t", "nat", "-A", sets[0].chains[0], "-p", "tcp", "-j", "RETURN")
     changed = world.firewall()
     try:
-        rules.remove(sets[0])
+        rules.remove_rules(sets[0])
         world.check(False, "a set that is in use again was removed")
     except HostError as error:
         world.check(error.code == "rules_changed", error.msg)

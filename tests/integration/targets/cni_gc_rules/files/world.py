@@ -14,7 +14,8 @@ import tempfile
 import threading
 import time
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import netns, rules
+from ansible_collections.podwire.cni.plugins.module_utils._host import netns
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.api import CNIConfig, RuntimeConf
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.gojson import dumps
@@ -144,7 +145,7 @@ def same(before, after, what):
 
 def sets_of(container):
     """Return what is found of a container."""
-    found = rules.read()
+    found = rules.read_rules()
     check(not found.problems, found.problems)
     return [
         one

@@ -8,17 +8,12 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import (
-    attach,
-    attach_verbs,
-    confdir,
-    kernel_drift,
-    netns,
-)
-from ansible_collections.podwire.cni.plugins.module_utils._host.attach_networks import Networks
-from ansible_collections.podwire.cni.plugins.module_utils._host.confview import View
+from ansible_collections.podwire.cni.plugins.module_utils._host import confdir, netns
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import kernel_drift, planner, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attach_host import Host
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.view import ConfView
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import Host
 
 
 class Directory:
@@ -43,7 +38,7 @@ class Directory:
         file = confdir.ConfFile(name, self.path + "/" + name)
         file.text = text
         try:
-            confdir.parse(file, text)
+            confdir.parse_conf(file, text)
         except HostError as error:
             file.error = error.msg
         self.files.append(file)
@@ -53,7 +48,7 @@ class Directory:
         """Return the view in which all files are asked for, or those named *wanted*."""
         names = {file.name for file in self.files}
         files = sorted(self.files, key=lambda file: confdir.sort_key(file.name))
-        return View(self.path, list(before), files, set(ours), names if wanted is None else set(wanted))
+        return ConfView(self.path, list(before), files, set(ours), names if wanted is None else set(wanted))
 
 
 @pytest.fixture
@@ -74,10 +69,10 @@ def codes():
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     made = Host(tmp_path)
-    for module in (attach, attach_verbs, netns):
+    for module in (planner, verbs, netns):
         monkeypatch.setattr(module, "look", made.look)
-    monkeypatch.setattr(attach_verbs, "look_at", lambda path, name: made.look({path: (name,)})[path])
-    for module in (attach_verbs, kernel_drift):
+    monkeypatch.setattr(verbs, "look_at", lambda path, name: made.look({path: (name,)})[path])
+    for module in (verbs, kernel_drift):
         monkeypatch.setattr(module, "visit", made.visit)
     monkeypatch.setattr(kernel_drift, "read_here", lambda: made.host)
     # It needs plugins that belong to root; the integration tests have them.

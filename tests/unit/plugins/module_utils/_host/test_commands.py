@@ -44,25 +44,25 @@ def tools(tmp_path):
 
 def test_the_first_command_that_root_may_run_is_found(tools, monkeypatch):
     refuse(monkeypatch)
-    assert commands.find("tool", tools) == tools[0] + "/tool"
-    assert commands.find("other", tools) is None
+    assert commands.find_command("tool", tools) == tools[0] + "/tool"
+    assert commands.find_command("other", tools) is None
     refuse(monkeypatch, tools[0] + "/tool")
-    assert commands.find("tool", tools) == tools[1] + "/tool"
+    assert commands.find_command("tool", tools) == tools[1] + "/tool"
     refuse(monkeypatch, tools[0] + "/tool", tools[1] + "/tool")
-    assert code_of(lambda: commands.find("tool", tools)) == "unsafe_permissions"
+    assert code_of(lambda: commands.find_command("tool", tools)) == "unsafe_permissions"
 
 
 def test_what_cannot_be_executed_is_not_found(tools, monkeypatch):
     refuse(monkeypatch)
     os.chmod(tools[0] + "/tool", 0o644)
-    assert commands.find("tool", tools) == tools[1] + "/tool"
+    assert commands.find_command("tool", tools) == tools[1] + "/tool"
 
 
 def test_a_command_gets_its_input_and_a_fixed_environment(monkeypatch):
     refuse(monkeypatch)
     monkeypatch.setenv("LD_PRELOAD", "/nowhere.so")
     monkeypatch.setenv("HOME", "/home/of/root")
-    done = commands.run([SHELL, "-c", "cat; env; echo no >&2; exit 3"], 20, b"input\n", {"EXTRA": "1"})
+    done = commands.run_command([SHELL, "-c", "cat; env; echo no >&2; exit 3"], 20, b"input\n", {"EXTRA": "1"})
     lines = done.stdout.decode().splitlines()
     assert lines[0] == "input"
     assert {"LC_ALL=C", "EXTRA=1", "HOME=/home/of/root", "PATH=" + ":".join(commands.DIRECTORIES)} <= set(lines)
@@ -74,7 +74,7 @@ def test_a_command_is_ended_at_its_deadline(monkeypatch):
     refuse(monkeypatch)
     started = time.monotonic()
     with pytest.raises(HostError, match=r"/bin/sh -c .* did not end within 0.2 s\): why") as caught:
-        commands.run([SHELL, "-c", "echo why >&2; exec sleep 600"], 0.2)
+        commands.run_command([SHELL, "-c", "echo why >&2; exec sleep 600"], 0.2)
     assert caught.value.code == "command_failed"
     assert time.monotonic() - started < 300
 
@@ -82,15 +82,15 @@ def test_a_command_is_ended_at_its_deadline(monkeypatch):
 def test_a_command_cannot_fill_the_memory(monkeypatch):
     refuse(monkeypatch)
     monkeypatch.setattr(commands, "OUTPUT_LIMIT", 100000)
-    assert code_of(lambda: commands.run([SHELL, "-c", "exec cat /dev/zero"], 60)) == "command_failed"
+    assert code_of(lambda: commands.run_command([SHELL, "-c", "exec cat /dev/zero"], 60)) == "command_failed"
 
 
 def test_a_command_that_a_signal_ends_or_that_is_not_there_failed(monkeypatch):
     refuse(monkeypatch)
-    assert code_of(lambda: commands.run([SHELL, "-c", "kill -TERM $$"], 60)) == "command_failed"
-    assert code_of(lambda: commands.run(["/no/such/command"], 60)) == "command_failed"
+    assert code_of(lambda: commands.run_command([SHELL, "-c", "kill -TERM $$"], 60)) == "command_failed"
+    assert code_of(lambda: commands.run_command(["/no/such/command"], 60)) == "command_failed"
 
 
 def test_what_root_must_not_run_is_not_run(monkeypatch):
     refuse(monkeypatch, SHELL)
-    assert code_of(lambda: commands.run([SHELL, "-c", "exit 0"], 60)) == "unsafe_permissions"
+    assert code_of(lambda: commands.run_command([SHELL, "-c", "exit 0"], 60)) == "unsafe_permissions"

@@ -9,7 +9,7 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir
-from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import drop_ins, scan
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import drop_ins, scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 
 LIST = '{"cniVersion": "1.0.0", "name": "%s", "plugins": [{"type": "bridge"}]}'
@@ -23,14 +23,14 @@ def conf_dir(tmp_path):
 
 
 def test_a_directory_that_is_not_there_has_no_files(tmp_path):
-    assert scan(str(tmp_path / "no")) == []
+    assert scan_conf_dir(str(tmp_path / "no")) == []
 
 
 def test_a_link_to_a_directory_is_refused(tmp_path, conf_dir):
     link = tmp_path / "link"
     link.symlink_to(conf_dir)
     with pytest.raises(HostError) as error:
-        scan(str(link))
+        scan_conf_dir(str(link))
     assert error.value.code == "path_is_link"
 
 
@@ -40,14 +40,14 @@ def test_only_what_a_runtime_reads_is_listed_and_in_its_order(conf_dir):
     for name in ("calico-kubeconfig", "10-x.conflist.bak", "README", "a.CONFLIST", ".a.conflist.podwire-tmp"):
         (conf_dir / name).write_text("x")
     (conf_dir / "30-folder.conflist").mkdir()
-    names = [file.name for file in scan(str(conf_dir))]
+    names = [file.name for file in scan_conf_dir(str(conf_dir))]
     assert names == [".c.conflist", ".conf", "100-a.conflist", "20-b.conflist", "Z.conf", "a.json"]
 
 
 def test_lists_and_single_plugins_are_understood(conf_dir):
     (conf_dir / "10-a.conflist").write_text(LIST % "a")
     (conf_dir / "20-b.conf").write_text('{"cniVersion": "0.4.0", "name": "b", "type": "ptp"}')
-    first, second = scan(str(conf_dir))
+    first, second = scan_conf_dir(str(conf_dir))
     assert (first.kind, first.network, first.cni_version, first.error) == ("conflist", "a", "1.0.0", "")
     assert first.plugins == [{"type": "bridge"}]
     assert (second.kind, second.network, second.cni_version, second.plugins[0]["type"]) == ("conf", "b", "0.4.0", "ptp")
@@ -65,7 +65,7 @@ def test_lists_and_single_plugins_are_understood(conf_dir):
 )
 def test_what_cannot_be_loaded_stays_in_the_list_with_its_reason(conf_dir, name, text, words):
     (conf_dir / name).write_text(text)
-    (file,) = scan(str(conf_dir))
+    (file,) = scan_conf_dir(str(conf_dir))
     assert words in file.error
     assert file.network is None
 
@@ -79,7 +79,7 @@ def test_files_that_are_never_opened(conf_dir, monkeypatch):
     monkeypatch.setattr(confdir, "MAX_SIZE", 10)
     (conf_dir / "large.conf").write_text("x" * 11)
     (conf_dir / "gone.conf").symlink_to("nowhere")
-    found = {file.name: (file.text, file.error) for file in scan(str(conf_dir))}
+    found = {file.name: (file.text, file.error) for file in scan_conf_dir(str(conf_dir))}
     assert set(found) == {"my-kubeconfig.conf", "fifo.conf", "folder.conf", "large.conf", "gone.conf"}
     assert all(text is None and error for text, error in found.values())
     assert "kubeconfig" in found["my-kubeconfig.conf"][1]
@@ -90,7 +90,7 @@ def test_files_that_are_never_opened(conf_dir, monkeypatch):
 def test_a_link_is_followed_and_marked(conf_dir, tmp_path):
     (tmp_path / "real").write_text(LIST % "a")
     (conf_dir / "a.conflist").symlink_to(tmp_path / "real")
-    (file,) = scan(str(conf_dir))
+    (file,) = scan_conf_dir(str(conf_dir))
     assert (file.is_link, file.network) == (True, "a")
 
 

@@ -32,7 +32,7 @@ def test_both_formats_are_read_and_sorted_by_address(tmp_path):
             "last_reserved_ip.0": b"10.1.0.10",
         },
     )
-    found, problems = leases.read(str(tmp_path), "demo")
+    found, problems = leases.read_leases(str(tmp_path), "demo")
     assert [(lease.ip, lease.container_id, lease.ifname) for lease in found] == [
         ("10.1.0.9", "old", ""),
         ("10.1.0.10", "web", "eth0"),
@@ -45,7 +45,7 @@ def test_empty_and_foreign_files_are_named(tmp_path):
     folder = store(tmp_path, **{"10.1.0.2": b"", "notes.txt": b"x", "10.1.0.3": b"x" * 5000})
     os.symlink("/etc/passwd", folder / "10.1.0.4")
     (folder / "10.1.0.5").mkdir()
-    found, problems = leases.read(str(tmp_path), "demo")
+    found, problems = leases.read_leases(str(tmp_path), "demo")
     assert [(lease.ip, lease.container_id) for lease in found] == [("10.1.0.2", "")]
     assert [(os.path.basename(entry["file"]), entry["code"]) for entry in problems] == [
         ("10.1.0.2", "lease_empty"),
@@ -58,18 +58,18 @@ def test_empty_and_foreign_files_are_named(tmp_path):
 
 def test_bytes_that_are_no_text_do_not_stop_it(tmp_path):
     store(tmp_path, **{"10.1.0.2": b"\xff\xfe\r\neth0"})
-    (lease,) = leases.read(str(tmp_path), "demo")[0]
+    (lease,) = leases.read_leases(str(tmp_path), "demo")[0]
     assert lease.ifname == "eth0"
 
 
 def test_reading_makes_no_lock_file(tmp_path):
     folder = store(tmp_path, **{"10.1.0.2": b"web\r\neth0"})
-    leases.read(str(tmp_path), "demo")
+    leases.read_leases(str(tmp_path), "demo")
     assert os.listdir(folder) == ["10.1.0.2"]
 
 
 def test_a_store_that_vanished_is_a_problem(tmp_path):
-    found, problems = leases.read(str(tmp_path), "gone")
+    found, problems = leases.read_leases(str(tmp_path), "gone")
     assert found == []
     assert problems[0]["code"] == "leases_unreadable"
 
@@ -87,7 +87,7 @@ def test_stores_are_those_of_the_networks_and_all_of_the_default_directory(tmp_p
         ("odd", {"type": "bridge", "ipam": "host-local"}),
         ("dhcp", {"type": "bridge", "ipam": {"type": "dhcp", "dataDir": str(other)}}),
     ]
-    assert leases.stores(networks, str(default)) == [
+    assert leases.lease_stores(networks, str(default)) == [
         (str(default), "demo"),
         (str(default), "left"),
         (str(other), "demo"),
@@ -95,36 +95,36 @@ def test_stores_are_those_of_the_networks_and_all_of_the_default_directory(tmp_p
 
 
 def test_nothing_there_is_no_store(tmp_path):
-    assert leases.stores([], str(tmp_path / "nothing")) == []
+    assert leases.lease_stores([], str(tmp_path / "nothing")) == []
 
 
 def test_a_reservation_is_removed_only_if_it_is_the_one_that_was_read(tmp_path):
     folder = store(tmp_path, **{"10.1.0.2": b"web\r\neth0", "10.1.0.3": b"web\r\neth0", "10.1.0.4": b"web\r\neth0"})
-    found = leases.read(str(tmp_path), "demo")[0]
+    found = leases.read_leases(str(tmp_path), "demo")[0]
     (folder / "10.1.0.3").write_bytes(b"db\r\neth0")
     # The same text in another file is a newer reservation.
     (folder / "new").write_bytes(b"web\r\neth0")
     os.replace(folder / "new", folder / "10.1.0.4")
     for lease in found:
-        leases.remove(lease, 1)
-        leases.remove(lease, 1)
+        leases.remove_lease(lease, 1)
+        leases.remove_lease(lease, 1)
     assert sorted(os.listdir(folder)) == ["10.1.0.3", "10.1.0.4", "lock"]
 
 
 def test_a_reservation_waits_for_the_lock_of_host_local(tmp_path):
     folder = store(tmp_path, **{"10.1.0.2": b"web\r\neth0", "lock": b""})
-    (lease,) = leases.read(str(tmp_path), "demo")[0]
+    (lease,) = leases.read_leases(str(tmp_path), "demo")[0]
     with open(folder / "lock", "rb") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         with pytest.raises(HostError) as caught:
-            leases.remove(lease, 0.1)
+            leases.remove_lease(lease, 0.1)
     assert caught.value.code == "lease_locked"
-    leases.remove(lease, 0.1)
+    leases.remove_lease(lease, 0.1)
     assert not (folder / "10.1.0.2").exists()
 
 
 def test_a_store_that_is_gone_has_nothing_to_remove(tmp_path):
-    leases.remove(leases.Lease(str(tmp_path), "nowhere", "10.1.0.2", "web", "eth0"), 1)
+    leases.remove_lease(leases.Lease(str(tmp_path), "nowhere", "10.1.0.2", "web", "eth0"), 1)
 
 
 def test_what_was_given_last_is_read(tmp_path):
@@ -137,6 +137,6 @@ def test_what_was_given_last_is_read(tmp_path):
 def test_file_names_that_are_no_utf8_are_no_leases(tmp_path, name):
     store(tmp_path, **{"10.9.0.2": b"web\r\neth0"})
     (tmp_path / "demo" / os.fsdecode(name)).write_bytes(b"a\0b\r\ne\0th")
-    found, problems = leases.read(str(tmp_path), "demo")
+    found, problems = leases.read_leases(str(tmp_path), "demo")
     assert [lease.ip for lease in found] == ["10.9.0.2"]
     assert [entry["code"] for entry in problems] == ["lease_unknown"]

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import lock as lock_module
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.lock import Lock, read_state, run
+from ansible_collections.podwire.cni.plugins.module_utils._host.lock import Lock, read_state, run_locked
 from ansible_collections.podwire.cni.plugins.module_utils._host.plan import Plan, Step
 
 
@@ -41,13 +41,13 @@ class Host:
 
 def test_check_mode_plans_the_same_and_touches_nothing(path):
     host = Host()
-    checked = run(host.plan, "test", 1, True, path=path)
+    checked = run_locked(host.plan, "test", 1, True, path=path)
     assert host.value == 0
     assert not os.path.exists(os.path.dirname(path))
-    applied = run(host.plan, "test", 1, False, path=path)
+    applied = run_locked(host.plan, "test", 1, False, path=path)
     assert host.value == 1
     assert checked.actions() == applied.actions() == [{"kind": "write", "target": "value", "class": "safe"}]
-    again = run(host.plan, "test", 1, False, path=path)
+    again = run_locked(host.plan, "test", 1, False, path=path)
     assert not again.changed
     assert host.planned == 3
 
@@ -95,7 +95,7 @@ def test_who_had_to_wait_plans_again(path):
         leave.set()
         return result
 
-    result = run(plan, "test", 10, False, path=path)
+    result = run_locked(plan, "test", 10, False, path=path)
     thread.join()
     assert host.planned == 2
     assert not result.changed
@@ -111,7 +111,7 @@ def test_somebody_who_came_and_went_while_we_planned_is_noticed(path):
                 host.value = 1
         return result
 
-    assert not run(plan, "test", 1, False, path=path).changed
+    assert not run_locked(plan, "test", 1, False, path=path).changed
     assert host.planned == 2
 
 
@@ -120,7 +120,7 @@ def test_a_holder_that_died_makes_the_next_one_plan_again(path):
     lock.__enter__()
     os.close(lock._fd)
     host = Host()
-    run(host.plan, "test", 1, False, path=path)
+    run_locked(host.plan, "test", 1, False, path=path)
     assert host.planned == 2
 
 
@@ -129,7 +129,7 @@ def test_a_damaged_lock_file_is_no_obstacle(path):
     with open(path, "w") as stream:
         stream.write("not json")
     host = Host()
-    assert run(host.plan, "test", 1, False, path=path).changed
+    assert run_locked(host.plan, "test", 1, False, path=path).changed
     assert lock_module.read_state(path)["holder"] == ""
 
 
@@ -137,7 +137,7 @@ def test_a_link_in_place_of_the_lock_file_is_not_followed(path, tmp_path):
     os.makedirs(os.path.dirname(path), mode=0o700)
     os.symlink(str(tmp_path / "victim"), path)
     with pytest.raises(HostError):
-        run(Host().plan, "test", 1, False, path=path)
+        run_locked(Host().plan, "test", 1, False, path=path)
     assert not (tmp_path / "victim").exists()
 
 
@@ -153,7 +153,7 @@ def test_a_failure_tells_how_far_the_plan_got(path):
         return result
 
     with pytest.raises(HostError) as caught:
-        run(plan, "test", 1, False, path=path)
+        run_locked(plan, "test", 1, False, path=path)
     assert [action["state"] for action in caught.value.facts["actions"]] == ["done", "failed", "planned"]
     assert read_state(path)["holder"] == ""
 
@@ -187,12 +187,12 @@ def test_an_error_of_the_file_system_in_a_step_or_around_it_is_a_sentence(path):
     plan = Plan()
     plan.add(Step("set_aside", "/opt/x", "safe", None, None, refused))
     with pytest.raises(HostError) as caught:
-        run(lambda: plan, "test", 1, False, path=path)
+        run_locked(lambda: plan, "test", 1, False, path=path)
     assert (caught.value.code, caught.value.msg) == ("write_failed", "cannot set aside /opt/x: Read-only file system")
     assert [action["state"] for action in caught.value.facts["actions"]] == ["failed"]
     plan.apply = lambda workers: refused()
     with pytest.raises(HostError) as caught:
-        run(lambda: plan, "test", 1, False, path=path)
+        run_locked(lambda: plan, "test", 1, False, path=path)
     assert (caught.value.code, caught.value.msg) == (
         "write_failed",
         "cannot write to this host: Read-only file system (/opt/x)",

@@ -10,11 +10,11 @@ import stat
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import info_conf
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import known_archive
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.store import FoundPlugin, Store
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.info import conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.plugin_store import Found, Store
-from ansible_collections.podwire.cni.plugins.module_utils._host.plugins import known_archive
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_manifest_of_the_right_json_and_the_wrong_shape_is_damaged_or_can_be_u
             damaged += 1
             continue
         store = Store("/b", manifest)
-        for kind in (Found("file", "1" * 64, 420), Found("link", link="y")):
+        for kind in (FoundPlugin("file", "1" * 64, 420), FoundPlugin("link", link="y")):
             entry = store.entry("x")
             kind.is_ours(entry)
             store.cni_versions("x", kind)
@@ -167,7 +167,7 @@ def test_a_manifest_of_the_right_json_and_the_wrong_shape_is_damaged_or_can_be_u
                 kind.is_exactly((entry or {}).get(slot))
         known_archive(manifest, "sha512", "4" * 128)
         manifest.network_file(path, b"text")
-        info_conf.aside(str(tmp_path), manifest)
+        conf.aside(str(tmp_path), manifest)
         manifest.save()
         manifest.prune()
     assert damaged > 200

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import named_netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run
+from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
 
 
@@ -47,7 +47,7 @@ def folder(tmp_path, monkeypatch):
 
 def apply(folder, names, present=True):
     lock = str(folder.parent / "lock" / "lock")
-    return run(lambda: named_netns.make_plan(names, present), "test", 5, False, path=lock)
+    return run_locked(lambda: named_netns.plan_netns(names, present), "test", 5, False, path=lock)
 
 
 def actions(plan):

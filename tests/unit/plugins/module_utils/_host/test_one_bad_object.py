@@ -11,18 +11,22 @@ import shutil
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import (
-    attach_networks,
-    attach_request,
-    named_netns,
-    plugin_store,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host import named_netns
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import request as attach_request
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import store
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.pluginuse import Binaries
-from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host import conf_host, plugin_host
-from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attach_host import MAIN, actions, codes, web
-from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.conf_host import want
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
+    MAIN,
+    actions,
+    codes,
+    web,
+)
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binaries import plugin_host
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks import conf_host
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import want
 
 # ---- cni_plugins
 
@@ -73,14 +77,14 @@ def test_a_bad_plugin_does_not_hide_the_drift_of_the_others(binaries, how):
 def test_a_plugin_that_cannot_be_read_does_not_hide_the_drift_of_the_others(binaries, monkeypatch):
     for name in plugin_host.NEW:
         spoil(binaries.bin_dir + "/" + name, "garbage")
-    whole = plugin_store.Store._sha256
+    whole = store.Store._sha256
 
     def failing(self, name, status):
         if name == "ptp":
             raise OSError(errno.EIO, "Input/output error")
         return whole(self, name, status)
 
-    monkeypatch.setattr(plugin_store.Store, "_sha256", failing)
+    monkeypatch.setattr(store.Store, "_sha256", failing)
     plan = binaries.present(plugin_host.NEW, check=True)
     assert {os.path.basename(step.target) for step in plan.steps} == {"bridge", "tap"}
     assert plan.error.code == "unreadable"
@@ -179,7 +183,7 @@ def test_a_network_that_is_refused_does_not_hide_the_steps_of_the_others(confs, 
 def test_a_plugin_that_is_no_binary_is_a_problem_among_the_steps(confs, tmp_path):
     (tmp_path / "bin").mkdir()
     spoil(str(tmp_path / "bin" / "bridge"), "garbage")
-    request = conf_host.Request(
+    request = conf_host.ConfRequest(
         [want("a")],
         str(confs.conf_dir),
         [str(tmp_path / "bin")],
@@ -187,12 +191,12 @@ def test_a_plugin_that_is_no_binary_is_a_problem_among_the_steps(confs, tmp_path
         conf_host.Attributes(0o644, os.getuid(), os.getgid()),
         tolerate_missing=True,
     )
-    plan = conf_host.make_plan(request)
+    plan = conf_host.plan_networks(request)
     assert (plan.error.code, len(plan.steps)) == ("not_elf", 1)
     manifest = confs.manifest()
     manifest.binaries[str(tmp_path / "bin" / "bridge")] = dict(ENTRY)
     manifest.save()
-    plan = conf_host.make_plan(request)
+    plan = conf_host.plan_networks(request)
     assert (plan.error, len(plan.steps)) == (None, 1)
     assert [entry["code"] for entry in plan.problems if entry["level"] == "warning"] == ["missing_plugin"]
 
@@ -216,12 +220,12 @@ def test_a_cache_that_cannot_be_read_does_not_hide_the_steps_of_networks_that_ne
 def test_a_name_that_is_no_namespace_does_not_hide_the_others(tmp_path, monkeypatch):
     monkeypatch.setattr(named_netns, "NETNS_DIR", str(tmp_path))
     (tmp_path / "bad").mkdir()
-    plan = named_netns.make_plan(["a", "bad", "b"], True, check_mode=True)
+    plan = named_netns.plan_netns(["a", "bad", "b"], True, check_mode=True)
     assert [step.target for step in plan.steps] == [str(tmp_path / "a"), str(tmp_path / "b")]
     assert [row["action"] for row in plan.rows] == ["created", "failed", "created"]
     assert plan.error.code == "not_a_namespace"
     with pytest.raises(HostError, match="is neither a network namespace"):
-        named_netns.make_plan(["a", "bad", "b"], True)
+        named_netns.plan_netns(["a", "bad", "b"], True)
 
 
 # ---- cni_attach
@@ -241,11 +245,11 @@ def test_a_name_that_is_no_namespace_does_not_hide_the_others(tmp_path, monkeypa
 def test_an_entry_that_is_refused_does_not_hide_the_others(bad, code):
     entries = [web(), bad, web(container_id="db", netns="db")]
     refused = []
-    assert [item.key.container_id for item in attach_request.parse(entries, refused)] == ["web", "db"]
+    assert [item.key.container_id for item in attach_request.parse_attachments(entries, refused)] == ["web", "db"]
     assert [error.code for error in refused] == [code]
     assert "attachments[1]" in refused[0].msg
     with pytest.raises(HostError) as caught:
-        attach_request.parse(entries)
+        attach_request.parse_attachments(entries)
     assert caught.value.msg == refused[0].msg
 
 
@@ -253,7 +257,7 @@ def test_an_entry_that_is_refused_does_not_hide_the_others(bad, code):
 def managed(host, monkeypatch, tmp_path):
     """A host on which the file of the network ``demo`` was written by cni_conf."""
     state = str(tmp_path / "state")
-    monkeypatch.setattr(attach_networks, "Manifest", lambda **options: Manifest(state, **options))
+    monkeypatch.setattr(networks, "Manifest", lambda **options: Manifest(state, **options))
     manifest = Manifest(state)
     path = os.path.join(host.conf_dir, "10-demo.conflist")
     manifest.networks[path] = {"network": "demo", "sha256": "", "original": None}
@@ -322,7 +326,7 @@ def test_a_check_that_cannot_run_is_one_problem_among_the_others(host, monkeypat
     def missing(self, config):
         raise HostError("ipam is not what cni_plugins installed", code="missing_plugin")
 
-    monkeypatch.setattr(attach_networks.Networks, "test_plugins", missing)
+    monkeypatch.setattr(networks.Networks, "test_plugins", missing)
     plan = host.check(*entries, on_drift="repair")
     assert actions(plan) == ["repaired", "repaired"]
     assert "missing_plugin" in codes(plan)

@@ -11,17 +11,17 @@ import subprocess
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import info_attachments, info_conf
-from ansible_collections.podwire.cni.plugins.module_utils._host.bindir import check_trusted, untrusted
-from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.gc import Planner as GcPlanner
-from ansible_collections.podwire.cni.plugins.module_utils._host.gc_outcome import Settings as GcSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import GcSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.planner import GcPlanner
+from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments, conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.smoke import Planner as SmokePlanner
-from ansible_collections.podwire.cni.plugins.module_utils._host.smoke_outcome import Settings as SmokeSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.outcome import SmokeSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.planner import SmokePlanner
+from ansible_collections.podwire.cni.plugins.module_utils._host.trust import check_trusted, untrusted
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
-from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attach_host import web
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import web
 
 SOMEBODY = 12345
 
@@ -192,8 +192,8 @@ def test_in_check_mode_a_file_that_an_earlier_task_corrects_is_a_warning(attache
 @pytest.mark.parametrize("kind", SPOILED)
 def test_modules_that_read_report_what_others_can_write(attached, kind):
     def problems():
-        found = info_conf.conf(scan(attached.conf_dir), attached.conf_dir, Manifest())[1]
-        found += info_attachments.Cache(attached.cache_dir).problems
+        found = conf.conf(scan_conf_dir(attached.conf_dir), attached.conf_dir, Manifest())[1]
+        found += attachments.AttachmentsInfo(attached.cache_dir).problems
         return [(entry["code"], entry["file"]) for entry in found]
 
     assert problems() == []
@@ -208,7 +208,7 @@ def test_a_symlinked_cache_entry_is_not_followed(attached, tmp_path):
     os.symlink(tmp_path / "elsewhere", path)
     assert cache.read_entry(path) is None
     assert attach_codes(attached) == attach_codes(attached, state="absent") == {"unsafe_permissions"}
-    here = info_attachments.Cache(attached.cache_dir)
+    here = attachments.AttachmentsInfo(attached.cache_dir)
     assert list(here.states.values()) == ["lost"]
     assert ("unsafe_permissions", path) in [(entry["code"], entry["file"]) for entry in here.problems]
 

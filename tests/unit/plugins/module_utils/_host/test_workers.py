@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.workers import each
+from ansible_collections.podwire.cni.plugins.module_utils._host.workers import each_of
 
 
 def test_everything_is_done_once_and_side_by_side():
@@ -20,13 +20,13 @@ def test_everything_is_done_once_and_side_by_side():
         barrier.wait()
         done.append(number)
 
-    each(work, range(9), 3)
+    each_of(work, range(9), 3)
     assert sorted(done) == list(range(9))
 
 
 def test_one_worker_keeps_the_order():
     done = []
-    each(done.append, [3, 1, 2], 1)
+    each_of(done.append, [3, 1, 2], 1)
     assert done == [3, 1, 2]
 
 
@@ -35,6 +35,6 @@ def test_an_exception_reaches_the_caller():
         raise ValueError(number)
 
     with pytest.raises(ValueError, match="1"):
-        each(work, [1], 4)
+        each_of(work, [1], 4)
     with pytest.raises(ValueError):
-        each(work, [1, 2, 3], 2)
+        each_of(work, [1, 2, 3], 2)

@@ -14,8 +14,8 @@ import tarfile
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.bindir import host_machine
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import digest_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.trust import host_machine
 from ansible_collections.podwire.cni.tests.unit.plugins.modules.hostile import files
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.rules import judge
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
@@ -29,14 +29,14 @@ def containerd_prediction(profile, conf_dir, networks):
     """Return ``networks`` in the order of the interfaces, and as much of the ``error`` as Go's release leaves alone."""
     runtime = Runtime(profile, conf_dir=conf_dir)
     runtime.max_networks = networks
-    verdict = judge(runtime, scan(conf_dir), _ask)
+    verdict = judge(runtime, scan_conf_dir(conf_dir), _ask)
     error = _GO.sub("", verdict.reason.replace("no network: ", "")) if verdict.failed else ""
     return {"networks": [network.name for network in verdict.networks], "error": error.replace(conf_dir, "DIR")}
 
 
 def podman_prediction(conf_dir, version="4.3.1"):
     """Return the ``networks`` of `podman network ls`, sorted."""
-    verdict = judge(Runtime("podman", version, conf_dir=conf_dir), scan(conf_dir), _ask)
+    verdict = judge(Runtime("podman", version, conf_dir=conf_dir), scan_conf_dir(conf_dir), _ask)
     return {"networks": sorted({network.name for network in verdict.networks} | {verdict.network}), "error": ""}
 
 

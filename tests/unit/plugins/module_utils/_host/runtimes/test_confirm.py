@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.confirm import confirm
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
-from ansible_collections.podwire.cni.plugins.module_utils._host.setup import cri
-from ansible_collections.podwire.cni.plugins.module_utils._host.setup.cri import Status
 
 NETWORK = '{"cniVersion": "1.0.0", "name": "fleet", "plugins": [{"type": "loopback"}]}'
 
@@ -39,7 +38,7 @@ class Host:
         return answer
 
     def confirm(self, **more):
-        files = scan(str(self.conf_dir))
+        files = scan_conf_dir(str(self.conf_dir))
         effective = Effective(None, str(self.conf_dir), ["/opt/cni/bin"], files, Manifest(str(self.state)))
         return confirm(effective, deadline=0.2, **more)
 
@@ -49,42 +48,42 @@ def host(tmp_path, monkeypatch):
     (tmp_path / "net.d").mkdir()
     (tmp_path / "net.d" / "10-fleet.conflist").write_text(NETWORK)
     made = Host(tmp_path / "net.d", tmp_path / "state")
-    monkeypatch.setattr(cri, "status", made.status)
-    monkeypatch.setattr(discover, "on_host", lambda conf_dir: [made.runtime])
+    monkeypatch.setattr(cri, "cri_status", made.status)
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: [made.runtime])
     return made
 
 
 def test_what_is_loaded_as_foretold_is_confirmed(host):
-    host.answers = [Status(True, "", ["fleet"])]
+    host.answers = [CriStatus(True, "", ["fleet"])]
     assert host.confirm() == (True, [])
     assert host.asked == 1
 
 
 def test_a_runtime_gets_some_time(host):
-    host.answers = [Status(False, "cni plugin not initialized", []), Status(True, "", ["fleet"])]
+    host.answers = [CriStatus(False, "cni plugin not initialized", []), CriStatus(True, "", ["fleet"])]
     assert host.confirm() == (True, [])
     assert host.asked == 2
 
 
 def test_what_is_not_loaded_is_told(host):
-    host.answers = [Status(True, "", ["other"])]
+    host.answers = [CriStatus(True, "", ["other"])]
     told = ["containerd-1.7 has loaded other and not fleet; look at its log, or restart it"]
     assert host.confirm() == (False, told)
-    host.answers = [Status(False, "no network config found", [])]
+    host.answers = [CriStatus(False, "no network config found", [])]
     told = ["containerd-1.7 has loaded none (no network config found) and not fleet; look at its log, or restart it"]
     assert host.confirm() == (False, told)
 
 
 def test_an_empty_directory_is_confirmed_by_an_empty_answer(host):
     (host.conf_dir / "10-fleet.conflist").unlink()
-    host.answers = [Status(False, "no network config found", [])]
+    host.answers = [CriStatus(False, "no network config found", [])]
     assert host.confirm() == (True, [])
 
 
 def test_who_names_no_networks_is_asked_whether_it_has_any(host):
-    host.answers = [Status(True, "", None)]
+    host.answers = [CriStatus(True, "", None)]
     assert host.confirm() == (True, [])
-    host.answers = [Status(False, "no CNI configuration", None)]
+    host.answers = [CriStatus(False, "no CNI configuration", None)]
     assert host.confirm()[0] is False
 
 

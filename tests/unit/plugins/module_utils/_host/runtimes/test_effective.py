@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
@@ -28,7 +28,7 @@ class Host:
         self.root = root
         self.conf_dir = str(root / "net.d")
         self.runtimes = []
-        monkeypatch.setattr(discover, "on_host", lambda conf_dir: list(self.runtimes))
+        monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: list(self.runtimes))
 
     def put(self, files, folder="net.d"):
         (self.root / folder).mkdir(exist_ok=True)
@@ -42,7 +42,7 @@ class Host:
         return runtime
 
     def effective(self, names=None, tolerate_missing=False):
-        files = scan(self.conf_dir)
+        files = scan_conf_dir(self.conf_dir)
         manifest = Manifest(str(self.root / "state"))
         return Effective(names, self.conf_dir, [str(self.root / "bin")], files, manifest, tolerate_missing)
 

@@ -34,7 +34,7 @@ def host(tmp_path, monkeypatch):
 
 
 def crio(host):
-    return found_crio.find(host.processes)
+    return found_crio.find_crio(host.processes)
 
 
 def test_crio_is_configured_by_files_drop_ins_and_flags(host):
@@ -84,7 +84,7 @@ def test_a_configuration_of_crio_that_is_not_understood_is_said(host):
 def podman(host, version="4.3.1"):
     host.programs = ["podman"]
     host.prints = {"--version": f"podman version {version}"}
-    [runtime] = found_podman.find()
+    [runtime] = found_podman.find_podman()
     return runtime
 
 
@@ -146,7 +146,7 @@ def test_podman_is_asked_for_its_version_only(host):
 
 
 def nomad(host):
-    return found_nomad.find(host.processes)
+    return found_nomad.find_nomad(host.processes)
 
 
 def test_nomads_client_has_two_ways(host):
@@ -205,7 +205,7 @@ def test_a_configuration_of_nomad_that_is_not_understood_is_said(host):
 
 
 def others(host):
-    return {runtime.name: runtime for runtime in found_others.find(host.processes)}
+    return {runtime.name: runtime for runtime in found_others.find_others(host.processes)}
 
 
 def test_nerdctl_has_a_file_and_looks_for_an_existing_directory(host):
@@ -274,30 +274,34 @@ def test_multus_is_found_where_it_has_written(host):
 
 
 def test_a_host_without_runtimes_has_none(host):
-    assert discover.on_host(host.path("/net.d")) == []
+    assert discover.runtimes_on_host(host.path("/net.d")) == []
 
 
 def test_runtimes_are_sorted_by_name_and_directory(host):
     host.programs = ["podman", "containerd", "nerdctl", "crio"]
     host.put("/net.d/00-multus.conf", "{}")
-    names = [runtime.name for runtime in discover.on_host(host.path("/net.d"))]
+    names = [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"))]
     assert names == ["containerd-2.1", "crio", "multus", "nerdctl", "podman"]
 
 
 def test_named_ones_are_those_of_the_host_or_as_if_they_were_there(host):
     host.programs = ["containerd"]
     host.prints = {"--version": "containerd x 1.6.20", "config default": "version = 2"}
-    here, absent, fixed, own = discover.named(["containerd", "crio", "ctr", "nomad-bridge"], "/srv/net.d", ["/srv/bin"])
+    here, absent, fixed, own = discover.named_runtimes(
+        ["containerd", "crio", "ctr", "nomad-bridge"], "/srv/net.d", ["/srv/bin"]
+    )
     assert (here.name, here.conf_dir, here.found) == ("containerd-1.6", "/etc/cni/net.d", "/usr/bin/containerd")
     assert (absent.conf_dir, absent.bin_dirs, absent.found) == ("/srv/net.d", ["/srv/bin"], "")
     assert "as if it read /srv/net.d" in absent.notes[0]
     assert (fixed.conf_dir, own.notes) == ("/etc/cni/net.d", [])
     assert "default" in fixed.notes[0]
-    assert [one.name for one in discover.named(["containerd", "containerd-1.6"], "/a", [])] == ["containerd-1.6"]
+    assert [one.name for one in discover.named_runtimes(["containerd", "containerd-1.6"], "/a", [])] == [
+        "containerd-1.6"
+    ]
 
 
 def test_containerd_that_is_not_there_is_the_newest(host):
-    assert [one.name for one in discover.named(["containerd"], "/a", ["/b"])] == ["containerd-2.1"]
+    assert [one.name for one in discover.named_runtimes(["containerd"], "/a", ["/b"])] == ["containerd-2.1"]
 
 
 # --- reading
@@ -307,11 +311,11 @@ def test_only_regular_files_are_read(tmp_path):
     os.mkfifo(str(tmp_path / "fifo"))
     for name in ("fifo", "."):
         with pytest.raises(HostError):
-            reading.read(str(tmp_path / name))
-    assert reading.read(str(tmp_path / "nothing")) is None
+            reading.read_text(str(tmp_path / name))
+    assert reading.read_text(str(tmp_path / "nothing")) is None
     (tmp_path / "file").write_bytes(b"\xff")
-    assert reading.read(str(tmp_path / "file")) == "\ufffd"
-    assert reading.read(str(tmp_path / "file" / "below")) is None
+    assert reading.read_text(str(tmp_path / "file")) == "\ufffd"
+    assert reading.read_text(str(tmp_path / "file" / "below")) is None
 
 
 def test_files_are_walked_as_go_does(tmp_path):
@@ -329,7 +333,7 @@ def test_commands_are_run_through_commands_only(monkeypatch):
         asked.append(list(argv))
         return commands.Done(1 if "bad" in argv else 0, b"tool 1.2.3\n", "wrong")
 
-    monkeypatch.setattr(commands, "run", run)
+    monkeypatch.setattr(commands, "run_command", run)
     notes = []
     assert reading.version("/usr/bin/tool", "--version", notes) == "1.2.3"
     assert reading.version("/usr/bin/tool", "bad", notes) == ""

@@ -33,7 +33,7 @@ def host(tmp_path, monkeypatch):
 
 
 def find(host):
-    return found_containerd.find(host.processes)
+    return found_containerd.find_containerd(host.processes)
 
 
 def test_none_is_found_where_none_is(host):

@@ -41,7 +41,7 @@ telemetry { collection_interval = 5s }
 
 
 def test_an_agents_configuration_is_understood():
-    body = hcl.loads(AGENT)
+    body = hcl.load_hcl(AGENT)
     client = body["client"]
     assert client["cni_path"] == "/opt/cni/bin:/usr/lib/cni"
     assert (client["enabled"], client["cni_config_dir"]) == (True, "/srv/cni/config")
@@ -68,7 +68,7 @@ def test_an_agents_configuration_is_understood():
     ],
 )
 def test_blocks_attributes_and_json(text, body):
-    assert hcl.loads(text) == body
+    assert hcl.load_hcl(text) == body
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_blocks_attributes_and_json(text, body):
 )
 def test_what_is_not_understood_is_an_error_with_its_line(text, line):
     with pytest.raises(HostError) as error:
-        hcl.loads(text)
+        hcl.load_hcl(text)
     assert error.value.code == "not_understood"
     assert "line %d" % line in error.value.msg
 
@@ -102,14 +102,14 @@ def test_what_is_not_understood_is_an_error_with_its_line(text, line):
 @pytest.mark.parametrize("text", ["{", '{"a": 1', "{" * 100000, '{"a": ' * 100000])
 def test_broken_json_is_an_error(text):
     with pytest.raises(HostError) as error:
-        hcl.loads(text)
+        hcl.load_hcl(text)
     assert error.value.code == "not_understood"
 
 
 def test_any_beginning_is_read_or_refused():
     for end in range(len(AGENT)):
         try:
-            hcl.loads(AGENT[:end])
+            hcl.load_hcl(AGENT[:end])
         except HostError as error:
             assert error.code == "not_understood"
 
@@ -117,5 +117,5 @@ def test_any_beginning_is_read_or_refused():
 def test_labels_within_each_other_count_as_blocks_do():
     labels = " ".join("a" * 40) + " {"
     with pytest.raises(HostError) as error:
-        hcl.loads((labels * 40 + "}" * 40) * 2)
+        hcl.load_hcl((labels * 40 + "}" * 40) * 2)
     assert error.value.code == "not_understood"

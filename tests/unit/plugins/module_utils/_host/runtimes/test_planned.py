@@ -10,19 +10,22 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import networks
-from ansible_collections.podwire.cni.plugins.module_utils._host.atomic import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import Request, Wanted, make_plan
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import planner
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 
 @pytest.fixture
 def conf_dir(tmp_path, monkeypatch):
-    monkeypatch.setattr(networks, "Manifest", lambda: Manifest(str(tmp_path / "state")))
-    monkeypatch.setattr(discover, "on_host", lambda conf_dir: [Runtime("containerd-1.7", "1.7.24", "here", conf_dir)])
+    monkeypatch.setattr(planner, "Manifest", lambda: Manifest(str(tmp_path / "state")))
+    monkeypatch.setattr(
+        discover, "runtimes_on_host", lambda conf_dir: [Runtime("containerd-1.7", "1.7.24", "here", conf_dir)]
+    )
     return str(tmp_path / "net.d")
 
 
@@ -32,14 +35,14 @@ def text(name, **keys):
 
 
 def want(name, priority=None):
-    return Wanted(name, True, text(name), None, priority)
+    return WantedNetwork(name, True, text(name), None, priority)
 
 
 def plan(conf_dir, *wanted, runtimes=None, **options):
     attributes = Attributes(0o644, os.getuid(), os.getgid())
-    request = Request(wanted, conf_dir, ["/nowhere"], conf_dir + "/cache", attributes, ["directory"], **options)
+    request = ConfRequest(wanted, conf_dir, ["/nowhere"], conf_dir + "/cache", attributes, ["directory"], **options)
     request.runtimes = runtimes
-    return make_plan(request)
+    return plan_networks(request)
 
 
 def chosen(found):
@@ -53,7 +56,7 @@ def test_the_plan_speaks_of_the_directory_as_it_will_be(conf_dir):
     assert chosen(plan(conf_dir, want("b", 5))) == [("b", "05-b.conflist")]
     # A rename, and a removal.
     assert chosen(plan(conf_dir, want("a", 30), want("c", 20))) == [("c", "20-c.conflist")]
-    assert chosen(plan(conf_dir, Wanted("a", False))) == [(None, "")]
+    assert chosen(plan(conf_dir, WantedNetwork("a", False))) == [(None, "")]
 
 
 def test_what_stands_in_the_way_is_refused_before_anything_is_written(conf_dir):
@@ -72,9 +75,9 @@ def test_secrets_are_masked(conf_dir):
     os.mkdir(conf_dir)
     with open(os.path.join(conf_dir, "10-a.conflist"), "wb") as stream:
         stream.write(text("a", token="s3cr3t-token"))
-    assert "s3cr3t" not in json.dumps(plan(conf_dir, Wanted("b", False)).effective)
+    assert "s3cr3t" not in json.dumps(plan(conf_dir, WantedNetwork("b", False)).effective)
 
 
 def test_nobody_looks_for_runtimes_if_none_are_named(conf_dir, monkeypatch):
-    monkeypatch.setattr(discover, "on_host", lambda conf_dir: 1 / 0)
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: 1 / 0)
     assert plan(conf_dir, want("a"), runtimes=[]).effective == []

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile, scan
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile, scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import (
     NAMES,
@@ -39,7 +39,7 @@ def look(tmp_path):
             setattr(runtime, key, value)
         if runtime.conf_file:
             runtime.conf_file = str(tmp_path / "cni.json")
-        verdict = judge(runtime, scan(str(tmp_path)), ask)
+        verdict = judge(runtime, scan_conf_dir(str(tmp_path)), ask)
         verdict.left = {os.path.basename(entry["file"]): entry["reason"] for entry in verdict.not_chosen}
         verdict.base = os.path.basename(verdict.file) if verdict.file else None
         return verdict
@@ -74,7 +74,7 @@ def test_every_file_of_every_directory_is_accounted_for(look, tmp_path, name):
         verdict = look(name, files)
         used = {entry.file.path for entry in verdict.networks} | {verdict.file}
         left = {entry["file"] for entry in verdict.not_chosen}
-        assert (used | left) - {None} == {file.path for file in scan(str(tmp_path))}, title
+        assert (used | left) - {None} == {file.path for file in scan_conf_dir(str(tmp_path))}, title
         assert verdict.reason and all(entry["reason"] for entry in verdict.not_chosen), title
         assert not (verdict.failed and (verdict.network or verdict.networks)), title
         assert verdict.file not in left, title

@@ -47,7 +47,7 @@ DUMPS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dumps")
     ],
 )
 def test_what_runtimes_and_people_write_is_understood(text, tables):
-    assert toml.loads(text) == tables
+    assert toml.load_toml(text) == tables
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_runtimes_and_people_write_is_understood(text, tables):
 )
 def test_what_is_not_understood_is_an_error_with_its_line(text, line):
     with pytest.raises(HostError) as error:
-        toml.loads(text)
+        toml.load_toml(text)
     assert error.value.code == "not_understood"
     assert "line %d is not understood" % line in error.value.msg
 
@@ -90,7 +90,7 @@ def test_what_is_not_understood_is_an_error_with_its_line(text, line):
 def test_real_dumps_are_read_as_pythons_own_reader_does(name):
     with open(os.path.join(DUMPS, name), encoding="utf-8") as stream:
         text = stream.read()
-    tables = toml.loads(text)
+    tables = toml.load_toml(text)
     assert "plugins" in tables and tables["version"] in (2, 3)
     if sys.version_info >= (3, 11):
         import tomllib
@@ -103,7 +103,7 @@ def test_any_beginning_of_a_dump_is_read_or_refused():
         text = stream.read()
     for end in range(0, len(text), 7):
         try:
-            toml.loads(text[:end])
+            toml.load_toml(text[:end])
         except HostError as error:
             assert error.code == "not_understood"
 
@@ -121,5 +121,5 @@ def test_any_beginning_of_a_dump_is_read_or_refused():
 )
 def test_numbers_that_are_none_and_tables_too_deep_are_not_understood_in_linear_time(text):
     with pytest.raises(HostError) as error:
-        toml.loads(text)
+        toml.load_toml(text)
     assert error.value.code == "not_understood"

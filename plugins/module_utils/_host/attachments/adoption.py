@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Attachments that are there although neither the cache nor a record knows them: read from the kernel.
+
+The evidence that an attachment made an interface is a lease of host-local for its container and ifname, in a subnet of
+the network, whose address is on that interface.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Set
+
+from ...libcni import gojson, types
+from ...libcni.conf import NetworkConfigList
+from ...libcni.errors import CNIError
+from .. import leases
+from ..addresses import packed, written
+from ..binaries.types import text_of
+from ..netlink import MAIN_TABLE
+from ..netns import visit
+from ..networks import pools
+from .kernel_view import Address, Interface, KernelView, read_here
+from .records import Attached
+from .request import WantedAttachment
+
+
+def find_adoptable(wanted: WantedAttachment, config: NetworkConfigList) -> Optional[Attached]:
+    """Return the attachment *wanted* with a result made of what the kernel has, None if there is no evidence of it."""
+    inside = visit([wanted.netns], read_here).get(wanted.netns)
+    interface = inside.interfaces.get(wanted.key.ifname) if inside else None
+    if inside is None or interface is None:
+        return None
+    leased = _leased(wanted, config)
+    addresses = [address for address in interface.addresses if address[0] in leased]
+    if not addresses:
+        return None
+    try:
+        result = types.create("1.0.0", gojson.dumps(_result(wanted, config, inside, interface, addresses)))
+        data = result.as_version(config.cni_version).to_dict()
+    except CNIError:
+        return None
+    return Attached(wanted.key, config, wanted.netns, wanted.args, wanted.capability_args, data)
+
+
+def _leased(wanted: WantedAttachment, config: NetworkConfigList) -> Set[bytes]:
+    """Return the addresses, packed, that host-local reserves for the interface in subnets of the network."""
+    network, container_id, ifname = wanted.key
+    plugins = [(network, plugin.network) for plugin in config.plugins]
+    ipams = [plugin["ipam"] for _name, plugin in plugins if isinstance(plugin.get("ipam"), dict)]
+    ipams.append({"ranges": wanted.capability_args.get("ipRanges")})
+    ranges = [one for ipam in ipams for one in pools.ranges_of(ipam)]
+    found = set()
+    for data_dir, name in leases.lease_stores(plugins):
+        for lease in leases.read_leases(data_dir, name)[0] if name == network else ():
+            family, number = pools.address_number(packed(lease.ip))
+            # Old releases of host-local do not write the interface's name.
+            own = lease.container_id == container_id and lease.ifname in ("", ifname)
+            if own and any(one.family == family and one.first <= number <= one.last for one in ranges):
+                found.add(packed(lease.ip))
+    return found
+
+
+def _result(
+    wanted: WantedAttachment,
+    config: NetworkConfigList,
+    inside: KernelView,
+    interface: Interface,
+    addresses: List[Address],
+) -> Dict[str, Any]:
+    """Return the result of version 1.0.0: bridge, host end and interface, its addresses, routes through gateways."""
+    host = read_here()
+    bridges = [text_of(plugin.network, "bridge") or "cni0" for plugin in config.plugins if plugin.type == "bridge"]
+    ends = [*(host.interfaces.get(name) for name in bridges), host.other_end(interface)]
+    interfaces: List[Dict[str, Any]] = [{"name": end.name, "mac": end.mac} for end in ends if end]
+    interfaces.append({"name": interface.name, "mac": interface.mac, "sandbox": wanted.netns})
+    routes = [
+        route
+        for route in inside.routes
+        if route.link == interface.number and route.gateway and route.table == MAIN_TABLE and route.unicast
+    ]
+    ips = []
+    for raw, length in addresses:
+        entry: Dict[str, Any] = {"address": f"{written(raw)}/{length}", "interface": len(interfaces) - 1}
+        gateway = next((route.gateway for route in routes if route.gateway[:1] == raw[:1]), b"")
+        ips.append(dict(entry, gateway=written(gateway)) if gateway else entry)
+    return {
+        "cniVersion": "1.0.0",
+        "interfaces": interfaces,
+        "ips": ips,
+        "routes": [{"dst": f"{written(route.raw)}/{route.length}", "gw": written(route.gateway)} for route in routes],
+    }

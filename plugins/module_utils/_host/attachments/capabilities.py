@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Capability arguments that have no effect, although no plugin complains: nobody reads them, or a port is taken."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+
+from ...libcni.cache import DEFAULT_DIR, list_entries
+from ...libcni.conf import NetworkConfigList
+from ...libcni.errors import CacheError, CNIError
+from ..addresses import packed
+from .outcome import ADD, RENEW, Outcome
+from .records import attached_from_entry
+from .request import PRESENT, Key
+
+Note = Tuple[Outcome, str, str]
+
+
+class _Port(NamedTuple):
+    """A mapped port of the host. ``address`` is packed, b"" for all addresses of both families."""
+
+    number: float
+    protocol: str
+    address: bytes
+    key: Key
+    target: Tuple[str, Any]
+
+    def clashes(self, other: _Port) -> bool:
+        """Tell whether a packet to the host could go to either."""
+        # Two networks of one container lead to the same place.
+        return self.target != other.target and (
+            _covers(self.address, other.address) or _covers(other.address, self.address)
+        )
+
+
+_Taken = Dict[Tuple[float, str], List[_Port]]
+
+
+def notes(outcomes: Sequence[Outcome], cache_dir: str) -> Iterator[Note]:
+    """Yield (outcome, code, message) for arguments of *outcomes* that do nothing, or not what they say.
+
+    Ports are compared within the request, and those of what is about to be attached with everything in *cache_dir* and
+    in the cache of runtimes.
+    """
+    present = [
+        (outcome, outcome.config, list(_ports(outcome.key, outcome.config, outcome.wanted.capability_args)))
+        for outcome in outcomes
+        if outcome.wanted.state == PRESENT and outcome.config is not None and not outcome.failed
+    ]
+    taken: _Taken = {}
+    if any(ports and outcome.todo in (ADD, RENEW) for outcome, _config, ports in present):
+        known = {outcome.key for outcome in outcomes}
+        for directory in sorted({cache_dir, DEFAULT_DIR}):
+            for port in _ports_of_others(directory, known):
+                taken.setdefault((port.number, port.protocol), []).append(port)
+    for outcome, config, ports in present:
+        yield from _unread(outcome, config)
+        for port in ports:
+            others = taken.setdefault((port.number, port.protocol), [])
+            other = next((other for other in others if port.clashes(other)), None)
+            if other is not None:
+                where = "twice" if other.key == outcome.key else f"for {other.key}, too"
+                text = (
+                    f"{outcome.key}: the host port {port.number:g}/{port.protocol} is mapped {where}, and only one of "
+                    "them gets packets; give one another hostPort or hostIP"
+                )
+                yield outcome, "host_port_twice", text
+            others.append(port)
+
+
+def _unread(outcome: Outcome, config: NetworkConfigList) -> Iterator[Note]:
+    declared = {name for plugin in config.plugins for name, on in plugin.capabilities.items() if on}
+    for name in sorted(name for name, value in outcome.wanted.capability_args.items() if value):
+        if name not in declared:
+            text = (
+                f"{outcome.key}: no plugin of the network declares the capability {name}, so nothing reads "
+                f'capability_args.{name} (declared: {", ".join(sorted(declared)) or "none"}); write "capabilities": '
+                f'{{"{name}": true}} for the plugin that takes it, or leave it out'
+            )
+            yield outcome, "capability_unread", text
+
+
+def _ports(key: Key, config: NetworkConfigList, arguments: Mapping[str, Any]) -> Iterator[_Port]:
+    """Yield the ports that reach a plugin; what is none of the plugin's shape is not spoken of here."""
+    mappings = arguments.get("portMappings")
+    if not isinstance(mappings, list) or not any(plugin.capabilities.get("portMappings") for plugin in config.plugins):
+        return
+    for entry in mappings:
+        if isinstance(entry, dict) and isinstance(entry.get("hostPort"), (int, float)):
+            address = str(entry.get("hostIP") or "")
+            target = (key.container_id, entry.get("containerPort"))
+            yield _Port(entry["hostPort"], str(entry.get("protocol")).lower(), packed(address), key, target)
+
+
+def _covers(one: bytes, other: bytes) -> bool:
+    """Tell whether a mapping for the address *one* takes packets for *other*."""
+    # The unspecified address stands for all of its family.
+    return not one or one == other or (one[:1] == other[:1] and not any(one[1:]))
+
+
+def _ports_of_others(cache_dir: str, known: Set[Key]) -> Iterator[_Port]:
+    try:
+        entries = list_entries(cache_dir)
+    except CacheError:
+        # Whoever reads the own entries says so.
+        return
+    for entry in entries:
+        key = Key(entry.network_name, entry.container_id, entry.if_name)
+        # What a reboot has left in the cache holds no port.
+        if key not in known and entry.capability_args and os.path.exists(entry.net_ns):
+            try:
+                attached = attached_from_entry(entry, key)
+            except CNIError:
+                continue
+            yield from _ports(key, attached.config, attached.capability_args)

@@ -1,0 +1,264 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shape of capability arguments, as the plugins read them from ``runtimeConfig``.
+
+A plugin that cannot parse them fails ADD and then DEL as well. So nothing runs before they are sound, and unsound ones
+that were recorded are not passed on to a DEL: no ADD has ever done anything with them.
+
+Sources: CONVENTIONS.md of the specification; plugins/meta/portmap/main.go, plugins/meta/bandwidth/main.go,
+plugins/ipam/host-local/backend/allocator, plugins/ipam/static/main.go.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+
+from ...libcni.conf import NetworkConfigList
+from ..addresses import packed
+from ..errors import HostError
+from ..networks import pools
+
+Check = Callable[[Any, str], None]
+
+_MAC = re.compile(
+    r"([0-9a-f]{2}([:-])[0-9a-f]{2}(\2[0-9a-f]{2}){4})|[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}", re.IGNORECASE
+)
+_GUID = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){7}", re.IGNORECASE)
+# bandwidth: a burst is counted in bits, and the kernel takes at most 2^32 - 1 bytes.
+_LARGEST_BURST = 8 * (2**32 - 1) - 1
+
+
+class Unsound(ValueError):
+    """An argument that a plugin could not read; the text has its place, what was expected and what was found."""
+
+
+def check_capability_args(arguments: Mapping[str, Any], where: str) -> None:
+    """Raise HostError ``bad_capability_args`` for the first unsound argument; unknown capabilities hold anything."""
+    for capability, value in arguments.items():
+        try:
+            _check(capability, value, f"{where}.{capability}")
+        except Unsound as error:
+            raise HostError(str(error), code="bad_capability_args") from error
+
+
+def check_ranges(config: NetworkConfigList, arguments: Mapping[str, Any], what: str) -> None:
+    """Raise HostError ``bad_capability_args`` if ranges overlap those of the network, which host-local refuses."""
+    given = pools.ranges_of({"ranges": arguments.get("ipRanges")})
+    for plugin in config.plugins:
+        ipam = plugin.network.get("ipam")
+        configured = pools.ranges_of(ipam) if plugin.capabilities.get("ipRanges") and isinstance(ipam, dict) else []
+        for one in given:
+            for other in configured:
+                if _overlap(one, other):
+                    text = f"{what}: ipRanges: {one.text} overlaps {other.text}, which is a range of the network itself"
+                    raise HostError(text, code="bad_capability_args")
+
+
+def _overlap(one: pools.Range, other: pools.Range) -> bool:
+    return one.family == other.family and one.start <= other.end and other.start <= one.end
+
+
+def sound(arguments: Mapping[str, Any]) -> Dict[str, Any]:
+    """Return *arguments* without the unsound ones."""
+    kept = {}
+    for capability, value in arguments.items():
+        try:
+            _check(capability, value, capability)
+        except Unsound:
+            continue
+        kept[capability] = value
+    return kept
+
+
+def _check(capability: str, value: Any, where: str) -> None:
+    # For Go, null is the same as nothing.
+    if value is not None and capability in _CAPABILITIES:
+        _CAPABILITIES[capability](value, where)
+
+
+def _refuse(where: str, expected: str, value: Any, advice: str = "") -> None:
+    found = {dict: "a mapping", list: "a list", type(None): "null"}.get(type(value)) or json.dumps(value)[:80]
+    raise Unsound(f"{where}: expected {expected}, found {found}{advice}")
+
+
+def _number(lowest: int, highest: int, value: Any, where: str) -> None:
+    whole = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1
+    if not (whole and lowest <= value <= highest):
+        plain = isinstance(value, str) and value.isdigit()
+        # Ansible before 2.19 makes text of what a template returns.
+        advice = f"; write {value} without quotes (in a template: jinja2_native, or ansible-core 2.19)" if plain else ""
+        _refuse(where, f"a whole number from {lowest} to {highest}", value, advice)
+
+
+def _text(value: Any, where: str) -> None:
+    if not isinstance(value, str):
+        _refuse(where, "a text", value)
+
+
+def _private(value: Any, where: str) -> None:
+    # Its values may be secrets.
+    if not isinstance(value, str):
+        raise Unsound(f"{where}: expected a text, found a value of another type; put it into quotes")
+
+
+def _matching(pattern: re.Pattern[str], expected: str, value: Any, where: str) -> None:
+    if not isinstance(value, str) or (value and not pattern.fullmatch(value)):
+        _refuse(where, expected, value)
+
+
+def _mac(value: Any, where: str) -> None:
+    _matching(_MAC, "a MAC address such as c2:b0:57:49:47:f1", value, where)
+    digits = re.sub("[^0-9a-f]", "", value.lower())
+    if digits and (int(digits[1], 16) & 1 or not int(digits, 16)):
+        _refuse(where, "the MAC address of one interface, neither a multicast address nor all zeros", value)
+
+
+def _address(value: Any, where: str) -> None:
+    if not isinstance(value, str) or not packed(value):
+        _refuse(where, "an IP address", value)
+
+
+def _optional_address(value: Any, where: str) -> None:
+    if value not in (None, ""):
+        _address(value, where)
+
+
+def _split(value: Any) -> Tuple[bytes, str, bool]:
+    """Return the address before a slash, packed, what follows the slash, and whether that is a length for it."""
+    address, _slash, length = value.partition("/") if isinstance(value, str) else ("", "", "")
+    raw = packed(address)
+    number = re.fullmatch("[0-9]{1,3}", length)
+    return raw, length, bool(raw and number and int(length) <= 8 * len(raw) - 8)
+
+
+def _address_or_prefix(value: Any, where: str) -> None:
+    raw, length, fits = _split(value)
+    if not raw or (length and not fits) or value.endswith("/"):
+        _refuse(where, "an IP address, with or without a prefix length", value)
+
+
+def _subnet(value: Any, where: str) -> None:
+    if not _split(value)[2]:
+        _refuse(where, "a subnet such as 10.88.0.0/16", value)
+
+
+def _protocol(value: Any, where: str) -> None:
+    if not isinstance(value, str) or value.lower() not in ("tcp", "udp", "sctp"):
+        _refuse(where, "tcp, udp or sctp", value)
+
+
+def _list(item: Check, value: Any, where: str) -> None:
+    if not isinstance(value, list):
+        _refuse(where, "a list", value)
+    for index, entry in enumerate(value):
+        item(entry, f"{where}[{index}]")
+
+
+def _mapping(item: Check, value: Any, where: str) -> None:
+    if not isinstance(value, dict):
+        _refuse(where, "a mapping", value)
+    for key, entry in value.items():
+        item(entry, f"{where}.{key}")
+
+
+def _object(required: Sequence[str], members: Mapping[str, Check], value: Any, where: str) -> None:
+    if not isinstance(value, dict):
+        _refuse(where, "a mapping", value)
+    for key in value:
+        if key not in members:
+            # Plugins would ignore it: a port open on all addresses, a container without its limit.
+            raise Unsound(f"{where}: there is no {json.dumps(key)[:80]}; known are {', '.join(members)}")
+    for key in required:
+        if value.get(key) is None:
+            raise Unsound(f"{where}: {key} is missing")
+    for key, entry in value.items():
+        if entry is not None:
+            members[key](entry, f"{where}.{key}")
+
+
+def _bandwidth(value: Any, where: str) -> None:
+    rate, burst, subnets = partial(_number, 0, 2**64 - 1), partial(_number, 0, _LARGEST_BURST), partial(_list, _subnet)
+    members = {"ingressRate": rate, "ingressBurst": burst, "egressRate": rate, "egressBurst": burst}
+    _object((), dict(members, unshapedSubnets=subnets, shapedSubnets=subnets), value, where)
+    for way in ("ingress", "egress"):
+        if bool(value.get(f"{way}Rate")) != bool(value.get(f"{way}Burst")):
+            raise Unsound(f"{where}: {way}Rate and {way}Burst go together; give both (more than 0) or neither")
+
+
+def _ip_ranges(value: Any, where: str) -> None:
+    _list(partial(_list, partial(_object, ("subnet",), _RANGE)), value, where)
+    found: List[Tuple[str, pools.Range]] = []
+    for index, entries in enumerate(value):
+        if not entries:
+            _refuse(f"{where}[{index}]", "at least one range", entries)
+        first = len(found)
+        found += [
+            (f"{where}[{index}][{at}]", _range(entry, f"{where}[{index}][{at}]")) for at, entry in enumerate(entries)
+        ]
+        if len({one.family for _where, one in found[first:]}) > 1:
+            raise Unsound(
+                f"{where}[{index}]: the ranges of a set are of one address family; give each family its own set"
+            )
+    for at, (place, one) in enumerate(found):
+        for other_place, other in found[:at]:
+            if _overlap(one, other):
+                raise Unsound(f"{place}: {one.text} overlaps {other.text} of {other_place}, which host-local refuses")
+
+
+def _range(entry: Mapping[str, Any], where: str) -> pools.Range:
+    """Return a range whose values were checked one by one. Raises Unsound where host-local would refuse it."""
+    whole = pools.range_of({"subnet": entry["subnet"]})
+    if whole is None:
+        raise Unsound(f"{where}.subnet: {entry['subnet']} is too small to give addresses from")
+    if pools.address_number(_split(entry["subnet"])[0])[1] != whole.first:
+        raise Unsound(f"{where}.subnet: {entry['subnet']} has host bits set; write {whole.subnet}")
+    for key in ("rangeStart", "rangeEnd"):
+        raw = packed(entry.get(key) or "")
+        family, number = pools.address_number(raw)
+        if raw and not (family == whole.family and whole.first <= number <= whole.last):
+            raise Unsound(f"{where}.{key}: {entry[key]} is not in the subnet {whole.subnet}")
+    one = pools.range_of(entry)
+    if one is None:
+        raise Unsound(f"{where}: rangeEnd {entry.get('rangeEnd')} is before the start of the range")
+    return one
+
+
+_PORT = partial(_number, 1, 65535)
+_PORT_MAPPING: Dict[str, Check] = {
+    "hostPort": _PORT,
+    "containerPort": _PORT,
+    "protocol": _protocol,
+    "hostIP": _optional_address,
+}
+_RANGE: Dict[str, Check] = dict.fromkeys(("subnet", "rangeStart", "rangeEnd", "gateway"), _optional_address)
+_RANGE["subnet"] = _subnet
+_TEXTS = partial(_list, _text)
+_DNS: Dict[str, Check] = {"servers": partial(_list, _address), "searches": _TEXTS, "options": _TEXTS}
+
+
+def _aliases(value: Any, where: str) -> None:
+    """A list, or as podman hands them over a list for each network."""
+    if isinstance(value, dict):
+        _mapping(_TEXTS, value, where)
+    else:
+        _TEXTS(value, where)
+
+
+_CAPABILITIES: Dict[str, Check] = {
+    "aliases": _aliases,
+    "bandwidth": _bandwidth,
+    "cgroupPath": _text,
+    "deviceID": _text,
+    "dns": partial(_object, (), _DNS),
+    "infinibandGUID": partial(_matching, _GUID, "a GUID such as c2:11:22:33:44:55:66:77"),
+    "io.kubernetes.cri.pod-annotations": partial(_mapping, _private),
+    "ipRanges": _ip_ranges,
+    "ips": partial(_list, _address_or_prefix),
+    "mac": _mac,
+    "podAnnotations": partial(_mapping, _private),
+    "portMappings": partial(_list, partial(_object, ("hostPort", "containerPort", "protocol"), _PORT_MAPPING)),
+}

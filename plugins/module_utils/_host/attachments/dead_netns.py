@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""DEL when the container's namespace is gone, with plugins that cannot do without one.
+
+The specification lets a runtime leave CNI_NETNS empty then, and demands that DEL succeeds. ``sbr`` fails all the same
+(1.1.1 to 1.9.1), which would keep the plugins before it in the chain from ever releasing what they hold, such as an
+address. Such a plugin gets an empty namespace that lives for its run only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+import threading
+from typing import List, Mapping, Optional
+
+from ...libcni.errors import PluginError
+from ..executor import SafeExecutor
+from ..netns import unshare
+
+_SIOCSIFNAME = 0x8923
+
+
+class DeadNetnsExecutor(SafeExecutor):
+    """Runs plugins as usual; a DEL that fails without a namespace is tried once more, with an empty one."""
+
+    __slots__ = ()
+
+    def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float] = None) -> bytes:
+        try:
+            return super().exec_plugin(path, stdin, env, timeout)
+        except PluginError as error:
+            if env.get("CNI_COMMAND") != "DEL" or env.get("CNI_NETNS"):
+                raise
+            try:
+                with EmptyNetns(env["CNI_IFNAME"]) as netns:
+                    return super().exec_plugin(path, stdin, dict(env, CNI_NETNS=netns), timeout)
+            except (PluginError, OSError):
+                # The first failure is the one without our trick in it.
+                raise error from None
+
+
+class EmptyNetns:
+    """A network namespace without a name, held by a thread; ``with`` gives a path to it.
+
+    Its only interface, loopback, is called *ifname* if that is given: sbr 1.1.1 fails where there is none of that name.
+    Raises OSError.
+    """
+
+    def __init__(self, ifname: str = "") -> None:
+        self._ifname = ifname
+        self._ready = threading.Event()
+        self._done = threading.Event()
+        self._errors: List[OSError] = []
+        # A process that is told to end while it is here must not wait for it.
+        self._thread = threading.Thread(target=self._hold, daemon=True)
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        self._ready.wait()
+        if self._errors:
+            self._thread.join()
+            raise self._errors[0]
+        return f"/proc/{os.getpid()}/task/{self._thread.native_id}/ns/net"
+
+    def _hold(self) -> None:
+        try:
+            unshare()
+            if self._ifname:
+                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                    fcntl.ioctl(probe, _SIOCSIFNAME, struct.pack("16s16s8x", b"lo", os.fsencode(self._ifname)))
+        except OSError as error:
+            self._errors.append(error)
+        self._ready.set()
+        self._done.wait()
+
+    def __exit__(self, *_exception: object) -> None:
+        self._done.set()
+        self._thread.join()

@@ -1,0 +1,181 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In what the kernel differs from the result of an ADD: interfaces, addresses, routes, bridges and firewall rules.
+
+CHECK leaves much of it to the plugins, and most of them look at their own part only. What was not as the result says
+right after the ADD is no drift later: sbr moves routes to another table, dhcp has its own mind. The record beside the
+cache entry keeps that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...libcni import gojson, types
+from ...libcni.errors import CNIError
+from ..addresses import packed
+from ..netlink import MAIN_TABLE
+from ..netns import visit
+from . import rule_claims
+from .kernel_view import Address, Interface, KernelView, parse_address, read_here
+from .records import UNKNOWN_LATER, Attached, Record
+
+# What is looked at in results of these versions is where the newest has it.
+_WITH_INTERFACES = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
+
+
+class Difference(NamedTuple):
+    """``key`` tells the same difference again, ``text`` tells it to people."""
+
+    key: str
+    text: str
+
+
+class Kernel:
+    """What the kernel has: the ``host``, the namespaces of attachments ``inside`` by path, and the firewall's rules."""
+
+    __slots__ = ("host", "inside", "missing")
+
+    def __init__(self, host: KernelView, inside: Mapping[str, KernelView], missing: rule_claims.Missing) -> None:
+        self.host = host
+        self.inside = inside
+        self.missing = missing
+
+    def differences(self, attached: Attached) -> List[Difference]:
+        """Return in what the kernel is not as the result of *attached* says, in the order of the result."""
+        inside = self.inside.get(attached.netns)
+        if inside is None:
+            return []
+        found = list(_Comparison(attached, inside, self.host).differences())
+        return found + [Difference(f"rules {what}", text) for what, text in self.missing.of(attached)]
+
+    def drift(self, attached: Attached, record: Optional[Record]) -> List[str]:
+        """Return what has changed since the ADD, as sentences without an end."""
+        known = record.untrue if record else UNKNOWN_LATER
+        return [difference.text for difference in self.differences(attached) if difference.key not in known]
+
+
+def read_kernel(entries: Sequence[Attached]) -> Kernel:
+    """Return what the kernel has of *entries*."""
+    paths = dict.fromkeys(attached.netns for attached in entries if attached.netns)
+    return Kernel(read_here(), visit(paths, read_here), rule_claims.read_missing_rules(entries))
+
+
+def never_was(added: Sequence[Tuple[Attached, KernelView]]) -> List[List[str]]:
+    """Return for each new attachment, with what was in its namespace, which of its differences are none of later."""
+    entries = [attached for attached, _inside in added]
+    host, missing = read_here(), rule_claims.read_missing_rules(entries)
+    return [
+        [difference.key for difference in Kernel(host, {attached.netns: inside}, missing).differences(attached)]
+        for attached, inside in added
+    ]
+
+
+class _Comparison:
+    def __init__(self, attached: Attached, inside: KernelView, host: KernelView) -> None:
+        self.inside = inside
+        self.host = host
+        self.result = _newest(attached.result)
+        self.ifname = attached.key.ifname
+        self.mtu = _configured_mtu(attached)
+        self.netns = attached.netns
+
+    def differences(self) -> Iterator[Difference]:
+        entries = _objects(self.result.get("interfaces"))
+        for entry in entries:
+            name = str(entry.get("name") or "")
+            view = self.inside if entry.get("sandbox") else self.host
+            yield from self._interface(entry, name, view.interfaces.get(name), "" if view is self.inside else "host's ")
+        yield from self._bridge(entries)
+        for address in _objects(self.result.get("ips")):
+            yield from self._address(address, entries)
+        for route in _objects(self.result.get("routes")):
+            yield from self._route(route)
+
+    def _interface(
+        self, entry: Mapping[str, Any], name: str, here: Optional[Interface], whose: str
+    ) -> Iterator[Difference]:
+        if here is None:
+            yield Difference(f"{whose}interface {name}", f"the {whose}interface {name} is gone")
+            return
+        if not here.up:
+            yield Difference(f"{whose}up {name}", f"the {whose}interface {name} is down")
+        # The reference plugins set the MTU that they are told, and leave it out of their results.
+        mtu = entry.get("mtu") or (self.mtu if name == self.ifname and not whose else 0)
+        if isinstance(mtu, int) and mtu and here.mtu != mtu:
+            yield Difference(f"{whose}mtu {name}", f"the {whose}interface {name} has the MTU {here.mtu} and not {mtu}")
+        mac = str(entry.get("mac") or "").lower()
+        # Bridges change theirs with their ports, and udev gives veths of the host new ones.
+        if mac and not whose and here.mac != mac:
+            yield Difference(f"mac {name}", f"the interface {name} has the MAC {here.mac} and not {mac}")
+
+    def _bridge(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
+        """Compare the bridge that the container hangs on with the one in the result."""
+        inside = self.inside.interfaces.get(self.ifname)
+        names = [str(entry.get("name") or "") for entry in entries if not entry.get("sandbox")]
+        here = [self.host.interfaces[name] for name in names if name in self.host.interfaces]
+        bridge = next((one for one in here if one.kind == "bridge"), None)
+        port = self.host.other_end(inside) if inside else None
+        if bridge and port and port.name in names and port.master != bridge.name:
+            where = f"on {port.master}" if port.master else "on no bridge"
+            text = f"the host's interface {port.name} is {where} and not on {bridge.name}"
+            yield Difference(f"bridge {port.name}", text)
+
+    def _address(self, entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
+        index = entry.get("interface")
+        name = self.ifname
+        if isinstance(index, int):
+            if not 0 <= index < len(entries) or not entries[index].get("sandbox"):
+                return
+            name = str(entries[index].get("name") or "")
+        here = self.inside.interfaces.get(name)
+        text = str(entry.get("address"))
+        wanted = parse_address(text)
+        if here is not None and wanted[0] and wanted not in here.addresses:
+            yield Difference(f"address {name} {text}", f"the interface {name} has lost its address {text}")
+
+    def _route(self, entry: Mapping[str, Any]) -> Iterator[Difference]:
+        text = str(entry.get("dst"))
+        network = _network(text)
+        if not network[0] or entry.get("table"):
+            return
+        gateway = packed(str(entry.get("gw") or ""))
+        for here in self.inside.routes:
+            if here.table == MAIN_TABLE and (here.raw, here.length) == network and gateway in (b"", here.gateway):
+                return
+        through = f" through {entry['gw']}" if gateway else ""
+        yield Difference(f"route {text}", f"the route to {text}{through} is gone")
+
+
+def _configured_mtu(attached: Attached) -> int:
+    """Return the MTU that the chain gives the container's interface, 0 if it is left to the kernel."""
+    told = [plugin.network.get("mtu") for plugin in attached.config.plugins]
+    return next((mtu for mtu in reversed(told) if isinstance(mtu, int) and mtu > 0), 0)
+
+
+def _network(text: str) -> Address:
+    """Return a destination without the bits beyond its prefix, which the kernel drops."""
+    raw, length = parse_address(text)
+    bits = 8 * (len(raw) - 1) - length
+    if not raw or bits < 0:
+        return b"", -1
+    number = int.from_bytes(raw[1:], "big") >> bits << bits
+    return raw[:1] + number.to_bytes(len(raw) - 1, "big"), length
+
+
+def _newest(result: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
+    """Return a result with the members that its newest version has; {} for one that is none."""
+    if not result:
+        return {}
+    version = str(result.get("cniVersion") or "")
+    if version in _WITH_INTERFACES:
+        return dict(result)
+    try:
+        return types.create(version, gojson.dumps(dict(result))).as_version("1.1.0").to_dict()
+    except CNIError:
+        return {}
+
+
+def _objects(value: Any) -> List[Mapping[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an attachment left behind after its DEL: found by its container's id, which nothing else has, and taken away."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+
+from ...libcni.conf import NetworkConfigList
+from .. import leases, netlink
+from ..binaries.types import text_of
+from ..errors import HostError
+from ..netns import visit
+from .request import Key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..firewall.ownership import RuleSet
+
+Links = Mapping[int, netlink.Link]
+Row = Dict[str, Any]
+
+_LOCK_TIMEOUT = 10.0
+
+
+def leak_row(kind: str, ident: str, message: str, remove: Callable[[], None]) -> Row:
+    """Take something away and return what is told of it."""
+    try:
+        remove()
+    except HostError as error:
+        return {"kind": kind, "id": ident, "message": f"{message}; {error.msg}", "removed": False}
+    return {"kind": kind, "id": ident, "message": message, "removed": True}
+
+
+class Interfaces:
+    """The interfaces of the host and of one namespace before an ADD, and what of them is left after the DEL."""
+
+    def __init__(self, netns: str) -> None:
+        self._netns = netns
+        self._host = netlink.links()
+        self._inside = self._look_inside()
+        self._made: Dict[int, str] = {}
+
+    def _look_inside(self) -> Links:
+        return visit([self._netns], netlink.links).get(self._netns, {})
+
+    def note(self, result: Mapping[str, Any]) -> None:
+        """Note what an ADD with that *result* made on the host: the interfaces in it, and the other ends of veths."""
+        entries = result.get("interfaces")
+        names = {str(e.get("name")) for e in entries if isinstance(e, dict)} if isinstance(entries, list) else set()
+        ends = {link.link for index, link in self._look_inside().items() if index not in self._inside and link.abroad}
+        for index, link in netlink.links().items():
+            # A bridge is its containers' in common, and no plugin takes it away.
+            if index not in self._host and link.kind != "bridge" and (link.name in names or index in ends):
+                self._made[index] = link.name
+
+    def left(self) -> List[Row]:
+        """Return what is still there after the DEL. What is inside ends with the namespace."""
+        rows = [
+            leak_row("link", link.name, f"the interface {link.name} is still in the container", lambda: None)
+            for index, link in sorted(self._look_inside().items())
+            if index not in self._inside
+        ]
+        here = netlink.links()
+        for index, name in sorted(self._made.items()):
+            if index in here and here[index].name == name:
+                text = f"the interface {name} is still on the host"
+                rows.append(leak_row("link", name, text, partial(netlink.delete_link, index, name)))
+        return rows
+
+    def remove_new_bridges(self, config: NetworkConfigList) -> None:
+        """Remove the bridges of the network that were not there before and have nothing on them."""
+        plugins = [dict(plugin.network) for plugin in config.plugins]
+        names = {text_of(plugin, "bridge") or "cni0" for plugin in plugins if text_of(plugin, "type") == "bridge"}
+        here = netlink.links()
+        ports = {link.master for link in here.values()}
+        for index, link in here.items():
+            if index not in self._host and link.kind == "bridge" and link.name in names and index not in ports:
+                netlink.delete_link(index, link.name)
+
+
+def leases_left(key: Key, config: Optional[NetworkConfigList]) -> List[Row]:
+    """Free what host-local still reserves for the attachment, and return it.
+
+    Without *config* only host-local's default directory is known.
+    """
+    rows = []
+    for lease in _leases(key, config):
+        # Old releases of host-local do not write the interface's name.
+        if lease.container_id == key.container_id and lease.ifname in ("", key.ifname):
+            text = f"{lease.path} still reserves the address"
+            rows.append(leak_row("lease", lease.ip, text, partial(leases.remove_lease, lease, _LOCK_TIMEOUT)))
+    return rows
+
+
+def free(key: Key, config: NetworkConfigList, ips: Iterable[str]) -> List[str]:
+    """Return those of *ips* (such as 10.1.0.2/24) that no other container has got since, without their prefix."""
+    again = {lease.ip for lease in _leases(key, config) if lease.container_id != key.container_id}
+    return [address for address in (ip.partition("/")[0] for ip in ips) if address not in again]
+
+
+def _leases(key: Key, config: Optional[NetworkConfigList]) -> Iterator[leases.Lease]:
+    plugins = config.plugins if config else []
+    for data_dir, network in leases.lease_stores([(key.network, plugin.network) for plugin in plugins]):
+        if network == key.network:
+            yield from leases.read_leases(data_dir, network)[0]
+
+
+def makes_rules(config: NetworkConfigList) -> bool:
+    """Tell whether a plugin of the network may put rules for a container into the host's firewall."""
+    return any(
+        plugin.type in ("firewall", "portmap")
+        or any(plugin.network.get(option) is True for option in ("ipMasq", "macspoofchk"))
+        for plugin in config.plugins
+    )
+
+
+def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str], others: bool = False) -> Dict[Key, List[Row]]:
+    """Remove the firewall rules of the attachments in *tried*, and return them; one reading serves all.
+
+    With each attachment its addresses that nobody else has. *others*: the containers have other attachments, so that
+    rules which do not name the network stay. What cannot be read is added to *problems*.
+    """
+    # Most networks have no rules, and then this need not be compiled.
+    from ..firewall import rules
+    from ..firewall.ownership import FIREWALL
+
+    found = rules.read_rules()
+    problems += [str(entry["message"]) for entry in found.problems]
+    found.attribute({key.network for key in tried}, {key.container_id for key in tried})
+    by_id = {key.container_id: key for key in tried}
+    by_address = {address: key for key, addresses in tried.items() for address in addresses}
+    owned: Dict[Tuple[str, str, str, str], Key] = {}
+    for one in found.sets:
+        key = by_id.get(one.container_id or "")
+        if key is not None and not _may_be_of(one, key, others):
+            continue
+        if key is None and one.container_id is None and one.plugin == FIREWALL:
+            key = next((by_address[address] for address in one.addresses if address in by_address), None)
+        if key is not None:
+            owned[one.key] = key
+    rows: Dict[Key, List[Row]] = {}
+    for one, error in rules.remove_all_rules([one for one in found.sets if one.key in owned]):
+        entry = {"kind": "rule", "id": " ".join(one.key), "message": one.text, "removed": error is None}
+        rows.setdefault(owned[one.key], []).append(entry)
+    return rows
+
+
+def _may_be_of(one: RuleSet, key: Key, others: bool) -> bool:
+    """Tell whether rules of the container of *key* are of that attachment, as far as they name network and ifname."""
+    of_network = one.network == key.network or (one.network is None and not others)
+    return of_network and one.ifname in (None, key.ifname)

@@ -1,0 +1,161 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The networks that ``cni_attach`` is asked for, and whether their plugins are there to run them."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, Optional, Sequence, Union
+
+from ...libcni.conf import NetworkConfigList, conf_files, conf_list_from_conf, load_conf, network_conf_from_file
+from ...libcni.errors import CNIError, ConfigError, NoConfigsFoundError, NotFoundError
+from ..binaries.usable import Binaries, check_uses, uses_of
+from ..confdir import paths_of
+from ..errors import HostError
+from ..manifest import Manifest
+from ..secrets import mask_text
+from ..trust import check_trusted
+
+
+class Networks:
+    """Loads every network once and asks every plugin once; what failed fails again with the same error."""
+
+    def __init__(self, conf_dir: str, bin_dirs: Sequence[str]) -> None:
+        self._conf_dir = conf_dir
+        self._bin_dirs = list(bin_dirs)
+        self._files: Dict[str, Union[NetworkConfigList, ConfigError]] = {}
+        self._loaded: Dict[str, Union[NetworkConfigList, HostError]] = {}
+        self._tested: Dict[str, Union[bool, HostError]] = {}
+        self._binaries: Optional[Binaries] = None
+
+    def load(self, name: str) -> NetworkConfigList:
+        """Return the network.
+
+        Raises HostError ``missing_network``, ``missing_conf_dir``, ``bad_config`` or ``unsafe_permissions``.
+        """
+        if name not in self._loaded:
+            try:
+                self._loaded[name] = self._find(name)
+            except (NotFoundError, NoConfigsFoundError):
+                self._loaded[name] = self._not_there(name)
+            except CNIError as error:
+                self._loaded[name] = _bad_config(name, error)
+            except HostError as error:
+                self._loaded[name] = error
+        found = self._loaded[name]
+        if isinstance(found, HostError):
+            raise found
+        return found
+
+    def _find(self, name: str) -> Union[NetworkConfigList, HostError]:
+        """Return the network. Files that cannot be loaded only count if no other has it. Raises CNIError, HostError."""
+        broken: List[ConfigError] = []
+        for path in conf_files(self._conf_dir, (".conflist",)):
+            found = self._read(path)
+            if isinstance(found, ConfigError):
+                broken.append(found)
+            elif found.name == name:
+                return self._trusted(found, [path])
+        try:
+            single = conf_list_from_conf(load_conf(self._conf_dir, name))
+            # Any of these files may be the one that it is from.
+            return self._trusted(single, conf_files(self._conf_dir, (".conf", ".json")))
+        except (NotFoundError, NoConfigsFoundError):
+            if not broken:
+                raise
+        return self._broken(name, broken)
+
+    def _trusted(self, config: NetworkConfigList, paths: Sequence[str]) -> NetworkConfigList:
+        """Return *config*. Raises HostError if others than root can change its file, which is one of *paths*."""
+        for path in paths:
+            for part in paths_of(self._conf_dir, path, config.name):
+                check_trusted(part)
+        return config
+
+    def _read(self, path: str) -> Union[NetworkConfigList, ConfigError]:
+        if path not in self._files:
+            try:
+                self._files[path] = network_conf_from_file(path)
+            except ConfigError as error:
+                self._files[path] = error
+        return self._files[path]
+
+    def _broken(self, name: str, errors: Sequence[ConfigError]) -> HostError:
+        """Return why there is no network *name*; *errors* are of the files that cannot be loaded."""
+        # cni_conf and cni_plugins report a damaged one.
+        managed = Manifest(tolerant=True).networks
+        # The file with the network's name most probably is the network's.
+        unmanaged = sorted(
+            (error for error in errors if error.path not in managed),
+            key=lambda error: not error.path.endswith(f"{name}.conflist"),
+        )
+        for error in errors:
+            if managed.get(error.path, {}).get("network") == name:
+                text = f"the file of the network {name} cannot be loaded: {_told(error)}; cni_conf writes it again"
+                return HostError(text, code="missing_network", file=error.path)
+        return _bad_config(name, unmanaged[0]) if unmanaged else self._not_there(name)
+
+    def _not_there(self, name: str) -> HostError:
+        if not os.path.isdir(self._conf_dir):
+            return HostError(
+                f"the network {name} is not configured: there is no directory {self._conf_dir}; cni_conf makes it",
+                code="missing_conf_dir",
+            )
+        return HostError(
+            f"no file in {self._conf_dir} configures the network {name}; write one with cni_conf",
+            code="missing_network",
+        )
+
+    def test_plugins(self, config: NetworkConfigList) -> None:
+        """Test that every plugin of the network is there and speaks its version.
+
+        Raises HostError ``bad_config``, ``unsupported_by_plugin`` or what Binaries.ask raises.
+        """
+        if config.name not in self._tested:
+            try:
+                self._test(config)
+                self._tested[config.name] = True
+            except HostError as error:
+                self._tested[config.name] = error
+        tested = self._tested[config.name]
+        if isinstance(tested, HostError):
+            raise tested
+
+    def _test(self, config: NetworkConfigList) -> None:
+        uses = [
+            use
+            for index, plugin in enumerate(config.plugins)
+            for use in uses_of("", f"/plugins/{index}", plugin.network)
+        ]
+        for use in uses:
+            if "/" in use.plugin:
+                raise HostError(
+                    f"network {config.name}: {use.pointer} names the plugin {use.plugin!r}, which contains '/'; a type "
+                    "is the plain name of a file in bin_dirs",
+                    code="bad_config",
+                )
+        if self._binaries is None:
+            self._binaries = Binaries(self._bin_dirs, Manifest(tolerant=True))
+        problems = check_uses(self._binaries, config.name, config.cni_version, uses, tolerate_missing=False)
+        # What is missing may come before the run; what is wrong will not go away.
+        problems.sort(key=lambda entry: bool(entry["code"] == "missing_plugin"))
+        if problems:
+            raise HostError(problems[0]["message"], code=problems[0]["code"])
+
+
+def _bad_config(name: str, error: CNIError) -> HostError:
+    return HostError(
+        f"the network {name} cannot be loaded: {_told(error)}; fix or remove the file, runtimes cannot load it either",
+        code="bad_config",
+        file=_path(error),
+    )
+
+
+def _told(error: CNIError) -> str:
+    path, text = _path(error), mask_text(str(error))
+    return f"{path}: {text}" if path and path not in text else text
+
+
+def _path(error: CNIError) -> str:
+    return error.path if isinstance(error, ConfigError) else ""

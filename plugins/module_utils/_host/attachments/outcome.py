@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How ``cni_attach`` is to work, and what becomes of each entry of its request."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Container, Dict, List, Optional, Sequence
+
+from ...libcni.conf import NetworkConfigList
+from ..errors import HostError
+from ..plan import Plan
+from .records import Attached, Record, result_addresses
+from .request import WantedAttachment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..networks.owners import Living
+
+# What is to be done about an attachment; renewing is a DEL and an ADD.
+NOTHING, ADD, RENEW, DELETE = "", "add", "renew", "delete"
+
+
+class AttachSettings:
+    """The options of cni_attach that planning and applying need. ``check_mode`` tolerates what is missing."""
+
+    __slots__ = ("bin_dirs", "cache_dir", "check_mode", "conf_dir", "force", "on_drift", "workers")
+
+    def __init__(
+        self,
+        conf_dir: str,
+        bin_dirs: Sequence[str],
+        cache_dir: str,
+        on_drift: str = "report",
+        force: bool = False,
+        check_mode: bool = False,
+        workers: int = 1,
+    ) -> None:
+        self.conf_dir = conf_dir
+        self.bin_dirs = list(bin_dirs)
+        self.cache_dir = cache_dir
+        self.on_drift = on_drift
+        self.force = force
+        self.check_mode = check_mode
+        self.workers = workers
+
+
+class Outcome:
+    """One entry of the request on its way.
+
+    ``config`` is the network as it is configured now (None: unknown), ``attached`` what stands in the cache, or what
+    an interrupted ADD left (None: nothing), ``damage`` why the cache entry cannot be read, ``lost`` why *attached* had
+    to be found elsewhere (``lost`` or ``damaged``, "" if it is in the cache), ``todo`` one of the constants above,
+    ``reason`` why (see RETURN of cni_attach), ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` the
+    daemons, by their plugins, that are why the network is not that of the ADD.
+    """
+
+    __slots__ = (
+        "action",
+        "attached",
+        "config",
+        "damage",
+        "error",
+        "injectors",
+        "keep_ips",
+        "key",
+        "lost",
+        "reason",
+        "record",
+        "result",
+        "todo",
+        "wanted",
+        "warnings",
+    )
+
+    def __init__(self, wanted: WantedAttachment) -> None:
+        self.wanted = wanted
+        self.key = wanted.key
+        self.config: Optional[NetworkConfigList] = None
+        self.attached: Optional[Attached] = None
+        self.record: Optional[Record] = None
+        self.damage: Optional[HostError] = None
+        self.lost = ""
+        self.todo = NOTHING
+        self.reason = ""
+        self.keep_ips: List[str] = []
+        self.injectors: Dict[str, Living] = {}
+        self.action = "none"
+        self.result: Optional[Dict[str, Any]] = None
+        self.error: Optional[Dict[str, Any]] = None
+        self.warnings: List[Dict[str, str]] = []
+
+    @property
+    def failed(self) -> bool:
+        return self.error is not None
+
+    def fail(self, error: HostError) -> None:
+        self.todo = NOTHING
+        self.action = "failed"
+        self.result = None
+        self.error = dict(error.facts, code=error.code, message=error.msg)
+
+    def leave(self) -> None:
+        """Let the attachment be as it is."""
+        self.todo = NOTHING
+        self.action = "left"
+        self.result = self.attached.result if self.attached else None
+
+    def row(self) -> Dict[str, Any]:
+        """Return what the module returns of this attachment."""
+        return {
+            "network": self.key.network,
+            "container_id": self.key.container_id,
+            "ifname": self.key.ifname,
+            "netns": self.wanted.netns or (self.attached.netns if self.attached else ""),
+            "action": self.action,
+            "reason": self.reason or self.lost,
+            "result": self.result,
+            # Only a run can know the addresses of what it is about to attach.
+            "ips": None if self.todo in (ADD, RENEW) and self.result is None else result_addresses(self.result),
+            "error": self.error,
+            "warnings": self.warnings,
+        }
+
+
+class AttachPlan(Plan):
+    """The plan, and the outcome of each entry in the order of the request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcomes: List[Outcome] = []
+        self.finish: Callable[[], None] = lambda: None
+
+    def restrict(self, classes: Container[str]) -> None:
+        super().restrict(classes)
+        left = {step.item for step in self.left}
+        for outcome in self.outcomes:
+            if outcome.key in left:
+                outcome.leave()
+
+    def apply(self, workers: int = 1) -> None:
+        """Execute the steps, and then what has to wait for all of them."""
+        super().apply(workers)
+        self.finish()
+
+    def note(self, outcome: Outcome, code: str, message: str) -> None:
+        """Warn about one attachment."""
+        outcome.warnings.append({"code": code, "message": message})
+        self.warn(code, message)

@@ -1,0 +1,382 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planning of ``cni_attach``: what has to be added, taken off or made anew, so that a host is as it is wanted."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union
+
+from ...libcni import gojson
+from ...libcni.conf import NetworkConfigList
+from ..binaries.types import types_of
+from ..errors import HostError
+from ..netns import Seen, look, same
+from ..trust import check_trusted
+from ..workers import each_of
+from . import kernel_drift
+from .networks import Networks
+from .outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, AttachSettings, Outcome
+from .records import ADDING, Attached, check_cache_dir, read_cached
+from .request import ABSENT, PRESENT, Key, WantedAttachment
+from .steps import Steps, check_unusable
+from .verbs import Failed, Verbs, can_check, ifname_in_use, require_container
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..networks.owners import Living, Owners
+
+
+class AttachPlanner:
+    """Makes one plan. Reads files, namespaces and asks plugins (VERSION, CHECK); changes nothing."""
+
+    def __init__(self, settings: AttachSettings, verbs: Verbs) -> None:
+        self._settings = settings
+        self._verbs = verbs
+        self._plan = AttachPlan()
+        self._networks = Networks(settings.conf_dir, settings.bin_dirs)
+        self._seen: Dict[str, Seen] = {}
+        self._canonical: Dict[bytes, bytes] = {}
+        self._owners: Optional[Owners] = None
+
+    def make(self, request: Sequence[WantedAttachment]) -> AttachPlan:
+        """Return the plan. What is wrong with one attachment is in its outcome; the others are planned.
+
+        Raises HostError ``unsafe_permissions`` if others than root can write to the directories.
+        """
+        check_trusted(self._settings.conf_dir)
+        check_cache_dir(self._settings.cache_dir)
+        outcomes = [Outcome(wanted) for wanted in request]
+        self._plan.outcomes = outcomes
+        self._each(outcomes, self._read)
+        self._look_into_namespaces()
+        self._each(outcomes, self._decide)
+        stay = [o for o in outcomes if o.wanted.state == PRESENT and o.todo == NOTHING and not o.failed]
+        self._check(stay)
+        self._compare([o for o in stay if not (o.failed or o.reason)])
+        self._each((o for o in stay if o.injectors and o.todo == NOTHING), self._leave)
+        self._each((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
+        for outcome in outcomes:
+            if outcome.todo == NOTHING and outcome.attached and not outcome.failed:
+                outcome.result = outcome.attached.result
+        self._note_capabilities(outcomes)
+        Steps(self._settings, self._verbs, self._plan).add()
+        return self._plan
+
+    def _note_capabilities(self, outcomes: Sequence[Outcome]) -> None:
+        if any(outcome.wanted.capability_args for outcome in outcomes):
+            # Most requests have none, and then this need not be compiled.
+            from .capabilities import notes
+
+            for outcome, code, message in notes(outcomes, self._settings.cache_dir):
+                self._plan.note(outcome, code, message)
+
+    def _each(self, outcomes: Iterable[Outcome], function: Callable[[Outcome], None]) -> None:
+        """Call *function* for every outcome; what fails is out, the others go on."""
+        for outcome in list(outcomes):
+            if not outcome.failed:
+                try:
+                    function(outcome)
+                except HostError as error:
+                    outcome.fail(error)
+
+    def _missing(self, outcome: Outcome, error: HostError) -> None:
+        """Raise *error*, unless it says in check mode what an earlier task may repair: then warn and plan on.
+
+        That is something that is missing, or a file with a wrong owner or mode; cni_conf and cni_plugins correct that.
+        """
+        repairable = error.code.startswith("missing_") or error.code == "unsafe_permissions"
+        if not (self._settings.check_mode and repairable):
+            raise error
+        self._plan.note(outcome, error.code, error.msg)
+
+    # ---- what is there
+
+    def _read(self, outcome: Outcome) -> None:
+        record = outcome.record = self._verbs.records.read(outcome.key)
+        try:
+            outcome.attached = read_cached(self._settings.cache_dir, outcome.key)
+        except HostError as error:
+            if error.code != "cache_damaged":
+                raise
+            outcome.damage = error
+        if outcome.attached is not None or record is None:
+            return
+        if record.state != ADDING:
+            noted = record.attached
+            if noted is None or not self._verbs.attached_as(outcome.key.ifname, noted.netns):
+                self._restore(outcome, noted)
+            elif outcome.wanted.state == ABSENT:
+                # Another tool detached it, and the interface of that name is another network's now: DEL frees the
+                # leases, and no plugin enters the namespace.
+                outcome.attached = Attached(
+                    noted.key, noted.config, "", noted.args, noted.capability_args, noted.result
+                )
+                outcome.record, outcome.reason = None, "lost"
+        elif not record.interface or outcome.wanted.state == ABSENT:
+            outcome.attached = record.attached or self._leftover(outcome)
+            outcome.reason = "interrupted" if outcome.attached else ""
+
+    @staticmethod
+    def _restore(outcome: Outcome, attached: Optional[Attached]) -> None:
+        """Take *attached* for the entry that the cache has lost."""
+        if attached is not None:
+            outcome.attached = attached
+            outcome.lost = "damaged" if outcome.damage else "lost"
+
+    def _replace_damaged(self, outcome: Outcome) -> None:
+        if outcome.damage is not None and outcome.attached is None:
+            if not self._settings.force:
+                raise outcome.damage
+            outcome.attached = self._as_configured(outcome)
+            outcome.reason = "damaged"
+
+    def _as_configured(self, outcome: Outcome) -> Attached:
+        """Return what an ADD would be given now, for the DEL of something that left no trace of its own."""
+        wanted = outcome.wanted
+        config = self._networks.load(outcome.key.network)
+        return Attached(outcome.key, config, wanted.netns, wanted.args, wanted.capability_args, None)
+
+    def _leftover(self, outcome: Outcome) -> Union[Attached, None]:
+        """Return the best guess at what an ADD was given of which a power loss left an empty record only."""
+        try:
+            return self._as_configured(outcome)
+        except HostError:
+            return None
+
+    def _look_into_namespaces(self) -> None:
+        names: Dict[str, List[str]] = {}
+        for outcome in self._plan.outcomes:
+            paths = {outcome.wanted.netns} | ({outcome.attached.netns} if outcome.attached else set())
+            for path in paths - {""}:
+                names.setdefault(path, []).append(outcome.key.ifname)
+        self._seen = look(names)
+
+    # ---- what is to be done
+
+    def _decide(self, outcome: Outcome) -> None:
+        if outcome.wanted.state == PRESENT:
+            self._decide_present(outcome)
+        else:
+            self._decide_absent(outcome)
+
+    def _decide_present(self, outcome: Outcome) -> None:
+        wanted = outcome.wanted
+        try:
+            outcome.config = self._networks.load(outcome.key.network)
+        except HostError as error:
+            self._missing(outcome, error)
+        here = self._seen[wanted.netns]
+        try:
+            require_container(outcome.key, wanted.netns, here)
+        except HostError as error:
+            self._missing(outcome, error)
+        if outcome.config is not None and wanted.capability_args.get("ipRanges"):
+            from .capability_args import check_ranges
+
+            check_ranges(outcome.config, wanted.capability_args, f"cannot attach {outcome.key}")
+        if outcome.attached is None and outcome.config is not None and outcome.key.ifname in here.links:
+            # Entries are seldom lost, and until then this need not be compiled.
+            from .adoption import find_adoptable
+
+            self._restore(outcome, find_adoptable(wanted, outcome.config))
+        self._replace_damaged(outcome)
+        attached = outcome.attached
+        if attached is None:
+            outcome.todo = ADD
+            if outcome.key.ifname in here.links and not self._settings.force:
+                self._name_in_use(outcome)
+            return
+        outcome.reason = outcome.reason or self._difference(outcome, attached) or self._gone(outcome, attached, here)
+        if outcome.reason:
+            outcome.todo = RENEW
+        if outcome.reason in ("netns", "interface"):
+            outcome.keep_ips = self._ips_to_keep(outcome, attached)
+
+    def _name_in_use(self, outcome: Outcome) -> None:
+        if outcome.key.ifname == "lo":
+            return
+        message = ifname_in_use(outcome.key, outcome.wanted.netns)
+        # In check mode, an earlier task of the play that would detach another attachment has not done so.
+        if not (self._settings.check_mode and self._verbs.attached_as(outcome.key.ifname, outcome.wanted.netns)):
+            raise HostError(message, code="ifname_in_use")
+        self._plan.note(outcome, "ifname_in_use", message)
+
+    def _difference(self, outcome: Outcome, attached: Attached) -> str:
+        """Return in what the request differs from what was attached, "" if it does not."""
+        wanted, config = outcome.wanted, outcome.config
+        if config is not None and not self._same_config(config, attached.config):
+            if not self._settings.force:
+                outcome.injectors = self._injectors(config, attached.config)
+            if not outcome.injectors:
+                return "config"
+        if dict(wanted.args) != dict(attached.args):
+            return "args"
+        given: Dict[str, Any] = dict(attached.capability_args)
+        if "ips" not in wanted.capability_args and given.get("ips") == attached.ips:
+            # A repair asked for the addresses that were there before; that is no wish of the user's.
+            del given["ips"]
+        return "" if gojson.dumps(wanted.capability_args) == gojson.dumps(given) else "capability_args"
+
+    def _same_config(self, one: NetworkConfigList, other: NetworkConfigList) -> bool:
+        left, right = one.expanded_bytes(), other.expanded_bytes()
+        return left == right or self._normal(left) == self._normal(right)
+
+    def _normal(self, config: bytes) -> bytes:
+        if config not in self._canonical:
+            self._canonical[config] = gojson.dumps(gojson.loads(config))
+        return self._canonical[config]
+
+    def _injectors(self, now: NetworkConfigList, then: NetworkConfigList) -> Dict[str, Living]:
+        # Networks change seldom, and until then this need not be compiled.
+        from ..networks.owners import Owners
+        from .foreign import injectors
+
+        self._owners = self._owners or Owners()
+        return injectors(now.expanded_bytes(), then.expanded_bytes(), self._owners)
+
+    def _leave(self, outcome: Outcome) -> None:
+        from .foreign import foreign_text
+
+        outcome.reason = outcome.reason or "injected"
+        self._plan.note(outcome, "foreign_owner", foreign_text(outcome.key, outcome.injectors))
+
+    def _gone(self, outcome: Outcome, attached: Attached, here: Seen) -> str:
+        """Return what of the attachment is gone (``netns``, ``interface``), "" if it is there."""
+        record = outcome.record
+        identity = record.identity if record else None
+        if identity is None and attached.netns:
+            identity = self._seen[attached.netns].identity
+        if not same(here.identity, identity):
+            return "netns"
+        # Some networks make no interface of that name: what was not there after the ADD is not missing now.
+        expected = attached.made_interface if record is None or record.state == ADDING else record.interface
+        return "interface" if expected and outcome.key.ifname not in here.links else ""
+
+    def _ips_to_keep(self, outcome: Outcome, attached: Attached) -> List[str]:
+        config = outcome.config
+        if config is None or "ips" in outcome.wanted.capability_args:
+            return []
+        return attached.ips if any(plugin.capabilities.get("ips") for plugin in config.plugins) else []
+
+    def _decide_absent(self, outcome: Outcome) -> None:
+        remembered = outcome.record is not None or outcome.damage is not None
+        if outcome.attached is None and (remembered or self._settings.force):
+            if outcome.damage is not None and not self._settings.force:
+                raise outcome.damage
+            outcome.reason = "damaged" if remembered else "forced"
+            try:
+                outcome.attached = self._as_configured(outcome)
+            except HostError as error:
+                if not remembered:
+                    self._missing(outcome, error)
+                elif not self._settings.force:
+                    self._missing(outcome, _unknown(outcome.key, error))
+        if outcome.attached is not None or outcome.reason:
+            outcome.todo = DELETE
+
+    # ---- drift
+
+    def _check(self, outcomes: Sequence[Outcome]) -> None:
+        """Run CHECK where there is one, several at a time, and judge what came of it in the order of the request."""
+        failures: Dict[Key, Failed] = {}
+        errors: Dict[Key, HostError] = {}
+
+        def ask(outcome: Outcome) -> None:
+            if outcome.attached is not None and self._may_check(outcome, outcome.attached):
+                try:
+                    failure = self._verbs.check(outcome.attached, outcome.attached.netns)
+                except HostError as error:
+                    errors[outcome.key] = error
+                else:
+                    if failure is not None:
+                        failures[outcome.key] = failure
+
+        def judge(outcome: Outcome) -> None:
+            if outcome.key in errors:
+                self._missing(outcome, self._why(outcome, errors[outcome.key]))
+            elif outcome.key in failures:
+                self._judge(outcome, failures[outcome.key])
+
+        each_of(ask, outcomes, self._settings.workers)
+        self._each(outcomes, judge)
+
+    def _why(self, outcome: Outcome, error: HostError) -> HostError:
+        """Return *error* of a CHECK, or that a managed plugin is missing because another file has its name."""
+        if outcome.attached is not None and error.code in ("not_elf", "unsafe_permissions", "unreadable"):
+            try:
+                self._networks.test_plugins(outcome.attached.config)
+            except HostError as other:
+                return other
+        return error
+
+    def _may_check(self, outcome: Outcome, attached: Attached) -> bool:
+        # CHECK reads the result from the cache.
+        if outcome.lost or not can_check(attached.config):
+            return False
+        if not same(self._seen[attached.netns].identity, self._seen[outcome.wanted.netns].identity):
+            # The namespace lives on under another path only. CHECK compares the path with the one of the ADD.
+            return False
+        # dhcp's CHECK renews the lease.
+        uses = types_of([plugin.network for plugin in attached.config.plugins])
+        return not (self._settings.check_mode and "dhcp" in uses)
+
+    def _judge(self, outcome: Outcome, failure: Failed) -> None:
+        """Tell drift from a CHECK that has never worked, and from one that crashed."""
+        if failure.crashed or failure.is_same(outcome.record.check if outcome.record else None):
+            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure))
+        else:
+            self._drifted(outcome, "check", f"CHECK failed ({failure})", failure.facts())
+
+    def _compare(self, outcomes: Sequence[Outcome]) -> None:
+        """Look for what no CHECK has seen, which most plugins make of their own part only."""
+        there = [outcome.attached for outcome in outcomes if outcome.attached is not None]
+        if not there:
+            return
+        kernel = kernel_drift.read_kernel(there)
+        for entry in kernel.missing.problems:
+            self._plan.warn(entry["code"], f"{entry['message']}; lost firewall rules are not noticed")
+
+        def judge(outcome: Outcome) -> None:
+            lost = kernel.drift(outcome.attached, outcome.record) if outcome.attached else []
+            if lost:
+                self._drifted(outcome, "kernel", "; ".join(lost), {})
+
+        self._each(outcomes, judge)
+
+    def _drifted(self, outcome: Outcome, reason: str, what: str, facts: Dict[str, Any]) -> None:
+        message = f"{outcome.key} has drifted: {what}"
+        if self._settings.on_drift == "fail":
+            raise HostError(f"{message}; on_drift=repair detaches and attaches it anew", code="drifted", **facts)
+        outcome.reason = reason
+        self._plan.note(outcome, "drifted", message)
+        if self._settings.on_drift == "repair":
+            outcome.todo = RENEW
+            if outcome.attached is not None:
+                outcome.keep_ips = self._ips_to_keep(outcome, outcome.attached)
+        else:
+            outcome.action = "drifted"
+
+    def _test_plugins(self, outcome: Outcome) -> None:
+        if outcome.config is not None:
+            try:
+                self._networks.test_plugins(outcome.config)
+                self._test_tools(outcome, outcome.config)
+            except HostError as error:
+                self._missing(outcome, error)
+
+    def _test_tools(self, outcome: Outcome, config: NetworkConfigList) -> None:
+        # Only needed if something is attached.
+        from ..firewall.tools import require_tools
+
+        plugins = [plugin.network for plugin in config.plugins]
+        arguments = outcome.wanted.capability_args
+        require_tools(f"cannot attach {outcome.key}", plugins, arguments, self._settings.bin_dirs)
+
+
+def _unknown(key: Key, error: HostError) -> HostError:
+    return HostError(
+        f"cannot detach {key}: its record does not tell what was attached, and {error.msg}; set force: true to remove "
+        "the record, the leases and the firewall rules without DEL",
+        code=error.code,
+    )

@@ -1,0 +1,339 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is known of attachments: libcni's cache entries, and our records beside them.
+
+A record holds what libcni's format has no place for: which namespace the ADD went to, whether the interface was there
+afterwards, and a CHECK that has never worked; and all that the cache entry holds, so that a lost entry can be restored.
+It lives in ``<cache_dir>/podwire``, outside of libcni's ``results``, which other tools list. A record is written before
+an ADD with the state ``adding`` and all that a DEL needs, so that the next run can take away what an interrupted ADD
+left. Records are not synced to disk: after a power loss the
+namespaces that they speak of are gone, too.
+
+Nothing that is read here is trusted in shape.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from functools import lru_cache
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ...libcni import cache, gojson
+from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
+from ...libcni.errors import CacheError, CNIError, ConfigError
+from ...libcni.files import read_file
+from ..errors import HostError
+from ..trust import check_trusted
+from .request import Key
+
+RECORDS = "podwire"
+ADDING = "adding"
+ATTACHED = "attached"
+# Notes of earlier versions do not have it.
+_SEEN_FROM = "processes"
+# Of what kernel_drift compares. Only at the moment of the ADD is it known whether the firewall plugin works with
+# iptables or with firewalld.
+UNKNOWN_LATER = ("rules firewall",)
+# Their types; the cookie may be missing.
+_IDENTITY: Dict[str, Any] = {"boot_id": str, "dev": int, "inode": int, "cookie": (int, type(None))}
+# What reading a damaged note raises.
+_DAMAGE = (CNIError, ValueError, KeyError, TypeError, AttributeError)
+
+
+class Attached:
+    """What was given to an ADD, enough for its DEL: from a cache entry, or from the record of an interrupted ADD.
+
+    ``config`` is the loaded list, ``result`` the raw result (None: there is none).
+    """
+
+    __slots__ = ("args", "capability_args", "config", "key", "netns", "result")
+
+    def __init__(
+        self,
+        key: Key,
+        config: NetworkConfigList,
+        netns: str,
+        args: Sequence[Sequence[str]],
+        capability_args: Mapping[str, Any],
+        result: Optional[Dict[str, Any]],
+    ) -> None:
+        self.key = key
+        self.config = config
+        self.netns = netns
+        self.args = [(pair[0], pair[1]) for pair in args]
+        self.capability_args = dict(capability_args)
+        self.result = result
+
+    @property
+    def ips(self) -> List[str]:
+        """The addresses of the cached result, such as ``10.1.0.2/24``."""
+        return result_addresses(self.result)
+
+    @property
+    def made_interface(self) -> bool:
+        """Whether the result says that the ADD made the interface inside the namespace."""
+        interfaces = (self.result or {}).get("interfaces")
+        return isinstance(interfaces, list) and any(
+            isinstance(entry, dict) and entry.get("name") == self.key.ifname and bool(entry.get("sandbox"))
+            for entry in interfaces
+        )
+
+
+class Record:
+    """Our note on an attachment; ``state`` is ``adding`` or ``attached``.
+
+    ``identity`` is the namespace's at the ADD (see netns.Seen), ``interface`` whether the interface was there after it
+    (while ``adding``: before it, so that another one made it), ``check`` the failure ``{plugin, code, message}`` of a
+    CHECK that has never worked, else None, ``untrue`` the keys of what the kernel did not have as the result says,
+    right after the ADD (see kernel_drift). ``attached`` is what the ADD was given and returned; None if the record was
+    cut short.
+    """
+
+    __slots__ = ("attached", "check", "identity", "interface", "state", "untrue")
+
+    def __init__(
+        self,
+        state: str,
+        identity: Optional[Dict[str, Any]] = None,
+        interface: bool = False,
+        check: Optional[Dict[str, Any]] = None,
+        attached: Optional[Attached] = None,
+        untrue: Sequence[str] = (),
+    ) -> None:
+        self.state = state
+        self.identity = identity
+        self.interface = interface
+        self.check = check
+        self.attached = attached
+        self.untrue = list(untrue)
+
+
+def result_addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
+    """Return the addresses of a result of any version, in its order."""
+    found: List[str] = []
+    if result:
+        entries = result.get("ips")
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict) and isinstance(entry.get("address"), str):
+                found.append(entry["address"])
+        # Results before 0.3.0.
+        for family in ("ip4", "ip6"):
+            entry = result.get(family)
+            if isinstance(entry, dict) and isinstance(entry.get("ip"), str):
+                found.append(entry["ip"])
+    return found
+
+
+def cache_dirs(cache_dir: str) -> List[str]:
+    """Return the directories of a cache, all of which only root may write to."""
+    return [cache_dir, os.path.join(cache_dir, "results"), os.path.join(cache_dir, RECORDS)]
+
+
+def check_cache_dir(cache_dir: str) -> None:
+    """Raise HostError ``unsafe_permissions`` if others than root can make entries, which say what a DEL runs."""
+    for path in cache_dirs(cache_dir):
+        check_trusted(path)
+
+
+def refuse_link(path: str) -> None:
+    """Raise HostError ``unsafe_permissions`` if a cache entry is a symbolic link."""
+    if os.path.islink(path):
+        raise HostError(
+            f"the cache entry {path} is a symbolic link, which is not followed; replace it with a regular file, or "
+            "remove it",
+            code="unsafe_permissions",
+        )
+
+
+def read_cached(cache_dir: str, key: Key) -> Optional[Attached]:
+    """Return what libcni's cache says of an attachment, None if it has no entry.
+
+    Raises HostError ``cache_damaged``, ``unsafe_permissions`` if others than root can change the file or it is a link,
+    or ``cache_collision`` if it is another attachment's: names may contain dashes, so that two can share a file name.
+    """
+    path = cache.cache_path(cache_dir, *key)
+    check_trusted(path)
+    refuse_link(path)
+    data = cache.read_bytes(path)
+    if data is None:
+        return None
+    try:
+        return attached_from_entry(cache.Entry.from_bytes(data), key, path)
+    except CacheError as error:
+        raise HostError(
+            f"{error}; the names of the two attachments join to the same file name, so give one of them another name",
+            code="cache_collision",
+        ) from error
+    except CNIError as error:
+        raise HostError(
+            f"the cache entry {path} is damaged ({error}), and nothing else tells what was attached; set force: true "
+            "to run DEL with the network's present configuration, which replaces the entry",
+            code="cache_damaged",
+        ) from error
+
+
+def attached_from_entry(entry: cache.Entry, key: Key, path: str = "") -> Attached:
+    """Return what a cache entry says of *key*. Raises CacheError if it is another attachment's, CNIError if damaged."""
+    if entry.kind != cache.KIND:
+        raise ConfigError(f"its kind is {entry.kind!r} and not {cache.KIND!r}")
+    cache.check_owner(entry, path, *key)
+    config = load_config(entry.config)
+    if config.name != key.network or not config.plugins:
+        raise ConfigError(f"its configuration is no network list with the name {key.network!r}")
+    return Attached(key, config, entry.net_ns, entry.cni_args or (), entry.capability_args or {}, entry.result)
+
+
+@lru_cache(maxsize=256)
+def load_config(data: bytes) -> NetworkConfigList:
+    """Parse a cached configuration; the attachments of a network share what was loaded once. Raises ConfigError."""
+    return network_conf_from_bytes(data)
+
+
+class Records:
+    """The records of one cache directory."""
+
+    def __init__(self, cache_dir: str) -> None:
+        self._folder = os.path.join(cache_dir, RECORDS)
+
+    def read(self, key: Key) -> Optional[Record]:
+        """Return the record, None if there is none; one that is cut short counts as that of an interrupted ADD."""
+        try:
+            raw = read_file(self._path(key), cache.LARGEST, follow=False)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise HostError(f"cannot read {self._path(key)}: {error.strerror}", code="record_unreadable") from error
+        try:
+            data = gojson.loads(raw)
+            if [data["network"], data["container_id"], data["ifname"]] != list(key):
+                # Another attachment whose names, joined by dashes, give the same file name.
+                return None
+            return _record(key, data)
+        except _DAMAGE:
+            return Record(ADDING)
+
+    def adding(self, given: Attached, identity: Optional[Mapping[str, Any]], existed: bool = False) -> None:
+        """Note that an ADD with *given* is about to begin; *existed*: over an interface of that name."""
+        data = {"state": ADDING, "identity": identity, "interface": existed}
+        self._write(given.key, dict(data, **_content(given)))
+
+    def attached(self, key: Key, record: Record) -> None:
+        """Note how an ADD ended well."""
+        self._write(
+            key,
+            dict(
+                {
+                    "state": ATTACHED,
+                    "identity": record.identity,
+                    "interface": record.interface,
+                    "check": record.check,
+                    "untrue": record.untrue,
+                },
+                **(_content(record.attached) if record.attached else {}),
+            ),
+        )
+
+    def remove(self, key: Key) -> None:
+        try:
+            os.unlink(self._path(key))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise HostError(f"cannot remove {self._path(key)}: {error.strerror}", code="record_unwritable") from error
+
+    def _path(self, key: Key) -> str:
+        return os.path.join(self._folder, "-".join(key))
+
+    def check_writable(self, key: Key) -> None:
+        """Raise HostError ``record_unwritable`` unless a record of *key* can be written now."""
+        path = self._path(key)
+        try:
+            os.unlink(self._write_temporary(path, {}))
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+    def _write(self, key: Key, data: Dict[str, Any]) -> None:
+        path = self._path(key)
+        data = dict(data, network=key.network, container_id=key.container_id, ifname=key.ifname)
+        try:
+            os.rename(self._write_temporary(path, data), path)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+    def _write_temporary(self, path: str, data: Mapping[str, Any]) -> str:
+        # Only the holder of the lock writes here, and in one thread per attachment, so the name is free or stale.
+        # A name that starts with a dot is no record's: ids start with a letter or a digit.
+        temp = os.path.join(self._folder, "." + os.path.basename(path))
+        try:
+            cache.make_dirs(self._folder)
+        except CacheError as error:
+            raise HostError(f"cannot write {path}: {error}", code="record_unwritable") from error
+        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as stream:
+            stream.write(json.dumps(data, sort_keys=True).encode("utf-8"))
+        return temp
+
+
+def _unwritable(path: str, error: OSError) -> HostError:
+    return HostError(f"cannot write {path}: {error.strerror}", code="record_unwritable")
+
+
+def record_from_bytes(data: bytes) -> Tuple[Optional[Key], Optional[Record]]:
+    """Parse a record whose attachment is not known before. What cannot be read is None."""
+    try:
+        parsed = gojson.loads(data)
+        key = Key(*(_text(parsed[name]) for name in ("network", "container_id", "ifname")))
+        return key, _record(key, parsed)
+    except _DAMAGE:
+        return None, None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _record(key: Key, data: Mapping[str, Any]) -> Record:
+    identity = data["identity"]
+    if identity is not None:
+        identity = dict({name: identity[name] for name in _IDENTITY}, **{_SEEN_FROM: identity.get(_SEEN_FROM)})
+        if not all(isinstance(identity[name], kind) for name, kind in _IDENTITY.items()):
+            raise TypeError("no identity of a namespace")
+    if data["state"] == ATTACHED:
+        check = data["check"]
+        if check is not None:
+            check = {name: check[name] for name in ("plugin", "code", "message")}
+        untrue = [key for key in data.get("untrue", []) if isinstance(key, str)]
+        try:
+            attached: Optional[Attached] = _given(key, data)
+        except _DAMAGE:
+            # What the entry holds was lost from the record; the entry itself has it.
+            attached = None
+        return Record(ATTACHED, identity, bool(data["interface"]), check, attached, untrue)
+    return Record(ADDING, identity, bool(data.get("interface")), attached=_given(key, data))
+
+
+def _content(attached: Attached) -> Dict[str, Any]:
+    return {
+        "config": base64.b64encode(attached.config.expanded_bytes()).decode("ascii"),
+        "netns": attached.netns,
+        "args": attached.args,
+        "capability_args": attached.capability_args,
+        "result": attached.result,
+    }
+
+
+def _given(key: Key, data: Mapping[str, Any]) -> Attached:
+    result = data.get("result")
+    return Attached(
+        key,
+        load_config(base64.b64decode(data["config"], validate=True)),
+        _text(data["netns"]),
+        [(_text(name), _text(value)) for name, value in data["args"]],
+        dict(data["capability_args"]),
+        None if result is None else dict(result),
+    )

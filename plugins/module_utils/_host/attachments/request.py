@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``cni_attach`` is asked for: its entries, tested before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ...libcni.errors import ValidationError
+from ...libcni.validate import validate_container_id, validate_if_name, validate_network_name
+from ..errors import HostError
+from ..netns import netns_path
+
+PRESENT = "present"
+ABSENT = "absent"
+
+
+class Key(NamedTuple):
+    """What identifies an attachment, here and in libcni's cache."""
+
+    network: str
+    container_id: str
+    ifname: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
+class WantedAttachment:
+    """One entry of the request.
+
+    ``netns`` is an absolute path, "" if none was given (``absent`` only). ``args`` are the pairs of CNI_ARGS in the
+    user's order, ``capability_args`` any JSON by capability.
+    """
+
+    __slots__ = ("args", "capability_args", "key", "netns", "state")
+
+    def __init__(
+        self,
+        key: Key,
+        netns: str,
+        args: Sequence[Tuple[str, str]] = (),
+        capability_args: Optional[Mapping[str, Any]] = None,
+        state: str = PRESENT,
+    ) -> None:
+        self.key = key
+        self.netns = netns
+        self.args = list(args)
+        self.capability_args: Dict[str, Any] = dict(capability_args or {})
+        self.state = state
+
+
+def default_container_id(netns: str) -> str:
+    """Return the container id that ``cnitool`` gives to a namespace path (cnitool/cmd/root.go)."""
+    return "cnitool-" + hashlib.sha512(netns.encode("utf-8", "surrogateescape")).digest()[:10].hex()
+
+
+def parse_attachments(
+    entries: Sequence[Mapping[str, Any]], refused: Optional[List[HostError]] = None
+) -> List[WantedAttachment]:
+    """Return the request, or raise a HostError that names the entry: ``bad_id``, ``bad_netns``, ``bad_args``,
+    ``bad_capability_args``, ``duplicate_attachment`` or ``duplicate_ifname``.
+
+    With the list *refused*, such errors are added to it and their entries left out.
+    """
+    wanted: List[WantedAttachment] = []
+    keys: Set[Key] = set()
+    interfaces: Dict[Tuple[str, str], str] = {}
+    for index, entry in enumerate(entries):
+        where = f"attachments[{index}]"
+        try:
+            item = _entry(entry, where)
+            _check_unique(item.key, keys, interfaces, where)
+        except HostError as error:
+            if refused is None:
+                raise
+            refused.append(error)
+        else:
+            wanted.append(item)
+    return wanted
+
+
+def _check_unique(key: Key, keys: Set[Key], interfaces: Dict[Tuple[str, str], str], where: str) -> None:
+    if key in keys:
+        raise HostError(
+            f"{where}: {key} is in the list twice; leave one of the two entries out", code="duplicate_attachment"
+        )
+    other = interfaces.setdefault((key.container_id, key.ifname), key.network)
+    if other != key.network:
+        raise HostError(
+            f"{where}: the networks {other} and {key.network} both ask for the interface {key.ifname} "
+            f"of the container {key.container_id}; give one of them another ifname (to move an interface to "
+            "another network, detach it in a task of its own first)",
+            code="duplicate_ifname",
+        )
+    keys.add(key)
+
+
+def _entry(entry: Mapping[str, Any], where: str) -> WantedAttachment:
+    netns = netns_path(entry["netns"], f"{where}.netns") if entry.get("netns") else ""
+    container_id = entry.get("container_id")
+    if not container_id:
+        if not netns:
+            raise HostError(
+                f"{where}: container_id or netns is needed to know which attachment is meant", code="bad_id"
+            )
+        container_id = default_container_id(netns)
+    key = Key(entry["network"], container_id, entry.get("ifname") or "eth0")
+    _check_ids(key, where)
+    state = entry.get("state") or PRESENT
+    if state == PRESENT and not netns:
+        raise HostError(f"{where}: netns is needed to attach {key}", code="bad_netns")
+    args = [_arg(name, value, f"{where}.args") for name, value in (entry.get("args") or {}).items()]
+    capability_args = entry.get("capability_args")
+    # A DEL gets what was recorded.
+    if capability_args and state == PRESENT:
+        from .capability_args import check_capability_args
+
+        check_capability_args(capability_args, f"{where}.capability_args")
+    return WantedAttachment(key, netns, args, capability_args, state)
+
+
+def _check_ids(key: Key, where: str) -> None:
+    for option, value, validate, rule in (
+        (
+            "network",
+            key.network,
+            validate_network_name,
+            "letters, digits, '_', '.' and '-', the first a letter or digit",
+        ),
+        (
+            "container_id",
+            key.container_id,
+            validate_container_id,
+            "letters, digits, '_', '.' and '-', the first a letter or digit",
+        ),
+        ("ifname", key.ifname, validate_if_name, "at most 15 bytes without '/', ':' and blanks, and not '.' or '..'"),
+    ):
+        try:
+            validate(value)
+        except ValidationError as error:
+            raise HostError(
+                f"{where}.{option}: {value!r} is refused ({error}); allowed are {rule}", code="bad_id"
+            ) from error
+
+
+def _arg(name: Any, value: Any, where: str) -> Tuple[str, str]:
+    """Return a pair of CNI_ARGS, which has no way to escape its separators (Go: types.LoadArgs)."""
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    elif isinstance(value, int):
+        value = str(value)
+    if not isinstance(value, str):
+        raise HostError(
+            f"{where}: the value of {name!r} is {type(value).__name__}; CNI_ARGS holds text, so quote it",
+            code="bad_args",
+        )
+    if not isinstance(name, str) or not name:
+        raise HostError(f"{where}: {name!r} is no name for an argument; it must be text and not empty", code="bad_args")
+    for text in (name, value):
+        if any(char in text for char in ";=\0"):
+            # The value is not shown: it may be a secret.
+            raise HostError(
+                f"{where}: the argument {name!r} contains ';', '=' or NUL, which CNI_ARGS cannot carry; "
+                "pass such values with capability_args",
+                code="bad_args",
+            )
+    return name, value

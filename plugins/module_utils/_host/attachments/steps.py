@@ -1,0 +1,290 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of ``cni_attach``'s plan, and what they do when they are applied."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ...libcni.conf import NetworkConfigList
+from ...libcni.validate import is_host_netns
+from ..errors import HostError
+from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
+from . import kernel_drift
+from .outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, AttachSettings, Outcome
+from .records import Attached
+from .request import Key
+from .verbs import Added, Failed, Verbs
+
+# An ADD that failed with one of these has left nothing behind.
+_TAKEN_BACK = ("add_failed", "missing_plugin")
+# Reasons of a repair by which the ADD before was another one than the ADD now.
+_OTHER_REQUEST = ("config", "args", "capability_args", "interrupted")
+
+
+def check_unusable(key: Key, failure: Failed) -> str:
+    what, said = "CHECK cannot pass here, it has failed since the attachment was made", str(failure)
+    if failure.crashed:
+        what = "CHECK crashed, which proves nothing about the container"
+        # Of a panic's many lines, which libcni quotes, the first one says why.
+        said = said.partition("\\n")[0]
+    return f"{key}: {what} ({said}); drift that only this plugin or a later one could detect goes unreported"
+
+
+class Steps:
+    """Puts the steps for a plan's outcomes into it."""
+
+    def __init__(self, settings: AttachSettings, verbs: Verbs, plan: AttachPlan) -> None:
+        self._settings = settings
+        self._verbs = verbs
+        self._plan = plan
+        self._added: List[Tuple[Attached, Added]] = []
+
+    def add(self) -> None:
+        """Add the steps: containers side by side, within one all DELs in reverse order and then all ADDs in order."""
+        lanes: Dict[str, List[Outcome]] = {}
+        for outcome in self._plan.outcomes:
+            if outcome.todo != NOTHING or (outcome.lost and not outcome.failed):
+                lanes.setdefault(outcome.key.container_id, []).append(outcome)
+        for lane in lanes.values():
+            for outcome in reversed(lane):
+                if outcome.lost and outcome.attached:
+                    self._add_adopt(outcome, outcome.attached)
+                if outcome.todo in (DELETE, RENEW):
+                    self._add_delete(outcome)
+            for outcome in lane:
+                if outcome.todo in (ADD, RENEW):
+                    self._add_add(outcome)
+        for outcome in self._plan.outcomes:
+            if outcome.injectors and outcome.todo == NOTHING and outcome.attached and not outcome.failed:
+                self._add_leave(outcome, outcome.attached)
+        self._plan.finish = self._note_what_never_was
+
+    def _add_adopt(self, outcome: Outcome, attached: Attached) -> None:
+        if outcome.action == "none":
+            outcome.action = "adopted"
+        self._plan.add(
+            Step(
+                "adopt",
+                str(outcome.key),
+                SAFE,
+                None,
+                _before(attached),
+                partial(self._adopt, outcome, attached),
+                item=outcome.key,
+                lane=outcome.key.container_id,
+            )
+        )
+
+    def _add_delete(self, outcome: Outcome) -> None:
+        outcome.action = "deleted"
+        self._plan.add(
+            Step(
+                "del",
+                str(outcome.key),
+                DISRUPTIVE,
+                _before(outcome.attached) if outcome.attached else {},
+                None,
+                partial(self._delete, outcome),
+                item=outcome.key,
+                lane=outcome.key.container_id,
+            )
+        )
+
+    def _add_add(self, outcome: Outcome) -> None:
+        outcome.action = "added" if outcome.todo == ADD or outcome.reason == "interrupted" else "repaired"
+        self._plan.add(
+            Step(
+                "add",
+                str(outcome.key),
+                SAFE if outcome.todo == ADD else DISRUPTIVE,
+                None,
+                _after(outcome),
+                partial(self._attach, outcome),
+                item=outcome.key,
+                lane=outcome.key.container_id,
+            )
+        )
+
+    def _add_leave(self, outcome: Outcome, attached: Attached) -> None:
+        before, after = _before(attached), dict(_after(outcome), ips=attached.ips)
+        self._plan.add(Step("leave", str(outcome.key), FOREIGN, before, after, lambda: None))
+
+    # ---- applying
+
+    def _adopt(self, outcome: Outcome, attached: Attached) -> None:
+        try:
+            failure = self._verbs.adopt(attached, outcome.record)
+        except HostError as error:
+            outcome.fail(error)
+            raise
+        if failure is not None:
+            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure))
+
+    def _delete(self, outcome: Outcome) -> None:
+        if outcome.attached is None:
+            self._remove(outcome)
+            return
+        there = outcome.attached, outcome.record, outcome.wanted.netns
+        try:
+            if outcome.todo == RENEW:
+                self._test_repair(outcome)
+            kept = self._verbs.delete(*there)
+        except HostError as error:
+            if outcome.todo == RENEW and error.code == "del_failed" and not self._verbs.is_there(*there):
+                text = f"{error.msg}. The interface is gone, so it is attached again now"
+                self._plan.note(outcome, "del_incomplete", text)
+                return
+            if outcome.todo == DELETE and self._settings.force:
+                self._remove(outcome)
+                return
+            outcome.fail(error)
+            raise
+        if outcome.attached.made_interface and is_host_netns(outcome.attached.netns):
+            text = f"{outcome.key}: its namespace is the host's own, which no plugin enters; the interface "
+            self._plan.note(outcome, "host_netns", f"{text}{outcome.key.ifname} that its ADD made is still on the host")
+        if kept is not None:
+            text = f"{outcome.key}: masquerading rules that its plugin has left could not be removed ({kept.msg}); "
+            self._plan.note(outcome, "rules_left", text + "podwire.cni.cni_gc collects them")
+
+    def _remove(self, outcome: Outcome) -> None:
+        """Remove what is left of an attachment whose DEL fails or cannot run."""
+        try:
+            said = self._verbs.remove(outcome.key, outcome.attached, outcome.record, outcome.wanted.netns)
+        except HostError as error:
+            outcome.fail(error)
+            raise
+        why = said if outcome.attached else f"its network is not known, so no DEL ran{said and '; '}{said}"
+        text = f"{outcome.key}: its cache entry, leases and firewall rules were removed although DEL failed ({why})"
+        self._plan.note(outcome, "del_failed", text)
+
+    def _test_repair(self, outcome: Outcome) -> None:
+        """Raise HostError where DEL would succeed and ADD would not."""
+        self._verbs.records.check_writable(outcome.key)
+        if outcome.config is not None:
+            # Only needed if something is repaired.
+            from ..firewall.tools import try_tools
+            from ..leases import lease_stores
+
+            network = outcome.key.network
+            plugins = [plugin.network for plugin in outcome.config.plugins]
+            for data_dir, name in lease_stores([(network, plugin) for plugin in plugins]):
+                store = os.path.join(data_dir, name)
+                # Of root, only a file system that is read-only is kept out.
+                if name == network and not os.access(store, os.W_OK):
+                    raise HostError(
+                        f"cannot repair {outcome.key}: {store}, where host-local keeps its leases, is read-only; "
+                        "nothing was detached, remount it and run again",
+                        code="leases_unwritable",
+                    )
+            arguments = outcome.wanted.capability_args
+            try_tools(f"cannot repair {outcome.key}", plugins, arguments, self._settings.bin_dirs)
+
+    def _attach(self, outcome: Outcome) -> None:
+        try:
+            if outcome.config is None:
+                raise HostError(f"cannot attach {outcome.key}: its network is not known", code="missing_network")
+            added = self._add(outcome, outcome.config)
+        except HostError as error:
+            outcome.fail(error)
+            raise
+        outcome.result = added.result
+        if added.check is not None:
+            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, added.check))
+
+    def _note_what_never_was(self) -> None:
+        """Keep what the kernel does not have as the results say, which is no drift later. One look serves all."""
+        there = [(attached, added, added.inside) for attached, added in self._added if added.inside is not None]
+        lists = kernel_drift.never_was([(attached, inside) for attached, _added, inside in there]) if there else []
+        for (attached, added, _inside), untrue in zip(there, lists):
+            if untrue:
+                added.record.untrue = untrue
+                self._verbs.records.attached(attached.key, added.record)
+
+    def _add(self, outcome: Outcome, config: NetworkConfigList) -> Added:
+        """Run ADD. If it fails in a repair, attach as before, so that the container is not left with less."""
+        try:
+            return self._add_keeping_ips(outcome, config)
+        except HostError as error:
+            before = outcome.attached
+            if outcome.todo != RENEW or before is None or error.code not in _TAKEN_BACK:
+                raise
+            try:
+                added = self._add_given(outcome, before.config, before.args, before.capability_args)
+            except HostError as second:
+                text = f"{error.msg}; attaching it as before failed, too: {second.msg}"
+                raise HostError(text, code=second.code, **error.facts) from error
+            if outcome.reason not in _OTHER_REQUEST:
+                return added
+            raise HostError(f"{error.msg}; it is attached as before", code=error.code, **error.facts) from error
+
+    def _add_keeping_ips(self, outcome: Outcome, config: NetworkConfigList) -> Added:
+        wanted = outcome.wanted
+        if outcome.keep_ips:
+            try:
+                return self._add_given(outcome, config, wanted.args, _capability_args(outcome))
+            except HostError as error:
+                if error.code != "add_failed":
+                    raise
+                self._plan.note(
+                    outcome,
+                    "addresses_changed",
+                    f"{outcome.key}: could not get the addresses {', '.join(outcome.keep_ips)} again ({error.msg})",
+                )
+                outcome.keep_ips = []
+        return self._add_given(outcome, config, wanted.args, wanted.capability_args)
+
+    def _add_given(
+        self,
+        outcome: Outcome,
+        config: NetworkConfigList,
+        args: Sequence[Tuple[str, str]],
+        capability_args: Mapping[str, Any],
+    ) -> Added:
+        given = Attached(outcome.key, config, outcome.wanted.netns, args, capability_args, None)
+        added = self._verbs.add(given, self._settings.force)
+        given.result = added.result
+        self._added.append((given, added))
+        return added
+
+
+def _capability_args(outcome: Outcome) -> Dict[str, Any]:
+    arguments = dict(outcome.wanted.capability_args)
+    if outcome.keep_ips:
+        arguments["ips"] = list(outcome.keep_ips)
+    return arguments
+
+
+def _before(attached: Attached) -> Dict[str, Any]:
+    return _state(attached.netns, attached.args, attached.capability_args, attached.config, attached.ips)
+
+
+def _after(outcome: Outcome) -> Dict[str, Any]:
+    wanted = outcome.wanted
+    # Which addresses it gets is known after the ADD only.
+    return _state(wanted.netns, wanted.args, _capability_args(outcome), outcome.config, None)
+
+
+def _state(
+    netns: str,
+    args: Sequence[Tuple[str, str]],
+    capability_args: Mapping[str, Any],
+    config: Optional[NetworkConfigList],
+    ips: Optional[List[str]],
+) -> Dict[str, Any]:
+    """Return an attachment as the diff shows it."""
+    return {
+        "netns": netns,
+        "args": dict(args),
+        "capability_args": dict(capability_args),
+        "config": config
+        and {
+            "name": config.name,
+            "cniVersion": config.cni_version,
+            "plugins": [plugin.network for plugin in config.plugins],
+        },
+        "ips": ips,
+    }

@@ -1,0 +1,365 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running ADD, CHECK and DEL for one attachment, with what libcni leaves to the runtime.
+
+That is: a failed ADD is taken back, what a plugin says is freed of secrets, and the record beside the cache entry is
+kept.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from typing import Any, Dict, Mapping, NoReturn, Optional, Sequence, Set, Union
+
+from ...libcni import cache
+from ...libcni.api import CNIConfig, RuntimeConf
+from ...libcni.conf import NetworkConfigList
+from ...libcni.errors import ERR_TRY_AGAIN_LATER, ERR_UNKNOWN, CNIError, PluginError, PluginNotFoundError, VersionError
+from ...libcni.invoke import Executor
+from ...libcni.validate import is_host_netns
+from ...libcni.version import greater_than_or_equal_to
+from ..errors import HostError
+from ..netns import Seen, look, look_at, same, visit
+from ..secrets import one_line, scrub, secrets_of
+from . import masquerading
+from .dead_netns import DeadNetnsExecutor
+from .kernel_view import KernelView, read_here
+from .records import ADDING, ATTACHED, UNKNOWN_LATER, Attached, Record, Records
+from .request import Key
+
+Failure = Union[CNIError, HostError]
+
+# What plugins say when others that ran at the same time were in the way: two make the same chain (iptables-nft has no
+# lock, its exit status 4 is "resource problem"), rule or bridge address, or a lock is taken.
+_RACE = re.compile(
+    r"ip6?tables\b.*: exit status 4\b|holding the xtables lock|Chain already exists|Resource temporarily unavailable|"
+    r"Could not process rule: (?:File exists|Device or resource busy)|failed to \w+ (?:the )?(?:file )?lock\b|"
+    r"could not add IP address to .*file exists",
+    re.IGNORECASE | re.DOTALL,
+)
+_TRIES = 5
+_FIRST_PAUSE = 0.1
+
+_WAY_OUT = (
+    ". Run again when the cause is gone, or give up on the plugin with state: absent and force: true, which removes "
+    "the entry, the leases and the firewall rules all the same"
+)
+
+
+class Failed:
+    """What the failing plugin of a CHECK said, free of secrets."""
+
+    __slots__ = ("code", "message", "plugin", "stderr")
+
+    def __init__(self, error: PluginError, known: Set[str]) -> None:
+        self.plugin = error.plugin
+        self.code = error.code
+        self.message = one_line(scrub(str(error), known))
+        self.stderr = scrub(error.stderr, known)
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the plugin did not report an error: it panicked, was killed, or wrote something else.
+
+        That proves nothing about the container. libcni gives such failures, also those of delegates, the code 0.
+        """
+        return self.code == ERR_UNKNOWN
+
+    def is_same(self, kept: Optional[Mapping[str, Any]]) -> bool:
+        """Tell whether *kept* is a failure of the same plugin and kind. Its words may differ from run to run."""
+        return kept is not None and (kept["plugin"], kept["code"]) == (self.plugin, self.code)
+
+    def kept(self) -> Dict[str, Any]:
+        """Return what is kept of a CHECK that never worked."""
+        return {"plugin": self.plugin, "code": self.code, "message": self.message}
+
+    def facts(self) -> Dict[str, Any]:
+        return {"plugin": self.plugin, "plugin_code": self.code, "stderr": self.stderr}
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin}: {self.message}"
+
+
+class Added:
+    """How an ADD ended: the ``result`` (JSON-ready), the failure of the CHECK that followed, if it failed, our record.
+
+    ``inside`` is what was in the namespace before that CHECK, None if it was gone by then.
+    """
+
+    __slots__ = ("check", "inside", "record", "result")
+
+    def __init__(
+        self, result: Dict[str, Any], check: Optional[Failed], record: Record, inside: Optional[KernelView]
+    ) -> None:
+        self.result = result
+        self.check = check
+        self.record = record
+        self.inside = inside
+
+
+class Verbs:
+    """The verbs on one host. ``timeout`` is in seconds for each plugin that is run; threads may share the object."""
+
+    def __init__(
+        self, bin_dirs: Sequence[str], cache_dir: str, timeout: float, executor: Optional[Executor] = None
+    ) -> None:
+        self.records = Records(cache_dir)
+        self._cni = CNIConfig(bin_dirs, cache_dir=cache_dir, timeout=timeout, executor=executor or DeadNetnsExecutor())
+
+    def check(self, attached: Attached, netns: str) -> Optional[Failed]:
+        """Run CHECK. Returns None if it passed. Raises HostError if no plugin could say anything."""
+        known = _secrets(attached)
+        try:
+            self._cni.check_network_list(attached.config, _runtime(attached, netns))
+        except PluginError as error:
+            return Failed(error, known)
+        except CNIError as error:
+            _refuse(f"cannot check {attached.key}", "check_failed", error, known)
+        return None
+
+    def add(self, given: Attached, force: bool) -> Added:
+        """Run ADD, then CHECK where the network has it. Raises HostError after having taken back a failed ADD.
+
+        An ADD that failed because of others at the same time is tried again, a few times.
+        """
+        for number in range(1, _TRIES):
+            try:
+                return self._add(given, force)
+            except HostError as error:
+                if error.code != "add_failed" or not lost_race(error):
+                    raise
+            # Those that met now must not meet again.
+            time.sleep(random.uniform(0, _FIRST_PAUSE * 2**number))
+        return self._add(given, force)
+
+    def _add(self, given: Attached, force: bool) -> Added:
+        key = given.key
+        before = look_at(given.netns, key.ifname)
+        require_container(key, given.netns, before)
+        # Only with force, or for lo.
+        existed = key.ifname in before.links
+        if existed and key.ifname != "lo" and not force:
+            raise HostError(ifname_in_use(key, given.netns), code="ifname_in_use")
+        self.records.adding(given, before.identity, existed)
+        try:
+            result = self._cni.add_network_list(given.config, _runtime(given, given.netns)).to_dict()
+        except (CNIError, HostError) as error:
+            self._take_back(given, existed, error)
+        given = Attached(key, given.config, given.netns, given.args, given.capability_args, result)
+        inside = visit([given.netns], read_here).get(given.netns)
+        there = inside is not None and key.ifname in inside.interfaces
+        check = self.check(given, given.netns) if can_check(given.config) else None
+        record = Record(ATTACHED, before.identity, there, check.kept() if check else None, given)
+        self.records.attached(key, record)
+        return Added(result, check, record, inside)
+
+    def adopt(self, attached: Attached, record: Optional[Record]) -> Optional[Failed]:
+        """Write the cache entry of an attachment that is there without one, and a record if there is none.
+
+        Returns the failure of a CHECK, if that is all that is known of its CHECKs. Raises HostError ``adopt_failed``.
+        """
+        key = attached.key
+        entry = cache.Entry(
+            key.container_id,
+            attached.config.expanded_bytes(),
+            key.ifname,
+            key.network,
+            attached.netns,
+            [list(pair) for pair in attached.args],
+            attached.capability_args,
+            attached.result,
+        )
+        try:
+            cache.write_entry(self._cni.cache_dir, entry)
+        except CNIError as error:
+            raise HostError(f"cannot restore the cache entry of {key}: {error}", code="adopt_failed") from error
+        if record is not None and record.state == ATTACHED:
+            return None
+        check = self.check(attached, attached.netns) if can_check(attached.config) else None
+        identity = look_at(attached.netns, key.ifname).identity
+        kept = check.kept() if check else None
+        self.records.attached(key, Record(ATTACHED, identity, True, kept, attached, UNKNOWN_LATER))
+        return check
+
+    def _take_back(self, given: Attached, existed: bool, error: Failure) -> NoReturn:
+        """Run DEL after an ADD that failed with *error*, and report both.
+
+        Not if the interface *existed* before the ADD: DEL would remove what the ADD did not make.
+        """
+        known = _secrets(given)
+        what = f"cannot attach {given.key}"
+        if existed:
+            self.records.remove(given.key)
+            why = f"; no DEL followed, because {given.key.ifname} was there before and DEL would remove it"
+            _refuse(what, "add_failed", error, known, why)
+        try:
+            self._delete(given, _runtime_of_del(given, given.netns))
+        except (CNIError, HostError) as second:
+            # The record stays as it is: the next run begins with a DEL.
+            _refuse(what, "cleanup_failed", error, known, f"; the DEL that followed failed, too: {second}{_WAY_OUT}")
+        self.records.remove(given.key)
+        _refuse(what, "add_failed", error, known)
+
+    def delete(self, attached: Attached, record: Optional[Record], netns: str) -> Optional[HostError]:
+        """Run DEL with what the ADD was given. *netns* is where the request looks for it, "" if it does not say.
+
+        A namespace that is no longer the one of the ADD, or that is the host's own, is left out, so that no plugin acts
+        in a foreign one.
+        Raises HostError ``del_failed``; the cache entry stays then. Returns what kept rules in the firewall that the
+        plugins have left there, None if there are none.
+        """
+        path = living_netns(attached, record, netns)
+        try:
+            rules_stay = masquerading.would_stay(attached, path) and not self._shares_rules(attached)
+            self._delete(attached, _runtime_of_del(attached, path))
+        except (CNIError, HostError) as error:
+            _refuse(
+                f"cannot detach {attached.key}",
+                "del_failed",
+                error,
+                _secrets(attached),
+                f"; its cache entry is kept{_WAY_OUT}",
+            )
+        self.records.remove(attached.key)
+        return masquerading.remove_masquerading(attached)[1] if rules_stay else None
+
+    def _delete(self, attached: Attached, runtime: RuntimeConf) -> None:
+        """Run DEL, and once more if it fails.
+
+        bridge and ptp remove the interface first and then fail if their masquerading rules were flushed, or if rules
+        of lost addresses refer to their chain. The second DEL finds no interface and looks for no rules.
+        """
+        try:
+            self._cni.del_network_list(attached.config, runtime)
+        except PluginError:
+            if masquerading.makes(attached) and not self._shares_rules(attached):
+                masquerading.remove_masquerading(attached)
+            self._cni.del_network_list(attached.config, runtime)
+
+    def remove(self, key: Key, attached: Optional[Attached], record: Optional[Record], netns: str) -> str:
+        """Remove an attachment whose DEL fails: interface, firewall rules, leases, cache entry and record.
+
+        *attached*: None if nothing tells what was attached. Returns what DEL said and what is left, "" for nothing.
+        """
+        # Only if all else has failed.
+        from .force import remove_by_force
+
+        runtime = RuntimeConf(key.container_id, "", key.ifname)
+        made, known = False, set()
+        if attached is not None:
+            try:
+                path = living_netns(attached, record, netns)
+            except HostError:
+                path = ""
+            runtime = _runtime_of_del(attached, path)
+            made = record is not None or attached.made_interface
+            known = _secrets(attached)
+        try:
+            said = remove_by_force(self._cni, key, attached, runtime, made)
+        except CNIError as error:
+            raise HostError(f"cannot remove {key}: {error}", code="del_failed") from error
+        self.records.remove(key)
+        return scrub("; ".join(dict.fromkeys(said)), known)
+
+    def is_there(self, attached: Attached, record: Optional[Record], netns: str) -> bool:
+        """Tell whether the interface of *attached* is in the namespace of its ADD or in *netns*."""
+        paths = [path for path in (living_netns(attached, record, netns), netns) if path]
+        name = attached.key.ifname
+        return any(name in seen.links for seen in look(dict.fromkeys(paths, (name,))).values())
+
+    def attached_as(self, ifname: str, netns: str) -> bool:
+        """Tell whether the cache has an attachment whose interface in *netns* is called *ifname*."""
+        return any(other.if_name == ifname and other.net_ns == netns for other in self._cni.get_cached_attachments())
+
+    def _shares_rules(self, attached: Attached) -> bool:
+        """Tell whether the container is in the network a second time: chains go by network and container alone."""
+        key = attached.key
+        return any(
+            other.network == key.network and other.if_name != key.ifname
+            for other in self._cni.get_cached_attachments(key.container_id)
+        )
+
+
+def lost_race(error: HostError) -> bool:
+    """Tell whether a plugin failed for a reason that is over in a moment."""
+    return error.facts.get("plugin_code") == ERR_TRY_AGAIN_LATER or _RACE.search(error.msg) is not None
+
+
+def require_container(key: Key, netns: str, seen: Seen) -> None:
+    """Raise HostError ``missing_netns`` or ``host_netns`` unless a container's namespace was seen at *netns*."""
+    if seen.identity is None:
+        raise HostError(f"cannot attach {key}: there is no network namespace {netns}; make it first", "missing_netns")
+    if is_host_netns(netns):
+        raise HostError(
+            f"cannot attach {key}: {netns} is the host's own network namespace, whose addresses and routes the plugins "
+            "would change; give the namespace of a container",
+            code="host_netns",
+        )
+
+
+def living_netns(attached: Attached, record: Optional[Record], netns: str) -> str:
+    """Return a path that leads to the namespace of the ADD, "" if none does or it is the host's own.
+
+    Nor if an interrupted ADD found the interface there: it is not this attachment's to remove.
+    """
+    if record is not None and record.state == ADDING and record.interface:
+        return ""
+    paths = [path for path in (attached.netns, netns) if path and not is_host_netns(path)]
+    found = look(dict.fromkeys(paths, ()))
+    identity = record.identity if record else None
+    for path in paths:
+        here = found[path].identity
+        if same(here, identity) or (here and identity is None and path == attached.netns):
+            return path
+    return ""
+
+
+def can_check(config: NetworkConfigList) -> bool:
+    """Tell whether the network has a CHECK: its version is 0.4.0 or later, and it does not say disableCheck."""
+    try:
+        return not config.disable_check and greater_than_or_equal_to(config.cni_version, "0.4.0")
+    except VersionError:
+        return False
+
+
+def ifname_in_use(key: Key, netns: str) -> str:
+    return (
+        f"cannot attach {key}: {netns} already has an interface {key.ifname}, and no record, cache entry or lease "
+        "shows that this attachment made it; choose another ifname, or remove that interface with what made it first"
+    )
+
+
+def _runtime(attached: Attached, netns: str) -> RuntimeConf:
+    return RuntimeConf(
+        attached.key.container_id, netns, attached.key.ifname, attached.args or None, attached.capability_args or None
+    )
+
+
+def _runtime_of_del(attached: Attached, netns: str) -> RuntimeConf:
+    runtime = _runtime(attached, netns)
+    if runtime.capability_args:
+        from .capability_args import sound
+
+        runtime.capability_args = sound(runtime.capability_args)
+    return runtime
+
+
+def _secrets(attached: Attached) -> Set[str]:
+    configs = [plugin.network for plugin in attached.config.plugins]
+    return secrets_of([configs, attached.capability_args, dict(attached.args)])
+
+
+def _refuse(what: str, code: str, error: Failure, known: Set[str], more: str = "") -> NoReturn:
+    """Raise the HostError for *error*, without the secrets that the plugin was given."""
+    facts: Dict[str, Any] = {}
+    if code != "cleanup_failed":
+        if isinstance(error, HostError):
+            code = error.code or code
+        elif isinstance(getattr(error, "cause", error), PluginNotFoundError):
+            code = "missing_plugin"
+    if isinstance(error, PluginError):
+        facts = {"plugin": error.plugin, "plugin_code": error.code, "stderr": scrub(error.stderr, known)}
+    raise HostError(one_line(scrub(f"{what}: {error}{more}", known)), code=code, **facts) from error

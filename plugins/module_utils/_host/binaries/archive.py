@@ -1,0 +1,342 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plugin binaries in a tar archive or a directory: which there are, and their content.
+
+Read on the controller and on hosts. Only regular ELF files in the root count. Owners, modes, documents and folders are
+ignored. An archive that has anything else in it than files and folders with plain relative names is refused whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+import tarfile
+import zlib
+from typing import IO, Any, BinaryIO, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple, cast
+
+from ...libcni.files import open_file
+from ..errors import HostError
+from ..manifest import digest_of
+from ..trust import ELF_HEADER_SIZE, elf_machine
+from .checksum import digests
+from .names import PLAIN_NAME
+
+try:
+    from lzma import LZMAError
+except ImportError:  # a Python that was built without it cannot read xz
+    LZMAError = OSError  # type: ignore[misc, assignment]
+
+MEMBER_LIMIT = 512 << 20
+TOTAL_LIMIT = 2 << 30
+COUNT_LIMIT = 4096
+# A header extension holds a long name; a path has at most 4 KiB.
+_EXTENSION_LIMIT = 64 << 10
+# A global and an own extension, or a long name and a long link.
+_EXTENSIONS_IN_A_ROW = 2
+_BLOCK = tarfile.BLOCKSIZE
+_CHUNK = 1 << 20
+_LONG_NAME = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+_PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+# What reading a damaged archive raises.
+_DAMAGE = (tarfile.TarError, zlib.error, LZMAError, EOFError, ImportError, OSError, ValueError)
+_MAGIC = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\x00", "xz"))
+
+
+class Member(NamedTuple):
+    """One plugin binary: sha256 (hex), the machine it is for, and its size in bytes."""
+
+    sha256: str
+    machine: str
+    size: int
+
+
+def inspect(stream: BinaryIO) -> Optional[Member]:
+    """Return what a file is as a plugin, None if it is not ELF."""
+    machine = elf_machine(stream)
+    if machine is None:
+        return None
+    stream.seek(0)
+    return Member(digest_of(stream), machine, os.fstat(stream.fileno()).st_size)
+
+
+class DirectorySource:
+    """The regular ELF files of a directory. Links are not followed. *look* may know files without reading them."""
+
+    def __init__(self, path: str, look: Callable[[BinaryIO], Optional[Member]] = inspect) -> None:
+        self.path = path
+        self._look = look
+
+    def members(self) -> Dict[str, Member]:
+        """Return the plugins by name. Raises HostError ``bad_source``."""
+        found: Dict[str, Member] = {}
+        try:
+            with os.scandir(self.path) as entries:
+                names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+            for name in sorted(filter(PLAIN_NAME.match, names)):
+                with _open_regular(os.path.join(self.path, name)) as stream:
+                    member = self._look(stream)
+                if member is not None:
+                    found[name] = member
+        except OSError as error:
+            raise HostError(
+                "cannot read the directory %s: %s" % (self.path, error.strerror), code="bad_source"
+            ) from error
+        return found
+
+    def contents(self, names: Iterable[str]) -> Iterator[Tuple[str, BinaryIO]]:
+        """Yield ``(name, stream)`` for each of *names*."""
+        for name in sorted(names):
+            try:
+                stream = _open_regular(os.path.join(self.path, name))
+            except OSError as error:
+                raise HostError(
+                    "cannot read %s/%s: %s" % (self.path, name, error.strerror), code="bad_source"
+                ) from error
+            with stream:
+                yield name, stream
+
+
+def _open_regular(path: str) -> BinaryIO:
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+    stream = open(path, "rb", opener=opener)  # noqa: SIM115  # the caller gets it
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise HostError("%s is not a regular file" % path, code="bad_source")
+    return stream
+
+
+class ArchiveSource:
+    """The regular ELF files in the root of a tar archive, plain or packed by gzip, bzip2 or xz.
+
+    The file is opened once: what :meth:`digests` says holds for what the other methods read.
+    *shown* names the archive in messages.
+    """
+
+    def __init__(self, path: str, shown: str = "") -> None:
+        self.path = path
+        self.shown = shown or path
+        try:
+            self._file: BinaryIO = open_file(path)
+        except (OSError, ValueError) as error:
+            raise HostError(
+                "cannot read %s: %s; name a tar archive (plain, gz, bz2 or xz) or a directory of plugin binaries"
+                % (self.shown, getattr(error, "strerror", None) or error),
+                code="bad_source",
+            ) from error
+
+    def __enter__(self) -> ArchiveSource:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._file.close()
+
+    def digests(self) -> Dict[str, str]:
+        """Return ``{"sha256": HEX, "sha512": HEX}`` of the archive."""
+        return digests(self._file)
+
+    def members(self) -> Dict[str, Member]:
+        """Return the plugins by name.
+
+        Raises HostError ``bad_source`` (cannot be read as an archive) or ``bad_archive`` (has something in it that must
+        not be there).
+        """
+        return {
+            name: Member(digest_of(cast(BinaryIO, stream)), stream.machine, stream.size)
+            for name, stream in self._walk()
+        }
+
+    def contents(self, names: Iterable[str]) -> Iterator[Tuple[str, BinaryIO]]:
+        """Yield ``(name, stream)`` for each of *names*, in the archive's order; each to be read before the next."""
+        wanted = set(names)
+        for name, stream in self._walk():
+            if name in wanted:
+                yield name, cast(BinaryIO, stream)
+
+    def _walk(self) -> Iterator[Tuple[str, _MemberStream]]:
+        """Yield ``(name, stream)`` of the plugins, and test everything that is passed on the way."""
+        self._file.seek(0)
+        seen = set()
+        try:
+            with _unpacked(self._file) as plain:
+                for member, stream in self._members(plain):
+                    name = member.name[2:] if member.name.startswith("./") else member.name
+                    if not member.isfile() or "/" in name:
+                        continue
+                    if name in seen:
+                        raise self._refused(member.name, "is in it twice")
+                    seen.add(name)
+                    if PLAIN_NAME.match(name) and stream.begin():
+                        yield name, stream
+        except _DAMAGE as error:
+            raise self._broken(error) from error
+
+    def _members(self, plain: IO[bytes]) -> Iterator[Tuple[tarfile.TarInfo, _MemberStream]]:
+        """Yield each member with its content; the headers are read here one by one, in bounded pieces.
+
+        The standard library parses a single header. Its reader of whole archives recurses for each extension, reads
+        one of any size, and takes quadratic time for some.
+        """
+        total = count = 0
+        while True:
+            member = self._header(plain)
+            if member is None:
+                return
+            count += 1
+            total += member.size
+            self._check(member, count, total)
+            stream = _MemberStream(plain, member.size if member.isfile() else 0, self._broken)
+            yield member, stream
+            stream.skip()
+
+    def _header(self, plain: IO[bytes]) -> Optional[tarfile.TarInfo]:
+        """Return the next member, with the name that an extension gives it; None at the end."""
+        name = ""
+        for row in range(_EXTENSIONS_IN_A_ROW + 1):
+            block = plain.read(_BLOCK)
+            # Two blocks of zeros end an archive; some writers leave them out.
+            if (not block and plain.tell() and not row) or block == b"\0" * _BLOCK:
+                return None
+            member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+            if member.type not in _LONG_NAME + _PAX:
+                member.name = name or member.name
+                return member
+            if not 0 <= member.size <= _EXTENSION_LIMIT:
+                raise self._refused(
+                    member.name, "has a header extension of %d bytes; %d are allowed" % (member.size, _EXTENSION_LIMIT)
+                )
+            data = _read_padded(plain, member.size)
+            if member.type == tarfile.GNUTYPE_LONGNAME:
+                name = data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+            elif member.type in _PAX:
+                name = self._name_in(data, member) or name
+        raise self._refused(member.name, "has more than %d header extensions in a row" % _EXTENSIONS_IN_A_ROW)
+
+    def _name_in(self, data: bytes, member: tarfile.TarInfo) -> str:
+        """Return the path that a pax extension gives to the next member, "" if none."""
+        name = ""
+        for key, value in _pax_records(data):
+            # A size is written for files of 8 GiB and more; the path of all members is nobody's wish.
+            refused = key == b"size" or key.startswith(b"GNU.sparse.")
+            if refused or (key == b"path" and member.type == tarfile.XGLTYPE):
+                raise self._refused(member.name, "sets %s in a header extension" % key.decode("ascii", "replace")[:100])
+            if key == b"path":
+                name = value.decode("utf-8", "surrogateescape")
+        return name
+
+    def _broken(self, error: Exception) -> HostError:
+        return HostError(
+            "cannot read %s as a tar archive (plain, gz, bz2 or xz): %s; check that the file is complete"
+            % (self.shown, error),
+            code="bad_source",
+        )
+
+    def _check(self, member: tarfile.TarInfo, count: int, total: int) -> None:
+        parts = member.name.split("/")
+        if "\0" in member.name:
+            raise self._refused(member.name, "has a NUL character in its name")
+        if member.name.startswith("/"):
+            raise self._refused(member.name, "has an absolute path")
+        if ".." in parts:
+            raise self._refused(member.name, "has '..' in its path")
+        if member.issym() or member.islnk():
+            raise self._refused(member.name, "is a link to %r" % member.linkname)
+        if not (member.isfile() or member.isdir()) or member.type == tarfile.GNUTYPE_SPARSE:
+            raise self._refused(member.name, "is neither a regular file nor a directory")
+        if not 0 <= member.size <= MEMBER_LIMIT:
+            raise self._refused(member.name, "is larger than %d bytes" % MEMBER_LIMIT)
+        if total > TOTAL_LIMIT:
+            raise self._refused(member.name, "makes it larger than %d bytes unpacked" % TOTAL_LIMIT)
+        if count > COUNT_LIMIT:
+            raise self._refused(member.name, "is more than the %d members that are allowed" % COUNT_LIMIT)
+
+    def _refused(self, member: str, why: str) -> HostError:
+        return HostError(
+            "%s: the member %.300r %s; such an archive is refused whole, nothing was installed. Pack the plugin "
+            "binaries alone" % (self.shown, member, why),
+            code="bad_archive",
+        )
+
+
+def _read_padded(plain: IO[bytes], size: int) -> bytes:
+    """Read *size* bytes and what fills their last block."""
+    data = plain.read(size + -size % _BLOCK)
+    if len(data) < size:
+        raise EOFError("it ends within a header")
+    return data[:size]
+
+
+def _pax_records(data: bytes) -> Iterator[Tuple[bytes, bytes]]:
+    """Yield key and value of the records ``LENGTH KEY=VALUE LF``. Raises ValueError."""
+    at = 0
+    while at < len(data):
+        # As many digits as the longest extension has.
+        blank = data.index(b" ", at, at + len(str(_EXTENSION_LIMIT)) + 1)
+        end = at + int(data[at:blank])
+        key, equals, value = data[blank + 1 : end - 1].partition(b"=")
+        if not blank < end <= len(data) or data[end - 1 : end] != b"\n" or not equals:
+            raise ValueError("a pax header with a record that is none")
+        yield key, value
+        at = end
+
+
+def _unpacked(packed: BinaryIO) -> Any:
+    """Return a context manager with the archive's plain bytes; the kind is told by the first bytes."""
+    head = packed.read(8)
+    packed.seek(0)
+    kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
+    if kind == "gz":
+        import gzip
+
+        return gzip.GzipFile(fileobj=packed, mode="rb")
+    if kind == "bz2":
+        import bz2
+
+        return bz2.BZ2File(packed, "rb")
+    if kind == "xz":
+        import lzma
+
+        return lzma.LZMAFile(packed, "rb")
+    return contextlib.nullcontext(packed)
+
+
+class _MemberStream:
+    """A member's content, *size* bytes. ``machine`` is known after :meth:`begin`."""
+
+    def __init__(self, plain: IO[bytes], size: int, broken: Callable[[Exception], HostError]) -> None:
+        self.machine = ""
+        self.size = size
+        self._plain = plain
+        self._left = size
+        self._head = b""
+        self._broken = broken
+
+    def begin(self) -> bool:
+        """Read the head; tell whether it is that of an ELF file."""
+        self._head = self.read(ELF_HEADER_SIZE)
+        self.machine = elf_machine(io.BytesIO(self._head)) or ""
+        return bool(self.machine)
+
+    def read(self, size: int) -> bytes:
+        head, self._head = self._head[:size], self._head[size:]
+        return head + self._take(size - len(head))
+
+    def skip(self) -> None:
+        """Go to the end of the last block."""
+        while self._left:
+            self._take(_CHUNK)
+        self._plain.read(-self.size % _BLOCK)
+
+    def _take(self, size: int) -> bytes:
+        try:
+            data = self._plain.read(min(size, self._left))
+            if not data and size and self._left:
+                raise EOFError("it ends within a member")
+        except _DAMAGE as error:
+            raise self._broken(error) from error
+        self._left -= len(data)
+        return data

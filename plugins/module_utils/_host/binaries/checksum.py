@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checksums of archives: as users write them, and as they are computed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import BinaryIO, Dict, Iterable, Tuple
+
+from ..errors import HostError
+
+_LENGTHS = {"sha256": 64, "sha512": 128}
+_CHUNK = 1 << 20
+
+
+def parse_checksum(text: str) -> Tuple[str, str]:
+    """Split ``sha256:HEX`` or ``sha512:HEX`` into the algorithm and the lower case digits.
+
+    Raises HostError ``bad_checksum``.
+    """
+    algorithm, colon, digits = text.strip().partition(":")
+    algorithm = algorithm.lower()
+    digits = digits.lower()
+    if not colon or algorithm not in _LENGTHS:
+        raise HostError(
+            "checksum: %r does not begin with 'sha256:' or 'sha512:'; write the algorithm, a colon and the digits"
+            % text,
+            code="bad_checksum",
+        )
+    if len(digits) != _LENGTHS[algorithm] or not re.match(r"[0-9a-f]+\Z", digits):
+        raise HostError(
+            "checksum: a %s has %d hexadecimal digits, and %r has not; copy it again from where it is published"
+            % (algorithm, _LENGTHS[algorithm], digits),
+            code="bad_checksum",
+        )
+    return algorithm, digits
+
+
+def digests(stream: BinaryIO, algorithms: Iterable[str] = ("sha256", "sha512")) -> Dict[str, str]:
+    """Return ``{algorithm: HEX}`` of *stream* from its beginning, where it is left again."""
+    both = {name: hashlib.new(name) for name in algorithms}
+    stream.seek(0)
+    while True:
+        chunk = stream.read(_CHUNK)
+        if not chunk:
+            break
+        for digest in both.values():
+            digest.update(chunk)
+    stream.seek(0)
+    return {name: digest.hexdigest() for name, digest in both.items()}
+
+
+def verify(found: Dict[str, str], wanted: Tuple[str, str], what: str) -> None:
+    """Raise HostError ``checksum_mismatch`` unless *found*, from :func:`digests`, has *wanted*."""
+    algorithm, digits = wanted
+    if found[algorithm] != digits:
+        raise HostError(
+            "%s has the %s %s, but %s is expected; nothing was unpacked. Either the file is not the one that was "
+            "published, or the checksum belongs to another file (another release or architecture)"
+            % (what, algorithm, found[algorithm], digits),
+            code="checksum_mismatch",
+        )

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fetching a file over https, on the controller or on a host, with the standard library."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from http.client import HTTPException
+from typing import Any, BinaryIO, Optional
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+from ..errors import HostError
+
+SIZE_LIMIT = 512 << 20
+"""Bytes; the official archives have about 50 MB."""
+_SOCKET_TIMEOUT = 30.0
+_TOTAL_TIMEOUT = 900.0
+_CHUNK = 1 << 18
+
+
+def check_url(url: str) -> None:
+    """Raise HostError ``not_https`` unless *url* is an https URL with a host and without a user in it."""
+    parts = urlsplit(url)
+    if parts.scheme.lower() != "https" or not parts.hostname:
+        raise HostError(
+            "src: %s is not an https URL; only https is fetched, so that nobody on the way can see or exchange "
+            "the file. Use https, or copy the file and name its path" % shown_url(url),
+            code="not_https",
+        )
+    if "@" in parts.netloc:
+        raise HostError(
+            "src: %s has a user name or password in it, which is not supported; fetch the file with a task of its own "
+            "and name its path" % shown_url(url),
+            code="not_https",
+        )
+
+
+def shown_url(url: str) -> str:
+    """Return *url* for a message, without what may be secret: user, password and query."""
+    parts = urlsplit(url)
+    return "%s://%s%s" % (parts.scheme, parts.netloc.rpartition("@")[2], parts.path)
+
+
+class _OnlyHttps(HTTPRedirectHandler):
+    def redirect_request(
+        self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Optional[Request]:
+        if urlsplit(newurl).scheme.lower() != "https":
+            raise HostError(
+                "%s redirects to %s, which is not https; nothing was fetched. Name a URL that stays on https"
+                % (shown_url(req.full_url), shown_url(newurl)),
+                code="not_https",
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+class _TooLate(Exception):
+    """The time for all of a download is over."""
+
+
+def _context(deadline: float) -> ssl.SSLContext:
+    """Return what connections are made with that may be read from until *deadline*.
+
+    The time limit of a socket starts again with each byte that comes, in the headers as well as in the body.
+    """
+
+    class Socket(ssl.SSLSocket):
+        def recv_into(self, *args: Any, **kwargs: Any) -> int:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise _TooLate
+            self.settimeout(min(left, _SOCKET_TIMEOUT))
+            try:
+                return super().recv_into(*args, **kwargs)
+            except OSError as error:
+                if time.monotonic() >= deadline:
+                    raise _TooLate from error
+                raise
+
+    context = ssl.create_default_context()
+    context.sslsocket_class = Socket
+    return context
+
+
+def fetch(url: str, target: BinaryIO, limit: int = SIZE_LIMIT) -> None:
+    """Write what is at the https *url* to *target*, at most *limit* bytes.
+
+    Proxies come from the environment (``https_proxy``, ``no_proxy``), trusted CAs from the system's store or from
+    ``SSL_CERT_FILE``. Raises HostError ``not_https`` or ``download_failed``.
+    """
+    check_url(url)
+    deadline = time.monotonic() + _TOTAL_TIMEOUT
+    try:
+        opener = build_opener(_OnlyHttps(), HTTPSHandler(context=_context(deadline)))
+        with opener.open(Request(url, headers={"User-Agent": "podwire.cni"}), timeout=_SOCKET_TIMEOUT) as answer:
+            announced = int(answer.headers.get("Content-Length") or 0)
+            received = 0
+            while True:
+                chunk = answer.read(_CHUNK)
+                if not chunk:
+                    break
+                received += len(chunk)
+                if max(received, announced) > limit:
+                    raise _failed(
+                        url, "it is larger than %d bytes" % limit, "name the archive itself, not a page or image"
+                    )
+                target.write(chunk)
+            if announced and received != announced:
+                raise _failed(url, "it ended after %d of %d bytes" % (received, announced), "run again")
+    except _TooLate as error:
+        raise _failed(url, "it took longer than %d s" % _TOTAL_TIMEOUT, "use a mirror that is nearer") from error
+    except HTTPError as error:
+        raise _failed(url, "the server answered %d %s" % (error.code, error.reason), "check the URL") from error
+    except URLError as error:
+        reason = str(error.reason)
+        if "CERTIFICATE_VERIFY_FAILED" in reason:
+            remedy = "for a private CA, put it into the system's store or name its file in SSL_CERT_FILE (environment)"
+        else:
+            remedy = "check DNS and outbound HTTPS; a proxy is taken from https_proxy (environment)"
+        raise _failed(url, reason, remedy) from error
+    except (OSError, HTTPException, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        raise _failed(url, reason, "run again; if it stays, use a mirror or a local file") from error
+
+
+def _failed(url: str, reason: str, remedy: str) -> HostError:
+    return HostError("cannot fetch %s: %s; %s" % (shown_url(url), reason, remedy), code="download_failed")

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which package of the host's distribution a file is of, by dpkg or rpm."""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple, Optional, Sequence
+
+from ..commands import Done, find_command, run_command
+from ..errors import HostError
+
+DPKG = "dpkg"
+RPM = "rpm"
+_TIMEOUT = 20.0
+
+
+class Package(NamedTuple):
+    """``manager`` is :data:`DPKG` or :data:`RPM`."""
+
+    name: str
+    version: str
+    manager: str
+
+
+def packages_of(paths: Sequence[str]) -> Dict[str, Package]:
+    """Return the packages of *paths*, of those that are of one. Where nobody can be asked there are none."""
+    if not paths:
+        return {}
+    found = _by_dpkg(paths)
+    for path in paths:
+        package = None if path in found else _by_rpm(path)
+        if package is not None:
+            found[path] = package
+    return found
+
+
+def _by_dpkg(paths: Sequence[str]) -> Dict[str, Package]:
+    # An exit status of 1 means that some are of no package.
+    listed = _run("dpkg-query", ["--search", "--", *paths])
+    owners: Dict[str, str] = {}
+    for line in _lines(listed):
+        names, colon, path = line.rpartition(": ")
+        if colon and path in paths and not line.startswith("diversion by "):
+            owners[path] = names.split(", ")[0]
+    if not owners:
+        return {}
+    shown = _run(
+        "dpkg-query", ["--show", "--showformat=${binary:Package} ${Version}\\n", *sorted(set(owners.values()))]
+    )
+    versions = {line.partition(" ")[0]: line.partition(" ")[2] for line in _lines(shown)}
+    # Whether the architecture is said with the name differs between the two.
+    bare = {name.partition(":")[0]: version for name, version in versions.items()}
+    return {
+        path: Package(name.partition(":")[0], versions.get(name) or bare.get(name.partition(":")[0], ""), DPKG)
+        for path, name in owners.items()
+    }
+
+
+def _by_rpm(path: str) -> Optional[Package]:
+    done = _run("rpm", ["--query", "--queryformat=%{NAME} %{VERSION}-%{RELEASE}\\n", "--file", path])
+    if done is None or done.rc != 0:
+        return None
+    name, blank, version = _lines(done)[-1].partition(" ") if _lines(done) else ("", "", "")
+    return Package(name, version, RPM) if blank else None
+
+
+def _run(command: str, arguments: Sequence[str]) -> Optional[Done]:
+    try:
+        program = find_command(command)
+        return run_command([program, *arguments], _TIMEOUT) if program else None
+    except HostError:
+        return None
+
+
+def _lines(done: Optional[Done]) -> Sequence[str]:
+    return done.stdout.decode("utf-8", "replace").splitlines() if done else []

@@ -1,0 +1,260 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans for the plugin binaries of one directory: make them present, absent, or what they were before."""
+
+from __future__ import annotations
+
+import copy
+import os
+from functools import partial
+from typing import Any, Dict, Iterable, List, Optional
+
+from ..errors import HostError
+from ..files import Attributes
+from ..manifest import Manifest
+from ..plan import DISRUPTIVE, SAFE
+from .batch import INSTALL, REMOVE, REPLACE, RESTORE, SET_ATTRIBUTES, PluginChange, Record
+from .outcome import PluginsPlan, WantedPlugins, Where
+from .store import MISSING, OTHER, FoundPlugin
+
+# The manifest's entry of a path where nothing of ours ever was.
+_NOTHING_OURS: Dict[str, Any] = {
+    "sha256": "",
+    "archive": None,
+    "cni_versions": None,
+    "gone": False,
+    "replaced": None,
+    "original": None,
+    "displaced": None,
+}
+
+
+class ContentMissing(Exception):
+    """The plan is made, but what it has to write is not at hand: *names*."""
+
+    def __init__(self, names: List[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = names
+
+
+def known_archive(manifest: Manifest, algorithm: str, digits: str) -> Record:
+    """Return ``{sha256, sha512, plugins}`` of an archive that was seen before, None if it was not."""
+    for sha256, entry in manifest.archives.items():
+        if digits == (sha256 if algorithm == "sha256" else entry.get("sha512")):
+            return dict(entry, sha256=sha256)
+    return None
+
+
+def plan_present(
+    bin_dir: str,
+    wanted: WantedPlugins,
+    attributes: Attributes,
+    manifest: Manifest,
+    check_mode: bool,
+    where: Optional[Where] = None,
+) -> PluginsPlan:
+    """Plan to have the *wanted* plugins in *bin_dir* with these *attributes*.
+
+    *where* are the networks that they must not break. Raises ContentMissing if a run would have to write what is
+    neither in the contents nor kept on the host, and HostError ``unsafe_permissions``, ``path_is_link``,
+    ``not_regular`` or ``network_unsupported``.
+    """
+    plan = PluginsPlan(bin_dir, manifest, wanted)
+    plan.batch.archive = wanted.archive
+    missing = []
+    for name, sha256 in sorted(wanted.files.items()):
+        try:
+            found = plan.store.find(name)
+            if found.kind == OTHER:
+                raise _not_regular(plan.store.path(name))
+        except HostError as error:
+            plan.refuse(error, check_mode)
+            continue
+        target = {"sha256": sha256, "mode": attributes.mode, "uid": attributes.uid, "gid": attributes.gid}
+        if found.is_exactly(target):
+            _already_there(plan, name, found, wanted)
+            continue
+        if found.is_kept(target):
+            kind = SET_ATTRIBUTES
+        else:
+            kind = INSTALL if found.kind == MISSING else REPLACE
+            if name not in wanted.shipped and not manifest.has_kept(sha256):
+                missing.append(name)
+        change = PluginChange(name, kind, found, target)
+        versions = plan.store.cni_versions(name, found) if kind == SET_ATTRIBUTES else None
+        _record_install(change, plan.store.entry(name), wanted.archive, versions)
+        plan.change(change)
+    if missing and not check_mode:
+        raise ContentMissing(missing)
+    if where is not None and plan.batch.changes:
+        # Imported here because only a change has to know it.
+        from .versions import refuse_unsupported
+
+        plan.batch.preflight = partial(refuse_unsupported, plan.batch, where, plan.warn)
+        # Of what is kept on the host it is known before the run.
+        try:
+            plan.batch.preflight()
+        except HostError as error:
+            plan.refuse(error, check_mode)
+    return plan
+
+
+def _already_there(plan: PluginsPlan, name: str, found: FoundPlugin, wanted: WantedPlugins) -> None:
+    entry = plan.store.entry(name)
+    versions = None
+    try:
+        versions = plan.store.ask(name, found)
+    except HostError as error:
+        plan.warn(error.code, "%s has the wanted content, but does not run: %s" % (plan.store.path(name), error.msg))
+    plan.keep_as_is(name, found, versions)
+    if entry is not None and not entry["gone"] and entry["sha256"] != found.sha256 and found.is_ours(entry):
+        # An interrupted run got as far as the manifest.
+        archive = wanted.archive["sha256"] if wanted.archive else None
+        plan.settled[plan.store.path(name)] = dict(entry, sha256=found.sha256, archive=archive, cni_versions=versions)
+
+
+def _record_install(change: PluginChange, entry: Record, archive: Record, versions: Optional[List[str]]) -> None:
+    """Set what the manifest will say, and where what stands there now is kept."""
+    found = change.found
+    new: Dict[str, Any] = dict(entry or _NOTHING_OURS)
+    new.update(sha256=(change.target or {})["sha256"], archive=None, cni_versions=versions, gone=False)
+    if archive is not None:
+        new["archive"] = archive["sha256"]
+    if found.kind == MISSING or found.is_kept(new["replaced"]) or found.is_kept(new["original"]):
+        pass  # nothing is there, or what an interrupted run had kept already
+    elif entry is None or (entry["gone"] and entry["original"] is None):
+        change.keep = ["replaced", "original"]
+    elif not found.is_ours(entry):
+        change.keep = ["displaced"]
+    elif change.kind != SET_ATTRIBUTES:
+        change.keep = ["replaced"]
+    change.during = change.after = new
+
+
+def plan_absent(
+    bin_dir: str, names: Iterable[str], manifest: Manifest, conf_dir: str, cache_dir: str, force: bool
+) -> PluginsPlan:
+    """Plan to remove the plugins *names*.
+
+    Raises HostError ``foreign_file`` for what is not ours, ``plugin_in_use`` for what is needed, both unless *force*.
+    """
+    plan = PluginsPlan(bin_dir, manifest)
+    changes = []
+    for name in sorted(set(names)):
+        found = plan.store.find(name)
+        entry = plan.store.entry(name)
+        if found.kind == OTHER:
+            raise _not_regular(plan.store.path(name))
+        if found.kind == MISSING:
+            plan.keep_as_is(name, found)
+            if entry is not None and not entry["gone"]:
+                plan.settled[plan.store.path(name)] = _gone(entry)
+            continue
+        change = PluginChange(name, REMOVE, found, None)
+        if found.is_ours(entry) and entry is not None:
+            change.during = dict(entry, gone=True)
+            change.after = _gone(entry)
+        elif not force:
+            raise _foreign(plan.store.path(name), "remove")
+        else:
+            gone = dict(entry or _NOTHING_OURS, gone=True)
+            gone["replaced"] = gone["original"]
+            # A file that came after ours had gone, or where ours never was, can be restored.
+            first = gone["original"] is None and (entry is None or entry["gone"])
+            change.keep = ["replaced", "original"] if first else ["displaced"]
+            change.during = change.after = gone
+        changes.append(change)
+    _add_removals(plan, changes, conf_dir, cache_dir, force)
+    return plan
+
+
+def _gone(entry: Dict[str, Any]) -> Record:
+    """Return the entry of a removed plugin of ours: only what may have to be restored is remembered."""
+    if entry["original"] is None and entry["displaced"] is None:
+        return None
+    return dict(entry, gone=True, replaced=entry["original"])
+
+
+def _add_removals(plan: PluginsPlan, changes: List[PluginChange], conf_dir: str, cache_dir: str, force: bool) -> None:
+    removed = [change.name for change in changes if change.kind == REMOVE]
+    used: Dict[str, List[str]] = {}
+    if removed:
+        # Imported here because only a removal has to know it.
+        from .users import plugin_in_use, users_of
+
+        used = users_of(removed, conf_dir, cache_dir)
+        if used and not force:
+            raise plugin_in_use(used)
+    for change in changes:
+        plan.change(change, DISRUPTIVE if change.name in used else SAFE)
+
+
+def plan_restored(
+    bin_dir: str, names: Optional[Iterable[str]], manifest: Manifest, conf_dir: str, cache_dir: str, force: bool
+) -> PluginsPlan:
+    """Plan to bring back what the plugins *names* (None: all of ours) replaced; those that replaced nothing go.
+
+    That is one version back; with *force* what was there before the first of ours. Raises HostError ``foreign_file``
+    and ``plugin_in_use``, both unless *force*.
+    """
+    plan = PluginsPlan(bin_dir, manifest)
+    if names is None:
+        names = [
+            os.path.basename(path)
+            for path, entry in manifest.binaries.items()
+            # What is gone and had replaced nothing is remembered only for what somebody had put over it.
+            if os.path.dirname(path) == bin_dir and (not entry["gone"] or entry["original"] is not None)
+        ]
+    changes = []
+    for name in sorted(set(names)):
+        found = plan.store.find(name)
+        entry = plan.store.entry(name)
+        if entry is None or (entry["gone"] and found.kind != MISSING and not found.is_ours(entry)):
+            plan.keep_as_is(name, found)
+            continue
+        target = entry["original"] if force else entry["replaced"]
+        after = _restored(entry, target)
+        if found.is_exactly(target):
+            plan.keep_as_is(name, found)
+            if after != entry:
+                plan.settled[plan.store.path(name)] = after
+            continue
+        if found.kind == OTHER:
+            raise _not_regular(plan.store.path(name))
+        change = PluginChange(name, REMOVE if target is None else RESTORE, found, copy.deepcopy(target))
+        change.after = after
+        # What is not ours in the end is declared gone first, so that it is never taken for ours.
+        change.during = dict(entry, gone=True) if after is None or after["gone"] else dict(entry)
+        if found.kind != MISSING and not found.is_ours(entry) and not found.is_kept(target):
+            if not force:
+                raise _foreign(plan.store.path(name), "restore what was before")
+            change.keep = ["displaced"]
+            change.after = after or dict(entry, gone=True, replaced=None, original=None)
+        changes.append(change)
+    _add_removals(plan, changes, conf_dir, cache_dir, force)
+    return plan
+
+
+def _restored(entry: Dict[str, Any], target: Record) -> Record:
+    """Return the manifest's entry when *target* is back: none if it is foreign or nothing, else the older version's."""
+    if target is None or target == entry["original"]:
+        return dict(entry, gone=True, replaced=None, original=None) if entry["displaced"] else None
+    return dict(
+        entry, sha256=target["sha256"], archive=target["archive"], cni_versions=target["cni_versions"], gone=False
+    )
+
+
+def _foreign(path: str, what: str) -> HostError:
+    return HostError(
+        "%s is not what this collection put there; it was left alone. Set 'force: true' to %s all the same; the file "
+        "is then kept in the state directory" % (path, what),
+        code="foreign_file",
+    )
+
+
+def _not_regular(path: str) -> HostError:
+    return HostError(
+        "%s is a directory or a special file; nothing was changed. Move it away and run again" % path,
+        code="not_regular",
+    )

@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the wanted plugins come from, as the host sees it: told by the controller, remembered, or read here."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+
+from ..errors import HostError
+from ..files import Attributes, read_attributes
+from ..manifest import Manifest
+from ..paths import is_url
+from ..trust import host_machine
+from .checksum import parse_checksum, verify
+from .names import plugin_name, select
+from .outcome import WantedPlugins
+from .planner import known_archive
+from .store import FILE, Store
+
+
+def attributes_of(mode: Any, owner: str, group: str) -> Attributes:
+    """Return mode and owner for plugins: root must be able to run them, and nobody but the owner may write them."""
+    attributes = read_attributes(mode, owner, group)
+    if attributes.mode & 0o022:
+        raise HostError(
+            "mode: %04o lets others than the owner write plugins, which root runs; use '0755'" % attributes.mode,
+            code="unsafe_permissions",
+        )
+    if not attributes.mode & 0o100:
+        raise HostError("mode: %04o does not let plugins be run; use '0755'" % attributes.mode, code="bad_mode")
+    return attributes
+
+
+def names_of(plugins: Optional[List[str]]) -> Optional[List[str]]:
+    """Return the names of the option ``plugins``, each tested; None means all."""
+    if plugins is None:
+        return None
+    if not plugins:
+        raise HostError(
+            "plugins: the list is empty; name at least one, or leave the option out", code="bad_plugin_name"
+        )
+    return [plugin_name(name, "plugins") for name in plugins]
+
+
+def check_machines(machines: Mapping[str, str]) -> None:
+    """Raise HostError ``wrong_machine`` unless all plugins (name -> machine) are for this host."""
+    here = host_machine()
+    wrong = sorted(name for name, machine in machines.items() if machine != here)
+    if wrong:
+        raise HostError(
+            "%s is for the machine %s, this host is %s; nothing was installed. Name the archive for %s"
+            % (wrong[0], machines[wrong[0]], here, here),
+            code="wrong_machine",
+        )
+
+
+class Source:
+    """The request's source: *told* is what the controller sends (see the option ``_source`` of the module)."""
+
+    def __init__(self, params: Mapping[str, Any], tmpdir: Callable[[], str]) -> None:
+        self.told: Dict[str, Any] = params["_source"]
+        self.plugins = names_of(params["plugins"])
+        self._tmpdir = tmpdir
+        self._path = ""
+        self.where = self.told["where"] or self._by_machine("urls")
+
+    def _by_machine(self, table: str) -> str:
+        return str(self.told.get(table, {}).get(host_machine()) or "")
+
+    def at_hand(self, manifest: Manifest) -> Optional[WantedPlugins]:
+        """Return what is wanted if that is known without reading a source, else None."""
+        if "files" in self.told:
+            return self._told()
+        checksum = self.told["checksum"] or self._by_machine("checksums")
+        archive = known_archive(manifest, *parse_checksum(checksum)) if checksum else None
+        if archive is None:
+            return None
+        return WantedPlugins(select(archive["plugins"], self.plugins, self.where), archive)
+
+    def _told(self) -> WantedPlugins:
+        check_machines(self.told["machines"])
+        bundle = str(self.told.get("bundle"))
+
+        def contents(names: Any) -> Iterator[Any]:
+            from .archive import ArchiveSource
+
+            with ArchiveSource(bundle, "what the controller sent") as archive:
+                yield from archive.contents(names)
+
+        return WantedPlugins(self.told["files"], self.told.get("archive"), contents, self.told.get("shipped", ()))
+
+    def need(self, store: Store) -> Dict[str, Any]:
+        """Return what the controller has to know to send the rest: ``{machine, have}``, name -> sha256."""
+        names = store.names() if self.plugins is None else self.plugins
+        found = {name: store.find(name) for name in names}
+        return {"machine": host_machine(), "have": {n: f.sha256 for n, f in found.items() if f.kind == FILE}}
+
+    def read_here(self) -> WantedPlugins:
+        """Return what is wanted from the source on this host: a directory, an archive, or an archive behind a URL."""
+        from .archive import ArchiveSource, DirectorySource
+
+        checksum = self.told["checksum"] or self._by_machine("checksums")
+        if not self.where:
+            raise HostError(
+                "there is no official archive for the machine %s in this release; name one with 'src'" % host_machine(),
+                code="no_release",
+            )
+        if not is_url(self.where) and os.path.isdir(self.where):
+            if checksum:
+                raise HostError(
+                    "checksum: %s is a directory; only an archive has one" % self.where, code="bad_checksum"
+                )
+            folder = DirectorySource(self.where)
+            return self._chosen(folder.members(), folder.contents)
+        if not is_url(self.where):
+            self._path = self.where
+        elif not checksum:
+            raise HostError(
+                "no checksum is known for %s; take it from where the archive is published and name it with 'checksum'"
+                % self.where,
+                code="checksum_required",
+            )
+        elif not self._path:
+            # It takes with it as much as the rest of the module.
+            from .download import fetch
+
+            fd, path = tempfile.mkstemp(dir=self._tmpdir())
+            with os.fdopen(fd, "wb") as target:
+                fetch(self.where, target)
+            self._path = path
+        archive = ArchiveSource(self._path, self.where)
+        digests = archive.digests()
+        if checksum:
+            verify(digests, parse_checksum(checksum), self.where)
+        members = archive.members()
+        listing = dict(digests, plugins={name: member.sha256 for name, member in members.items()})
+        return self._chosen(members, archive.contents, listing)
+
+    def _chosen(self, members: Any, contents: Any, archive: Optional[Dict[str, Any]] = None) -> WantedPlugins:
+        chosen = select(members, self.plugins, self.where)
+        check_machines({name: member.machine for name, member in chosen.items()})
+        return WantedPlugins({name: member.sha256 for name, member in chosen.items()}, archive, contents, chosen)

@@ -1,0 +1,175 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plugin binaries of one directory: what stands where, its sha256 and spec versions, and whose it is."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from ..errors import HostError
+from ..manifest import Manifest, digest_of, identity
+from .names import PLAIN_NAME
+
+VERSION_TIMEOUT = 15.0
+"""Seconds; a plugin answers VERSION in some milliseconds."""
+SETTLING = 20 * 10**6
+"""Nanoseconds that a file must have been left alone for its times to tell every later change."""
+
+MISSING = "missing"
+FILE = "file"
+LINK = "link"
+OTHER = "other"
+
+
+class FoundPlugin(NamedTuple):
+    """What stands at a plugin's path. ``sha256`` counts for a FILE, ``link`` (its text) for a LINK."""
+
+    kind: str
+    sha256: str = ""
+    mode: int = 0
+    uid: int = 0
+    gid: int = 0
+    link: str = ""
+
+    def is_kept(self, record: Optional[Dict[str, Any]]) -> bool:
+        """Tell whether this has the content of a kept file's *record* (see Manifest)."""
+        if record is None or self.kind == MISSING:
+            return False
+        if "link" in record:
+            return self.kind == LINK and self.link == record["link"]
+        return self.kind == FILE and self.sha256 == record["sha256"]
+
+    def is_exactly(self, record: Optional[Dict[str, Any]]) -> bool:
+        """Tell whether this is what *record* describes, mode and owner included; None describes nothing there."""
+        if record is None:
+            return self.kind == MISSING
+        return self.is_kept(record) and (
+            self.kind == LINK or (self.mode, self.uid, self.gid) == (record["mode"], record["uid"], record["gid"])
+        )
+
+    def is_ours(self, entry: Optional[Dict[str, Any]]) -> bool:
+        """Tell whether this is what the manifest's *entry* says we put there, now or before an interrupted run."""
+        if entry is None or self.kind != FILE:
+            return False
+        older = entry["replaced"] if entry["replaced"] != entry["original"] else None
+        return self.sha256 == entry["sha256"] or self.is_kept(older)
+
+
+class Store:
+    """A plugin directory as it is now, and what the manifest knows of it.
+
+    Hashing 18 plugins costs more than everything else a run without changes does. So the manifest remembers sha256 and
+    VERSION's answer together with inode, size and times, as git's index does. ``learned`` is what this object found out
+    and the manifest does not know yet.
+    """
+
+    def __init__(self, bin_dir: str, manifest: Manifest) -> None:
+        self.bin_dir = bin_dir
+        self.manifest = manifest
+        self.learned: Dict[str, Dict[str, Any]] = {}
+        self._real = os.path.realpath(bin_dir)
+        self._settled: Dict[str, str] = {}
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.bin_dir, name)
+
+    def entry(self, name: str) -> Optional[Dict[str, Any]]:
+        """Return the manifest's entry of a plugin, None if we never wrote it."""
+        return self.manifest.binaries.get(self.path(name))
+
+    def names(self) -> List[str]:
+        """Return the names of all regular files that could be plugins."""
+        try:
+            with os.scandir(self.bin_dir) as entries:
+                found = [e.name for e in entries if e.is_file(follow_symlinks=False) and PLAIN_NAME.match(e.name)]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise HostError("cannot list %s: %s" % (self.bin_dir, error.strerror), code="no_directory") from error
+        return sorted(found)
+
+    def find(self, name: str) -> FoundPlugin:
+        """Return what stands at the plugin's path."""
+        path = self.path(name)
+        try:
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                return FoundPlugin(LINK, uid=status.st_uid, gid=status.st_gid, link=os.readlink(path))
+            if not stat.S_ISREG(status.st_mode):
+                return FoundPlugin(OTHER)
+            sha256 = self._sha256(name, status)
+        except (FileNotFoundError, NotADirectoryError):
+            return FoundPlugin(MISSING)
+        except OSError as error:
+            raise HostError("cannot read %s: %s" % (path, error.strerror), code="unreadable") from error
+        return FoundPlugin(FILE, sha256, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+
+    def _sha256(self, name: str, status: os.stat_result) -> str:
+        known = self.manifest.versions.get(self._key(name), {})
+        if known.get("identity") == identity(status) and known.get("sha256"):
+            return str(known["sha256"])
+        now = time.time_ns()
+        fd = os.open(self.path(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as stream:
+            opened = os.fstat(fd)
+            sha256 = digest_of(stream)
+        if is_settled(opened, now):
+            self._settled[name] = identity(opened)
+        return sha256
+
+    def _key(self, name: str) -> str:
+        return os.path.join(self._real, name)
+
+    def cni_versions(self, name: str, found: FoundPlugin) -> Optional[List[str]]:
+        """Return the spec versions that the file's plugin supports, if that is known without executing it."""
+        if found.kind != FILE:
+            return None
+        entry = self.entry(name) or {}
+        if entry.get("sha256") == found.sha256 and entry.get("cni_versions"):
+            return list(entry["cni_versions"])
+        for record in (self.manifest.versions.get(self._key(name)), entry.get("replaced")):
+            if record and record.get("sha256") == found.sha256 and record.get("cni_versions"):
+                return list(record["cni_versions"])
+        return None
+
+    def ask(self, name: str, found: FoundPlugin) -> List[str]:
+        """Return the spec versions; executes VERSION if they are not known. Raises HostError."""
+        known = self.cni_versions(name, found)
+        versions = known if known is not None else ask_version(self.path(name))
+        self.learn(name, found.sha256, versions)
+        return versions
+
+    def learn(self, name: str, sha256: str, versions: List[str]) -> None:
+        """Note digest and versions of the file, if a later change of it could be told from its times."""
+        settled = self._settled.get(name)
+        if settled is not None:
+            self.learned[self._key(name)] = {"identity": settled, "cni_versions": versions, "sha256": sha256}
+
+
+def is_settled(status: os.stat_result, now: int) -> bool:
+    """Tell whether a change after *now* (ns) would show in the file's times: git's rule for "racily clean" entries.
+
+    File systems stamp with a clock that advances in steps of up to 10 ms, some of them in whole seconds.
+    """
+    newest = max(status.st_ctime_ns, status.st_mtime_ns)
+    return newest < now - (2 * 10**9 if status.st_ctime_ns % 10**9 == 0 else SETTLING)
+
+
+def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:
+    """Execute VERSION, as *argv0* if given: some binaries are several plugins and choose by the name they are run by.
+
+    Raises HostError ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
+    """
+    # Imported here because a run without changes executes nothing.
+    from ...libcni.errors import CNIError
+    from ...libcni.invoke import get_version_info
+    from ..executor import SafeExecutor
+
+    try:
+        return list(get_version_info(path, SafeExecutor(argv0=argv0), VERSION_TIMEOUT))
+    except CNIError as error:
+        raise HostError("%s does not answer VERSION: %s" % (path, error), code="plugin_failed") from error

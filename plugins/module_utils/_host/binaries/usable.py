@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the plugins that a network names are there, may be executed and speak its version."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ...libcni import version
+from ...libcni.errors import CNIError, PluginNotFoundError
+from ...libcni.invoke import find_in_path, get_version_info
+from ..errors import HostError
+from ..executor import SafeExecutor
+from ..manifest import Manifest, digest_of, identity
+from ..problems import ERROR, WARNING, problem
+from ..trust import check_executable
+from .types import named_plugins
+
+# A plugin answers VERSION in a few milliseconds; this only ends one that hangs.
+_TIMEOUT = 10.0
+
+
+class Binaries:
+    """The plugin binaries of *bin_dirs*: each is looked for, tested and asked once, and its answer remembered.
+
+    The answer is kept in *manifest* together with what identifies the file, so that a run that changes nothing executes
+    nothing. It reaches the disk only when a run saves the manifest.
+    """
+
+    def __init__(self, bin_dirs: Sequence[str], manifest: Manifest) -> None:
+        self.bin_dirs = list(bin_dirs)
+        self._manifest = manifest
+        self._remembered = manifest.versions
+        self._asked: Dict[str, Tuple[str, List[str]]] = {}
+        self._failed: Dict[str, HostError] = {}
+
+    def ask(self, name: str) -> Tuple[str, List[str]]:
+        """Return the path of plugin *name* and the spec versions that it supports.
+
+        Raises HostError ``missing_plugin``, ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
+        """
+        if name in self._failed:
+            raise self._failed[name]
+        if name not in self._asked:
+            try:
+                self._asked[name] = self._find(name)
+            except HostError as error:
+                self._failed[name] = error
+                raise
+        return self._asked[name]
+
+    def memory(self, name: str) -> Dict[str, Any]:
+        """Return what the manifest remembers of plugin *name*, to be added to. Raises as :meth:`ask`."""
+        path, _versions = self.ask(name)
+        return self._remembered[os.path.realpath(path)]
+
+    def _find(self, name: str) -> Tuple[str, List[str]]:
+        try:
+            path = find_in_path(name, self.bin_dirs)
+        except PluginNotFoundError:
+            raise HostError(
+                "there is no plugin %r in %s; %sinstall it (podwire.cni.cni_plugins), or name the directory it is in "
+                "with bin_dirs" % (name, ", ".join(self.bin_dirs), _meant(name, self.bin_dirs)),
+                code="missing_plugin",
+            ) from None
+        try:
+            return path, self._versions(path)
+        except HostError as error:
+            if not self._will_be_replaced(path, error):
+                raise
+            text = "%s is not what cni_plugins installed (%s); run cni_plugins again, which replaces it"
+            raise HostError(text % (path, error.msg), code="missing_plugin") from error
+
+    def _will_be_replaced(self, path: str, error: HostError) -> bool:
+        """Tell whether the next cni_plugins replaces *path*, which it wrote and which *error* says is unusable."""
+        entry = self._manifest.binaries.get(path)
+        if entry is None or entry["gone"]:
+            return False
+        status = os.stat(path)
+        if error.code == "unsafe_permissions" and status.st_uid == 0 and not status.st_mode & 0o022:
+            # It is the directory's.
+            return False
+        if error.code != "plugin_failed":
+            return True
+        with open(path, "rb") as stream:
+            return bool(digest_of(stream) != entry["sha256"])
+
+    def _versions(self, path: str) -> List[str]:
+        real = check_executable(path)
+        here = identity(os.stat(real))
+        known = self._remembered.get(real)
+        if known and known.get("identity") == here:
+            return list(known["cni_versions"])
+        try:
+            versions = get_version_info(real, SafeExecutor(), _TIMEOUT)
+        except CNIError as error:
+            raise HostError(
+                "%s does not answer VERSION: %s; it is no CNI plugin, or a broken one: install it again"
+                % (path, error),
+                code="plugin_failed",
+            ) from error
+        self._remembered[real] = {"identity": here, "cni_versions": versions}
+        return versions
+
+    def forget_missing(self) -> None:
+        """Drop what is remembered of files that are no longer there."""
+        for path in [path for path in self._remembered if not os.path.exists(path)]:
+            del self._remembered[path]
+
+
+def _meant(name: str, bin_dirs: Sequence[str]) -> str:
+    """Return the question whether the plugin with a name like *name* is meant, "" if there is none."""
+    # Almost nobody mistypes anything, and until then this need not be loaded.
+    import difflib
+
+    there = [entry for path in bin_dirs if os.path.isdir(path) for entry in os.listdir(path) if entry != name]
+    near = difflib.get_close_matches(name, there, 1, 0.75)
+    return f"did you mean {near[0]!r}? Otherwise " if near else ""
+
+
+class Use:
+    """One place of a configuration that names a plugin: ``plugin`` its type, ``file`` and ``pointer`` where."""
+
+    __slots__ = ("file", "plugin", "pointer")
+
+    def __init__(self, file: str, pointer: str, plugin: str) -> None:
+        self.file = file
+        self.pointer = pointer
+        self.plugin = plugin
+
+
+def uses_of(file: str, pointer: str, plugin: Dict[str, Any]) -> List[Use]:
+    """Return every place of the plugin object at *pointer* of *file* that names a binary."""
+    return [Use(file, place, name) for place, name in named_plugins(plugin, pointer)]
+
+
+def check_uses(
+    binaries: Binaries, network: str, cni_version: str, uses: Sequence[Use], tolerate_missing: bool
+) -> List[Dict[str, Any]]:
+    """Return the problems of a network with the plugins that it names.
+
+    A missing binary is a warning if *tolerate_missing*; what cannot be asked, or does not support *cni_version* (""
+    counts as 0.1.0, as libcni has it), is an error.
+    """
+    wanted = cni_version or "0.1.0"
+    problems = []
+    answers: Dict[str, List[str]] = {}
+    refusing = []
+    for use in uses:
+        try:
+            path, versions = binaries.ask(use.plugin)
+        except HostError as error:
+            level = WARNING if tolerate_missing and error.code == "missing_plugin" else ERROR
+            message = "network %r: %s" % (network, error.msg)
+            problems.append(problem(level, error.code, message, use.file, use.pointer))
+            continue
+        answers[use.plugin] = versions
+        if wanted not in versions:
+            refusing.append((use, path, versions))
+    best = highest_common(answers.values())
+    for use, path, versions in refusing:
+        problems.append(
+            problem(
+                ERROR,
+                "unsupported_by_plugin",
+                "network %r: the plugin %s (%s) supports %s, but not the list's cniVersion %s; %s"
+                % (network, use.plugin, path, ", ".join(versions), wanted, _advice(best)),
+                use.file,
+                use.pointer,
+            )
+        )
+    return problems
+
+
+def highest_common(answers: Any) -> Optional[str]:
+    """Return the newest spec version that is in all of *answers* (lists of versions), None if there is none."""
+    common = set(version.ALL)
+    for versions in answers:
+        common &= set(versions)
+    return max(common, key=version.parse_version) if common else None
+
+
+def _advice(best: Optional[str]) -> str:
+    if best is None:
+        return "its plugins have no version in common: install releases that belong together"
+    return (
+        'write "cniVersion": "%s", the highest that all plugins of this list support, or install newer plugins' % best
+    )

@@ -1,0 +1,168 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The containers of containerd, and of what is built on it: CRI's pods, nerdctl, ``ctr run --cni`` and buildkit.
+
+What CNI sees as a container's id: CRI gives the pod sandbox's id; nerdctl and ctr give ``<namespace>-<container>``;
+buildkit gives the name of the namespace that it keeps in its directory. Every container that containerd knows counts as
+live, whether its task runs or not: its runtime has not yet taken it away.
+
+The daemons are found by facts of the kernel, not by a list of paths: a listening socket named ``containerd.sock``, and
+the address that the shim of a running container was started with. So those of k3s, rke2, k0s and MicroK8s are found,
+too, and a daemon that was stopped while its containers go on.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Dict, FrozenSet, List, Optional, Set, Tuple
+
+from .. import commands
+from ..errors import HostError
+from ..processes import processes
+from .client import TIMEOUT, find_client, ids, is_source_id, run_client, unusable
+from .live import Answer
+
+SOURCE = "containerd"
+BUILDKIT = "/var/lib/buildkit/net/cni"
+
+_SOCKETS = "/proc/net/unix"
+_SOCKET_NAME = "containerd.sock"
+# What a shim whose command line cannot be read belongs to.
+_DEFAULT_SOCKET = "/run/containerd/containerd.sock"
+# All shims' names begin so, and the kernel cuts what follows.
+_SHIM = "containerd-shim"
+# In /proc/net/unix: a listening stream socket.
+_LISTENING = ("00010000", "0001", "01")
+_START = "start it"
+
+
+def containerd_evidence() -> Optional[str]:
+    """Return what says that containerd is on this host, None if nothing does."""
+    return "; ".join(_evidence(_addresses(), _buildkit())) or None
+
+
+def ask_containerd() -> Answer:
+    """Ask every containerd of this host for its containers. Raises HostError ``source_unusable``."""
+    addresses, namespaces = _addresses(), _buildkit()
+    evidence = _evidence(addresses, namespaces)
+    if not evidence:
+        unusable(SOURCE, f"no socket {_SOCKET_NAME} listens and no {_SHIM} runs", _START)
+    containers: Dict[str, Optional[FrozenSet[str]]] = {os.path.basename(path): None for path in namespaces}
+    count = len(namespaces)
+    asked = []
+    ctr = find_client(SOURCE, "ctr", evidence[0], "install it") if addresses else ""
+    for address in addresses:
+        names, text = _ask_daemon(ctr, address)
+        for namespace, name in names:
+            containers[name] = None
+            containers[f"{namespace}-{name}"] = None
+        count += len(names)
+        asked.append(text)
+    if namespaces:
+        asked.append(f"{BUILDKIT} holds {len(namespaces)} network namespaces")
+    return Answer(SOURCE, containers, namespaces, count, "; ".join(asked))
+
+
+def _addresses() -> List[str]:
+    """Return the sockets of the daemons, those that nobody listens on any more but whose containers run too."""
+    found = set()
+    with open(_SOCKETS, encoding="utf-8", errors="surrogateescape") as stream:
+        next(stream, None)
+        for line in stream:
+            # Number, reference count, protocol, flags, type, state, inode, path.
+            fields = line.rstrip("\n").split(None, 7)
+            if len(fields) == 8 and tuple(fields[3:6]) == _LISTENING and _is_daemons(fields[7]):
+                found.add(fields[7])
+    for shim in processes(_SHIM):
+        found.add(_option(shim.argv, "-address"))
+    return sorted(found)
+
+
+def _is_daemons(path: str) -> bool:
+    """Tell whether a listening socket is that of a containerd of root's; a user's own is in no way this host's."""
+    if not path.startswith("/") or os.path.basename(path) != _SOCKET_NAME:
+        return False
+    try:
+        status = os.stat(path)
+    except OSError:
+        # It listens in another mount namespace, see processes.
+        return False
+    return stat.S_ISSOCK(status.st_mode) and status.st_uid == 0
+
+
+def _option(argv: List[str], name: str) -> str:
+    value = argv[argv.index(name) + 1] if name in argv[:-1] else ""
+    return value if value.startswith("/") else _DEFAULT_SOCKET
+
+
+def _evidence(addresses: List[str], namespaces: List[str]) -> List[str]:
+    found = [f"the socket {address} of containerd" for address in addresses]
+    if namespaces:
+        found.append(f"network namespaces of buildkit in {BUILDKIT}")
+    return found
+
+
+def _buildkit() -> List[str]:
+    """Return the namespaces that buildkit keeps; a plain file is what a reboot left of one."""
+    device = os.stat("/proc/self/ns/net").st_dev
+    found = []
+    try:
+        names = sorted(os.listdir(BUILDKIT))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        unusable(SOURCE, f"cannot list {BUILDKIT}: {error.strerror}", "mend that")
+    for name in names:
+        path = os.path.join(BUILDKIT, name)
+        try:
+            if is_source_id(name) and os.stat(path).st_dev == device:
+                found.append(path)
+        except OSError:
+            # It was taken away meanwhile.
+            continue
+    return found
+
+
+def _ask_daemon(ctr: str, address: str) -> Tuple[List[Tuple[str, str]], str]:
+    """Return the containers and sandboxes of one daemon, each with its namespace, and what was asked."""
+    base = [ctr, "--address", address, "--connect-timeout", "10s"]
+    remedy = f"start the containerd of {address}"
+    if not os.path.exists(address):
+        # ctr would wait for it.
+        unusable(SOURCE, f"containers run whose containerd's socket {address} is not there", remedy)
+    argv = [*base, "namespaces", "list", "--quiet"]
+    namespaces = ids(SOURCE, run_client(SOURCE, argv, remedy), argv, remedy)
+    found: Set[Tuple[str, str]] = set()
+    for namespace in namespaces:
+        argv = [*base, "--namespace", namespace, "containers", "list", "--quiet"]
+        for name in ids(SOURCE, run_client(SOURCE, argv, remedy), argv, remedy):
+            found.add((namespace, name))
+        for name in _sandboxes([*base, "--namespace", namespace, "sandboxes", "list"], remedy):
+            found.add((namespace, name))
+    text = f"ctr at {address}: {len(found)} containers in the namespaces {', '.join(sorted(namespaces)) or 'none'}"
+    return sorted(found), text
+
+
+def _sandboxes(argv: List[str], remedy: str) -> List[str]:
+    """Return the ids of the sandboxes in a namespace. A runtime may keep them there only, and not as containers.
+
+    containerd and ctr have them since 1.7; before, there are none.
+    """
+    try:
+        done = commands.run_command(argv, TIMEOUT)
+    except HostError as error:
+        unusable(SOURCE, error.msg, remedy)
+    if "No help topic for 'sandboxes'" in done.stderr + done.stdout.decode("utf-8", "replace"):
+        return []
+    if "unknown service containerd.services.sandbox" in done.stderr:
+        return []
+    if done.rc != 0:
+        unusable(SOURCE, commands.failure(argv, f"exit status {done.rc}", done.stderr).msg, remedy)
+    # A table: a line of titles, then a line for each with the id in front.
+    rows = done.stdout.split(b"\n")
+    first = b"\n".join(row.split(b" ", 1)[0] for row in rows[1:])
+    if not rows[0].startswith(b"ID"):
+        first = done.stdout
+    return ids(SOURCE, first, argv, remedy)

@@ -1,0 +1,363 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All network namespaces of a host, whoever made them.
+
+They are named, mounted, of a process or thread, or held open by one, by a descriptor or only by a socket. A veth of the
+host tells of one that none of this leads to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import stat
+from functools import partial
+from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from .. import netlink
+from ..addresses import packed
+from ..errors import HostError
+from ..netns import NETNS_DIR, apart, boot_id, enter_known, identity_here, pid_namespace
+
+_OWN = "/proc/self/ns/net"
+_TUN = "/dev/net/tun"
+_OCTAL = re.compile(r"\\([0-7]{3})")
+_MAX_MOUNTS = 64 << 20
+# How often what leads to a namespace may go away while it is read.
+_ATTEMPTS = 10
+# include/uapi/linux/nsfs.h and sched.h
+_NS_GET_NSTYPE = 0xB703
+_CLONE_NEWNET = 0x40000000
+# include/uapi/linux/sockios.h; the numbers of system calls since Linux 5 are the same on every architecture.
+_SIOCGSKNS = 0x894C
+_PIDFD_OPEN, _PIDFD_GETFD = 434, 438
+# include/linux/proc_ns.h: the inode of the first PID namespace.
+_INITIAL_PID_NAMESPACE = 0xEFFFFFFC
+# The kernel has this setting in the first network namespace only.
+_INITIAL_NETWORK_NAMESPACE = "/proc/sys/net/core/netdev_budget"
+
+
+# Status, path and name of a namespace.
+_Way = Tuple[os.stat_result, str, str]
+
+
+class Namespace:
+    """A network namespace: ``identity`` as in :class:`netns.Seen`, ``path`` that leads to it, ``name`` for people.
+
+    ``addresses``: packed address -> (index of the interface, prefix length); ``links`` by index; ``own`` tells that it
+    is the one this process is in, the host's.
+    """
+
+    __slots__ = ("addresses", "identity", "links", "name", "own", "path")
+
+    def __init__(self, identity: Dict[str, Any], path: str, name: str, own: bool) -> None:
+        self.identity = identity
+        self.path = path
+        self.name = name
+        self.own = own
+        self.addresses: Dict[bytes, Tuple[int, int]] = {}
+        self.links: Dict[int, netlink.Link] = {}
+
+
+class Namespaces:
+    """All network namespaces of a host that a name, a mount, a process or a socket leads to.
+
+    ``elsewhere``: path -> (device, inode) of those that are mounted in any mount namespace. ``away``: the names of the
+    host's veths whose other end is in another namespace that exists; ``unseen``: in one to which nothing leads.
+    ``nested``: /proc is not that of the first PID namespace, so that it may lack processes; ``outside``: it does, for
+    the first one uses this network.
+    """
+
+    def __init__(
+        self,
+        found: Sequence[Namespace],
+        elsewhere: Optional[Mapping[str, Tuple[int, int]]] = None,
+        away: Iterable[str] = (),
+        unseen: Iterable[str] = (),
+        nested: bool = False,
+        outside: bool = False,
+    ) -> None:
+        self.all = list(found)
+        self.away: AbstractSet[str] = frozenset(away)
+        self.unseen: AbstractSet[str] = frozenset(unseen)
+        self.nested = nested
+        self.outside = outside
+        self._elsewhere = dict(elsewhere or {})
+        self._by_inode = {(ns.identity["dev"], ns.identity["inode"]): ns for ns in found}
+        self._by_address: Dict[bytes, Namespace] = {}
+        # The host's own comes last: another one's is the better evidence.
+        for ns in sorted(found, key=lambda ns: not ns.own):
+            self._by_address.update(dict.fromkeys(ns.addresses, ns))
+
+    def holder(self, address: str) -> Optional[Namespace]:
+        """Return a namespace in which *address* (such as 10.1.0.2 or 10.1.0.2/24) is in use, None if there is none."""
+        raw = packed(address.partition("/")[0])
+        return self._by_address.get(raw) if raw else None
+
+    def alive(self, identity: Optional[Mapping[str, Any]]) -> Optional[Namespace]:
+        """Return the namespace that *identity* (of this boot) is of, if it is still there."""
+        if identity is None:
+            return None
+        here = self._by_inode.get((identity.get("dev"), identity.get("inode")))
+        if here is None or here.identity["boot_id"] != identity.get("boot_id"):
+            return None
+        cookies = (here.identity["cookie"], identity.get("cookie"))
+        return here if None in cookies or cookies[0] == cookies[1] else None
+
+    def at(self, path: str) -> Optional[Namespace]:
+        """Return the namespace that *path* leads to, here or else where it is mounted in another mount namespace."""
+        try:
+            status = os.stat(path)
+            here = self._by_inode.get((status.st_dev, status.st_ino))
+        except (OSError, ValueError):
+            here = None
+        return here or self._by_inode.get(self._elsewhere.get(_normal(path), (0, 0)))
+
+    @property
+    def host(self) -> Optional[Namespace]:
+        """The namespace of this process."""
+        return next((ns for ns in self.all if ns.own), None)
+
+
+def read_namespaces(more: Iterable[str] = ()) -> Namespaces:
+    """Return every network namespace: named, mounted anywhere, with a process in it or held open by one, and *more*.
+
+    Raises HostError ``netns_unusable`` or ``kernel_unreadable``: what cannot be looked into may hold anything.
+    """
+    elsewhere: Dict[str, Tuple[int, int]] = {}
+    with contextlib.ExitStack() as stack:
+        found = apart(partial(_read_all, lambda: _distinct(more, elsewhere, stack)))
+    host = next(ns for ns in found if ns.own)
+    inside = {(link.link, link.index) for ns in found if not ns.own for link in ns.links.values()}
+    away = [link for link in host.links.values() if link.kind == "veth" and link.abroad]
+    unseen = [link for link in away if (link.index, link.link) not in inside]
+    # Interfaces stay for a moment when their namespace has come to its end.
+    ended = {nsid for nsid in {link.nsid for link in unseen} if not netlink.namespace_exists(nsid)}
+    ends = {link.name for link in unseen if link.nsid in ended}
+    # The first PID namespace has all processes.
+    nested = pid_namespace() != _INITIAL_PID_NAMESPACE
+    return Namespaces(
+        found,
+        elsewhere,
+        {link.name for link in away} - ends,
+        {link.name for link in unseen} - ends,
+        nested,
+        outside=nested and os.path.exists(_INITIAL_NETWORK_NAMESPACE),
+    )
+
+
+def _read_all(distinct: Callable[[], List[_Way]]) -> List[Namespace]:
+    found: List[Namespace] = []
+    own, boot = os.stat(_OWN), boot_id()
+    wanted = distinct()
+    for _attempt in range(_ATTEMPTS):
+        lost = set()
+        for status, path, name in wanted:
+            if not enter_known(path, status):
+                lost.add(status.st_ino)
+                continue
+            is_own = (status.st_dev, status.st_ino) == (own.st_dev, own.st_ino)
+            ns = Namespace(identity_here(status, boot), path, "the host itself" if is_own else name, is_own)
+            ns.addresses = netlink.host_addresses()
+            ns.links = netlink.links()
+            found.append(ns)
+        # Whoever led there has come to its end; that others still do is found out by looking again.
+        wanted = [entry for entry in distinct() if entry[0].st_ino in lost] if lost else []
+        if not wanted:
+            return found
+    raise HostError(
+        f"network namespaces change hands faster than they can be read ({wanted[0][1]}); run again",
+        code="netns_unusable",
+    )
+
+
+def _distinct(more: Iterable[str], elsewhere: Dict[str, Tuple[int, int]], stack: contextlib.ExitStack) -> List[_Way]:
+    """Return each namespace once, under the name that says most to people.
+
+    What is mounted anywhere is noted in *elsewhere*. What is open until *stack* ends is part of some paths.
+    """
+    device = os.stat(_OWN).st_dev
+    found: Dict[int, Tuple[os.stat_result, str, str]] = {}
+
+    def add(path: str, name: str) -> None:
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):
+            # ValueError: what a file says is the path of a namespace can hold a NUL.
+            return
+        if status.st_dev == device and status.st_ino not in found:
+            found[status.st_ino] = (status, path, name)
+
+    for name in _names(NETNS_DIR):
+        path = os.path.join(NETNS_DIR, name)
+        add(path, path)
+    for path in more:
+        add(path, path)
+    mounts: Dict[int, str] = {}
+    for pid in _processes():
+        add(f"/proc/{pid}/ns/net", f"process {pid}{_command(pid)}")
+        try:
+            mounts.setdefault(os.stat(f"/proc/{pid}/ns/mnt").st_ino, pid)
+        except OSError:
+            continue
+    for pid in mounts.values():
+        for inode, path in _mounted(pid):
+            elsewhere.setdefault(_normal(path), (device, inode))
+            if inode not in found:
+                add(f"/proc/{pid}/root{path}", path)
+    sockets: Set[str] = set()
+    for pid in _processes():
+        for thread in _threads(pid):
+            add(f"/proc/{pid}/task/{thread}/ns/net", f"thread {thread} of process {pid}{_command(pid)}")
+        files = _open_files(pid)
+        for inode, path in _held(files, device):
+            if inode not in found:
+                add(path, f"a namespace that process {pid}{_command(pid)} holds open")
+        for inode, path in _kept_by_sockets(pid, files, sockets, stack):
+            if inode not in found:
+                add(path, f"a namespace that a socket of process {pid}{_command(pid)} keeps")
+    add(_OWN, _OWN)
+    return list(found.values())
+
+
+def _normal(path: str) -> str:
+    """Return the path under which the kernel lists a mount: most write /var/run, which leads to /run."""
+    path = os.path.normpath(path)
+    return path[len("/var") :] if path.startswith("/var/run/") else path
+
+
+def _processes() -> Iterator[str]:
+    return (name for name in _names("/proc") if name.isdigit())
+
+
+def _threads(pid: str) -> List[str]:
+    """Return the threads of a process beside its first one: each may be in a namespace of its own."""
+    try:
+        return [thread for thread in os.listdir(f"/proc/{pid}/task") if thread != pid]
+    except OSError:
+        # The process has come to its end.
+        return []
+
+
+def _command(pid: str) -> str:
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as stream:
+            return " (%s)" % stream.read(64).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _held(files: Mapping[str, str], device: int) -> Iterator[Tuple[int, str]]:
+    """Yield (inode, path) of each network namespace among the open files of a process, see :func:`_open_files`."""
+    for path, target in files.items():
+        try:
+            if target.startswith("net:[") and target[5:-1].isdigit():
+                yield int(target[5:-1]), path
+            elif target == "/":
+                # So looks what was opened by a name that has been taken away since, as well as the root directory.
+                status = os.stat(path)
+                if status.st_dev == device and stat.S_ISREG(status.st_mode) and _is_netns(path):
+                    yield status.st_ino, path
+        except OSError:
+            continue
+
+
+def _open_files(pid: str) -> Dict[str, str]:
+    """Return path -> what it leads to for all that a process has open."""
+    folder = f"/proc/{pid}/fd"
+    found: Dict[str, str] = {}
+    # A process that has come to its end has none.
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):
+                found[f"{folder}/{name}"] = os.readlink(f"{folder}/{name}")
+    return found
+
+
+def _kept_by_sockets(
+    pid: str, files: Mapping[str, str], known: Set[str], stack: contextlib.ExitStack
+) -> Iterator[Tuple[int, str]]:
+    """Yield (inode, path) of the namespaces of a process' sockets, but for the *known* ones, to which they are added.
+
+    A socket keeps its namespace alive, and no file leads from one to the other. A kernel before 5.6, or one that lets
+    nobody copy a descriptor, does not tell.
+    """
+    # An open tap device, with which a virtual machine takes over a container's address, is a socket to the kernel.
+    new = {
+        path if target == _TUN else target: path
+        for path, target in files.items()
+        if target not in known and (target == _TUN or target.startswith("socket:"))
+    }
+    known.update(new)
+    if not new:
+        return
+    try:
+        import ctypes
+    except ImportError:
+        # A Python that was built without it does not tell either.
+        return
+    libc = ctypes.CDLL(None)
+    process = libc.syscall(_PIDFD_OPEN, int(pid), 0)
+    if process < 0:
+        return
+    try:
+        inodes: Set[int] = set()
+        for path in new.values():
+            copy = libc.syscall(_PIDFD_GETFD, process, int(path.rpartition("/")[2]), 0)
+            if copy < 0:
+                continue
+            try:
+                fd = fcntl.ioctl(copy, _SIOCGSKNS)
+            except OSError:
+                continue
+            finally:
+                os.close(copy)
+            inode = os.fstat(fd).st_ino
+            if inode in inodes:
+                os.close(fd)
+                continue
+            inodes.add(inode)
+            stack.callback(os.close, fd)
+            yield inode, f"/proc/self/fd/{fd}"
+    finally:
+        os.close(process)
+
+
+def _is_netns(path: str) -> bool:
+    """Tell whether a file of the file system of namespaces is that of a network's."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        return fcntl.ioctl(fd, _NS_GET_NSTYPE) == _CLONE_NEWNET
+    finally:
+        os.close(fd)
+
+
+def _mounted(pid: str) -> Iterator[Tuple[int, str]]:
+    """Yield (inode, path) of each namespace file that is mounted where a process is."""
+    try:
+        with open(f"/proc/{pid}/mountinfo", encoding="utf-8", errors="surrogateescape") as stream:
+            lines = stream.read(_MAX_MOUNTS).splitlines()
+    except OSError:
+        return
+    for line in lines:
+        # "... 0:4 net:[4026532281] /run/netns/web rw shared:1 - nsfs nsfs rw"
+        if " - nsfs " not in line:
+            continue
+        fields = line.split(" ")
+        root = fields[3]
+        if root.startswith("net:[") and root[5:-1].isdigit():
+            yield int(root[5:-1]), _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), fields[4])
+
+
+def _names(folder: str) -> List[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise HostError(
+            f"cannot list {folder}: {error.strerror}; without it nobody knows what lives here", code="source_unusable"
+        ) from error

@@ -1,0 +1,163 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The allocations of Nomad's client.
+
+What CNI sees as a container's id is the allocation's id, in mode ``bridge`` as in ``cni/NAME``. (The name
+``nomad_init_<id>`` of a pause container is for Docker only.) The client makes a directory for each allocation before it
+makes its network, and removes it when it forgets the allocation; the agent is asked where these directories are. So a
+client whose servers are away, or a token that may not read every namespace, still gives a complete answer. What has
+run to its end counts as live until Nomad forgets it.
+
+The agent is asked as Nomad's own command line does it, by ``NOMAD_ADDR``, ``NOMAD_TOKEN``, ``NOMAD_CACERT``,
+``NOMAD_CAPATH``, ``NOMAD_CLIENT_CERT``, ``NOMAD_CLIENT_KEY`` and ``NOMAD_TLS_SERVER_NAME`` in the environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import threading
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ..errors import HostError
+from ..paths import absolute
+from ..processes import processes
+from .client import unusable
+from .live import Answer
+
+SOURCE = "nomad"
+DEFAULT_ADDRESS = "http://127.0.0.1:4646"
+
+_TIMEOUT = 30.0
+_ANSWER_LIMIT = 4 * 1024 * 1024
+_ADDRESS = re.compile(r"(https?)://(?:\[([0-9A-Fa-f:.]+)\]|([^\s/:\[\]]+))(?::([0-9]{1,5}))?/?")
+_ALLOCATION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# What cannot be sent in a header is no token.
+_TOKEN = re.compile(r"[\x21-\x7e]*")
+_REMEDY = "see to it that the agent runs and that NOMAD_ADDR in the task's environment leads to it"
+_TOKEN_REMEDY = "give the task an environment with a NOMAD_TOKEN that has the policy agent:read"
+
+
+def nomad_evidence() -> Optional[str]:
+    """Return what says that Nomad is on this host, None if nothing does.
+
+    An agent's helpers have its name, too, and go on when it is stopped, as do the tasks that they watch.
+    """
+    found = processes("nomad")
+    if not found:
+        return None
+    return f"process {found[0].pid}: {' '.join(found[0].argv[:2])}"
+
+
+def ask_nomad() -> Answer:
+    """Ask Nomad's agent for its allocations. Raises HostError ``source_unusable``."""
+    environment = dict(os.environ)
+    address = environment.get("NOMAD_ADDR") or DEFAULT_ADDRESS
+    config = _config(address, environment)
+    client = _object(config.get("Client"), "config.Client")
+    if client.get("Enabled") is False:
+        return Answer(SOURCE, {}, asked=f"the agent at {address}, which is no client")
+    directory = _directory(client.get("AllocDir"), config.get("DataDir"))
+    found = _allocations(directory)
+    asked = f"the agent at {address}: {len(found)} allocations in {directory}"
+    return Answer(SOURCE, dict.fromkeys(found), asked=asked)
+
+
+def _config(address: str, environment: Mapping[str, str]) -> Dict[str, Any]:
+    """Return the agent's configuration."""
+    status, body = _get(address, "/v1/agent/self", environment)
+    if status in (401, 403):
+        unusable(SOURCE, f"the agent at {address} answered with the status {status}", _TOKEN_REMEDY)
+    if status != 200:
+        said = body[:200].decode("utf-8", "replace").strip()
+        unusable(SOURCE, f"the agent at {address} answered with the status {status}: {said}", _REMEDY)
+    try:
+        answer = json.loads(body.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        unusable(SOURCE, f"the answer of the agent at {address} is no JSON ({error})", _REMEDY)
+    return _object(_object(answer, "the answer").get("config"), "config")
+
+
+def _object(value: Any, name: str) -> Dict[str, Any]:
+    if not isinstance(value, dict):
+        unusable(SOURCE, f"{name} of the agent's answer is no object", _REMEDY)
+    return value
+
+
+def _directory(alloc_dir: Any, data_dir: Any) -> str:
+    if isinstance(alloc_dir, str) and alloc_dir:
+        directory = alloc_dir
+    elif isinstance(data_dir, str) and data_dir:
+        directory = os.path.join(data_dir, "alloc")
+    else:
+        # So it is in development mode only, where the directory is a temporary one that it does not tell.
+        unusable(SOURCE, "the agent has no data_dir", "set data_dir in its configuration")
+    try:
+        return absolute(directory, "the agent's data_dir or alloc_dir")
+    except HostError as error:
+        unusable(SOURCE, error.msg, "mend its configuration")
+
+
+def _allocations(directory: str) -> List[str]:
+    try:
+        names = os.listdir(directory)
+    except OSError as error:
+        unusable(SOURCE, f"cannot list its allocations in {directory}: {error.strerror}", "mend that")
+    return sorted(name for name in names if _ALLOCATION.fullmatch(name))
+
+
+def _get(address: str, path: str, environment: Mapping[str, str]) -> Tuple[int, bytes]:
+    """Return the status and the beginning of the answer to a GET request."""
+    # Nobody needs it where there is no Nomad.
+    import http.client
+
+    token = environment.get("NOMAD_TOKEN", "")
+    if not _TOKEN.fullmatch(token):
+        unusable(SOURCE, "NOMAD_TOKEN is no token", _TOKEN_REMEDY)
+    host, port, secure = _place(address)
+    connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT)
+    ending = contextlib.ExitStack()
+    ending.callback(connection.close)
+    try:
+        connection.sock = socket.create_connection((host, port), _TIMEOUT)
+        if secure:
+            connection.sock = _wrap(connection.sock, host, environment)
+        # The time limit of a socket starts again with each byte that comes.
+        timer = threading.Timer(_TIMEOUT, connection.sock.shutdown, (socket.SHUT_RDWR,))
+        ending.callback(timer.cancel)
+        timer.start()
+        connection.request("GET", path, headers={"X-Nomad-Token": token} if token else {})
+        response = connection.getresponse()
+        body = response.read(_ANSWER_LIMIT + 1)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        unusable(SOURCE, f"no answer from the agent at {address}: {error}", _REMEDY)
+    finally:
+        ending.close()
+    if len(body) > _ANSWER_LIMIT:
+        unusable(SOURCE, f"the answer of the agent at {address} is longer than {_ANSWER_LIMIT} bytes", _REMEDY)
+    return response.status, body
+
+
+def _place(address: str) -> Tuple[str, int, bool]:
+    """Return host, port and whether TLS is spoken there."""
+    match = _ADDRESS.fullmatch(address)
+    port = int(match.group(4) or 4646) if match else 0
+    if match is None or not 0 < port < 65536:
+        unusable(SOURCE, f"NOMAD_ADDR is {address!r}", "write it such as 'https://127.0.0.1:4646'")
+    return match.group(2) or match.group(3), port, match.group(1) == "https"
+
+
+def _wrap(plain: socket.socket, host: str, environment: Mapping[str, str]) -> socket.socket:
+    import ssl
+
+    context = ssl.create_default_context(
+        cafile=environment.get("NOMAD_CACERT") or None, capath=environment.get("NOMAD_CAPATH") or None
+    )
+    certificate = environment.get("NOMAD_CLIENT_CERT")
+    if certificate:
+        context.load_cert_chain(certificate, environment.get("NOMAD_CLIENT_KEY") or None)
+    return context.wrap_socket(plain, server_hostname=environment.get("NOMAD_TLS_SERVER_NAME") or host)

@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The containers of podman.
+
+What CNI sees is podman's id of the container; for the containers of a pod, that of its infra container. Every container
+that podman knows counts as live, whether it runs or not, and so does what other tools keep in the same storage.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Optional
+
+from .client import find_client, ids, run_client, unusable
+from .live import Answer
+
+SOURCE = "podman"
+
+# The directory is there from podman's first command after a boot on, so while any container runs; the two files are its
+# database, of podman 4 and 5. Asking a podman that was never used would make all of them.
+TRACES = (
+    "/run/libpod",
+    "/var/lib/containers/storage/libpod/bolt_state.db",
+    "/var/lib/containers/storage/db.sql",
+)
+
+_REMEDY = "see to it that 'podman ps --all' works"
+
+
+def podman_evidence() -> Optional[str]:
+    """Return what says that podman has been used on this host, None if nothing does."""
+    for path in TRACES:
+        if os.path.exists(path):
+            return f"podman's state {path}"
+    return None
+
+
+def ask_podman() -> Answer:
+    """Ask podman for all its containers. Raises HostError ``source_unusable``."""
+    evidence = podman_evidence()
+    if evidence is None:
+        unusable(SOURCE, f"there is none of {', '.join(TRACES)}", "run a container with it")
+    podman = find_client(SOURCE, "podman", evidence, "install it")
+    argv = [podman, "--remote=false", "ps", "--all", "--external", "--no-trunc", "--format", "{{.ID}}"]
+    found = ids(SOURCE, run_client(SOURCE, argv, _REMEDY), argv, _REMEDY)
+    asked = f"podman ps --all --external: {len(found)} containers"
+    return Answer(SOURCE, dict.fromkeys(found), asked=asked)

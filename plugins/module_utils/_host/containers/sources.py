@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asking the sources of live containers: which are on the host, and whether all of them could say what they know.
+
+Whatever a source names is alive, whichever sources the user lists.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import AbstractSet, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..attachments.cache import CacheContents
+from ..errors import HostError
+from . import containerd, nomad, podman
+from .caches import answer_of, place_of, seen_from_here
+from .live import Answer, LiveSet
+from .namespaces import Namespaces, read_namespaces
+
+
+class RuntimeSource(NamedTuple):
+    """A source that has to be found before it can be asked."""
+
+    present: Callable[[], Optional[str]]
+    ask: Callable[[], Answer]
+
+
+RUNTIMES = {
+    "containerd": RuntimeSource(containerd.containerd_evidence, containerd.ask_containerd),
+    "podman": RuntimeSource(podman.podman_evidence, podman.ask_podman),
+    "nomad": RuntimeSource(nomad.nomad_evidence, nomad.ask_nomad),
+}
+SOURCES = ("cache", "netns", *RUNTIMES)
+
+# Traces of runtimes that use CNI and cannot be asked: where one is, nobody knows all containers. Of a runtime that was
+# stopped its containers and what it knows stay, so that its socket alone does not tell.
+_OTHERS = {
+    "containerd": ("/var/lib/containerd/io.containerd.metadata.v1.bolt",),
+    "podman": podman.TRACES,
+    "CRI-O": ("/run/crio",),
+    "cri-dockerd": ("/run/cri-dockerd.sock", "/var/lib/cri-dockerd"),
+}
+
+
+def find_live(
+    caches: Sequence[CacheContents],
+    bridges: AbstractSet[str],
+    keep_from: Optional[Sequence[str]] = None,
+    keep: Optional[Mapping[str, Optional[FrozenSet[str]]]] = None,
+) -> LiveSet:
+    """Return all that lives. *caches*: first that of this collection, *bridges* of CNI networks.
+
+    *keep*: container id -> names of interfaces (None: all). A runtime that *keep_from* does not name (None: every one
+    that is found) is asked as well, but need not answer. Raises HostError ``source_unusable``, ``processes_hidden``,
+    ``netns_unusable``.
+    """
+    found = {"netns": "/proc and the named network namespaces"}
+    if caches[0].entries:
+        found["cache"] = f"{caches[0].cache_dir} has {len(caches[0].entries)} entries"
+    answers: List[Answer] = []
+    for name, runtime in RUNTIMES.items():
+        evidence = runtime.present()
+        if evidence is None:
+            continue
+        found[name] = evidence
+        try:
+            answers.append(runtime.ask())
+        except HostError:
+            if keep_from is None or name in keep_from:
+                raise
+    why = _why_incomplete(set(found) if keep_from is None else set(keep_from), found)
+    if keep:
+        answers.append(Answer("keep", keep, asked="the list keep"))
+    paths = [path for contents in caches for entry in contents.entries for path in entry.paths]
+    paths += [path for answer in answers for path in answer.namespaces]
+    namespaces = read_namespaces(paths)
+    _test_view(namespaces, caches, bridges)
+    for contents in reversed(caches):
+        if contents.entries:
+            found[contents.source] = f"{contents.cache_dir} has {len(contents.entries)} entries"
+            answers.append(answer_of(contents, namespaces))
+    asked = "named network namespaces, those that are mounted, and those of processes"
+    answers.append(Answer("netns", {}, count=len(namespaces.all), asked=asked))
+    return LiveSet(answers, found, namespaces, why)
+
+
+def _test_view(namespaces: Namespaces, caches: Sequence[CacheContents], bridges: AbstractSet[str]) -> None:
+    """Raise HostError ``processes_hidden`` if there are processes of this host that /proc does not show.
+
+    A container may be alive in a namespace that only such a process leads to.
+    """
+    why = _hidden(namespaces, caches, bridges) if namespaces.nested else ""
+    if why:
+        raise HostError(
+            f"cannot tell which containers live: /proc shows only the processes of one PID namespace, and {why}; run "
+            "the module in the host's PID namespace (docker and podman: --pid=host, Kubernetes: hostPID: true)",
+            code="processes_hidden",
+        )
+
+
+def _hidden(namespaces: Namespaces, caches: Sequence[CacheContents], bridges: AbstractSet[str]) -> str:
+    """Return what speaks for processes outside of this PID namespace, "" if nothing does.
+
+    A system container (LXC, kind) has a PID namespace of its own, too, and is all of a host.
+    """
+    if namespaces.outside:
+        return "this is not the host's, whose network it uses"
+    links = namespaces.host.links if namespaces.host else {}
+    names = {link.name for link in links.values()}
+    for link in links.values():
+        if link.name in namespaces.unseen and link.master in links and links[link.master].name in bridges:
+            return f"none of them leads to the namespace at the other end of {link.name}"
+    for entry in [entry for contents in caches for entry in contents.entries]:
+        for name in entry.host_ends:
+            if name in namespaces.unseen:
+                return f"none of them leads to the namespace at the other end of {name}"
+        # That the host's end is gone proves death: both ends of a veth go with the namespace of either.
+        processes = [path for path in entry.paths if path.startswith("/proc/")]
+        proven = seen_from_here(entry, namespaces) or not names.issuperset(entry.host_ends)
+        if processes and not proven and not place_of(entry, namespaces):
+            return f"{processes[0]}, which {entry.key or entry.name} was attached to, may be a path in another one"
+    return ""
+
+
+def _why_incomplete(names: AbstractSet[str], found: Dict[str, str]) -> str:
+    """Return why the live set may lack somebody, "" if every source had to answer."""
+    left_out = sorted(set(found) - names)
+    if left_out:
+        return f"{', '.join(left_out)} was found, and keep_from leaves it out"
+    name, path = _other(found)
+    return f"{name} has left {path} and cannot be asked" if name else ""
+
+
+def _other(found: Mapping[str, str]) -> Tuple[str, str]:
+    """Return a runtime that cannot be asked, and a trace of it; ("", "") if there is none.
+
+    In an administrator's container, the runtimes of the host are where its first process sees them.
+    """
+    for name, traces in _OTHERS.items():
+        for path in traces:
+            if name not in found and (os.path.exists(path) or os.path.exists(f"/proc/1/root{path}")):
+                return name, path
+    return "", ""
+
+
+def other_runtime(live: LiveSet) -> str:
+    """Return what says that a runtime is on the host, "" if nothing does."""
+    for name in RUNTIMES:
+        if name in live.found:
+            return f"{name} is on this host ({live.found[name]})"
+    name, path = _other(live.found)
+    return f"{name} is on this host ({path})" if name else ""

@@ -1,0 +1,277 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files that appear whole, once, and in a way that every runtime's directory watcher notices.
+
+A file goes live by a rename *within* its directory, from a name whose last extension no runtime reads. containerd
+ignores files that are renamed in from elsewhere or linked in (CREATE, CHMOD), and reads whatever ends in ``.conf``,
+``.conflist`` or ``.json`` as soon as it is written to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import grp
+import os
+import pwd
+import re
+import stat
+from typing import Any, BinaryIO
+
+from .errors import HostError
+from .paths import file_name
+
+TEMP_SUFFIX = ".podwire-tmp"
+_CHUNK = 1 << 20
+# A nameless file is not to be had here: other file system, no support, no /proc, or not allowed.
+_NO_NAMELESS = (errno.EXDEV, errno.EOPNOTSUPP, errno.EPERM, errno.EACCES, errno.EISDIR, errno.EINVAL, errno.ENOENT)
+
+
+class Directory:
+    """A directory held open: what happens to its path afterwards cannot redirect a write.
+
+    The last component must not be a symbolic link (HostError ``path_is_link``).
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in (errno.ENOTDIR, errno.ELOOP) and os.path.islink(path):
+                raise HostError(
+                    "%s is a symbolic link; name the directory that it leads to (%s)" % (path, os.path.realpath(path)),
+                    code="path_is_link",
+                ) from error
+            raise HostError("cannot open the directory %s: %s" % (path, error.strerror), code="no_directory") from error
+
+    def join(self, name: str) -> str:
+        return os.path.join(self.path, file_name(name, self.path))
+
+    def sync(self) -> None:
+        os.fsync(self.fd)
+
+    def remove(self, name: str) -> None:
+        """Unlink a file; that it is gone already is fine."""
+        try:
+            os.unlink(file_name(name, self.path), dir_fd=self.fd)
+        except FileNotFoundError:
+            return
+        self.sync()
+
+    def discard(self, name: str) -> None:
+        """Unlink what a failed write left. If that fails, too, the first error is the one to tell."""
+        with contextlib.suppress(OSError):
+            self.remove(name)
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename within the directory, replacing *new*."""
+        os.rename(file_name(old, self.path), file_name(new, self.path), src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        self.sync()
+
+    def remove_stale_temps(self) -> None:
+        """Remove what an interrupted write left. Only for the holder of the lock: nobody else writes then."""
+        with os.scandir(self.fd) as entries:
+            names = [entry.name for entry in entries if entry.name.endswith(TEMP_SUFFIX)]
+        for name in names:
+            self.remove(name)
+
+    def __enter__(self) -> Directory:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        os.close(self.fd)
+
+
+class Attributes:
+    """Mode (an int such as 0o644) and owner (numeric ids) that a file gets before it goes live."""
+
+    __slots__ = ("gid", "mode", "uid")
+
+    def __init__(self, mode: int, uid: int = 0, gid: int = 0) -> None:
+        self.mode = mode
+        self.uid = uid
+        self.gid = gid
+
+
+def make_directory(path: str, mode: int) -> None:
+    """Make *path* and its missing parents (0755); an existing directory keeps its mode and owner."""
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+        try:
+            os.mkdir(path, mode)
+        except FileExistsError:
+            return
+        # mkdir's mode is subject to the umask.
+        os.chmod(path, mode)
+    except OSError as error:
+        raise HostError("cannot make the directory %s: %s" % (path, error.strerror), code="no_directory") from error
+
+
+def write(directory: Directory, name: str, data: bytes, attributes: Attributes) -> None:
+    """Put *data* live under *name*; a crash at any point leaves the old file or the new one.
+
+    A link of that name is replaced, never followed.
+    """
+    target = directory.join(name)
+    temp = _temp_name(name)
+    try:
+        if not _link_nameless(directory, temp, target, data, attributes):
+            _write_named(directory, temp, target, data, attributes)
+        try:
+            directory.rename(temp, name)
+        except BaseException:
+            directory.discard(temp)
+            raise
+    except OSError as error:
+        raise HostError("cannot write %s: %s" % (target, error.strerror), code="write_failed") from error
+
+
+class Staged:
+    """A complete file under a neutral name beside its target: testable, not yet live."""
+
+    def __init__(self, directory: Directory, temp: str, name: str) -> None:
+        self.directory = directory
+        self.path = directory.join(temp)
+        self._temp = temp
+        self._name = name
+
+    def publish(self) -> None:
+        try:
+            self.directory.rename(self._temp, self._name)
+        except OSError as error:
+            raise HostError(
+                "cannot rename %s to %s: %s" % (self.path, self._name, error.strerror), code="write_failed"
+            ) from error
+
+    def discard(self) -> None:
+        self.directory.discard(self._temp)
+
+
+def stage(directory: Directory, name: str, source: BinaryIO, attributes: Attributes) -> Staged:
+    """Copy *source* to a temporary file in *directory*, ready for ``publish()`` under *name*."""
+    target = directory.join(name)
+    temp = _temp_name(name)
+    try:
+        fd = _create(directory, temp)
+        try:
+            while True:
+                chunk = source.read(_CHUNK)
+                if not chunk:
+                    break
+                _write_all(fd, chunk)
+            _finish(fd, target, attributes)
+        finally:
+            os.close(fd)
+    except BaseException as error:
+        directory.discard(temp)
+        if isinstance(error, OSError):
+            raise HostError("cannot write %s: %s" % (target, error.strerror), code="write_failed") from error
+        raise
+    return Staged(directory, temp, name)
+
+
+def _temp_name(name: str) -> str:
+    return ".%s.%s%s" % (name, os.urandom(6).hex(), TEMP_SUFFIX)
+
+
+def _link_nameless(directory: Directory, temp: str, target: str, data: bytes, attributes: Attributes) -> bool:
+    """Write to a nameless file in the parent directory and link it in; False where that cannot be done here."""
+    try:
+        parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory.fd)
+        try:
+            fd = os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600, dir_fd=parent)
+        finally:
+            os.close(parent)
+    except OSError as error:
+        if error.errno in _NO_NAMELESS:
+            return False
+        raise
+    try:
+        _write_all(fd, data)
+        _finish(fd, target, attributes)
+        os.link("/proc/self/fd/%d" % fd, temp, dst_dir_fd=directory.fd, follow_symlinks=True)
+    except OSError as error:
+        if error.errno in _NO_NAMELESS:
+            return False
+        raise
+    finally:
+        os.close(fd)
+    return True
+
+
+def _write_named(directory: Directory, temp: str, target: str, data: bytes, attributes: Attributes) -> None:
+    fd = _create(directory, temp)
+    try:
+        _write_all(fd, data)
+        _finish(fd, target, attributes)
+    except BaseException:
+        directory.discard(temp)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _create(directory: Directory, temp: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(temp, flags, 0o600, dir_fd=directory.fd)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _finish(fd: int, target: str, attributes: Attributes) -> None:
+    # chown first: it clears the set-id bits that a mode may ask for.
+    os.fchown(fd, attributes.uid, attributes.gid)
+    os.fchmod(fd, attributes.mode)
+    _label(fd, target)
+    os.fsync(fd)
+
+
+def _label(fd: int, target: str) -> None:
+    """Give the file the label that the SELinux policy has for its final path, on hosts that use SELinux."""
+    try:
+        import selinux
+    except ImportError:
+        return
+    if selinux.is_selinux_enabled() != 1:
+        return
+    found, label = selinux.matchpathcon(target, stat.S_IFREG)
+    if found == 0:
+        os.setxattr(fd, "security.selinux", label.encode("utf-8") + b"\0")
+
+
+def read_attributes(mode: Any, owner: str, group: str) -> Attributes:
+    """Return mode and numeric owner from what the user wrote."""
+    return Attributes(_mode(mode), _id(owner, "owner"), _id(group, "group"))
+
+
+def _mode(mode: Any) -> int:
+    # An unquoted 0644 is the number 420 in YAML, an unquoted 644 is 0o1204: only one of the two is what was meant.
+    number = mode if isinstance(mode, int) and not isinstance(mode, bool) else -1
+    if isinstance(mode, str) and re.match(r"0?[0-7]{3}\Z", mode):
+        number = int(mode, 8)
+    if not 0o400 <= number <= 0o777:
+        raise HostError(
+            "mode: %r is refused; write three octal digits that let the owner read, in quotes and with a leading 0, "
+            "such as '0644'" % (mode,),
+            code="bad_mode",
+        )
+    return number
+
+
+def _id(name: str, option: str) -> int:
+    if name.isdigit() and name.isascii():
+        return int(name)
+    try:
+        return pwd.getpwnam(name).pw_uid if option == "owner" else grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise HostError(
+            "%s: there is no %s %r on this host; create it, or write a number"
+            % (option, "user" if option == "owner" else option, name),
+            code="bad_%s" % option,
+        ) from None

@@ -1,0 +1,251 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plugins' rules in tables of nftables (since plugins 1.6; those of macspoofchk since 1.1).
+
+Read as JSON, removed by handle in one transaction. The kernel never gives a handle to a second rule of a table.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from .. import commands
+from ..errors import HostError
+from .iptables import TIMEOUT, TRIES, check_unchanged, not_removed
+from .ownership import IPMASQ, MACSPOOFCHK, PORTMAP, Rule, RuleOwner, RuleSet, is_container_id, of_nftables
+
+BACKEND = "nftables"
+_MASQUERADE = ("inet", "cni_plugins_masquerade")
+_HOSTPORTS = (("ip", "cni_hostport"), ("ip6", "cni_hostport"))
+_SPOOFCHECK = ("bridge", "nat")
+TABLES = (_MASQUERADE, *_HOSTPORTS, _SPOOFCHECK)
+FAMILIES = {"ip": "ipv4", "ip6": "ipv6"}
+_SPOOF_CHAIN = "cni-br-iface-"
+_SPOOF_COMMENT = "macspoofchk-"
+
+
+class NftTable:
+    """One table: ``rules`` of each of its chains, in order, as nft prints them."""
+
+    __slots__ = ("family", "name", "rules")
+
+    def __init__(self, family: str, name: str) -> None:
+        self.family = family
+        self.name = name
+        self.rules: Dict[str, List[Mapping[str, Any]]] = {}
+
+
+def read_nftables() -> Optional[List[RuleSet]]:
+    """Return the containers' rules, None if nft is not installed. Raises HostError."""
+    nft = commands.find_command("nft")
+    if nft is None:
+        return None
+    existing = {(entry.get("family"), entry.get("name")) for entry in _list(nft, ["tables"], "table")}
+    sets: List[RuleSet] = []
+    for family, name in TABLES:
+        if (family, name) in existing:
+            sets += group_nftables(family, name, _query(nft, ["table", family, name]))
+    return sets
+
+
+def has_chains_of_iptables() -> bool:
+    """Tell whether the tables of iptables-nft hold chains of CNI; for where iptables itself is not installed."""
+    nft = commands.find_command("nft")
+    if nft is None:
+        return False
+    return any(
+        str(entry.get("name")).startswith("CNI-") and entry.get("family") in FAMILIES
+        for entry in _list(nft, ["chains"], "chain")
+    )
+
+
+def _query(nft: str, what: Sequence[str]) -> List[Any]:
+    argv = [nft, "-j", "list", *what]
+    done = commands.run_command(argv, TIMEOUT)
+    if done.rc != 0:
+        raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
+    try:
+        entries = json.loads(done.stdout.decode("utf-8", "surrogateescape"))["nftables"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise commands.failure(argv, "it printed no JSON of nftables") from error
+    return entries if isinstance(entries, list) else []
+
+
+def _list(nft: str, what: Sequence[str], kind: str) -> List[Mapping[str, Any]]:
+    return [entry[kind] for entry in _query(nft, what) if isinstance(entry, dict) and isinstance(entry.get(kind), dict)]
+
+
+def group_nftables(family: str, name: str, entries: Sequence[Any]) -> List[RuleSet]:
+    """Return the containers' rules in what ``nft -j list table`` printed."""
+    table = NftTable(family, name)
+    for entry in entries:
+        chain, rule = (entry.get("chain"), entry.get("rule")) if isinstance(entry, dict) else (None, None)
+        if isinstance(chain, dict) and _is_in(chain, table):
+            table.rules.setdefault(str(chain.get("name")), [])
+        elif isinstance(rule, dict) and _is_in(rule, table) and isinstance(rule.get("handle"), int):
+            table.rules.setdefault(str(rule.get("chain")), []).append(rule)
+    if (family, name) == _MASQUERADE:
+        return _masquerades(table)
+    return _spoofchecks(table) if (family, name) == _SPOOFCHECK else _hostports(table)
+
+
+def _is_in(entry: Mapping[str, Any], table: NftTable) -> bool:
+    return (entry.get("family"), entry.get("table")) == (table.family, table.name)
+
+
+def _masquerades(table: NftTable) -> List[RuleSet]:
+    """Return one set for each attachment: its rules begin their comment with the same hash."""
+    rules: Dict[str, List[Mapping[str, Any]]] = {}
+    for rule in table.rules.get("masq_checks", []):
+        rules.setdefault(_comment(rule).partition(",")[0], []).append(rule)
+    sets = []
+    for told in sorted(rules):
+        opinions = [of_nftables(_comment(rule)) for rule in rules[told]]
+        owner, unclear = opinions[0]
+        if len(set(opinions)) > 1:
+            owner, unclear = RuleOwner(), "its comments name several containers"
+        addresses = [value for rule in rules[told] for value in _matched(rule, "saddr")]
+        sets.append(_set(table, "inet", IPMASQ, told, owner, rules[told], addresses, unclear))
+    return sets
+
+
+def _hostports(table: NftTable) -> List[RuleSet]:
+    """Return one set for each container: its id is the comment."""
+    rules: Dict[str, List[Mapping[str, Any]]] = {}
+    for chain in ("hostports", "hostip_hostports", "masquerading"):
+        for rule in table.rules.get(chain, []):
+            rules.setdefault(_comment(rule), []).append(rule)
+    sets = []
+    for told in sorted(rules):
+        unclear = "" if is_container_id(told) else "its comment is no container's id"
+        owner = RuleOwner() if unclear else RuleOwner(container_id=told)
+        addresses = [value for rule in rules[told] for value in _targets(rule)]
+        sets.append(_set(table, FAMILIES[table.family], PORTMAP, told, owner, rules[told], addresses, unclear))
+    return sets
+
+
+def _spoofchecks(table: NftTable) -> List[RuleSet]:
+    """Return one set for each attachment: two chains and the rule that leads there."""
+    bases = [name for name in table.rules if name.startswith(_SPOOF_CHAIN) and not _is_second(name, table)]
+    return [_spoofcheck(table, base) for base in sorted(bases)]
+
+
+def _is_second(name: str, table: NftTable) -> bool:
+    return name.endswith("-mac") and name[: -len("-mac")] in table.rules
+
+
+def _spoofcheck(table: NftTable, base: str) -> RuleSet:
+    reference = base[len(_SPOOF_CHAIN) :]
+    chains = [name for name in (base, base + "-mac") if name in table.rules]
+    jumps = [rule for name in table.rules for rule in table.rules[name] if name not in chains and _leads(rule, chains)]
+    rules = [*jumps, *(rule for name in chains for rule in table.rules[name])]
+    unclear = "" if is_container_id(reference) and "-" in reference else "its name holds no container's id"
+    if any(_comment(rule) != _SPOOF_COMMENT + reference for rule in rules):
+        unclear = "rules that are not of the plugin are in it or lead there"
+    owner = RuleOwner()
+    if not unclear:
+        container_id, _dash, ifname = reference.partition("-")
+        # With a second dash nothing tells where the id ends.
+        owner = RuleOwner(claimed=reference) if "-" in ifname else RuleOwner(container_id=container_id, ifname=ifname)
+    one = _set(table, "bridge", MACSPOOFCHK, reference, owner, rules, [], unclear)
+    # The first chain leads to the second, so that is left first.
+    one.chains = tuple(chains)
+    one.inert = not jumps
+    return one
+
+
+def _set(
+    table: NftTable,
+    family: str,
+    plugin: str,
+    name: str,
+    owner: RuleOwner,
+    rules: Sequence[Mapping[str, Any]],
+    addresses: Sequence[str],
+    unclear: str,
+) -> RuleSet:
+    shown = [
+        Rule(f"{table.family} {table.name}", str(rule.get("chain")), _content(rule), int(rule["handle"]))
+        for rule in rules
+    ]
+    return RuleSet(BACKEND, family, plugin, name, owner, addresses, (), shown, unclear)
+
+
+def _content(rule: Mapping[str, Any]) -> str:
+    return json.dumps([rule.get("comment"), rule.get("expr")], sort_keys=True)
+
+
+def _comment(rule: Mapping[str, Any]) -> str:
+    comment = rule.get("comment")
+    return comment if isinstance(comment, str) else ""
+
+
+def _statements(rule: Mapping[str, Any]) -> List[Mapping[str, Any]]:
+    statements = rule.get("expr")
+    return [one for one in statements if isinstance(one, dict)] if isinstance(statements, list) else []
+
+
+def _matched(rule: Mapping[str, Any], field: str) -> List[str]:
+    """Return the addresses that a rule demands in *field* of the packet."""
+    values = []
+    for statement in _statements(rule):
+        match = statement.get("match")
+        if not isinstance(match, dict) or not isinstance(match.get("left"), dict):
+            continue
+        payload = match["left"].get("payload")
+        if isinstance(payload, dict) and payload.get("field") == field and isinstance(match.get("right"), str):
+            values.append(match["right"])
+    return values
+
+
+def _targets(rule: Mapping[str, Any]) -> List[str]:
+    """Return the container's addresses in a rule of portmap: where it leads to, or what it masquerades towards."""
+    targets = [statement["dnat"] for statement in _statements(rule) if isinstance(statement.get("dnat"), dict)]
+    if targets:
+        return [target["addr"] for target in targets if isinstance(target.get("addr"), str)]
+    return _matched(rule, "daddr")
+
+
+def _leads(rule: Mapping[str, Any], chains: Sequence[str]) -> bool:
+    verdicts = [statement.get(kind) for statement in _statements(rule) for kind in ("jump", "goto")]
+    return any(isinstance(verdict, dict) and verdict.get("target") in chains for verdict in verdicts)
+
+
+def remove_nftables(sets: Sequence[RuleSet]) -> None:
+    """Remove *sets* in one transaction; what is gone already is fine.
+
+    Raises HostError ``rules_changed`` if one of them has got rules since it was read, ``rules_not_removed`` if the
+    transaction failed. Nothing is removed then.
+    """
+    nft = commands.find_command("nft")
+    error = HostError("nft is not installed, so its rules stay; install it and run again", code="rules_not_removed")
+    # As in iptables, a DEL may come between.
+    for _try in range(TRIES if nft is not None else 0):
+        wanted = _deletions(sets, {one.key: one for one in read_nftables() or []})
+        if not wanted:
+            return
+        argv = [str(nft), "-j", "-f", "-"]
+        script = json.dumps({"nftables": [{"delete": entry} for entry in wanted]})
+        done = commands.run_command(argv, TIMEOUT, script.encode("utf-8", "surrogateescape"))
+        if done.rc == 0:
+            return
+        error = not_removed(argv, done)
+    raise error
+
+
+def _deletions(sets: Sequence[RuleSet], present: Mapping[Tuple[str, ...], RuleSet]) -> List[Dict[str, Any]]:
+    rules: List[Dict[str, Any]] = []
+    chains: List[Dict[str, Any]] = []
+    for one in sets:
+        now = present.get(one.key)
+        if now is None:
+            continue
+        check_unchanged(one, now)
+        for rule in now.rules:
+            family, table = rule.table.split(" ")
+            rules.append({"rule": {"family": family, "table": table, "chain": rule.chain, "handle": rule.handle}})
+        for chain in now.chains:
+            chains.append({"chain": {"family": _SPOOFCHECK[0], "table": _SPOOFCHECK[1], "name": chain}})
+    return rules + chains

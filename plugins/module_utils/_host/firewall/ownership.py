@@ -1,0 +1,263 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whom a firewall rule of a CNI plugin belongs to: what its comment and the hash in its chain's name say.
+
+Sources: plugins/pkg/utils/utils.go (chain names and comments of iptables), pkg/ip/ipmasq_nftables_linux.go,
+plugins/meta/portmap, pkg/link/spoofcheck.go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+
+# The plugins' names for what they keep for one container, as far as their rules differ.
+IPMASQ = "ipmasq"
+PORTMAP = "portmap"
+FIREWALL = "firewall"
+MACSPOOFCHK = "macspoofchk"
+
+_CHAIN_LENGTH = 28
+# libcni lets no other characters into names and ids; what has others is not of a plugin that libcni called.
+_WORD = r"[A-Za-z0-9][A-Za-z0-9_.\-]*"
+_IPTABLES = re.compile(rf'(?:dnat |snat )?name: "({_WORD})" id: "({_WORD})"')
+# portmap cuts its comment at 255 characters.
+_IPTABLES_CUT = re.compile(rf'(?:dnat |snat )?name: "({_WORD})" id: "({_WORD}?)\.\.\.')
+_NFTABLES = re.compile(rf"([0-9a-f]{{16}}-[0-9a-f]{{16}}), net: ({_WORD}), if: ([^\s/:,]+), id: ({_WORD})")
+# Cut before the id begins.
+_NFTABLES_CUT = re.compile(rf"[0-9a-f]{{16}}-[0-9a-f]{{16}}, net: ({_WORD}), if: ([^\s/:,]+),[ id:]*")
+_ID = re.compile(_WORD)
+
+
+class Rule(NamedTuple):
+    """One rule. ``text`` is the line of iptables-save, or nft's JSON; ``handle`` is nft's number, 0 for iptables."""
+
+    table: str
+    chain: str
+    text: str
+    handle: int = 0
+
+
+class RuleOwner(NamedTuple):
+    """Whom a comment names. ``claimed`` is the beginning of the id where the comment is cut; then the id is None."""
+
+    network: Optional[str] = None
+    container_id: Optional[str] = None
+    ifname: Optional[str] = None
+    claimed: str = ""
+
+
+class RuleSet:
+    """What one plugin keeps for one container in one place of the firewall.
+
+    ``backend``: ``iptables-nft``, ``iptables-legacy`` or ``nftables``. ``family``: ``ipv4``, ``ipv6``, ``inet`` or
+    ``bridge``. ``plugin``: whose rules they are. ``name``: what tells it from others of that kind (a chain's name, an
+    address, an id, a hash).
+
+    ``container_id`` is not None where comment and hash agree on it. Where only its beginning can be read (or, of
+    ``macspoofchk``, the id with the interface's name), that is ``claimed``; :func:`attribute` completes it for the
+    containers that are passed to it. Both are empty where nothing but a hash or an address tells the owner.
+
+    ``unclear`` says why a set must be left alone whatever else is known; ``inert`` that no rule leads into its chains,
+    so that no packet ever meets them. ``addresses`` are the container's, as far as the rules name them.
+    """
+
+    __slots__ = (
+        "addresses",
+        "backend",
+        "chains",
+        "claimed",
+        "container_id",
+        "family",
+        "ifname",
+        "inert",
+        "name",
+        "network",
+        "plugin",
+        "rules",
+        "unclear",
+    )
+
+    def __init__(
+        self,
+        backend: str,
+        family: str,
+        plugin: str,
+        name: str,
+        owner: RuleOwner = RuleOwner(),  # noqa: B008 - a tuple does not change
+        addresses: Iterable[str] = (),
+        chains: Iterable[str] = (),
+        rules: Iterable[Rule] = (),
+        unclear: str = "",
+        inert: bool = False,
+    ) -> None:
+        self.backend = backend
+        self.family = family
+        self.plugin = plugin
+        self.name = name
+        self.network = owner.network
+        self.container_id = owner.container_id
+        self.ifname = owner.ifname
+        self.claimed = owner.claimed
+        self.addresses: Tuple[str, ...] = tuple(sorted(set(addresses)))
+        self.chains: Tuple[str, ...] = tuple(chains)
+        self.rules: Tuple[Rule, ...] = tuple(rules)
+        self.unclear = unclear
+        self.inert = inert
+
+    @property
+    def key(self) -> Tuple[str, str, str, str]:
+        """Return what finds the same set again in another reading."""
+        return (self.backend, self.family, self.plugin, self.name)
+
+    @property
+    def text(self) -> str:
+        """Return what was seen, as evidence for a person."""
+        parts = [f"{self.backend} {self.family}, {self.plugin}: {_count(len(self.rules), 'rule')}"]
+        if self.chains:
+            parts.append("chain " + ", ".join(self.chains))
+        if self.container_id is not None:
+            network = f"network {self.network}, " if self.network else ""
+            parts.append(f"{network}container {self.container_id}")
+        elif self.claimed:
+            parts.append(f"container {self.claimed}... (the id's end is not known)")
+        else:
+            parts.append("its container's id is not in it")
+        if self.addresses:
+            parts.append("address " + ", ".join(self.addresses))
+        if self.inert:
+            parts.append("no rule leads there")
+        if self.unclear:
+            parts.append(self.unclear)
+        return "; ".join(parts)
+
+
+def attribute(sets: Iterable[RuleSet], networks: Iterable[str], container_ids: Iterable[str]) -> None:
+    """Give each set without an owner's id its owner, if that is one of *container_ids*.
+
+    Of a set that stays without, and is not ``unclear``: no container of *container_ids* in a network of *networks*
+    owns it, unless only an address tells (``firewall``).
+    """
+    missing = [one for one in sets if one.container_id is None and not one.unclear]
+    ids = frozenset(container_ids)
+    names = frozenset(networks).union(one.network for one in missing if one.network)
+    chains = _chains_of(missing, names, ids)
+    for one in missing:
+        if one.name in chains:
+            one.network, one.container_id = chains[one.name]
+        elif one.plugin == IPMASQ and one.backend == "nftables":
+            _attribute_hash(one, names, ids)
+        elif one.plugin == MACSPOOFCHK:
+            _attribute_reference(one, ids)
+
+
+def _chains_of(missing: Iterable[RuleSet], networks: FrozenSet[str], ids: FrozenSet[str]) -> Any:
+    """Return chain name -> (network, id) for every chain that one of them could have."""
+    prefixes = {chain_kind(one.name) for one in missing} - {None}
+    return {
+        chain_name(prefix, network, container_id): (network, container_id)
+        for prefix in prefixes
+        if prefix is not None
+        for network in networks
+        for container_id in ids
+    }
+
+
+def _attribute_hash(one: RuleSet, networks: FrozenSet[str], ids: FrozenSet[str]) -> None:
+    for container_id in ids:
+        if not container_id.startswith(one.claimed):
+            continue
+        for network in networks:
+            if instance_hash(network, one.ifname or "", container_id) == one.name:
+                one.network, one.container_id = network, container_id
+                return
+
+
+def _attribute_reference(one: RuleSet, ids: FrozenSet[str]) -> None:
+    # An id may contain a dash, and so may an interface's name: the longest id that fits is the one.
+    fitting = [container_id for container_id in ids if one.name.startswith(container_id + "-")]
+    if fitting:
+        one.container_id = max(fitting, key=len)
+        one.ifname = one.name[len(one.container_id) + 1 :]
+
+
+def chain_kind(name: str) -> Optional[str]:
+    """Return the prefix in a container's chain of iptables: "" (ipMasq), "DN-" or "SN-" (portmap); None for others."""
+    if len(name) == _CHAIN_LENGTH and name.startswith("CNI-"):
+        for prefix in ("DN-", "SN-", ""):
+            rest = name[4:]
+            if rest.startswith(prefix) and re.fullmatch("[0-9a-f]+", rest[len(prefix) :]):
+                return prefix
+    return None
+
+
+def chain_name(prefix: str, network: str, container_id: str) -> str:
+    """Return the name of a container's chain of iptables (Go: MustFormatChainNameWithPrefix)."""
+    return f"CNI-{prefix}{_digest(network + container_id)}"[:_CHAIN_LENGTH]
+
+
+def instance_hash(network: str, ifname: str, container_id: str) -> str:
+    """Return the hash in the comment of a masquerading rule of nftables (Go: hashForInstance)."""
+    return f"{_digest(network)[:16]}-{_digest(ifname + ':' + container_id)[:16]}"
+
+
+def of_iptables(comment: str) -> Optional[RuleOwner]:
+    """Return whom a comment of iptables names, None if no plugin writes such a one."""
+    found = _IPTABLES.fullmatch(comment)
+    if found:
+        return RuleOwner(found.group(1), found.group(2))
+    found = _IPTABLES_CUT.fullmatch(comment)
+    if found:
+        return RuleOwner(found.group(1), claimed=found.group(2))
+    return None
+
+
+def of_nftables(comment: str) -> Tuple[RuleOwner, str]:
+    """Return whom the comment of a masquerading rule names, and what is wrong with it ("" for nothing).
+
+    The plugins cut it at 128 bytes, which with the long ids of containerd happens to most.
+    """
+    found = _NFTABLES.fullmatch(comment)
+    if found:
+        told, network, ifname, container_id = found.groups()
+        if instance_hash(network, ifname, container_id) == told:
+            return RuleOwner(network, container_id, ifname), ""
+        if instance_hash(network, "", "")[:16] == told[:16] and len(comment) == 128:
+            return RuleOwner(network, None, ifname, container_id), ""
+        return RuleOwner(), "its comment names another container than its hash"
+    found = _NFTABLES_CUT.fullmatch(comment)
+    if found and len(comment) == 128:
+        return RuleOwner(found.group(1), None, found.group(2)), ""
+    return RuleOwner(), "its comment does not name an interface and a container as the plugins do"
+
+
+def is_container_id(text: str) -> bool:
+    """Tell whether libcni takes *text* for a container's id."""
+    return _ID.fullmatch(text) is not None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha512(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def made_by(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
+    """Return the kinds of rules that one plugin makes for an attachment that has addresses."""
+    kind = plugin.get("type")
+    kinds = []
+    if kind in ("bridge", "ptp") and plugin.get("ipMasq") is True:
+        kinds.append(IPMASQ)
+    if kind == "bridge" and plugin.get("macspoofchk") is True:
+        kinds.append(MACSPOOFCHK)
+    if kind == "portmap" and capability_args.get("portMappings"):
+        capabilities = plugin.get("capabilities")
+        if isinstance(capabilities, dict) and capabilities.get("portMappings") is True:
+            kinds.append(PORTMAP)
+    if kind == "firewall" and plugin.get("backend") in (None, "", "iptables"):
+        kinds.append(FIREWALL)
+    return kinds

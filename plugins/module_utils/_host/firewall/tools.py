@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which of the commands ``iptables``, ``nft`` and ``firewalld`` an ADD needs, and whether a plugin would find them.
+
+Without its command, bridge fails only after it has made or removed the interface. So this is tested before any plugin
+runs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ...libcni.errors import PluginNotFoundError
+from ...libcni.invoke import find_in_path
+from ..errors import HostError
+from .ownership import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
+
+IPTABLES, NFT, FIREWALLD = "iptables", "nft", "firewalld"
+# How to look at what the plugins change.
+_NAT = ("-w", "5", "-t", "nat", "-S", "POSTROUTING")
+_TABLES = ("list", "tables")
+_LISTING: Dict[str, Dict[str, Tuple[str, ...]]] = {
+    IPTABLES: {IPMASQ: _NAT, PORTMAP: _NAT, FIREWALL: ("-w", "5", "-t", "filter", "-S", "FORWARD")},
+    NFT: {IPMASQ: _TABLES, PORTMAP: _TABLES, MACSPOOFCHK: _TABLES},
+}
+_TIMEOUT = 10.0
+_BUS = "/run/dbus/system_bus_socket"
+# The plugins that can use nftables, by the option that selects it and the table that only they name.
+_BACKENDS = {IPMASQ: ("ipMasqBackend", b"cni_plugins_masquerade"), PORTMAP: ("backend", b"cni_hostport")}
+
+
+def require_tools(
+    what: str, plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
+) -> None:
+    """Raise HostError ``missing_tool``, which begins with *what*, if a command of one of *plugins* is not in PATH."""
+    found = missing_tool(plugins, capability_args, bin_dirs)
+    if found:
+        raise HostError(
+            f"{what}: plugin {found[0]} needs {found[1]}, which is not in PATH; install it "
+            f"(package {'nftables' if found[1] == NFT else found[1]})",
+            code="missing_tool",
+        )
+
+
+def try_tools(
+    what: str, plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
+) -> None:
+    """Raise HostError ``tool_failed``, which begins with *what*, if a command of one of *plugins* cannot be used."""
+    for plugin in plugins:
+        for kind in _kinds(plugin, capability_args):
+            path = next(filter(None, map(shutil.which, _tools(kind, plugin, bin_dirs))), "")
+            arguments = _LISTING.get(os.path.basename(path), {}).get(kind)
+            failure = _run(path, arguments) if arguments else ""
+            # A table with rules of nft itself cannot be listed, and rules can be added to it all the same.
+            if failure and "incompatible" not in failure:
+                text = f"{what}: plugin {plugin['type']} needs {path}, which fails ({failure}); nothing was detached"
+                raise HostError(f"{text}, repair the command and run again", code="tool_failed")
+
+
+def _run(path: str, arguments: Tuple[str, ...]) -> str:
+    """Run a command as plugins do. Returns what went wrong, "" if nothing."""
+    from ...libcni.process import run_program
+
+    ended = run_program(path, [path, *arguments], b"", os.environ, _TIMEOUT)
+    said = " ".join(ended.stderr.decode("utf-8", "replace").split())[-200:]
+    return ended.failure and f"{ended.failure}: {said}".strip(": ")
+
+
+def missing_tool(
+    plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
+) -> Optional[Tuple[str, str]]:
+    """Return (plugin, command) for the first plugin whose command is not in PATH, None if all are there."""
+    for plugin in plugins:
+        for tools in [_tools(kind, plugin, bin_dirs) for kind in _kinds(plugin, capability_args)]:
+            if tools and not any(map(shutil.which, tools)):
+                return str(plugin["type"]), tools[0]
+    return None
+
+
+def _kinds(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
+    """Return what the plugin needs commands for."""
+    if plugin.get("type") == "firewall":
+        return [FIREWALL]
+    static = plugin.get("runtimeConfig")
+    if plugin.get("type") == "portmap" and isinstance(static, dict) and static.get("portMappings"):
+        return [PORTMAP]
+    return made_by(plugin, capability_args)
+
+
+def _tools(kind: str, plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> List[str]:
+    """Return the commands of which one is enough, the preferred one first; [] if none is needed."""
+    if kind == MACSPOOFCHK:
+        return [NFT]
+    if kind == FIREWALL:
+        return _tools_of_firewall(plugin)
+    if kind == IPMASQ and plugin["type"] == "bridge" and not plugin.get("ipam"):
+        return []
+    option, table = _BACKENDS[kind]
+    # Most hosts have iptables, and then the binary is not read.
+    default = not plugin.get(option) and shutil.which(IPTABLES) is not None
+    if default or not _names(str(plugin["type"]), table, bin_dirs):
+        return [IPTABLES]
+    return {"iptables": [IPTABLES], "nftables": [NFT]}.get(str(plugin.get(option)), [IPTABLES, NFT])
+
+
+def _tools_of_firewall(plugin: Mapping[str, Any]) -> List[str]:
+    backend = plugin.get("backend")
+    if plugin.get("ingressPolicy") in ("same-bridge", "isolated"):
+        return [IPTABLES]
+    if backend == FIREWALLD:
+        return [FIREWALLD]
+    # With any other backend than these two, firewalld is used if it runs.
+    return [IPTABLES, FIREWALLD] if backend != IPTABLES and os.path.exists(_BUS) else [IPTABLES]
+
+
+def _names(plugin: str, text: bytes, bin_dirs: Sequence[str]) -> bool:
+    """Tell whether the binary of *plugin* contains *text*. Releases before 1.6 and 1.7 know iptables only."""
+    try:
+        with open(find_in_path(plugin, bin_dirs), "rb") as stream:
+            return text in stream.read()
+    except (OSError, PluginNotFoundError):
+        return False

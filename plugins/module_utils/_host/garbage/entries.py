@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is in ``cache_dir`` as candidates for ``cni_gc``: attachments to detach, and files of no use to anybody."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Dict, List, Sequence
+
+from ...libcni.errors import PluginNotFoundError
+from ...libcni.invoke import find_in_path
+from ..attachments.cache import OTHER, UNREADABLE, CacheContents, CachedAttachment, remove_files
+from ..attachments.verbs import Verbs
+from ..binaries.types import types_of
+from ..containers.caches import death_of, place_of
+from ..containers.live import LiveSet
+from ..errors import HostError
+from .outcome import ATTACHMENT, CACHE, Candidate, GcPlan, GcSettings, when
+
+
+class Entries:
+    """Makes the candidates of one cache directory."""
+
+    def __init__(
+        self, contents: CacheContents, live: LiveSet, plan: GcPlan, settings: GcSettings, verbs: Verbs
+    ) -> None:
+        self._entries = contents.entries
+        self._live = live
+        self._plan = plan
+        self._settings = settings
+        self._verbs = verbs
+        self._missing: Dict[int, str] = {}
+        self._booted = _boot_time()
+
+    def attachments(self) -> List[Candidate]:
+        """Return the attachments whose namespace is not the one of their ADD any more, and interrupted ones."""
+        wanted = []
+        for entry in self._entries:
+            key, attached = entry.key, entry.attached
+            if key is None or attached is None or entry.problem or not self._settings.wants(key.network):
+                continue
+            here = place_of(entry, self._live.namespaces)
+            if here and not entry.interrupted:
+                self._plan.kept[ATTACHMENT] += 1
+                continue
+            candidate = Candidate(
+                ATTACHMENT,
+                key.network,
+                f"{key.container_id}/{key.ifname}",
+                str(key),
+                partial(self._detach, entry),
+                container_id=key.container_id,
+                ifname=key.ifname,
+                addresses=entry.ips,
+                since=entry.written,
+                ours=entry.ours,
+                cause="interrupted" if entry.interrupted else "",
+                before={
+                    "netns": attached.netns,
+                    "args": dict(attached.args),
+                    "capability_args": attached.capability_args,
+                    "ips": entry.ips,
+                },
+                evidence=self._evidence(entry),
+            )
+            missing = self._missing_plugin(entry)
+            if here:
+                candidate.leave("live", f"{here} is still there; the next cni_attach of it begins with a DEL")
+            elif missing:
+                candidate.leave("missing_plugin", missing)
+            wanted.append(candidate)
+        return wanted
+
+    def _evidence(self, entry: CachedAttachment) -> List[str]:
+        evidence = ["its ADD was interrupted"] if entry.interrupted else []
+        if not place_of(entry, self._live.namespaces):
+            evidence.append(death_of(entry))
+        if 0 < entry.written < self._booted:
+            evidence.append(f"the host has booted since, {when(self._booted)}")
+        return evidence
+
+    def _missing_plugin(self, entry: CachedAttachment) -> str:
+        """Return which plugin a DEL would need and is not there, "" if all are."""
+        if entry.attached is None:
+            return ""
+        config = entry.attached.config
+        # Attachments share what was loaded once.
+        if id(config) not in self._missing:
+            self._missing[id(config)] = _missing(types_of([p.network for p in config.plugins]), self._settings.bin_dirs)
+        return self._missing[id(config)]
+
+    def _detach(self, entry: CachedAttachment) -> None:
+        if entry.attached is not None:
+            self._verbs.delete(entry.attached, entry.record, "")
+
+    def files(self) -> List[Candidate]:
+        """Return files that no DEL can make use of. Where attachments are left out, also those from before the boot."""
+        wanted = []
+        for entry in self._entries:
+            network = entry.key.network if entry.key else ""
+            if not self._settings.wants(network):
+                continue
+            cause, message = entry.problem, entry.message
+            if not cause and not entry.attached:
+                continue
+            if not cause:
+                if ATTACHMENT in self._settings.scope or entry.written >= self._booted:
+                    continue
+                if place_of(entry, self._live.namespaces):
+                    continue
+                cause, message = (
+                    "before_boot",
+                    f"it is older than this boot ({when(self._booted)}), and {death_of(entry)}",
+                )
+            wanted.append(self._file(entry, network, cause, message))
+        return wanted
+
+    def _file(self, entry: CachedAttachment, network: str, cause: str, message: str) -> Candidate:
+        files = entry.files
+        candidate = Candidate(
+            CACHE,
+            network,
+            files[0].path,
+            files[0].path,
+            partial(remove_files, files),
+            container_id=entry.key.container_id if entry.key else "",
+            ifname=entry.key.ifname if entry.key else "",
+            since=entry.written,
+            ours=entry.ours,
+            cause=cause,
+            before={"files": [file.path for file in files]},
+            evidence=[message],
+        )
+        here = place_of(entry, self._live.namespaces)
+        if cause in (OTHER, UNREADABLE):
+            candidate.leave(cause, "what it is for cannot be told")
+        elif here:
+            candidate.leave("live", f"{here} is still there; cni_attach with force replaces the entry")
+        else:
+            self._leave_if_named(candidate, entry)
+        return candidate
+
+    def _leave_if_named(self, candidate: Candidate, entry: CachedAttachment) -> None:
+        """Leave a file that has a live container's id in its name: nothing else may tell whose it is."""
+        if entry.key is None:
+            for container_id in self._live.ids():
+                if f"-{container_id}-" in entry.name:
+                    candidate.leave("live", f"its name is that of an attachment of {container_id}, which lives")
+                    return
+
+
+def _missing(types: Sequence[str], bin_dirs: Sequence[str]) -> str:
+    for name in types:
+        try:
+            find_in_path(name, bin_dirs)
+        except PluginNotFoundError:
+            return f"its DEL needs the plugin {name}, which is not in {', '.join(bin_dirs)}"
+    return ""
+
+
+def _boot_time() -> float:
+    try:
+        with open("/proc/stat", encoding="ascii") as stream:
+            for line in stream:
+                if line.startswith("btime "):
+                    return float(line.split()[1])
+    except (OSError, ValueError) as error:
+        raise HostError(f"cannot read /proc/stat: {error}", code="kernel_unreadable") from error
+    return 0.0

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Firewall rules of CNI plugins as candidates for ``cni_gc``."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import Callable, Dict, List, Mapping, Optional, Set, Tuple
+
+from ..addresses import packed
+from ..attachments.cache import CacheContents
+from ..containers.live import LiveSet
+from ..errors import HostError
+from ..firewall import rules
+from ..firewall.ownership import RuleSet
+from .outcome import DELETED, RULE, Candidate, GcPlan, GcSettings
+
+# Packed address -> (network, container id) of all that leases and attachments give it to.
+Owners = Mapping[bytes, Set[Tuple[str, str]]]
+
+
+class RuleBatch:
+    """Removes all sets that a plan collects with few transactions, when the first of them is asked for."""
+
+    def __init__(self) -> None:
+        self._all: List[Tuple[Candidate, RuleSet]] = []
+        self._errors: Optional[Dict[Tuple[str, str, str, str], Optional[HostError]]] = None
+        # The steps of a plan run in several threads.
+        self._lock = threading.Lock()
+
+    def add(self, candidate: Candidate, ruleset: RuleSet) -> None:
+        self._all.append((candidate, ruleset))
+
+    def remove(self, ruleset: RuleSet) -> None:
+        with self._lock:
+            if self._errors is None:
+                wanted = [one for candidate, one in self._all if candidate.action == DELETED]
+                self._errors = {one.key: error for one, error in rules.remove_all_rules(wanted)}
+        error = self._errors.get(ruleset.key)
+        if error is not None:
+            raise error
+
+
+def rule_candidates(
+    found: rules.FoundRules, contents: CacheContents, live: LiveSet, owners: Owners, plan: GcPlan, settings: GcSettings
+) -> List[Candidate]:
+    """Return what is not plainly a live container's; the rest is counted as kept."""
+    batch = RuleBatch()
+    wanted = []
+    for one in found.sets:
+        owner = _owner(one, live, owners)
+        network = one.network or owner[0]
+        if not settings.wants(network):
+            continue
+        if live.owner(owner[1]):
+            plan.kept[RULE] += 1
+            continue
+        candidate = _candidate(one, network, owner[1], contents, partial(batch.remove, one))
+        batch.add(candidate, one)
+        claimed = next((name for name in live.ids() if name.startswith(one.claimed)), "") if one.claimed else ""
+        if one.unclear:
+            candidate.leave("unclear", one.unclear)
+        elif one.container_id is None and claimed:
+            candidate.leave("live", f"the id of the live container {claimed} begins like that of its owner")
+        elif not (owner[1] or one.claimed or one.addresses or one.inert):
+            candidate.leave("no_owner", "nothing in it tells whose it is")
+        wanted.append(candidate)
+    return wanted
+
+
+def _owner(one: RuleSet, live: LiveSet, owners: Owners) -> Tuple[str, str]:
+    """Return (network, container id) of the owner, ("", "") if nothing tells; of several the live one."""
+    if one.container_id is not None:
+        return one.network or "", one.container_id
+    found = sorted(owner for address in one.addresses for owner in owners.get(packed(address), ()))
+    for network, container_id in found:
+        if live.owner(container_id):
+            return network, container_id
+    return found[0] if found else ("", "")
+
+
+def _candidate(
+    one: RuleSet, network: str, container_id: str, contents: CacheContents, remove: Callable[[], None]
+) -> Candidate:
+    evidence = [one.text]
+    if one.container_id is None and container_id:
+        evidence.append(f"its address was that of container {container_id}")
+    return Candidate(
+        RULE,
+        network,
+        " ".join(one.key),
+        " ".join(one.key),
+        remove,
+        container_id=container_id,
+        ifname=one.ifname or "",
+        addresses=one.addresses,
+        ours=(network, container_id) in contents.made,
+        before=[rule.text for rule in one.rules],
+        evidence=evidence,
+    )

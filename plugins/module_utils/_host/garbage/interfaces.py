@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Interfaces of the host as candidates for ``cni_gc``: veths of nobody on bridges of CNI, and bridges of nobody."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
+
+from .. import netlink
+from ..addresses import packed
+from ..attachments.cache import CacheContents
+from ..containers.caches import place_of
+from ..containers.live import LiveSet
+from ..containers.namespaces import Namespace
+from ..containers.sources import other_runtime
+from ..errors import HostError
+from ..leases import last_reserved
+from ..netlink import Link
+from .outcome import DELETED, LINK, Candidate, GcPlan, GcSettings
+
+# (network, plugin object) for each plugin.
+Networks = Iterable[Tuple[str, Mapping[str, object]]]
+
+
+def bridges_of(networks: Networks) -> Dict[str, str]:
+    """Return bridge -> network of all plugins of the type bridge."""
+    found: Dict[str, str] = {}
+    for network, plugin in networks:
+        if plugin.get("type") == "bridge":
+            name = plugin.get("bridge")
+            found.setdefault(name if isinstance(name, str) and name else "cni0", network)
+    return found
+
+
+class Links:
+    """``configured``, ``cached``: bridge -> network of the files in conf_dir, and of the attachments in cache_dir."""
+
+    def __init__(
+        self,
+        configured: Mapping[str, str],
+        cached: Mapping[str, str],
+        caches: Sequence[CacheContents],
+        live: LiveSet,
+        plan: GcPlan,
+        settings: GcSettings,
+    ) -> None:
+        self._configured = configured
+        self._cached = cached
+        self._contents = caches[0]
+        self._caches = caches
+        self._live = live
+        self._plan = plan
+        self._settings = settings
+        host = live.namespaces.host
+        self._host: Namespace = host or live.namespaces.all[0]
+        self._taken: Set[int] = {index for index, _prefix in self._host.addresses.values()}
+
+    def veths(self) -> List[Candidate]:
+        """Return the veths on bridges of CNI networks whose other end is in no namespace that can be looked into."""
+        wanted = []
+        bridges = dict(self._cached, **self._configured)
+        owners = self._owners()
+        for link in sorted(self._host.links.values(), key=lambda link: link.name):
+            bridge = self._host.links.get(link.master)
+            if link.kind != "veth" or bridge is None or bridge.kind != "bridge" or bridge.name not in bridges:
+                continue
+            network, container_id = owners.get(link.name, (bridges[bridge.name], ""))
+            if not self._settings.wants(network):
+                continue
+            if link.abroad and link.name not in self._live.namespaces.unseen:
+                self._plan.kept[LINK] += 1
+                continue
+            candidate = self._candidate(link, network, container_id, [f"it is a port of the bridge {bridge.name}"])
+            if link.abroad:
+                # The kernel removes both ends with the namespace of either.
+                candidate.leave("live", "its other end is in a network namespace that exists and that nothing leads to")
+            else:
+                self._leave_if_used(candidate, link)
+            wanted.append(candidate)
+        return wanted
+
+    def _owners(self) -> Dict[str, Tuple[str, str]]:
+        """Return host interface -> (network, container id), by the results that are cached."""
+        return {
+            name: (entry.key.network, entry.key.container_id)
+            for entry in self._contents.entries
+            if entry.key
+            for name in entry.host_ends
+        }
+
+    def _leave_if_used(self, candidate: Candidate, link: Link) -> None:
+        other = self._host.links.get(link.link)
+        candidate.evidence.append(f"its other end, {other.name if other else link.link}, is on the host as well")
+        if other is None or other.master or other.up or other.index in self._taken:
+            candidate.leave("in_use", "the other end is up, has an address or is a port of a bridge")
+
+    def bridges(self, veths: Sequence[Candidate], stores: Iterable[Tuple[str, str]]) -> List[Candidate]:
+        """Return the bridges of CNI networks that no configuration names and that have no port any more.
+
+        *veths* are decided; those that are collected count as gone.
+        """
+        going = {candidate.ident for candidate in veths if candidate.action == DELETED}
+        busy = {link.master for link in self._host.links.values() if link.name not in going}
+        needed = bridges_of(self._staying())
+        wanted = []
+        for link in sorted(self._host.links.values(), key=lambda link: link.name):
+            if link.kind != "bridge" or link.index in busy or link.name in self._configured or link.name in needed:
+                continue
+            network = self._cached.get(link.name, "")
+            evidence = f"attachments of the network {network} in {self._settings.cache_dir} used it" if network else ""
+            if not network:
+                network, evidence = self._by_store(link, stores)
+            if not evidence or not self._settings.wants(network):
+                continue
+            lonely = f"no interface is a port of it, and no file in {self._settings.conf_dir} names it"
+            candidate = self._candidate(link, network, "", [lonely, evidence])
+            candidate.ours = link.name in self._cached
+            runtime = other_runtime(self._live)
+            if runtime and not candidate.ours:
+                candidate.leave("other_runtime", f"{runtime} and may have a network with it")
+            wanted.append(candidate)
+        return wanted
+
+    def _staying(self) -> List[Tuple[str, Mapping[str, object]]]:
+        """Return the plugins of the attachments that are not collected, and of the live ones in other caches."""
+        going = {str(candidate.target) for candidate in self._plan.candidates if candidate.action == DELETED}
+        return [
+            (entry.key.network, plugin.network)
+            for contents in self._caches
+            for entry in contents.entries
+            if entry.attached is not None
+            and entry.key is not None
+            and (str(entry.key) not in going if contents is self._contents else place_of(entry, self._live.namespaces))
+            for plugin in entry.attached.config.plugins
+        ]
+
+    def _by_store(self, link: Link, stores: Iterable[Tuple[str, str]]) -> Tuple[str, str]:
+        """Return (network, evidence) if host-local gave an address of a bridge's subnet, ("", "") if it did not."""
+        own = [(raw, prefix) for raw, (index, prefix) in self._host.addresses.items() if index == link.index]
+        for data_dir, network in stores:
+            for ip in last_reserved(data_dir, network):
+                if any(_in_subnet(packed(ip), raw, prefix) for raw, prefix in own):
+                    return network, f"host-local gave {ip} of its subnet to a container of the network {network}"
+        return "", ""
+
+    def _candidate(self, link: Link, network: str, container_id: str, evidence: Sequence[str]) -> Candidate:
+        return Candidate(
+            LINK,
+            network,
+            link.name,
+            link.name,
+            partial(_remove, link, link.kind == "bridge"),
+            container_id=container_id,
+            ours=bool(container_id) and (network, container_id) in self._contents.made,
+            before={"kind": link.kind, "index": link.index},
+            evidence=evidence,
+        )
+
+
+def _remove(link: Link, is_bridge: bool) -> None:
+    if is_bridge:
+        ports = [port.name for port in netlink.links().values() if port.master == link.index]
+        if ports:
+            raise HostError(
+                f"not removed: {ports[0]} has become a port of {link.name} in the meantime", code="link_in_use"
+            )
+    netlink.delete_link(link.index, link.name)
+
+
+def _in_subnet(raw: bytes, other: bytes, prefix: int) -> bool:
+    """Tell whether two packed addresses are in one subnet with *prefix* bits."""
+    if len(raw) != len(other):
+        return False
+    shift = (len(raw) - 1) * 8 - prefix
+    one, two = int.from_bytes(raw[1:], "big"), int.from_bytes(other[1:], "big")
+    return one >> shift == two >> shift

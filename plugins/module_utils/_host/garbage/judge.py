@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a thing is garbage. Every test must speak against its owner; one that does not, and the thing is left."""
+
+from __future__ import annotations
+
+import time
+from typing import AbstractSet, Dict, List, Mapping, Tuple
+
+from ..containers.live import LiveSet
+from .first_seen import FirstSeen
+from .outcome import Candidate, GcSettings, when
+
+
+class Judge:
+    """Decides on candidates.
+
+    ``disabled``: networks with disableGC. ``owners``: packed address -> ids of the containers that leases and
+    attachments give it to. ``dates``: (network, container id) -> when the youngest dated thing of it was made.
+    """
+
+    def __init__(
+        self,
+        settings: GcSettings,
+        live: LiveSet,
+        disabled: AbstractSet[str],
+        dates: Mapping[Tuple[str, str], float],
+        seen: FirstSeen,
+    ) -> None:
+        self._settings = settings
+        self._live = live
+        self._disabled = disabled
+        self._dates = dates
+        self._seen = seen
+        self._now = time.time()
+        self.undated: List[str] = []
+        self._asked = self._describe()
+
+    def _describe(self) -> str:
+        """Return what the live set is made of, for the evidence that a container is not in it."""
+        parts = [f"{answer.source} ({answer.count})" for answer in self._live.answers if answer.source != "netns"]
+        return ", ".join(parts) or "nothing"
+
+    def decide(self, candidate: Candidate) -> None:
+        """Set ``action`` and ``reason``, and complete the evidence."""
+        live, settings = self._live, self._settings
+        if candidate.network in self._disabled:
+            candidate.leave("disable_gc", f"the network {candidate.network} has disableGC")
+            return
+        owner = live.owner(candidate.container_id) if candidate.container_id else ""
+        if owner:
+            candidate.leave("live", f"container {candidate.container_id} lives, says {owner}")
+            return
+        for address in candidate.addresses:
+            holder = live.namespaces.holder(address)
+            if holder is not None:
+                candidate.leave("address_live", f"{address.partition('/')[0]} is in use in {holder.name}")
+                return
+        if candidate.container_id:
+            candidate.evidence.append(f"container {candidate.container_id} is not among: {self._asked}")
+        if candidate.addresses:
+            texts = ", ".join(address.partition("/")[0] for address in candidate.addresses)
+            candidate.evidence.append(f"{texts} is in none of the {len(live.namespaces.all)} network namespaces")
+        if not live.complete and not candidate.ours:
+            candidate.leave("not_ours", f"{live.why}, and nothing in {settings.cache_dir} says that it is ours")
+            return
+        if self._is_young(candidate):
+            return
+        candidate.collect(candidate.cause or "owner_dead")
+
+    def _is_young(self, candidate: Candidate) -> bool:
+        since = candidate.since
+        if since is None:
+            # It was made by the same ADD as what has a date.
+            since = self._dates.get((candidate.network, candidate.container_id))
+        if since is not None:
+            candidate.evidence.append(f"made {when(since)}")
+            if self._now - since < self._settings.min_age:
+                candidate.leave("young", f"that is less than min_age ({self._settings.min_age:g} s) ago")
+                return True
+            return False
+        key = "/".join(candidate.key)
+        self.undated.append(key)
+        age = self._seen.age(key)
+        if age < self._settings.min_age:
+            candidate.leave(
+                "young",
+                "nothing tells how old it is, and no run of cni_gc has known it for longer than min_age "
+                f"({self._settings.min_age:g} s); runs note what they see",
+            )
+            return True
+        if self._settings.min_age:
+            candidate.evidence.append("it has no date, but earlier runs of cni_gc saw it without an owner")
+        return False
+
+
+def newest(dates: Dict[Tuple[str, str], float], key: Tuple[str, str], moment: float) -> None:
+    """Note a date if it is the newest for its key."""
+    dates[key] = max(moment, dates.get(key, moment))

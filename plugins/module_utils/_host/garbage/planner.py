@@ -1,0 +1,241 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planning of ``cni_gc``: what no live container owns, with the evidence for it.
+
+What may be garbage is read first and what lives afterwards, so that whoever comes in between is found alive.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, Set, Tuple
+
+from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
+from ...libcni.errors import CNIError
+from .. import leases
+from ..addresses import packed
+from ..attachments import cache
+from ..attachments.networks import Networks
+from ..attachments.records import check_cache_dir
+from ..attachments.verbs import Verbs
+from ..confdir import ConfFile, paths_of, plugins_in, scan_conf_dir
+from ..containers import sources
+from ..containers.live import LiveSet
+from ..errors import HostError
+from ..firewall import rules
+from ..leases import Lease
+from ..plan import DISRUPTIVE, SAFE, Step
+from ..trust import check_trusted
+from . import firewall_rules, reservations
+from .entries import Entries
+from .first_seen import FirstSeen
+from .interfaces import Links, bridges_of
+from .judge import Judge, newest
+from .outcome import ATTACHMENT, CACHE, DELETED, LEASE, LINK, ORDER, RULE, Candidate, GcPlan, GcSettings
+from .verb import gc_verbs
+
+_VERB = {ATTACHMENT: "del", LEASE: "release", RULE: "remove", CACHE: "remove", LINK: "remove"}
+
+
+class GcPlanner:
+    """Makes one plan. Reads files, namespaces, firewall rules and asks the runtimes; changes nothing."""
+
+    def __init__(self, settings: GcSettings) -> None:
+        self._settings = settings
+        self._verbs = Verbs(settings.bin_dirs, settings.cache_dir, settings.timeout)
+        self._seen = FirstSeen()
+        self._undated: List[str] = []
+        self._problems: List[Dict[str, Any]] = []
+
+    def make(self) -> GcPlan:
+        """Return the plan.
+
+        Raises HostError ``source_unusable``, ``missing_source``, ``processes_hidden``, ``netns_unusable``,
+        ``kernel_unreadable``, ``unsafe_permissions``; and
+        ``empty_live_set`` with what was found in the fact ``collected``.
+        """
+        settings, plan = self._settings, GcPlan()
+        files = scan_conf_dir(settings.conf_dir)
+        contents, others = cache.read_cache(settings.cache_dir), cache.read_other_caches(settings.cache_dir)
+        _check_access(settings, files, contents)
+        caches = [contents, *others]
+        configured = plugins_in(files, settings.conf_dir)
+        bridges = [bridges_of(configured), *(bridges_of(cached.networks) for cached in caches)]
+        stores = leases.lease_stores([*configured, *contents.networks])
+        found = self._leases(stores)
+        firewall = self._rules(plan)
+        names = {name for found in bridges for name in found}
+        live = sources.find_live(caches, names, settings.keep_from, settings.keep)
+        _tell_missing(live, plan, settings)
+        plan.live, plan.complete, plan.why = live.rows(), live.complete, live.why
+        plan.namespaces = len(live.namespaces.all)
+
+        lists = _lists(files)
+        disabled = {config.name for config in [*lists, *contents.configs] if config.disable_gc}
+        owners, dates = _owners(found, caches), _dates(found, contents)
+        judge = Judge(settings, live, disabled, dates, self._seen)
+        entries = Entries(contents, live, plan, settings, self._verbs)
+        if ATTACHMENT in settings.scope:
+            self._judge(plan, judge, entries.attachments())
+        if LEASE in settings.scope:
+            self._judge(plan, judge, reservations.lease_candidates(found, contents, live, plan, settings))
+        if RULE in settings.scope:
+            known = {network for network, _plugin in configured} | {name for _dir, name in stores}
+            known.update(network for cached in caches for network, _plugin in cached.networks)
+            ids = {container_id for pairs in owners.values() for _network, container_id in pairs}
+            firewall.attribute(known, {*ids, *live.ids(), *(network_id[1] for network_id in dates)})
+            self._judge(plan, judge, firewall_rules.rule_candidates(firewall, contents, live, owners, plan, settings))
+        if CACHE in settings.scope:
+            self._judge(plan, judge, entries.files())
+        if LINK in settings.scope:
+            links = Links(bridges[0], bridges[1], caches, live, plan, settings)
+            veths = links.veths()
+            self._judge(plan, judge, veths)
+            self._judge(plan, judge, links.bridges(veths, stores))
+        self._undated = judge.undated
+
+        if live.empty and not settings.allow_empty:
+            _refuse(plan)
+        for candidate in sorted(plan.candidates, key=lambda candidate: ORDER.index(candidate.kind)):
+            if candidate.action == DELETED:
+                plan.add(_step(candidate))
+        if ATTACHMENT in settings.scope:
+            pairs = [(lease.container_id, lease.ifname) for lease in found]
+            # An empty live set, which would have plugins throw away all they have, is not for them.
+            plan.verbs = [] if live.empty else gc_verbs(self._first(lists), live, pairs, settings)
+        return plan
+
+    def remember(self) -> None:
+        """Note what has no date, for the runs to come. Raises HostError ``seen_not_written``."""
+        self._seen.note(self._undated)
+
+    def _judge(self, plan: GcPlan, judge: Judge, candidates: Sequence[Candidate]) -> None:
+        for candidate in candidates:
+            # What its own facts speak for leaving is left.
+            if not candidate.reason:
+                judge.decide(candidate)
+            plan.candidates.append(candidate)
+
+    def _leases(self, stores: Sequence[Tuple[str, str]]) -> List[Lease]:
+        found = []
+        for data_dir, network in stores:
+            some, problems = leases.read_leases(data_dir, network)
+            found.extend(some)
+            self._problems.extend(entry for entry in problems if entry["code"] != "lease_empty")
+        return found
+
+    def _rules(self, plan: GcPlan) -> rules.FoundRules:
+        if RULE not in self._settings.scope:
+            return rules.FoundRules()
+        found = rules.read_rules()
+        for problem in found.problems:
+            plan.warn(problem["code"], problem["message"])
+        return found
+
+    def _first(self, lists: Sequence[NetworkConfigList]) -> List[NetworkConfigList]:
+        """Return each network once, as libcni loads it."""
+        networks = Networks(self._settings.conf_dir, self._settings.bin_dirs)
+        found = []
+        for name in sorted({config.name for config in lists}):
+            try:
+                found.append(networks.load(name))
+            except HostError as error:
+                self._problems.append({"code": error.code, "message": error.msg})
+        return found
+
+
+def _tell_missing(live: LiveSet, plan: GcPlan, settings: GcSettings) -> None:
+    """Raise HostError ``missing_source``, in check mode warn, if ``keep_from`` names a runtime that is not here."""
+    for name in settings.keep_from or ():
+        if name not in sources.RUNTIMES or name in live.found:
+            continue
+        message = (
+            f"keep_from names {name}, but nothing on this host speaks of it; leave it out, or leave keep_from out "
+            "to ask every source that is found"
+        )
+        if not settings.check_mode:
+            raise HostError(message, code="missing_source", source=name)
+        plan.warn("missing_source", message)
+
+
+def _check_access(settings: GcSettings, files: Sequence[ConfFile], contents: cache.CacheContents) -> None:
+    """Raise HostError if others than root can say where leases and rules are looked for, or what a DEL runs."""
+    check_trusted(settings.conf_dir)
+    check_cache_dir(settings.cache_dir)
+    paths = [part for file in files for part in paths_of(settings.conf_dir, file.path, file.network or "")]
+    paths += [part.path for entry in contents.entries for part in entry.files]
+    for path in paths:
+        check_trusted(path)
+
+
+def _lists(files: Sequence[ConfFile]) -> List[NetworkConfigList]:
+    found = []
+    for file in files:
+        if file.kind == "conflist" and file.text is not None and not file.error:
+            try:
+                found.append(network_conf_from_bytes(file.text))
+            except CNIError:
+                continue
+    return found
+
+
+def _owners(found: Sequence[Lease], caches: Sequence[cache.CacheContents]) -> Dict[bytes, Set[Tuple[str, str]]]:
+    """Return packed address -> (network, container id) of those that it was given to."""
+    owners: Dict[bytes, Set[Tuple[str, str]]] = {}
+    for lease in found:
+        if lease.container_id:
+            owners.setdefault(packed(lease.ip), set()).add((lease.network, lease.container_id))
+    for entry in [entry for contents in caches for entry in contents.entries]:
+        if entry.key is not None:
+            for ip in entry.ips:
+                raw = packed(ip.partition("/")[0])
+                owners.setdefault(raw, set()).add((entry.key.network, entry.key.container_id))
+    return owners
+
+
+def _dates(found: Sequence[Lease], contents: cache.CacheContents) -> Dict[Tuple[str, str], float]:
+    """Return (network, container id) -> when its youngest dated thing was made."""
+    dates: Dict[Tuple[str, str], float] = {}
+    for lease in found:
+        if lease.status is not None and lease.container_id:
+            newest(dates, (lease.network, lease.container_id), lease.status.st_mtime)
+    for entry in contents.entries:
+        if entry.key is not None:
+            newest(dates, (entry.key.network, entry.key.container_id), entry.written)
+    return dates
+
+
+def _refuse(plan: GcPlan) -> None:
+    """Refuse to collect anything for want of a single live container, and say what would have been."""
+    going = [candidate for candidate in plan.candidates if candidate.action == DELETED]
+    for candidate in going:
+        candidate.leave("empty_live_set", "no source names any live container")
+    if going:
+        raise HostError(
+            f"no source names any live container, so that {len(going)} things would be collected; if it is true that "
+            "nothing lives here, say allow_empty, otherwise name sources in keep_from or containers in keep",
+            code="empty_live_set",
+            collected=[candidate.row() for candidate in plan.candidates],
+            live=plan.live,
+        )
+
+
+def _step(candidate: Candidate) -> Step:
+    def remove() -> None:
+        try:
+            candidate.remove()
+        except HostError as error:
+            candidate.fail(error)
+            raise
+
+    return Step(
+        _VERB[candidate.kind],
+        candidate.target,
+        DISRUPTIVE if candidate.kind == ATTACHMENT else SAFE,
+        candidate.before,
+        None,
+        remove,
+        item=candidate.key,
+        # Only DELs are done side by side; a bridge goes after its ports.
+        lane=candidate.container_id if candidate.kind == ATTACHMENT else "",
+    )

@@ -1,0 +1,174 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``cni_info`` says of configurations and plugin binaries."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ...libcni import gojson
+from ...libcni.errors import JSONError
+from ..binaries.types import types_of
+from ..binaries.usable import Binaries
+from ..confdir import ConfFile, drop_ins, paths_of, scan_conf_dir
+from ..errors import HostError
+from ..manifest import Manifest, digest_of, identity
+from ..networks.difference import readable_secret
+from ..networks.owners import recognise
+from ..problems import ERROR, INFO, WARNING, problem
+from ..secrets import mask, mask_text
+from ..trust import check_executable, elf_machine, untrusted
+from ..workers import each_of
+
+Rows = List[Dict[str, Any]]
+
+
+def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[Rows, Rows]:
+    """Return a row for each file of *conf_dir* that a runtime would read, and the problems. Secrets are masked."""
+    rows: Rows = []
+    problems: Rows = []
+    paths = [path for file in files for path in paths_of(conf_dir, file.path, file.network or "")]
+    problems += untrusted([conf_dir, *paths])
+    for file in files:
+        folder = drop_ins(conf_dir, file.network) if file.kind == "conflist" and file.network else []
+        for candidate in [file, *folder]:
+            if candidate.error:
+                problems.append(problem(ERROR, "bad_config", mask_text(candidate.error), candidate.path))
+        for candidate in [file, *folder]:
+            # A link's own mode says nothing.
+            mode = 0 if candidate.is_link else candidate.mode
+            problems += readable_secret(candidate.text or b"", mode, candidate.path)
+        rows.append(_conf_row(file, folder, manifest.network_file(file.path, file.text)))
+    return rows, problems
+
+
+def _conf_row(file: ConfFile, folder: Sequence[ConfFile], managed: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    digest = hashlib.sha256(file.text).hexdigest() if file.text is not None else ""
+    owner = recognise(file)
+    return {
+        "path": file.path,
+        "kind": file.kind,
+        "network": file.network or "",
+        "cni_version": file.cni_version,
+        "plugins": types_of(file.plugins),
+        "drop_ins": [extra.path for extra in folder],
+        "config": _masked(file.text),
+        "sha256": digest,
+        "managed": managed is not None,
+        "managed_as": managed["network"] if managed else "",
+        "original": bool(managed and managed.get("original")),
+        "owner": owner.name if owner and not managed else "",
+        "edited": managed is not None and managed.get("sha256") != digest,
+        "link": file.is_link,
+        "mode": f"{file.mode:04o}",
+        "uid": file.uid,
+        "gid": file.gid,
+        "error": mask_text(file.error),
+    }
+
+
+def aside(conf_dir: str, manifest: Manifest) -> Rows:
+    """Return a row for each file of *conf_dir* that was set aside and is still there, sorted by path."""
+    return [
+        {
+            "path": path,
+            "original_path": record["path"],
+            "network": record["network"],
+            "managed": bool(record.get("managed")),
+        }
+        for path, record in sorted(manifest.aside.items())
+        if os.path.dirname(path) == conf_dir and os.path.lexists(path)
+    ]
+
+
+def _masked(text: Optional[bytes]) -> Any:
+    """Return what a file says, without secrets; None if it is no JSON."""
+    if text is None:
+        return None
+    try:
+        return mask(gojson.loads(text))
+    except JSONError:
+        return None
+
+
+def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[Rows, Rows]:
+    """Return a row for each file in *bin_dirs*, and the problems. ELF files that root may run are asked for VERSION."""
+    rows: Rows = []
+    problems: Rows = []
+    for bin_dir in bin_dirs:
+        binaries = Binaries([bin_dir], manifest)
+        for name in _files(bin_dir):
+            path = os.path.join(bin_dir, name)
+            try:
+                rows.append(_plugin_row(path, manifest))
+            except OSError as error:
+                problems.append(problem(WARNING, "unreadable", f"cannot be read: {error.strerror}", path))
+        own = [row for row in rows if os.path.dirname(row["path"]) == bin_dir]
+
+        def ask(row: Dict[str, Any], binaries: Binaries = binaries) -> None:
+            try:
+                check_executable(row["path"])
+                row["cni_versions"] = binaries.ask(row["name"])[1]
+            except HostError as error:
+                # A README is no plugin; an executable script is one that root will not run.
+                if row["machine"] or row["mode"][-3:] != "644":
+                    level = INFO if error.code == "not_elf" and not row["managed"] else WARNING
+                    problems.append(problem(level, error.code, error.msg, row["path"]))
+
+        each_of(ask, own, workers)
+    problems.sort(key=lambda entry: (entry["file"], entry["code"]))
+    return rows, problems
+
+
+def _files(bin_dir: str) -> List[str]:
+    try:
+        with os.scandir(bin_dir) as entries:
+            return sorted(entry.name for entry in entries if not entry.is_dir(follow_symlinks=True))
+    except OSError:
+        return []
+
+
+def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
+    managed = manifest.binaries.get(path)
+    original = managed.get("original") if managed else None
+    if managed and managed.get("gone"):
+        # We removed ours; what stands here now is not it.
+        managed = None
+    status = os.lstat(path)
+    link = os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""
+    target = os.stat(path)
+    machine, digest = "", ""
+    if stat.S_ISREG(target.st_mode):
+        with open(path, "rb") as stream:
+            machine = elf_machine(stream) or ""
+            stream.seek(0)
+            # Reading all of them takes longer than everything else here.
+            known = manifest.versions.get(os.path.realpath(path), {})
+            is_known = known.get("identity") == identity(target) and bool(known.get("sha256"))
+            digest = str(known["sha256"]) if is_known else digest_of(stream)
+    return {
+        "name": os.path.basename(path),
+        "path": path,
+        "link": link,
+        "sha256": digest,
+        "machine": machine,
+        "cni_versions": [],
+        "managed": managed is not None,
+        "edited": managed is not None and managed.get("sha256") != digest,
+        "original": original is not None,
+        "mode": f"{stat.S_IMODE(target.st_mode):04o}",
+        "uid": target.st_uid,
+        "gid": target.st_gid,
+    }
+
+
+def scan_conf(conf_dir: str) -> Tuple[List[ConfFile], Rows]:
+    """Return the files of *conf_dir*; that the directory cannot be read is a problem, not an end."""
+    try:
+        return scan_conf_dir(conf_dir), []
+    except HostError as error:
+        return [], [problem(ERROR, error.code, error.msg, conf_dir)]

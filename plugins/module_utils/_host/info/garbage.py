@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``cni_info`` says a collection would find: ``cni_gc``'s own plan, never applied."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ..errors import HostError
+from ..garbage.outcome import DELETED, SCOPES, GcSettings
+from ..garbage.planner import GcPlanner
+from ..problems import WARNING, problem
+from ..secrets import mask
+
+
+def garbage(
+    conf_dir: str, bin_dirs: Sequence[str], cache_dir: str
+) -> Tuple[Optional[List[Dict[str, Any]]], List[Dict[str, Any]]]:
+    """Return a row for each thing that nobody seems to own, None if that cannot be told; and the problems.
+
+    Age does not count here: it would make the result depend on the time of the call.
+    """
+    settings = GcSettings(
+        conf_dir, bin_dirs, cache_dir, scope=list(SCOPES), min_age=0, allow_empty=True, check_mode=True
+    )
+    try:
+        plan = GcPlanner(settings).make()
+    except HostError as error:
+        return None, [problem(WARNING, error.code, f"what a collection would find is not known: {error.msg}")]
+    rows = []
+    for candidate in plan.candidates:
+        row = candidate.row()
+        rows.append(
+            {
+                "kind": row["kind"],
+                "network": row["network"],
+                "id": row["id"],
+                "container_id": row["container_id"],
+                "ifname": row["ifname"],
+                "evidence": row["evidence"],
+                "collectable": row["action"] == DELETED,
+                "reason": row["reason"],
+            }
+        )
+    return mask(rows), [problem(WARNING, code, message) for code, message in plan.warnings]

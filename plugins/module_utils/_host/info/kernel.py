@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``cni_info`` says of the kernel: interfaces and routes of the host and of its attachments."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from ..addresses import written
+from ..attachments import kernel_drift
+from ..attachments.kernel_view import Interface, KernelView
+from ..attachments.records import Attached, Record
+from ..attachments.request import Key
+from ..netlink import LOCAL_TABLE, Route
+
+Rows = List[Dict[str, Any]]
+
+
+def kernel(entries: Sequence[Attached], records: Mapping[Key, Record]) -> Tuple[Dict[str, Any], Rows]:
+    """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems.
+
+    *records* are those of our notes that there are.
+    """
+    state = kernel_drift.read_kernel(entries)
+    routes: Dict[str, Rows] = {path: _routes(view) for path, view in state.inside.items()}
+    rows = [
+        dict(
+            _inside(attached, state, routes[attached.netns]),
+            differences=state.drift(attached, records.get(attached.key)),
+        )
+        for attached in entries
+        if attached.netns in state.inside
+    ]
+    interfaces = sorted(state.host.interfaces.values(), key=lambda interface: interface.name)
+    links = [{"name": interface.name, "master": interface.master, **_interface(interface)} for interface in interfaces]
+    return {"links": links, "routes": _routes(state.host), "attachments": rows}, state.missing.problems
+
+
+def _inside(attached: Attached, state: kernel_drift.Kernel, routes: Rows) -> Dict[str, Any]:
+    interface = state.inside[attached.netns].interfaces.get(attached.key.ifname)
+    other = state.host.other_end(interface) if interface else None
+    row: Dict[str, Any] = {
+        "network": attached.key.network,
+        "container_id": attached.key.container_id,
+        "ifname": attached.key.ifname,
+        "netns": attached.netns,
+        "routes": [route for route in routes if route["device"] == attached.key.ifname],
+        "host_interface": other.name if other else "",
+    }
+    gone: Dict[str, Any] = {"kind": None, "mac": None, "mtu": None, "up": None, "addresses": []}
+    row.update(_interface(interface) if interface else gone)
+    return row
+
+
+def _interface(interface: Interface) -> Dict[str, Any]:
+    return {
+        "kind": interface.kind,
+        "mac": interface.mac,
+        "mtu": interface.mtu,
+        "up": interface.up,
+        "addresses": [f"{written(raw)}/{length}" for raw, length in sorted(interface.addresses)],
+    }
+
+
+def _routes(view: KernelView) -> Rows:
+    """Return the routes by which packets are sent on, sorted."""
+    wanted = [route for route in view.routes if route.unicast and route.table != LOCAL_TABLE]
+    wanted.sort(key=lambda route: (*_order(route), view.name_of(route.link), route.gateway))
+    # Every interface has the route to its link-local neighbours.
+    return [_route(view, route) for route in wanted if not written(route.raw).startswith("fe80:")]
+
+
+def _order(route: Route) -> Tuple[int, bytes, int, int]:
+    return route.table, route.raw, route.length, route.metric
+
+
+def _route(view: KernelView, route: Route) -> Dict[str, Any]:
+    return {
+        "family": "ipv4" if route.raw.startswith(b"4") else "ipv6",
+        "dst": f"{written(route.raw)}/{route.length}",
+        "gateway": written(route.gateway),
+        "device": view.name_of(route.link),
+        "source": written(route.source),
+        "metric": route.metric,
+        "table": route.table,
+    }

@@ -1,0 +1,151 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Known security problems of the reference plugins: said only where the release has them and the feature is in use."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+
+from ..binaries.release import release_of
+from ..binaries.types import text_of
+from ..binaries.usable import Binaries
+from ..commands import find_command
+from ..errors import HostError
+from ..problems import INFO, WARNING, problem
+from .view import ConfView, Placed
+
+Plugin = Dict[str, Any]
+# Tells whether the host has a command.
+Has = Callable[[str], bool]
+_TIMEOUT = 10.0
+
+
+class Advisory(NamedTuple):
+    """``used`` says of a plugin's configuration why the problem concerns it, "" if it does not.
+
+    ``safe`` says of the spec versions that the binary answers with whether they alone prove that it is not affected.
+    """
+
+    name: str
+    plugins: Tuple[str, ...]
+    fixed: Tuple[int, int, int]
+    used: Callable[[Plugin, Has], str]
+    safe: Callable[[List[str]], bool]
+    effect: str
+
+
+def _always(_plugin: Plugin, _has: Has) -> str:
+    return "as configured here"
+
+
+def _nftables(plugin: Plugin, has: Has) -> str:
+    backend = text_of(plugin, "backend")
+    if backend == "nftables":
+        return "with the backend nftables"
+    # Where there is no iptables the plugin takes nft (plugins/meta/portmap/main.go:ensureBackend).
+    if not backend and has("nft") and not has("iptables"):
+        return "with the backend nftables, which it takes because this host has no iptables"
+    return ""
+
+
+def _iptables(plugin: Plugin, _has: Has) -> str:
+    return "with the backend iptables" if text_of(plugin, "backend") != "nftables" else ""
+
+
+def _selinux(plugin: Plugin, _has: Has) -> str:
+    return "with selinuxContext" if text_of(plugin, "selinuxcontext") else ""
+
+
+ADVISORIES = (
+    Advisory(
+        "CVE-2025-67499 (GHSA-jv3w-x3r3-g6rm)",
+        ("portmap",),
+        (1, 9, 0),
+        _nftables,
+        # The backend came with 1.6.0, which brought version 1.1.0, too.
+        lambda versions: "1.1.0" not in versions,
+        "it also takes traffic to mapped ports that is not for this host",
+    ),
+    Advisory(
+        "CVE-2025-52881 (GHSA-cgrx-mc8f-2prm)",
+        ("tap",),
+        (1, 9, 1),
+        _selinux,
+        lambda versions: False,
+        "its library for SELinux labels can be led to another file",
+    ),
+    Advisory(
+        "CVE-2020-10749 (GHSA-fx6x-h9g4-56f8)",
+        ("bridge", "ptp"),
+        (0, 8, 6),
+        _always,
+        lambda versions: "1.0.0" in versions,
+        "a container can redirect the traffic of host and other containers with IPv6 router advertisements",
+    ),
+    Advisory(
+        "CVE-2019-9946",
+        ("portmap",),
+        (0, 7, 5),
+        _iptables,
+        lambda versions: "0.4.0" in versions,
+        "its rules come before those of Kubernetes services (kube-proxy with IPVS)",
+    ),
+)
+
+
+def security_problems(view: ConfView, binaries: Binaries) -> Iterator[Dict[str, Any]]:
+    """Yield the known problems of what the networks of the request, and others of ours, use."""
+    known: Dict[str, bool] = {}
+
+    def has(command: str) -> bool:
+        if command not in known:
+            known[command] = _is_there(command)
+        return known[command]
+
+    for file in view.loaded():
+        if file.name in view.wanted | view.ours:
+            for placed in view.chain(file):
+                for advisory in ADVISORIES:
+                    yield from _concerning(advisory, placed, binaries, has)
+
+
+def _is_there(command: str) -> bool:
+    try:
+        return find_command(command) is not None
+    except HostError:
+        return True
+
+
+def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has) -> Iterator[Dict[str, Any]]:
+    kind = text_of(placed.plugin, "type")
+    used = advisory.used(placed.plugin, has) if kind in advisory.plugins else ""
+    if not used:
+        return
+    try:
+        path, versions = binaries.ask(kind)
+        if advisory.safe(versions):
+            return
+        memory = binaries.memory(kind)
+        if "release" not in memory:
+            memory["release"] = release_of(os.path.realpath(path), _TIMEOUT)
+    except HostError:
+        # What is wrong with the binary the level `plugins` says.
+        return
+    release = str(memory["release"])
+    if release and numbers(release) >= advisory.fixed:
+        return
+    fixed = ".".join(str(number) for number in advisory.fixed)
+    if release:
+        text = "%s is release %s, which has %s %s: %s; install %s or later"
+        message = text % (path, release, advisory.name, used, advisory.effect, fixed)
+    else:
+        text = "%s does not tell its release; before %s it has %s %s: %s"
+        message = text % (path, fixed, advisory.name, used, advisory.effect)
+    yield problem(WARNING if release else INFO, "known_vulnerability", message, placed.path, placed.pointer)
+
+
+def numbers(release: str) -> Tuple[int, ...]:
+    """Return ``1.9.0`` as something to compare."""
+    return tuple(int(part) for part in release.split("."))

@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who is attached to which network, by libcni's cache."""
+
+from __future__ import annotations
+
+from typing import Dict, List
+
+from ...libcni.cache import Entry, list_entries
+from ...libcni.errors import CacheError
+from ..errors import HostError
+
+
+def attached(cache_dir: str) -> Dict[str, List[Entry]]:
+    """Return the attachments that *cache_dir* knows by their network.
+
+    Raises HostError ``cache_unreadable``: not to know is not the same as nobody.
+    """
+    try:
+        entries = list_entries(cache_dir)
+    except CacheError as error:
+        raise HostError(
+            "cannot tell which networks are in use: %s; mend that, or name another cache_dir" % error,
+            code="cache_unreadable",
+        ) from error
+    found: Dict[str, List[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.network_name, []).append(entry)
+    return found

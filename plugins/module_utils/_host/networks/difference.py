@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How two texts of a network differ: not at all, harmlessly, or so that attached containers are left behind."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Dict, List, Optional, Tuple
+
+from ...libcni import gojson
+from ...libcni.errors import JSONError
+from ..problems import WARNING, problem
+from ..secrets import mask, mask_text
+
+_IPAM_KEYS = ("subnet", "rangestart", "rangeend", "ranges")
+
+
+def same_json(one: Optional[bytes], other: bytes) -> bool:
+    """Tell whether both mean the same to libcni: key order, blanks and the way a number is written do not count."""
+    if one == other:
+        return True
+    try:
+        return one is not None and gojson.dumps(gojson.loads(one)) == gojson.dumps(gojson.loads(other))
+    except JSONError:
+        return False
+
+
+def moves_addresses(one: Optional[bytes], other: bytes) -> bool:
+    """Tell whether the bridge, a subnet or a range differs, so that attachments of *one* do not fit *other*.
+
+    What nobody could load has no attachments that fit it.
+    """
+    try:
+        return one is not None and _essence(gojson.loads(one)) != _essence(gojson.loads(other))
+    except JSONError:
+        return False
+
+
+def fits(config: bytes, text: bytes) -> bool:
+    """Tell whether what was attached with *config* fits a network that is *text*, as far as both can be read."""
+    try:
+        return _essence(gojson.loads(config)) == _essence(gojson.loads(text))
+    except JSONError:
+        return False
+
+
+def _essence(data: Any) -> List[Tuple[str, bytes]]:
+    found: List[Tuple[str, bytes]] = []
+    plugins = data.get("plugins") if isinstance(data, dict) else None
+    for plugin in plugins if isinstance(plugins, list) else [data]:
+        _collect(plugin, found)
+    return found
+
+
+def _collect(plugin: Any, found: List[Tuple[str, bytes]]) -> None:
+    members = _folded(plugin)
+    if "bridge" in members or members.get("type") == "bridge":
+        # What the plugin takes where nothing is named.
+        found.append(("bridge", gojson.dumps(members.get("bridge") or "cni0")))
+    ipam = _folded(members.get("ipam"))
+    found.extend((key, gojson.dumps(ipam[key])) for key in _IPAM_KEYS if key in ipam)
+    if "delegate" in members:
+        _collect(members["delegate"], found)
+
+
+def _folded(data: Any) -> Dict[str, Any]:
+    return {key.lower(): value for key, value in data.items()} if isinstance(data, dict) else {}
+
+
+def readable_secret(text: bytes, mode: int, path: str) -> List[Dict[str, Any]]:
+    """Return a problem if a file with this text and mode lets every user of the host read a secret, else none."""
+    try:
+        data = gojson.loads(text) if mode & 0o004 else None
+    except JSONError:
+        return []
+    if mask(data) == data:
+        return []
+    message = (
+        f"the configuration holds a secret, and its mode {mode:04o} lets every user of the host read it; set "
+        'mode: "0600", as runtimes read the file as root'
+    )
+    return [problem(WARNING, "readable_secret", message, path)]
+
+
+def shown_conflist(text: bytes) -> str:
+    """Return *text* for a diff: laid out as we lay out, without its secrets."""
+    try:
+        return json.dumps(mask(gojson.loads(text)), indent=2, ensure_ascii=False) + "\n"
+    except JSONError:
+        return mask_text(text.decode("utf-8", "replace"))

@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How full host-local's pools are: the ranges of the configured networks, and what of them is reserved.
+
+Ranges are read as the plugin reads them (plugins/ipam/host-local/backend/allocator/range.go).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ..addresses import DEFAULT_DATA_DIR, packed, prefix_length
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..leases import Lease
+
+
+_FAMILIES: Dict[int, str] = {socket.AF_INET: "ipv4", socket.AF_INET6: "ipv6"}
+
+
+class Range:
+    """Addresses from ``start`` to ``end`` (numbers, both inclusive), without ``gateway``, which is never given.
+
+    ``first`` and ``last`` are those of the whole subnet, ``length`` is that of its prefix.
+    """
+
+    __slots__ = ("end", "family", "first", "gateway", "last", "length", "start")
+
+    def __init__(self, family: int, first: int, length: int, start: int, end: int, gateway: int) -> None:
+        self.family = family
+        self.first = first
+        self.length = length
+        self.last = first + (1 << ((32 if family == socket.AF_INET else 128) - length)) - 1
+        self.start = start
+        self.end = end
+        self.gateway = gateway
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start + 1 - (1 if self.start <= self.gateway <= self.end else 0)
+
+    def __contains__(self, raw: bytes) -> bool:
+        """Tell whether a packed address is in it."""
+        family, number = address_number(raw)
+        return family == self.family and self.start <= number <= self.end
+
+    @property
+    def text(self) -> str:
+        return f"{address_text(self.family, self.start)}-{address_text(self.family, self.end)}"
+
+    @property
+    def subnet(self) -> str:
+        return f"{address_text(self.family, self.first)}/{self.length}"
+
+
+def pool_rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequence[Lease]) -> List[Dict[str, Any]]:
+    """Return a row for each store and address family of a configured network, sorted: its addresses and who holds them.
+
+    *networks* are the configured ones, one pair (name, plugin object) for each plugin. Families are counted apart: the
+    addresses that IPv6 has left are of no use to a container that needs one of IPv4, too.
+    """
+    # A network that is in two files has its addresses once.
+    pools: Dict[Tuple[str, str], Dict[str, Range]] = {}
+    for network, plugin in networks:
+        ipam = plugin.get("ipam")
+        if isinstance(ipam, dict) and ipam.get("type") == "host-local":
+            data_dir = ipam.get("dataDir")
+            place = os.path.normpath(data_dir) if isinstance(data_dir, str) and data_dir else DEFAULT_DATA_DIR
+            pools.setdefault((network, place), {}).update((one.text, one) for one in ranges_of(ipam))
+    found = []
+    for (network, place), ranges in sorted(pools.items()):
+        own = [lease for lease in leases if (lease.network, lease.data_dir) == (network, place)]
+        for family in _FAMILIES:
+            parts = [one for one in ranges.values() if one.family == family]
+            held = [lease for lease in own if address_number(packed(lease.ip))[0] == family]
+            # A network without any range has a row, too.
+            if parts or held or (family == socket.AF_INET and not ranges and not own):
+                found.append(_row(network, place, family, parts, held))
+    return found
+
+
+def _row(network: str, data_dir: str, family: int, ranges: Sequence[Range], own: Sequence[Lease]) -> Dict[str, Any]:
+    inside = [lease for lease in own if any(packed(lease.ip) in one for one in ranges)]
+    owners: Dict[str, List[str]] = {}
+    for lease in own:
+        owners.setdefault(lease.container_id, []).append(lease.ip)
+    size = sum(one.size for one in ranges)
+    return {
+        "network": network,
+        "data_dir": data_dir,
+        "family": _FAMILIES[family],
+        "ranges": [one.text for one in ranges],
+        "size": size,
+        "used": len(inside),
+        "free": max(0, size - len(inside)),
+        "outside": len(own) - len(inside),
+        "owners": [{"container_id": name, "ips": ips} for name, ips in sorted(owners.items())],
+    }
+
+
+def ranges_of(ipam: Mapping[str, Any]) -> List[Range]:
+    """Return the ranges of host-local's configuration; what it would refuse is left out."""
+    sets = ipam.get("ranges")
+    entries: List[Any] = [ipam] if ipam.get("subnet") else []
+    for one in sets if isinstance(sets, list) else []:
+        entries += one if isinstance(one, list) else []
+    found = [range_of(entry) for entry in entries if isinstance(entry, dict)]
+    return [one for one in found if one is not None]
+
+
+def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
+    """Return one range, None for what host-local would refuse."""
+    address, _slash, text = str(entry.get("subnet") or "").partition("/")
+    raw = packed(address)
+    family, number = address_number(raw)
+    bits = 32 if family == socket.AF_INET else 128
+    length = prefix_length(text, bits - 2)
+    if not raw or length is None:
+        return None
+    hosts = bits - length
+    first = number >> hosts << hosts
+    last = first + (1 << hosts) - 1
+    if family == socket.AF_INET:
+        # The broadcast address.
+        last -= 1
+    start, end = _given(entry, "rangeStart", first + 1), _given(entry, "rangeEnd", last)
+    gateway = _given(entry, "gateway", first + 1)
+    return Range(family, first, length, start, end, gateway) if first <= start <= end else None
+
+
+def _given(entry: Mapping[str, Any], key: str, default: int) -> int:
+    raw = packed(str(entry.get(key) or ""))
+    return address_number(raw)[1] if raw else default
+
+
+def address_number(raw: bytes) -> Tuple[int, int]:
+    """Return (family, number) of a packed address."""
+    return socket.AF_INET6 if raw[:1] == b"6" else socket.AF_INET, int.from_bytes(raw[1:], "big")
+
+
+def address_text(family: int, number: int) -> str:
+    """Return an address as it is written."""
+    return socket.inet_ntop(family, number.to_bytes(4 if family == socket.AF_INET else 16, "big"))

@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planning of files that are to come back: what was set aside, and the originals of what was adopted."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from ..confdir import ConfFile, parse_conf
+from ..errors import HostError
+from .difference import moves_addresses
+from .state import ConfState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .request import WantedNetwork
+
+Entry = Dict[str, Any]
+
+
+class _Return:
+    """What comes back for one entry of the request, and which networks that concerns."""
+
+    def __init__(self, state: ConfState, wanted: WantedNetwork) -> None:
+        self.state = state
+        self.wanted = wanted
+        self.networks: Set[str] = {wanted.name} if wanted.name else set()
+        self.names: List[str] = []
+        self.foreign: List[ConfFile] = []
+        self.removed = False
+
+    def means(self, network: str, path: str) -> bool:
+        """Tell whether the entry asks for *network* at *path*; who names both means both."""
+        if self.wanted.name and self.wanted.name != network:
+            return False
+        return not self.wanted.file or os.path.basename(path) == self.wanted.file
+
+
+def restore_network(state: ConfState, wanted: WantedNetwork) -> Set[str]:
+    """Plan to bring back what belongs to the network, or stood at the file, of *wanted*.
+
+    Returns the names of all files that `exclusive` has to leave. A file of ours goes when a file of somebody else for
+    the same network is there again; one that took nobody's place stays.
+    """
+    work = _Return(state, wanted)
+    for aside, record in _newest(state, work):
+        _bring_back(work, aside, record)
+    for file in list(state.files.values()):
+        if state.is_ours(file.name) and file.name not in state.vacated | state.replaced:
+            entry = state.manifest.networks[file.path]
+            original = entry.get("original")
+            if original and work.means(entry["network"], original.get("path", file.path)):
+                work.networks.add(entry["network"])
+                _bring_original(work, file, file.name, original)
+    _remove_ours(work)
+    there = [file for file in state.files.values() if _is_meant(work, file)]
+    path = state.plan.path(work.names[0]) if work.names else (there[0].path if there else None)
+    action = "restored" if work.names else ("removed" if work.removed else "none")
+    state.report(wanted, path, action, ", ".join(sorted(work.networks)))
+    return {file.name for file in there}.union(work.names)
+
+
+def _is_meant(work: _Return, file: ConfFile) -> bool:
+    return file.name == work.wanted.file or (file.network is not None and file.network in work.networks)
+
+
+def _newest(state: ConfState, work: _Return) -> List[Tuple[str, Entry]]:
+    """Return what was set aside and is meant; of several from one place the last one."""
+    newest: Dict[str, Tuple[str, Entry]] = {}
+    for aside, record in sorted(state.records().items()):
+        if work.means(record["network"], record["path"]):
+            known = newest.get(record["path"])
+            if known is None or os.lstat(aside).st_ctime_ns > os.lstat(known[0]).st_ctime_ns:
+                newest[record["path"]] = (aside, record)
+    return [newest[path] for path in sorted(newest)]
+
+
+def _bring_back(work: _Return, aside: str, record: Entry) -> None:
+    state = work.state
+    if record["network"]:
+        work.networks.add(record["network"])
+    name = os.path.basename(record["path"])
+    file = state.read_aside(aside, name)
+    managed = record.get("managed") or {}
+    if managed.get("original"):
+        # Ours had taken the place of somebody's file: that one is to come back, not ours.
+        _bring_original(work, file, os.path.basename(aside), managed["original"])
+        return
+    standing = state.standing(name)
+    if not _is_free(work, name, file, standing) or (managed and standing is not None):
+        return
+    if standing is not None:
+        _refuse_move(state, standing, file)
+        state.replaced.add(name)
+    replaced = None if standing is None else standing.text or b""
+    state.plan.bring_back(os.path.basename(aside), name, record, replaced, file.text)
+    _will_stand(work, file, bool(managed))
+
+
+def _bring_original(work: _Return, ours: ConfFile, current: str, original: Entry) -> None:
+    """Plan to put the kept original of *ours*, which is in the file *current*, back to its place."""
+    state = work.state
+    path = original.get("path", ours.path)
+    name = os.path.basename(path)
+    file = ConfFile(name, path)
+    with state.manifest.kept(original["sha256"]) as stream:
+        file.text = stream.read()
+    try:
+        parse_conf(file, file.text)
+    except HostError as error:
+        file.error = error.msg
+    standing = None if name == current else state.standing(name)
+    # An interrupted run has put it there already.
+    there = standing is not None and standing.text == file.text and not state.is_ours(name)
+    if name != current and not there and not _is_free(work, name, file, standing):
+        return
+    _refuse_move(state, ours, file)
+    state.plan.restore_original(name, current, original, (ours.text or b"", file.text), there)
+    state.after.pop(current, None)
+    if current in state.files:
+        (state.replaced if name == current else state.vacated).add(current)
+    _will_stand(work, file, False)
+
+
+def _will_stand(work: _Return, file: ConfFile, ours: bool) -> None:
+    work.state.after[file.name] = file.network
+    work.state.contents[file.name] = file.text or b""
+    work.names.append(file.name)
+    if not ours:
+        work.foreign.append(file)
+
+
+def _is_free(work: _Return, name: str, file: ConfFile, standing: Optional[ConfFile]) -> bool:
+    """Tell whether *file* can come back to *name*, where *standing* is; if not, note why unless it is there already."""
+    state = work.state
+    if standing is None:
+        if name in state.after and name not in state.files:
+            state.error("file_in_use", "another network of this task takes the place of what is to come back", name)
+            return False
+        if name not in state.vacated and os.path.lexists(state.plan.path(name)):
+            state.error("not_regular", "a directory stands where a file is to come back; remove it", name)
+            return False
+        return True
+    if state.is_ours(name):
+        holder = state.manifest.networks[standing.path]["network"]
+        if holder in work.networks:
+            return True
+        text = "this file holds our network %r, so what stood here before cannot come back; remove %r first"
+        state.error("file_in_use", text % (holder, holder), name)
+        return False
+    if standing.network != file.network:
+        text = "somebody has put another file here, so what was set aside cannot come back; move one of them away"
+        state.error("file_in_use", text, name)
+    return False
+
+
+def _refuse_move(state: ConfState, ours: ConfFile, file: ConfFile) -> None:
+    if ours.network and moves_addresses(ours.text, file.text or b""):
+        state.refuse_attached(ours.network, ours.name, "its bridge, subnet or ranges change", file.text)
+
+
+def _remove_ours(work: _Return) -> None:
+    """Plan to remove files of ours whose networks are in files of others again."""
+    state = work.state
+    for network in sorted(work.networks):
+        foreign = [file for file in work.foreign if file.network == network] or state.foreign_files(network)
+        if not foreign:
+            continue
+        for file in state.own_files(network):
+            if file.name in state.after and file.name not in work.names:
+                _refuse_move(state, file, foreign[0])
+                state.plan.remove(file.name, file.text)
+                state.vacated.add(file.name)
+                state.after.pop(file.name)
+                work.removed = True

@@ -1,0 +1,203 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about what the networks of a directory take from each other: bridges and addresses."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
+
+from ..addresses import packed, prefix_length
+from ..binaries.types import member_of, object_of, text_of
+from ..problems import INFO, problem
+from .pools import address_number, address_text
+from .uses import Bridge, Pool, Uses
+from .view import ConfView
+
+Problem = Dict[str, Any]
+
+
+def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
+    """Yield what is wrong with bridges and addresses; *uses* are those of the networks of *view*, in its order."""
+    pools = [pool for use in uses for pool in use.pools]
+    for pool in pools:
+        yield from _gateway(view, pool)
+    for file in view.loaded():
+        for path, pointer, plugin in view.chain(file):
+            for place, address, gateway in _static(plugin):
+                if not _is_in(address, gateway):
+                    text = "static: the gateway %s is not in the subnet of %s; %s"
+                    yield problem(
+                        view.level(file),
+                        "gateway_outside",
+                        text % (gateway, address, "no container can reach it: write an address of that subnet"),
+                        path,
+                        pointer + place,
+                    )
+    yield from _bridges(view, [bridge for use in uses for bridge in use.bridges])
+    yield from _overlaps(view, pools)
+
+
+# ---- gateways
+
+
+def _gateway(view: ConfView, pool: Pool) -> Iterator[Problem]:
+    own = pool.range
+    bits = 32 if own.family == socket.AF_INET else 128
+    link_local = own.family == socket.AF_INET6 and own.gateway >> (bits - 10) == 0xFE80 >> 6
+    if own.first <= own.gateway <= own.last or link_local:
+        return
+    text = (
+        "host-local: the gateway %s is not in the subnet %s, so no container can reach it, and ADD fails where a route "
+        "leads through it (network is unreachable); write an address of the subnet, such as %s"
+    )
+    message = text % (address_text(own.family, own.gateway), own.subnet, address_text(own.family, own.first + 1))
+    yield problem(view.level(pool.file), "gateway_outside", message, pool.path, pool.pointer + "/gateway")
+
+
+def _static(plugin: Dict[str, Any]) -> Iterator[Tuple[str, str, str]]:
+    ipam = object_of(plugin, "ipam")
+    addresses = member_of(ipam, "addresses") if text_of(ipam, "type") == "static" else None
+    for index, entry in enumerate(addresses if isinstance(addresses, list) else []):
+        if isinstance(entry, dict) and text_of(entry, "gateway"):
+            yield "/ipam/addresses/%d/gateway" % index, text_of(entry, "address"), text_of(entry, "gateway")
+
+
+def _is_in(address: str, gateway: str) -> bool:
+    """Tell whether *gateway* is in the subnet of *address*; what is no address is not spoken of here."""
+    ip, _slash, text = address.partition("/")
+    raw, other = packed(ip), packed(gateway)
+    bits = 8 * (len(raw) - 1)
+    length = prefix_length(text, bits)
+    if not other or length is None or raw[:1] != other[:1]:
+        return True
+    hosts = bits - length
+    number = address_number(other)[1]
+    return address_number(raw)[1] >> hosts == number >> hosts or (bits == 128 and number >> 118 == 0xFE80 >> 6)
+
+
+# ---- bridges
+
+
+def _bridges(view: ConfView, bridges: Sequence[Bridge]) -> Iterator[Problem]:
+    users: Dict[Tuple[str, int], List[Bridge]] = {}
+    for bridge in bridges:
+        yield from _two_gateways(view, bridge)
+        others = users.setdefault((bridge.name, bridge.vlan), [])
+        known = any(other.file.network == bridge.file.network for other in others)
+        if others and not known:
+            yield _shared_bridge(view, bridge, others)
+        others.append(bridge)
+
+
+def _shared_bridge(view: ConfView, bridge: Bridge, others: Sequence[Bridge]) -> Problem:
+    """Return what is to be said of a bridge that *others* use, too: the worst first."""
+    for other in others:
+        clash = _clash(other, bridge)
+        if clash is not None:
+            text = (
+                "the bridge %s gets %s here and %s for the network %r in %s, and it can have one of them only: ADD "
+                "fails for the network that comes second ('already has an IP address different from'); give one of "
+                "them another bridge"
+            )
+            message = text % (bridge.name, clash[1], clash[0], other.file.network, other.file.name)
+            return _at_bridge(bridge, view.level(bridge.file, other.file), "bridge_two_subnets", message)
+    other = next((other for other in others if other.gateway), others[0])
+    text = (
+        "the network %r in %s uses the bridge %s, too, so that containers of both reach each other; give one of "
+        "them another bridge if that is not meant"
+    )
+    level = view.level(bridge.file, other.file) if bridge.gateway or other.gateway else INFO
+    message = text % (other.file.network, other.file.name, bridge.name)
+    return _at_bridge(bridge, level, "bridge_shared", message)
+
+
+def _two_gateways(view: ConfView, bridge: Bridge) -> Iterator[Problem]:
+    """Yield the problem of a single network with two IPv4 gateways on its bridge, which takes one only."""
+    found = [pool for pool in bridge.pools if pool.range.family == socket.AF_INET] if bridge.gateway else []
+    for pool in found[1:]:
+        if _gateway_text(pool) == _gateway_text(found[0]):
+            continue
+        text = (
+            "the bridge %s would get the gateways %s and %s, and it takes one IPv4 address only%s; leave one subnet, "
+            "or make a network with a bridge of its own of the other"
+        )
+        always = pool.group != found[0].group and not bridge.force
+        effect = ": every ADD fails" if always else ": containers of one of the subnets lose their gateway"
+        message = text % (bridge.name, _gateway_text(found[0]), _gateway_text(pool), effect)
+        level = view.certain(bridge.file) if always else view.level(bridge.file)
+        yield problem(level, "bridge_two_subnets", message, pool.path, pool.pointer)
+
+
+def _clash(one: Bridge, other: Bridge) -> Any:
+    """Return two gateways that do not go together on one bridge, as text; None if there are none.
+
+    IPv4 allows one address; IPv6 several, unless their subnets overlap (plugins/main/bridge/bridge.go:ensureAddr).
+    """
+    if not one.gateway or not other.gateway:
+        return None
+    for left in one.pools:
+        for right in other.pools:
+            both = (_gateway_text(left), _gateway_text(right))
+            alike = left.range.family == right.range.family and both[0] != both[1]
+            if alike and (left.range.family == socket.AF_INET or _subnets_overlap(left, right)):
+                return both
+    return None
+
+
+def _gateway_text(pool: Pool) -> str:
+    return "%s/%d" % (address_text(pool.range.family, pool.range.gateway), pool.range.length)
+
+
+def _at_bridge(bridge: Bridge, level: str, code: str, message: str) -> Problem:
+    return problem(level, code, message, bridge.path, bridge.pointer + "/bridge")
+
+
+# ---- addresses
+
+
+def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
+    """Yield the pairs of networks that overlap, each once. Sorted by their beginning, only neighbours can."""
+    ordered = sorted(pools, key=lambda pool: (pool.range.family, pool.range.first))
+    seen = set()
+    for index, left in enumerate(ordered):
+        for right in ordered[index + 1 :]:
+            if right.range.family != left.range.family or right.range.first > left.range.last:
+                break
+            pair = frozenset((left.file.name, right.file.name))
+            if left.file.network == right.file.network or pair in seen:
+                continue
+            # The place to name is the network that is asked for, or else the later file.
+            one, other = sorted((left, right), key=lambda pool: (pool.file.name in view.wanted, pool.file.name))
+            found = _overlap(other, one)
+            if found:
+                seen.add(pair)
+                place = other.pointer + "/subnet"
+                yield problem(view.level(one.file, other.file), found[0], found[1], other.path, place)
+
+
+def _overlap(pool: Pool, other: Pool) -> Tuple[str, ...]:
+    """Return code and message of what is wrong between two pools of different networks; () if nothing is."""
+    same_link = bool(pool.link) and pool.link == other.link
+    of_containers = pool.routed and other.routed and not pool.link and not other.link
+    names = (pool.range.subnet, other.range.subnet, other.file.network, other.file.name)
+    if same_link or of_containers:
+        if pool.range.start > other.range.end or other.range.start > pool.range.end:
+            return ()
+        text = (
+            "%s overlaps with %s of the network %r in %s on the same link, and each network keeps its own "
+            "reservations: addresses are given twice; give them ranges (rangeStart, rangeEnd) that are apart"
+        )
+        return ("range_overlap", text % names)
+    if pool.routed or other.routed:
+        text = (
+            "%s overlaps with %s of the network %r in %s, and the host can send packets for an address to one of them "
+            "only; choose another subnet"
+        )
+        return ("subnet_overlap", text % names)
+    return ()
+
+
+def _subnets_overlap(one: Pool, other: Pool) -> bool:
+    return one.range.first <= other.range.last and other.range.first <= one.range.last

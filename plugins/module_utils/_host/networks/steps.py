@@ -1,0 +1,333 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps that change a directory of network configurations, and how they are carried out."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from typing import Any, Callable, Container, Dict, List, Optional, Set, Tuple
+
+from ..errors import HostError
+from ..files import Attributes, Directory, make_directory, stage, write
+from ..manifest import Manifest
+from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
+from .difference import moves_addresses, shown_conflist
+
+ASIDE_SUFFIX = ".podwire-aside"
+
+
+class ConfPlan(Plan):
+    """A plan over one conf_dir.
+
+    ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes do,
+    ``configured`` what becomes of their own configurations. ``confirm`` asks them after the steps whether they have
+    loaded it (see runtimes.confirm).
+    What is about to be written is in the manifest before it goes live; after the steps, entries whose file is not there
+    are dropped again.
+    """
+
+    def __init__(self, conf_dir: str, manifest: Manifest, attributes: Attributes) -> None:
+        super().__init__()
+        self.conf_dir = conf_dir
+        self.manifest = manifest
+        self.attributes = attributes
+        self.networks: List[Dict[str, Any]] = []
+        self.problems: List[Dict[str, Any]] = []
+        self.effective: List[Dict[str, Any]] = []
+        self.configured: List[Dict[str, Any]] = []
+        self.confirm: Callable[[], Tuple[Optional[bool], List[str]]] = lambda: (None, [])
+        self._intents: Dict[str, Dict[str, Any]] = {}
+        self._touched: Set[str] = set()
+        self._adopted: Set[str] = set()
+        self._vacated: Set[str] = set()
+        self._directory: Optional[Directory] = None
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.conf_dir, name)
+
+    def claims(self, name: str) -> bool:
+        """Tell whether a step makes the file *name* ours."""
+        return self.path(name) in self._intents
+
+    # ---- planning
+
+    def make_directory(self) -> None:
+        def action() -> None:
+            make_directory(self.conf_dir, 0o755)
+
+        self._step("make_directory", self.conf_dir, SAFE, None, {"mode": "0755"}, action)
+
+    def put(
+        self, name: str, network: str, before: Optional[bytes], after: bytes, step_class: str, replaces: bool
+    ) -> None:
+        """Write a file of ours; *replaces* tells that a file is expected to be there (whatever its content)."""
+        path = self.path(name)
+        self._own(path, network, hashlib.sha256(after).hexdigest())
+
+        def action() -> None:
+            if not replaces:
+                self._expect_nothing(path)
+            self._claim(path)
+            write(self._open(), name, after, self.attributes)
+
+        self._step(
+            "write" if replaces else "create",
+            path,
+            step_class,
+            None if before is None else shown_conflist(before),
+            shown_conflist(after),
+            action,
+        )
+
+    def rename(self, old: str, new: str, network: str) -> None:
+        """Move a file of ours to another name, where nothing is or a file that was adopted just before."""
+        old_path, new_path = self.path(old), self.path(new)
+        entry = self.manifest.networks[old_path]
+        replaces = new_path in self._adopted
+        self._own(new_path, network, entry["sha256"])
+        if not replaces:
+            self._intents[new_path]["original"] = entry.get("original")
+        self._touched.add(old_path)
+
+        def action() -> None:
+            if not replaces:
+                self._expect_nothing(new_path)
+            elif entry.get("original"):
+                # The new name has an original of its own to remember.
+                self._return_original(old, network, entry["original"])
+            self._claim(new_path)
+            self._open().rename(old, new)
+
+        self._step("rename", old_path, SAFE, {"path": old_path}, {"path": new_path}, action)
+
+    def adopt(self, name: str, network: str, text: bytes) -> None:
+        """Make a foreign file, which holds *text*, ours; its original is kept before anything says that it is."""
+        path = self.path(name)
+        self._adopted.add(path)
+        self._own(path, network, hashlib.sha256(text).hexdigest())
+
+        def action() -> None:
+            entry = self._intents[path]
+            entry["original"] = dict(self.manifest.keep(path), path=path)
+            self.manifest.networks[path] = entry
+            self.manifest.save()
+
+        self._step("adopt", path, SAFE, {"managed": False}, {"managed": True}, action)
+
+    def set_attributes(self, name: str, before: Attributes) -> None:
+        def action() -> None:
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._open().fd)
+            try:
+                os.fchown(fd, self.attributes.uid, self.attributes.gid)
+                os.fchmod(fd, self.attributes.mode)
+            finally:
+                os.close(fd)
+
+        self._step("set_attributes", self.path(name), SAFE, _describe(before), _describe(self.attributes), action)
+
+    def remove(self, name: str, before: Optional[bytes]) -> None:
+        """Remove a file of ours. If it replaced an adopted one, the original comes back, set aside."""
+        path = self.path(name)
+        self._touched.add(path)
+        original = self.manifest.networks[path].get("original")
+        network = self.manifest.networks[path]["network"]
+
+        def action() -> None:
+            if original:
+                self._return_original(name, network, original)
+            self._open().remove(name)
+
+        self._step("remove", path, DISRUPTIVE, shown_conflist(before or b""), None, action)
+
+    def set_aside(self, name: str, network: str, managed: Optional[Dict[str, Any]]) -> None:
+        """Rename a file so that no runtime reads it; the manifest records how to bring it back.
+
+        *managed* is the manifest's entry of a file of ours, which stays ours there.
+        """
+        path = self.path(name)
+        aside = self._aside_name(name)
+        self._vacated.add(path)
+
+        def action() -> None:
+            self._record_aside(aside, path, network, managed)
+            self._open().rename(name, aside)
+            if managed:
+                self.manifest.networks.pop(path, None)
+
+        self._step("set_aside", path, DISRUPTIVE, {"path": path}, {"path": self.path(aside)}, action)
+
+    def bring_back(
+        self,
+        aside: str,
+        name: str,
+        record: Dict[str, Any],
+        replaced: Optional[bytes] = None,
+        text: Optional[bytes] = None,
+    ) -> None:
+        """Rename a file that was set aside to *name*, in place of our file with the text *replaced* if there is one.
+
+        *text* is what is brought back.
+        """
+        path = self.path(name)
+        managed = record.get("managed")
+        if managed:
+            self._intents[path] = dict(managed)
+            self._touched.add(path)
+
+        def action() -> None:
+            if replaced is None:
+                self._expect_nothing(path)
+            else:
+                self._yield(path, replaced)
+            self._claim(path)
+            self._open().rename(aside, name)
+            if not managed:
+                self.manifest.networks.pop(path, None)
+
+        if replaced is None:
+            self._step("restore", path, SAFE, {"path": self.path(aside)}, {"path": path}, action)
+        else:
+            self._step("restore", path, DISRUPTIVE, shown_conflist(replaced), shown_conflist(text or b""), action)
+
+    def restore_original(
+        self, name: str, current: str, original: Dict[str, Any], texts: Tuple[bytes, bytes], there: bool
+    ) -> None:
+        """Put a kept original back under *name* and remove our file *current*, which may be the same or set aside.
+
+        *texts* are ours and the original's; *there* tells that an interrupted run has put it there already.
+        """
+        path, ours = self.path(name), self.path(current)
+
+        def action() -> None:
+            if name == current:
+                self._yield(path, texts[0])
+            elif not there:
+                self._expect_nothing(path)
+            if not there:
+                self._publish_original(name, original)
+            if name != current:
+                self._open().remove(current)
+            self.manifest.networks.pop(ours, None)
+
+        step_class = DISRUPTIVE if moves_addresses(*texts) else SAFE
+
+        self._step("restore", path, step_class, shown_conflist(texts[0]), shown_conflist(texts[1]), action)
+
+    def remove_aside(self, aside: str) -> None:
+        """Remove a file of ours that was set aside."""
+        self._step(
+            "remove", self.path(aside), SAFE, {"path": self.path(aside)}, None, lambda: self._open().remove(aside)
+        )
+
+    def leave(self, name: str, before: Any, after: Any) -> None:
+        """Report what somebody else has made of a file of ours, and leave it so."""
+        self.add(Step("leave", self.path(name), FOREIGN, before, after, lambda: None))
+
+    def _own(self, path: str, network: str, digest: str) -> None:
+        # What an earlier step of this plan brings to the path counts, its original above all.
+        known = self._intents.get(path) or self.manifest.networks.get(path) or {}
+        self._intents[path] = {"network": network, "sha256": digest, "original": known.get("original")}
+        self._touched.add(path)
+
+    def _step(
+        self, kind: str, target: str, step_class: str, before: Any, after: Any, action: Callable[[], None]
+    ) -> None:
+        self.add(Step(kind, target, step_class, before, after, action))
+
+    def restrict(self, classes: Container[str]) -> None:
+        super().restrict(classes)
+        if not self.left:
+            return
+        for row in self.networks:
+            row["action"] = "none" if row["action"] == "none" else "left"
+        for row in self.configured:
+            row.update(action="none" if row["action"] == "none" else "left", restart=False)
+        # What was foretold is not what the runtimes shall have loaded.
+        self.confirm = lambda: (None, [])
+
+    # ---- applying
+
+    def apply(self, workers: int = 1) -> None:
+        """Execute the steps, in order; the manifest is right at every moment."""
+        self.manifest.remove_stale_temps()
+        self.manifest.networks.update(
+            {path: entry for path, entry in self._intents.items() if path not in self._adopted | self._vacated}
+        )
+        self.manifest.save()
+        try:
+            super().apply(1)
+        except HostError:
+            # What cannot be settled now is settled by the next run; the first error is the one to tell.
+            with contextlib.suppress(HostError, OSError):
+                self._settle()
+            raise
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._directory is not None:
+            os.close(self._directory.fd)
+            self._directory = None
+        manifest = self.manifest
+        for path in [path for path in self._touched if not os.path.lexists(path)]:
+            manifest.networks.pop(path, None)
+        for path in [path for path in manifest.aside if os.path.dirname(path) == self.conf_dir]:
+            if not os.path.lexists(path):
+                del manifest.aside[path]
+        manifest.save()
+        manifest.prune()
+
+    def _open(self) -> Directory:
+        if self._directory is None:
+            self._directory = Directory(self.conf_dir)
+            self._directory.remove_stale_temps()
+        return self._directory
+
+    def _claim(self, path: str) -> None:
+        """Record that *path* is ours now, where somebody else's file stood when the plan was begun."""
+        if path in self._vacated:
+            self.manifest.networks[path] = self._intents[path]
+            self.manifest.save()
+
+    def _expect_nothing(self, path: str) -> None:
+        if os.path.lexists(path):
+            raise HostError(
+                "%s appeared while this run was planning, and is not ours to replace; run again" % path,
+                code="changed_meanwhile",
+            )
+
+    def _aside_name(self, name: str) -> str:
+        candidate, number = name + ASIDE_SUFFIX, 1
+        while os.path.lexists(self.path(candidate)):
+            number += 1
+            candidate = "%s.%d%s" % (name, number, ASIDE_SUFFIX)
+        return candidate
+
+    def _record_aside(self, aside: str, path: str, network: str, managed: Optional[Dict[str, Any]] = None) -> None:
+        record: Dict[str, Any] = {"path": path, "network": network}
+        if managed:
+            record["managed"] = managed
+        self.manifest.aside[self.path(aside)] = record
+        self.manifest.save()
+
+    def _yield(self, path: str, text: bytes) -> None:
+        """Record that our file, which holds *text*, gives way to one that is not ours."""
+        self.manifest.networks[path]["yields"] = hashlib.sha256(text).hexdigest()
+        self.manifest.save()
+
+    def _return_original(self, name: str, network: str, original: Dict[str, Any]) -> None:
+        path = original.get("path", self.path(name))
+        aside = self._aside_name(os.path.basename(path))
+        self._record_aside(aside, path, network)
+        self._publish_original(aside, original)
+
+    def _publish_original(self, name: str, original: Dict[str, Any]) -> None:
+        with self.manifest.kept(original["sha256"]) as source:
+            attributes = Attributes(original["mode"], original["uid"], original["gid"])
+            stage(self._open(), name, source, attributes).publish()
+
+
+def _describe(attributes: Attributes) -> Dict[str, Any]:
+    return {"mode": "%04o" % attributes.mode, "owner": attributes.uid, "group": attributes.gid}

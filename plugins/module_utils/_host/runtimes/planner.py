@@ -1,0 +1,259 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes runtimes read a directory: which files that takes, whether they then do, which have to be restarted."""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from ..errors import HostError
+from ..plan import DISRUPTIVE, Plan, Step
+from ..problems import ERROR, problem
+from . import cri, discover, dropins, reading, restarts, set_containerd
+from .change import HEADER, FileChange, RuntimeSettings
+from .elsewhere import managed_elsewhere
+from .found_containerd import CRI
+from .runtime import Runtime
+from .tomlfile import MARK
+
+# Between two questions.
+_PAUSE = 0.2
+
+
+class Kind(NamedTuple):
+    """A runtime that can be configured: ``service`` is what to restart, "" if it is no daemon."""
+
+    service: str
+    changes: Callable[[Runtime, RuntimeSettings], List[FileChange]]
+
+
+KINDS = {
+    "containerd": Kind("containerd", set_containerd.containerd_changes),
+    "crio": Kind("crio", dropins.crio_changes),
+    "nomad": Kind("nomad", dropins.nomad_changes),
+    "podman": Kind("", dropins.podman_changes),
+}
+
+
+class Setup:
+    """Adds steps to a plan, and to *configured* a row for each runtime."""
+
+    def __init__(
+        self, plan: Plan, configured: List[Dict[str, Any]], wanted: RuntimeSettings, tolerate_missing: bool
+    ) -> None:
+        self.plan = plan
+        self.configured = configured
+        self.wanted = wanted
+        self.tolerate_missing = tolerate_missing
+
+    def prepare(self, runtimes: List[Runtime]) -> None:
+        """Plan for *runtimes*, and make them what they will be.
+
+        HostError, which check mode only notes, for one that cannot be configured.
+        """
+        kinds: Dict[str, List[Runtime]] = {}
+        for runtime in runtimes:
+            kinds.setdefault(_kind(runtime), []).append(runtime)
+        for kind, same in kinds.items():
+            try:
+                self._configure(kind, _choose(same))
+            except HostError as error:
+                self.plan.refuse(error, self.tolerate_missing)
+
+    def _configure(self, name: str, runtime: Runtime) -> None:
+        wanted, kind = self.wanted, KINDS[name]
+        if wanted.present and not self._usable(name, runtime):
+            self._report(kind, runtime, [])
+            return
+        changes = kind.changes(runtime, wanted)
+        self._report(kind, runtime, changes)
+        if changes:
+            self._add_steps(kind, runtime, changes)
+        if wanted.present:
+            runtime.set_conf(wanted.conf_dir)
+            runtime.bin_dirs = list(wanted.bin_dirs)
+            runtime.reads = True
+            if wanted.max_conf_num is not None:
+                runtime.max_networks = wanted.max_conf_num
+
+    def _usable(self, name: str, runtime: Runtime) -> bool:
+        """Tell whether there is anything to configure."""
+        if not runtime.found:
+            managed_elsewhere(name, [other.name for other in self._here()])
+            self._missing(
+                "missing_runtime", f"{name} is not on this host; install it first, or leave it out of 'runtime'"
+            )
+        elif not runtime.reads and name == "containerd":
+            raise HostError(
+                f"containerd's CRI plugin is disabled; take cri out of disabled_plugins in {runtime.config}, or leave "
+                "containerd out of 'runtime'",
+                code="cri_disabled",
+            )
+        elif not runtime.reads and name == "nomad":
+            self.plan.warn("no_client", "nomad: its agent is no client here, so it has no networks to configure")
+            return False
+        if name == "podman" and not any(os.path.isdir(path) for path in self.wanted.bin_dirs):
+            text = (
+                f"none of {', '.join(self.wanted.bin_dirs)} is there, and podman would refuse every command; make one"
+            )
+            self._missing("missing_bin_dir", text)
+        return True
+
+    def _missing(self, code: str, text: str) -> None:
+        if not self.tolerate_missing:
+            raise HostError(text, code=code)
+        self.plan.warn(code, text)
+
+    def _report(self, kind: Kind, runtime: Runtime, changes: List[FileChange]) -> None:
+        pending = bool(kind.service and runtime.pid) and restarts.restart_pending(kind.service, runtime.pid)
+        row: Dict[str, Any] = {
+            "runtime": runtime.name,
+            "service": kind.service,
+            "files": [change.path for change in changes],
+            "action": ("configured" if self.wanted.present else "removed") if changes else "none",
+            "restart": bool(kind.service and runtime.pid and (changes or pending)),
+            "ready": None,
+            "message": "",
+            "networks": None,
+        }
+        if runtime.pid and runtime.address and not row["restart"]:
+            _ask(runtime, row)
+        self.configured.append(row)
+
+    def not_loaded(self, network: str) -> List[Dict[str, Any]]:
+        """Return the problems if runtimes that can be asked have not loaded *network*, after the time for that."""
+        if not self.wanted.wait or not self.wanted.present or self.plan.pending:
+            return []
+        deadline = time.monotonic() + self.wanted.wait
+        problems = [self._why_not(row, network, deadline) for row in self.configured if not row["restart"]]
+        return [found for found in problems if found]
+
+    def _why_not(self, row: Dict[str, Any], network: str, deadline: float) -> Dict[str, Any]:
+        while True:
+            runtime = next((one for one in self._here() if one.name == row["runtime"] and one.config), None)
+            if runtime is None or not runtime.address:
+                return {}
+            _ask(runtime, row)
+            if row["ready"] and (row["networks"] is None or network in row["networks"]):
+                return {}
+            if time.monotonic() > deadline:
+                why = row["message"] or f"it has loaded {', '.join(row['networks'] or []) or 'none'}"
+                text = f"{runtime.name} has not loaded the network {network!r} within {self.wanted.wait:g} s: {why}"
+                return problem(ERROR, "not_loaded", text, runtime.conf_dir)
+            time.sleep(_PAUSE)
+
+    def _here(self) -> List[Runtime]:
+        return discover.runtimes_on_host(self.wanted.conf_dir)
+
+    # ---- applying
+
+    def _add_steps(self, kind: Kind, runtime: Runtime, changes: List[FileChange]) -> None:
+        before = copy.copy(runtime)
+        was_pending = bool(kind.service) and restarts.restart_pending(kind.service, runtime.pid)
+
+        def apply(change: FileChange) -> None:
+            try:
+                if change is changes[0] and kind.service and runtime.pid:
+                    restarts.note_restart(kind.service, runtime.pid)
+                change.make()
+                if change is changes[-1] and self.wanted.present and before.found:
+                    self._verify(before)
+            except HostError:
+                for made in changes[: changes.index(change) + 1]:
+                    made.undo()
+                if kind.service and not was_pending:
+                    restarts.forget_restart(kind.service)
+                raise
+
+        for change in changes:
+            self.plan.add(
+                Step(
+                    "configure",
+                    change.path,
+                    DISRUPTIVE,
+                    _shown(change.before),
+                    _shown(change.after),
+                    lambda change=change: apply(change),  # type: ignore[misc]
+                )
+            )
+
+    def _verify(self, before: Runtime) -> None:
+        """Raise HostError if the runtime, read again, would not use what is wanted, or would lose anything else."""
+        here = [runtime for runtime in self._here() if _is(runtime, before)]
+        if not here or not self.wanted.are_those_of(here[0]):
+            now = here[0] if here else before
+            raise HostError(
+                f"{before.name} would still read {now.conf_dir} and look for plugins in {', '.join(now.bin_dirs)}"
+                + "".join(f"; {note}" for note in now.notes)
+                + ". A file that it reads later, or its command line, says so; change it there. Its configuration was "
+                "put back",
+                code="overridden",
+            )
+        lost = _difference(_others(before.tables), _others(here[0].tables), "")
+        if lost:
+            raise HostError(
+                f"{before.name} would not keep its setting {lost}; its configuration was put back", code="settings_lost"
+            )
+
+
+def _ask(runtime: Runtime, row: Dict[str, Any]) -> None:
+    if not runtime.pid:
+        row.update(ready=False, message="it does not run", networks=None)
+        return
+    try:
+        ready, message, networks = cri.cri_status(runtime.address)
+    except HostError as error:
+        ready, message, networks = False, error.msg, None
+    row.update(ready=ready, message=message, networks=networks)
+
+
+def _kind(runtime: Runtime) -> str:
+    name = "containerd" if runtime.name.startswith("containerd-") else runtime.name
+    if name not in KINDS:
+        managed_elsewhere(name, [])
+        text = f"configure: {name} cannot be configured here, only {', '.join(KINDS)}"
+        raise HostError(text, code="cannot_configure")
+    return name
+
+
+def _choose(same: List[Runtime]) -> Runtime:
+    """Return the one to configure: of several daemons one that reads networks, the system's own first.
+
+    Runtime handlers with networks of their own keep them.
+    """
+    own = [runtime for runtime in same if runtime.config or not runtime.found] or same
+    return min(own, key=lambda runtime: (not runtime.reads, runtime.config != set_containerd.MAIN))
+
+
+def _is(runtime: Runtime, other: Runtime) -> bool:
+    return (runtime.name, runtime.config) == (other.name, other.config)
+
+
+def _shown(text: Optional[str]) -> str:
+    """Return what a diff shows: all of a file of ours, of others' files the lines that are ours."""
+    if text is None or text.startswith(HEADER):
+        return text or ""
+    return "".join(line for line in text.splitlines(keepends=True) if MARK in line)
+
+
+def _others(tables: Dict[str, Any]) -> Dict[str, Any]:
+    """Return all of containerd's settings that are none of ours."""
+    others = {key: value for key, value in copy.deepcopy(tables).items() if key not in ("version", "imports")}
+    for name in CRI:
+        reading.section(others, "plugins", name).pop("cni", None)
+    return others
+
+
+def _difference(one: Any, other: Any, where: str) -> str:
+    """Return the first place where *other* is not what *one* is, "" if there is none."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in one:
+            found = _difference(one[key], other.get(key), f"{where}.{key}" if where else key)
+            if found:
+                return found
+        return ""
+    return "" if one == other else where

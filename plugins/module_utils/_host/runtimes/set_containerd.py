@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""containerd: a drop-in that its configuration imports; for 1.x, which cannot have one, lines in the file itself.
+
+Seen with 1.6.20, 1.7.24 and 2.1.9, by ``containerd config dump``:
+
+- In 1.x an import replaces all settings of a plugin. A drop-in for CRI would take away, now or later, what the main
+  file says about sandboxes, registries and control groups. So the file whose CRI settings count is changed.
+- 2.x merges, but only settings that are written for the same version: an import of version 3 makes it forget all
+  plugins of a main file of version 2. So the drop-in has the main file's version.
+- ``bin_dirs`` is new in 2.1, and for version 3 only. Set beside a ``bin_dir`` it is an error.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from typing import Any, Dict, List
+
+from ..errors import HostError
+from . import reading, toml
+from .change import FileChange, RuntimeSettings, drop_in
+from .found_containerd import CRI, imported
+from .runtime import Runtime
+from .tomlfile import MARK, rendered, with_import, with_setting, without_ours
+
+MAIN = "/etc/containerd/config.toml"
+NAME = "99-podwire-cni.toml"
+_MADE = "# file made by podwire.cni"
+_SECTION = {1: "cri", 2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.runtime"}
+
+
+def containerd_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileChange]:
+    """Return the changes of files. Raises HostError ``not_understood``, ``one_bin_dir``, ``unsupported_setting``."""
+    main = runtime.config or MAIN
+    try:
+        return _Files(runtime, wanted).changes()
+    except HostError:
+        # A configuration that nobody here understands, and that has nothing of ours, needs no change to be without.
+        if wanted.present or MARK in (reading.read_text(main) or "") or os.path.exists(_drop_in_of(main)):
+            raise
+        return []
+
+
+def _drop_in_of(main: str) -> str:
+    return os.path.join(os.path.dirname(main), "conf.d", NAME)
+
+
+class _Files:
+    def __init__(self, runtime: Runtime, wanted: RuntimeSettings) -> None:
+        self.runtime = runtime
+        self.wanted = wanted
+        self.main = runtime.config or MAIN
+        self.drop_in = _drop_in_of(self.main)
+        self.first_generation = runtime.name in ("containerd-1.6", "containerd-1.7")
+        self.before: Dict[str, str] = {}
+        # Without anything of ours, to begin with; a file that has nothing else is as good as none.
+        self.after: Dict[str, str] = {}
+        self._read(self.main)
+        self.tables = toml.load_toml(self.after.get(self.main, ""))
+        for path in imported(self.main, self.tables):
+            if path != self.drop_in:
+                self._read(path)
+
+    def _read(self, path: str) -> None:
+        text = reading.read_text(path)
+        if text is not None:
+            reading.parsed(path)
+            self.before[path], rest = text, without_ours(text)
+            # In a file that we made, the version stays as long as anything of somebody else's does.
+            if any(line.strip() and not line.endswith(_MADE) for line in rest.splitlines()):
+                self.after[path] = rest
+
+    def changes(self) -> List[FileChange]:
+        wanted = self.wanted
+        ours = (
+            any(text != self.after.get(path) for path, text in self.before.items() if text)
+            or reading.read_text(self.drop_in) is not None
+        )
+        text = None
+        if wanted.present and (ours or not wanted.are_those_of(self.runtime)):
+            if self.after.get(self.main) is None:
+                self.tables["version"] = 2 if self.first_generation else 3
+                self.after[self.main] = f"version = {self.tables['version']}  {_MADE}\n"
+            if self.first_generation:
+                self._change_in_place()
+            else:
+                text = self._drop_in()
+                self._import_it()
+        found = drop_in(self.drop_in, text, True)
+        for path in sorted({*self.before, *self.after}):
+            before, after = self.before.get(path), self.after.get(path)
+            if before != after and (before or after):
+                found.append(FileChange(path, before, after))
+        return found
+
+    # ---- 2.x
+
+    def _version(self) -> int:
+        version = self.tables.get("version")
+        if version in _SECTION:
+            return int(version)
+        # A file without version says nothing about CRI that 2.x would read; 1.x reads it as version 1.
+        return 1 if self.first_generation else 3
+
+    def _drop_in(self) -> str:
+        version = max(2, self._version())
+        lines = [f"version = {version}", f'[plugins."{_SECTION[version]}".cni]']
+        lines += [f"  {key} = {rendered(value)}" for key, value in self._keys(version).items()]
+        return "\n".join(lines) + "\n"
+
+    def _keys(self, version: int) -> Dict[str, Any]:
+        wanted = self.wanted
+        settings: Dict[str, Any] = {"conf_dir": wanted.conf_dir}
+        if version == 3 and self.runtime.name != "containerd-2.0":
+            settings["bin_dirs"] = list(wanted.bin_dirs)
+            if reading.section(self.tables, "plugins", _SECTION[3], "cni").get("bin_dir"):
+                settings["bin_dir"] = ""
+        elif len(wanted.bin_dirs) == 1:
+            settings["bin_dir"] = wanted.bin_dirs[0]
+        else:
+            raise HostError(
+                f"bin_dirs: {self.runtime.name} with a configuration of version {version} looks for plugins in one "
+                f"directory, and {', '.join(wanted.bin_dirs)} are named; name one (more are possible with containerd "
+                "2.1 and a configuration of version 3: containerd config migrate)",
+                code="one_bin_dir",
+            )
+        if wanted.max_conf_num is not None:
+            settings["max_conf_num"] = wanted.max_conf_num
+        if wanted.setup_serially is not None and self.runtime.name != "containerd-1.6":
+            settings["setup_serially"] = wanted.setup_serially
+        elif wanted.setup_serially:
+            raise HostError("setup_serially: containerd has it since 1.7", code="unsupported_setting")
+        return settings
+
+    def _import_it(self) -> None:
+        # A pattern may find the drop-in already, once it is there.
+        folder, name = os.path.split(self.drop_in)
+        patterns = [os.path.split(os.path.join(os.path.dirname(self.main), path)) for path in self._imports()]
+        if not any(where == folder and fnmatch.fnmatchcase(name, pattern) for where, pattern in patterns):
+            self.after[self.main] = self._edited(self.main, with_import, self.drop_in)
+
+    def _imports(self) -> List[str]:
+        imports = self.tables.get("imports")
+        return [path for path in imports if isinstance(path, str)] if isinstance(imports, list) else []
+
+    # ---- 1.x
+
+    def _change_in_place(self) -> None:
+        path, table = self.main, ["plugins", _SECTION[self._version()], "cni"]
+        for other in self.after:
+            plugins = reading.section(toml.load_toml(self.after[other]), "plugins")
+            section = next((name for name in CRI if name in plugins), None)
+            if section is not None:
+                path, table = other, ["plugins", section, "cni"]
+        for key, value in self._keys(2).items():
+            self.after[path] = self._edited(path, with_setting, table, key, value)
+
+    def _edited(self, path: str, edit: Any, *arguments: Any) -> str:
+        try:
+            return str(edit(self.after[path], *arguments))
+        except HostError as error:
+            raise HostError(f"{path}: {error.msg}", code=error.code) from error

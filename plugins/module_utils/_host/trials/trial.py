@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Trying one network: ADD, CHECK, ping and DEL in a namespace that lives for that only, and a look at what is left."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, Optional, Sequence
+
+from ..attachments import leaks
+from ..attachments.dead_netns import EmptyNetns
+from ..attachments.records import Attached, Record, read_cached, result_addresses
+from ..attachments.request import Key
+from ..attachments.verbs import Verbs, can_check
+from ..errors import HostError
+from . import ping
+from .outcome import FAILED, PASSED, UNUSABLE, SmokePlan, SmokeSettings, Trial
+
+_IFNAME = "eth0"
+
+
+class Trier:
+    """Tries the networks of one plan, one after the other."""
+
+    def __init__(self, settings: SmokeSettings, cache_dir: str, verbs: Verbs, plan: SmokePlan) -> None:
+        self._settings = settings
+        self._cache_dir = cache_dir
+        self._verbs = verbs
+        self._plan = plan
+        self._tried: Dict[Key, Trial] = {}
+        self._taken_back: List[Attached] = []
+        self._ping: Optional[str] = None
+
+    def run(self, trial: Trial) -> None:
+        """Try one network, and note in *trial* how it went. Nothing of it stays, whatever happens."""
+        if trial.config is None:
+            return
+        if self._settings.ping and not self._tried:
+            self._ping = ping.find_ping()
+        # No other container has ever had this id.
+        key = Key(trial.network, f"podwire-smoke-{os.urandom(6).hex()}", _IFNAME)
+        self._tried[key] = trial
+        try:
+            with EmptyNetns() as netns:
+                interfaces = leaks.Interfaces(netns)
+                given = Attached(key, trial.config, netns, [], {}, None)
+                try:
+                    self._try(trial, given, interfaces)
+                    trial.leaks += interfaces.left()
+                except BaseException:
+                    # The process was told to end.
+                    self._undo(given)
+                    raise
+            trial.leaks += leaks.leases_left(key, trial.config)
+            interfaces.remove_new_bridges(trial.config)
+        except HostError as error:
+            trial.fail(error)
+        except OSError as error:
+            text = f"cannot make a network namespace to try {trial.network} in: {error.strerror}"
+            trial.fail(HostError(text, code="no_netns"))
+
+    def _try(self, trial: Trial, given: Attached, interfaces: leaks.Interfaces) -> None:
+        try:
+            trial.add = FAILED
+            added = self._verbs.add(given, False)
+        except HostError as error:
+            trial.deleted = FAILED if error.code == "cleanup_failed" else PASSED
+            trial.fail(error)
+            return
+        trial.add = PASSED
+        trial.ips = result_addresses(added.result)
+        interfaces.note(added.result)
+        if added.check is not None:
+            trial.check = UNUSABLE
+            text = f"{trial.network}: CHECK fails although ADD has succeeded ({added.check}); it can never pass here"
+            trial.note("check_unusable", text)
+            self._plan.warn("check_unusable", text)
+        elif trial.config is not None and can_check(trial.config):
+            trial.check = PASSED
+        if self._settings.ping:
+            self._ping_gateways(trial, given.netns, ping.targets(added.result))
+        given.result = added.result
+        try:
+            trial.deleted = FAILED
+            self._verbs.delete(given, self._verbs.records.read(given.key), given.netns)
+            trial.deleted = PASSED
+        except HostError as error:
+            trial.fail(error)
+
+    def _ping_gateways(self, trial: Trial, netns: str, targets: List[ping.Target]) -> None:
+        here = ping.gateways_on_host(targets)
+        if not here:
+            gateways = ", ".join(target.gateway for target in targets)
+            what = f"{gateways} is no address of this host" if gateways else "the result names none"
+            trial.note("no_gateway", f"no gateway to ping: {what}")
+        elif self._ping is None:
+            text = "nothing is pinged: this host has no program ping"
+            trial.note("no_ping", text)
+            self._plan.warn("no_ping", text)
+        else:
+            self._ping_all(trial, self._ping, netns, here)
+
+    @staticmethod
+    def _ping_all(trial: Trial, program: str, netns: str, targets: Sequence[ping.Target]) -> None:
+        trial.ping = PASSED
+        for target in targets:
+            try:
+                said = ping.ping(program, netns, target)
+            except HostError as error:
+                said = error.msg
+            if said:
+                trial.ping = FAILED
+                text = (
+                    f"{trial.network}: the gateway {target.gateway} does not answer to {target.source} ({said}); look "
+                    "at the bridge and at the host's firewall, or leave ping out if it must not answer"
+                )
+                trial.fail(HostError(text, code="ping_failed"))
+
+    def _undo(self, given: Attached) -> None:
+        """Take back an ADD that may have come to any point."""
+        try:
+            there = read_cached(self._cache_dir, given.key) or given
+            self._verbs.delete(there, self._verbs.records.read(given.key), given.netns)
+            leaks.leases_left(given.key, given.config)
+        except HostError:
+            # Its record stays, by which the next run takes it back.
+            return
+
+    def take_back(self, attached: Attached, record: Optional[Record]) -> None:
+        """Take back what a run that was killed has left. Raises HostError ``del_failed``; then it stays for the next.
+
+        Without a namespace the plugin bridge leaves its rules, so that DEL alone is not enough.
+        """
+        self._verbs.delete(attached, record, "")
+        leaks.leases_left(attached.key, attached.config)
+        self._taken_back.append(attached)
+
+    # ---- when all were tried
+
+    def finish(self) -> None:
+        """Look for firewall rules that were left, and say of each network whether it has passed."""
+        made = [(key, trial.config, trial.ips or []) for key, trial in self._tried.items() if trial.config is not None]
+        made += [(attached.key, attached.config, attached.ips) for attached in self._taken_back]
+        making = {key: leaks.free(key, config, ips) for key, config, ips in made if leaks.makes_rules(config)}
+        if making:
+            problems: List[str] = []
+            for key, rows in leaks.rules_left(making, problems).items():
+                if key in self._tried:
+                    self._tried[key].leaks += rows
+            for message in problems:
+                self._plan.warn("rules_unreadable", f"{message}; rules that were left are not found there")
+        for trial in self._tried.values():
+            if trial.leaks:
+                what = "; ".join(str(leak["message"]) for leak in trial.leaks)
+                trial.fail(HostError(f"{trial.network}: DEL left something behind: {what}", code="leaked"))
+            elif not trial.error:
+                trial.status = PASSED

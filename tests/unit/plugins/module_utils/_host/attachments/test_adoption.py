@@ -1,0 +1,272 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Attachments whose cache entry is lost, and failed ADDs over interfaces that were there before."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import adoption
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import parse_attachments
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
+    MAIN,
+    META,
+    actions,
+    codes,
+    kinds,
+    web,
+)
+
+
+def entry(host):
+    with open(os.path.join(host.cache_dir, "results", "demo-web-eth0")) as stream:
+        return json.load(stream)
+
+
+def lose(host, how):
+    path = os.path.join(host.cache_dir, "results", "demo-web-eth0")
+    if how == "folder":
+        shutil.rmtree(os.path.dirname(path))
+        return
+    os.unlink(path)
+    if how == "directory":
+        os.mkdir(path)
+    elif how != "gone":
+        with open(path, "w") as stream:
+            stream.write(how)
+
+
+@pytest.mark.parametrize("how", ["gone", "folder", "directory", "", "{", '{"kind": "cniCacheV1"}', "\0\0"])
+def test_a_lost_cache_entry_is_adopted(host, how):
+    host.network(plugins=[MAIN, dict(META, capabilities={"x": True})])
+    wanted = web(args={"K": "v"}, capability_args={"x": [1, {"y": None}]})
+    host.run(wanted)
+    before = entry(host)
+    record = json.loads(host.record("demo-web-eth0"))
+    lose(host, how)
+
+    predicted = host.check(wanted)
+    assert predicted.actions() == [{"kind": "adopt", "target": "demo/web/eth0", "class": "safe"}]
+    for force in (True, False):
+        assert host.check(wanted, force=force).actions() == predicted.actions()
+    plan = host.run(wanted)
+    assert plan.diff() == predicted.diff()
+    assert (actions(plan), codes(plan)) == (["adopted"], [])
+    assert plan.outcomes[0].row() == predicted.outcomes[0].row()
+    assert plan.outcomes[0].row()["reason"] == ("lost" if how in ("gone", "folder", "directory") else "damaged")
+    # No plugin was run, and nothing is forgotten.
+    assert host.calls == []
+    assert entry(host) == before
+    assert json.loads(host.record("demo-web-eth0")) == record
+
+    plan = host.run(wanted)
+    assert (actions(plan), plan.changed) == (["none"], False)
+    assert host.verbs("CHECK") == ["main", "meta"]
+    assert not host.check(wanted).changed
+
+
+def test_a_lost_entry_is_used_to_detach(host):
+    host.run(web(args={"K": "v"}))
+    lose(host, "gone")
+    os.unlink(os.path.join(host.conf_dir, "10-demo.conflist"))
+    plan = host.run({"network": "demo", "container_id": "web", "state": "absent"})
+    assert kinds(plan) == [("adopt", "demo/web/eth0"), ("del", "demo/web/eth0")]
+    assert (actions(plan), host.verbs("DEL")) == (["deleted"], ["meta", "main"])
+    assert host.namespaces["/run/netns/web"][1] == {"lo"}
+    assert host.cached() == host.records() == []
+    assert actions(host.run(web(state="absent"))) == ["none"]
+
+
+@pytest.mark.parametrize("asked", ["", "web"])
+def test_an_interface_that_another_network_made_since_is_not_removed(host, asked):
+    """Another tool has detached the first network, and the record of it stayed."""
+    host.run(web())
+    lose(host, "gone")
+    host.namespaces["/run/netns/web"][1].discard("eth0")
+    host.network("other")
+    other = web(network="other")
+    assert actions(host.run(other)) == ["added"]
+
+    wanted = web(netns=asked, state="absent")
+    assert kinds(host.check(wanted)) == [("del", "demo/web/eth0")]
+    plan = host.run(wanted)
+    assert (actions(plan), plan.outcomes[0].row()["reason"], host.verbs("DEL")) == (
+        ["deleted"],
+        "lost",
+        ["meta", "main"],
+    )
+    assert {netns for verb, *_rest, netns in host.calls if verb == "DEL"} == {""}
+    assert host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
+    assert (host.cached(), host.records()) == (["other-web-eth0"], ["other-web-eth0"])
+    assert not host.run(wanted).changed
+    assert actions(host.run(other)) == ["none"]
+
+
+def test_a_lost_entry_is_not_adopted_from_an_interface_that_another_network_made(host):
+    host.run(web())
+    lose(host, "gone")
+    host.namespaces["/run/netns/web"][1].discard("eth0")
+    host.network("other")
+    host.run(web(network="other"))
+    # In check mode, an earlier task of the play may be about to detach the other one.
+    assert (kinds(host.check(web())), codes(host.check(web()))) == ([("add", "demo/web/eth0")], ["ifname_in_use"])
+    plan = host.run(web())
+    assert (plan.steps, plan.outcomes[0].error["code"], host.calls) == ([], "ifname_in_use", [])
+
+
+@pytest.mark.parametrize("changed", ["netns", "interface", "config", "args"])
+def test_what_is_lost_and_not_as_it_was_is_detached_as_it_was_made(host, changed):
+    host.run(web())
+    lose(host, "gone")
+    wanted = web()
+    if changed == "netns":
+        host.namespace("web", inode=2)
+    elif changed == "interface":
+        host.namespaces["/run/netns/web"][1].discard("eth0")
+    elif changed == "config":
+        host.network(plugins=[MAIN])
+    else:
+        wanted = web(args={"K": "v"})
+    plan = host.run(wanted)
+    assert [kind for kind, _target in kinds(plan)] == ["adopt", "del", "add"]
+    assert (plan.outcomes[0].reason, host.verbs("DEL")) == (changed, ["meta", "main"])
+    assert actions(host.run(wanted)) == ["none"]
+
+
+def test_a_record_without_the_entry_is_no_reason_to_run_del(host):
+    """As older releases wrote it."""
+    host.run(web())
+    lose(host, "gone")
+    path = os.path.join(host.cache_dir, "podwire", "demo-web-eth0")
+    record = json.loads(host.record("demo-web-eth0"))
+    for name in ("config", "args"):
+        with open(path, "w") as stream:
+            json.dump({key: value for key, value in record.items() if key != name}, stream)
+        plan = host.run(web())
+        assert plan.outcomes[0].error["code"] == "ifname_in_use"
+        assert host.calls == []
+
+
+# ---- an interface that was there before
+
+
+@pytest.mark.parametrize("ifname", ["eth0", "lo"])
+@pytest.mark.parametrize("failing", ["main", "meta"])
+def test_a_failed_add_over_an_existing_interface_runs_no_del(host, ifname, failing):
+    host.namespace("web", links=("lo", "eth0"))
+    host.broken["ADD", failing] = "it is there"
+    plan = host.run(web(ifname=ifname), force=True)
+    error = plan.outcomes[0].error
+    assert error["code"] == "add_failed"
+    assert "no DEL followed" in error["message"]
+    assert host.verbs("DEL") == []
+    assert host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
+    assert host.cached() == host.records() == []
+    if ifname == "eth0":
+        plan = host.run(web())
+        assert plan.outcomes[0].error["code"] == "ifname_in_use"
+        assert "force" not in plan.outcomes[0].error["message"]
+        assert host.calls == []
+
+
+def test_an_interrupted_add_over_an_existing_interface_is_not_taken_back_in_the_namespace(host):
+    class Killed(BaseException):
+        pass
+
+    def killed(path, stdin, env, timeout=None):
+        raise Killed
+
+    host.namespace("web", links=("lo", "eth0"))
+    original, host.exec_plugin = host.exec_plugin, killed
+    with pytest.raises(Killed):
+        host.run(web(), force=True)
+    host.exec_plugin = original
+    assert host.records() == ["demo-web-eth0"]
+    plan = host.run(web())
+    assert plan.outcomes[0].error["code"] == "ifname_in_use"
+    assert host.calls == []
+    plan = host.run(web(state="absent"))
+    assert actions(plan) == ["deleted"]
+    assert {call[3] for call in host.calls} == {""}
+    assert host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
+    assert host.records() == []
+
+
+# ---- neither entry nor record: what the kernel and host-local have
+
+NETNS = "podwire-adopt"
+SUBNET = "10.219.0"
+
+
+def ip(*argv, netns=""):
+    subprocess.run(["ip", *(["-n", netns] if netns else []), *argv], check=True, capture_output=True)
+
+
+@pytest.fixture
+def container(tmp_path):
+    """A container on a bridge, as the plugin bridge makes it, with two addresses; one of them is reserved for it."""
+    try:
+        ip("netns", "add", NETNS)
+        ip("link", "add", "pwadopt0", "type", "bridge")
+        ip("link", "add", "pwadopt1", "master", "pwadopt0", "up", "type", "veth", "peer", "eth0", "netns", NETNS)
+        ip("link", "set", "eth0", "up", netns=NETNS)
+        for address in (f"{SUBNET}.7/24", "192.0.2.7/24"):
+            ip("address", "add", address, "dev", "eth0", netns=NETNS)
+        ip("route", "add", "default", "via", f"{SUBNET}.1", netns=NETNS)
+        store = tmp_path / "leases" / "demo"
+        store.mkdir(parents=True)
+        (store / f"{SUBNET}.7").write_text("web\r\neth0")
+        yield store
+    finally:
+        subprocess.run(["ip", "netns", "delete", NETNS], check=False)
+        subprocess.run(["ip", "link", "delete", "pwadopt0"], check=False)
+
+
+def found(store, subnet=f"{SUBNET}.0/24", version="1.0.0", **changed):
+    ipam = {"type": "host-local", "dataDir": str(store.parent), "ranges": [[{"subnet": subnet}]]}
+    conf = {
+        "name": "demo",
+        "cniVersion": version,
+        "plugins": [{"type": "bridge", "bridge": "pwadopt0", "ipam": ipam}],
+    }
+    (wanted,) = parse_attachments([web(**dict({"netns": NETNS, "args": {"K": "v"}}, **changed))])
+    return adoption.find_adoptable(wanted, network_conf_from_bytes(json.dumps(conf).encode()))
+
+
+def test_an_attachment_that_is_visibly_there_is_adopted_without_entry_and_record(container):
+    attached = found(container)
+    assert (attached.netns, attached.args, attached.ips) == (f"/run/netns/{NETNS}", [("K", "v")], [f"{SUBNET}.7/24"])
+    assert attached.made_interface
+    names = [interface["name"] for interface in attached.result["interfaces"]]
+    assert names == ["pwadopt0", "pwadopt1", "eth0"]
+    assert attached.result["ips"] == [{"address": f"{SUBNET}.7/24", "gateway": f"{SUBNET}.1", "interface": 2}]
+    assert attached.result["routes"] == [{"dst": "0.0.0.0/0", "gw": f"{SUBNET}.1"}]
+    for version in ("0.1.0", "0.2.0", "0.3.1", "0.4.0", "1.1.0"):
+        attached = found(container, version=version)
+        assert (attached.result["cniVersion"], attached.ips) == (version, [f"{SUBNET}.7/24"])
+    # Old releases of host-local did not write the interface.
+    (container / f"{SUBNET}.7").write_text("web")
+    assert found(container).ips == [f"{SUBNET}.7/24"]
+
+
+def test_without_evidence_nothing_is_adopted(container):
+    assert found(container, container_id="db") is None
+    assert found(container, ifname="eth1") is None
+    assert found(container, subnet="10.218.0.0/24") is None
+    assert found(container, netns="nowhere") is None
+    assert found(container, version="9.9.9") is None
+    lease = container / f"{SUBNET}.7"
+    for text in ("web\r\neth1", "db\r\neth0", "", "eth0"):
+        lease.write_text(text)
+        assert found(container) is None
+    # An address of another container's interface, of another family's form, of nobody.
+    lease.rename(container / f"{SUBNET}.8")
+    (container / f"{SUBNET}.8").write_text("web\r\neth0")
+    assert found(container) is None

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.plan import DISRUPTIVE, SAFE
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
+    actions,
+    kinds,
+    web,
+)
+
+
+def test_a_repair_is_left_and_another_container_is_attached(host):
+    host.run(web())
+    host.namespaces["/run/netns/web"][1].discard("eth0")
+    host.namespace("db", 2)
+    other = {"network": "demo", "container_id": "db", "netns": "db"}
+    plan = host.check(web(), other, on_drift="repair")
+    plan.restrict([SAFE])
+    assert kinds(plan) == [("add", "demo/db/eth0")]
+    assert [(step.kind, step.target) for step in plan.left] == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+    assert actions(plan) == ["left", "added"]
+    assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
+
+
+def test_what_is_missing_waits_for_the_rest_of_its_container(host):
+    host.run(web())
+    host.namespaces["/run/netns/web"][1].discard("eth0")
+    plan = host.check(web(), web(ifname="eth1"), on_drift="repair")
+    plan.restrict([SAFE])
+    assert (kinds(plan), actions(plan)) == ([], ["left", "left"])
+    assert plan.outcomes[1].row()["ips"] == []
+
+
+def test_a_detachment_is_left(host):
+    host.run(web())
+    plan = host.check(web(state="absent"))
+    plan.restrict([SAFE])
+    assert (plan.changed, actions(plan)) == (False, ["left"])
+    plan = host.check(web(state="absent"))
+    plan.restrict([SAFE, DISRUPTIVE])
+    assert actions(plan) == ["deleted"]

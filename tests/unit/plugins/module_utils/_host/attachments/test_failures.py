@@ -1,0 +1,454 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import capability_args, leaks, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import force as attach_force
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
+    MAIN,
+    actions,
+    codes,
+    kinds,
+    web,
+)
+
+# ---- failures
+
+
+def test_a_failed_add_is_taken_back(host):
+    host.broken["ADD", "meta"] = "no such port"
+    plan = host.run(web())
+    assert actions(plan) == ["failed"]
+    error = plan.outcomes[0].error
+    assert (error["code"], error["plugin"], error["plugin_code"]) == ("add_failed", "meta", 999)
+    assert error["stderr"] == "on stderr"
+    assert "no such port" in error["message"]
+    assert host.verbs("DEL") == ["meta", "main"]
+    assert host.namespaces["/run/netns/web"][1] == {"lo"}
+    assert host.cached() == host.records() == []
+
+
+def test_when_the_del_fails_too_both_are_reported_and_the_next_run_begins_with_it(host):
+    host.broken["ADD", "meta"] = "no such port"
+    host.broken["DEL", "meta"] = "cannot clean"
+    plan = host.run(web())
+    error = plan.outcomes[0].error
+    assert error["code"] == "cleanup_failed"
+    assert "no such port" in error["message"]
+    assert "cannot clean" in error["message"]
+    host.broken.clear()
+    # The wish has changed meanwhile; what was left is taken away with what it was made with.
+    host.network(plugins=[MAIN])
+    plan = host.run(web())
+    assert (actions(plan), plan.outcomes[0].reason) == (["added"], "interrupted")
+    assert kinds(plan) == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+    assert host.verbs("DEL") == ["meta", "main"]
+    assert host.verbs("ADD") == ["main"]
+    assert actions(host.run(web())) == ["none"]
+
+
+def test_absent_takes_away_what_an_interrupted_add_left(host):
+    class Killed(BaseException):
+        pass
+
+    original = host.exec_plugin
+
+    def killed(path, stdin, env, timeout=None):
+        if env["CNI_COMMAND"] == "ADD" and path.endswith("meta"):
+            raise Killed
+        return original(path, stdin, env, timeout)
+
+    host.exec_plugin = killed
+    with pytest.raises(Killed):
+        host.run(web())
+    host.exec_plugin = original
+    assert "eth0" in host.namespaces["/run/netns/web"][1]
+    assert host.cached() == []
+    plan = host.run(web(state="absent"))
+    assert actions(plan) == ["deleted"]
+    assert host.namespaces["/run/netns/web"][1] == {"lo"}
+    assert host.records() == []
+    assert actions(host.run(web(state="absent"))) == ["none"]
+
+
+def test_a_record_that_is_cut_short_counts_as_an_interrupted_add(host):
+    os.makedirs(os.path.join(host.cache_dir, "podwire"))
+    open(os.path.join(host.cache_dir, "podwire", "demo-web-eth0"), "w").close()
+    plan = host.run(web())
+    assert kinds(plan) == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+    assert actions(host.run(web())) == ["none"]
+
+
+def test_one_failure_does_not_stop_the_others(host):
+    host.namespace("db", inode=2)
+    host.network("broken")
+    with open(os.path.join(host.conf_dir, "20-broken.conflist"), "w") as stream:
+        stream.write('{"name": "x", "plugins": []}')
+    host.network("zlast")
+    os.rename(os.path.join(host.conf_dir, "10-zlast.conflist"), os.path.join(host.conf_dir, "30-zlast.conflist"))
+    plan = host.run(
+        web(network="x", ifname="eth8"),
+        web(network="zlast", ifname="eth9"),
+        web(),
+        web(container_id="db", netns="db"),
+        web(container_id="no", netns="nowhere"),
+    )
+    assert actions(plan) == ["failed", "added", "added", "added", "failed"]
+    assert plan.outcomes[0].error["code"] == "bad_config"
+    assert "20-broken.conflist" in plan.outcomes[0].error["message"]
+    assert plan.outcomes[4].error["code"] == "missing_netns"
+
+
+def test_what_a_plugin_says_is_freed_of_the_secrets_it_was_given(host):
+    host.network(plugins=[dict(MAIN, token="s3cr3t-token")])
+    host.broken["ADD", "main"] = "login with s3cr3t-token and hunter22 failed"
+    plan = host.run(web(args={"PASSWORD": "hunter22"}))
+    text = json.dumps(plan.outcomes[0].row())
+    assert "failed" in text
+    assert "s3cr3t" not in text
+    assert "hunter22" not in text
+
+
+# ---- absent
+
+
+def test_del_uses_what_is_cached_and_then_nothing_is_to_do(host):
+    ports = [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]
+    host.run(web(capability_args={"portMappings": ports}, args={"K": "v"}))
+    os.unlink(os.path.join(host.conf_dir, "10-demo.conflist"))
+    stdin = []
+    original = host.exec_plugin
+
+    def spy(path, data, env, timeout=None):
+        stdin.append((os.path.basename(path), json.loads(data), env["CNI_ARGS"]))
+        return original(path, data, env, timeout)
+
+    host.exec_plugin = spy
+    plan = host.run({"network": "demo", "container_id": "web", "state": "absent"})
+    assert (actions(plan), kinds(plan)) == (["deleted"], [("del", "demo/web/eth0")])
+    assert stdin[0][0] == "meta"
+    assert stdin[0][1]["runtimeConfig"] == {"portMappings": ports}
+    assert stdin[0][1]["prevResult"]["ips"]
+    assert stdin[0][2] == "K=v"
+    assert host.cached() == host.records() == []
+    plan = host.run(web(state="absent"))
+    assert (actions(plan), plan.changed) == (["none"], False)
+
+
+def test_a_failed_del_keeps_the_entry(host):
+    host.run(web())
+    host.broken["DEL", "main"] = "busy"
+    plan = host.run(web(state="absent"))
+    assert (actions(plan), plan.outcomes[0].error["code"]) == (["failed"], "del_failed")
+    assert host.cached() == ["demo-web-eth0"]
+    host.broken.clear()
+    assert actions(host.run(web(state="absent"))) == ["deleted"]
+
+
+def test_del_after_the_namespace_has_gone(host):
+    host.run(web())
+    del host.namespaces["/run/netns/web"]
+    assert actions(host.run(web(state="absent"))) == ["deleted"]
+    assert {call[3] for call in host.calls} == {""}
+
+
+def test_force_deletes_without_an_entry(host):
+    plan = host.run(web(state="absent"), force=True)
+    assert (actions(plan), plan.outcomes[0].reason) == (["deleted"], "forced")
+    assert host.verbs("DEL") == ["meta", "main"]
+
+
+# ---- what the cache holds is not trusted
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\x00",
+        b"[]",
+        b'{"kind":"cniCacheV1"}',
+        b'{"kind":"cniCacheV1","config":"!!"}',
+        b'{"kind":"cniCacheV1","containerId":"web","ifName":"eth0","networkName":"demo","config":"e30="}',
+        b'{"cniVersion":"1.0.0","ips":[]}',
+    ],
+)
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_a_damaged_entry_is_named_and_force_replaces_it(host, content, state):
+    os.makedirs(os.path.join(host.cache_dir, "results"))
+    path = os.path.join(host.cache_dir, "results", "demo-web-eth0")
+    with open(path, "wb") as stream:
+        stream.write(content)
+    plan = host.run(web(state=state))
+    assert (actions(plan), plan.outcomes[0].error["code"]) == (["failed"], "cache_damaged")
+    assert path in plan.outcomes[0].error["message"]
+    plan = host.run(web(state=state), force=True)
+    assert actions(plan) == ["repaired" if state == "present" else "deleted"]
+    assert actions(host.run(web(state=state))) == ["none"]
+
+
+def test_the_entry_of_another_attachment_is_left_alone(host):
+    # network a-b with container c, and network a with container b-c, have one file name.
+    host.network("a-b")
+    host.network("a")
+    host.run(web(network="a-b", container_id="c"))
+    plan = host.run(web(network="a", container_id="b-c", ifname="eth0", netns="web"))
+    assert plan.outcomes[0].error["code"] == "cache_collision"
+    assert actions(host.run(web(network="a-b", container_id="c"))) == ["none"]
+
+
+def test_hostile_results_do_not_raise(host):
+    host.run(web())
+    path = os.path.join(host.cache_dir, "results", "demo-web-eth0")
+    with open(path) as stream:
+        entry = json.load(stream)
+    for result in ({"ips": 7, "interfaces": "x"}, {"ips": [None, {"address": 7}], "interfaces": [None]}, {}):
+        with open(path, "w") as stream:
+            json.dump(dict(entry, result=result), stream)
+        row = host.check(web()).outcomes[0].row()
+        assert row["ips"] == []
+        assert row["action"] in ("none", "drifted", "failed")
+
+
+# ---- check mode on a host where nothing is yet
+
+
+def test_what_is_missing_is_a_warning_in_check_mode_and_an_error_in_a_run(host):
+    os.unlink(os.path.join(host.conf_dir, "10-demo.conflist"))
+    plan = host.check(web(netns="new"))
+    assert actions(plan) == ["added"]
+    assert codes(plan) == ["missing_network", "missing_netns"]
+    assert kinds(plan) == [("add", "demo/web/eth0")]
+    plan = host.run(web(netns="new"))
+    assert plan.outcomes[0].error["code"] == "missing_network"
+    os.rmdir(host.conf_dir)
+    assert codes(host.check(web())) == ["missing_conf_dir"]
+
+
+def test_a_missing_plugin_at_check_is_a_warning_in_check_mode(host):
+    host.run(web())
+    os.unlink(os.path.join(host.bin_dir, "main"))
+    plan = host.check(web())
+    assert (actions(plan), codes(plan)) == (["none"], ["missing_plugin"])
+    plan = host.run(web())
+    assert plan.outcomes[0].error["code"] == "missing_plugin"
+
+
+# ---- order
+
+
+def test_within_a_container_dels_run_in_reverse_and_adds_in_order(host):
+    host.network("other")
+    both = [web(), web(network="other", ifname="eth1")]
+    plan = host.run(*both)
+    assert kinds(plan) == [("add", "demo/web/eth0"), ("add", "other/web/eth1")]
+    host.namespace("web", inode=2)
+    plan = host.run(*both)
+    assert kinds(plan) == [
+        ("del", "other/web/eth1"),
+        ("del", "demo/web/eth0"),
+        ("add", "demo/web/eth0"),
+        ("add", "other/web/eth1"),
+    ]
+    plan = host.run(*[dict(entry, state="absent") for entry in both])
+    assert kinds(plan) == [("del", "other/web/eth1"), ("del", "demo/web/eth0")]
+
+
+def test_containers_are_lanes_of_their_own(host):
+    for number in range(10):
+        host.namespace(f"n{number}", inode=number + 10)
+    entries = [web(container_id=f"c{number}", netns=f"n{number}") for number in range(10)]
+    plan = host.run(*entries, workers=4)
+    assert len({step.lane for step in plan.steps}) == 10
+    assert actions(plan) == ["added"] * 10
+    assert [outcome.key.container_id for outcome in plan.outcomes] == [entry["container_id"] for entry in entries]
+    assert actions(host.run(*entries, workers=4)) == ["none"] * 10
+
+
+def test_a_failed_del_leaves_out_the_add_of_the_same_attachment_only(host):
+    host.namespace("db", inode=2)
+    host.run(web(), web(container_id="db", netns="db"))
+    host.network(plugins=[MAIN])
+    original = host.exec_plugin
+
+    def failing(path, stdin, env, timeout=None):
+        if env["CNI_COMMAND"] == "DEL" and env["CNI_CONTAINERID"] == "web":
+            raise PluginError(999, "busy", plugin="main")
+        return original(path, stdin, env, timeout)
+
+    host.exec_plugin = failing
+    plan = host.run(web(), web(container_id="db", netns="db"))
+    assert actions(plan) == ["failed", "repaired"]
+    assert [step.state for step in plan.steps] == ["failed", "left_out", "done", "done"]
+
+
+# ---- nothing wedges
+
+BAD_PORTS = {"portMappings": [{"hostPort": "9001", "containerPort": "80", "protocol": "tcp"}]}
+
+
+def wedge(host, monkeypatch, state):
+    """Record capability arguments that no plugin can parse, as an older release did; the plugin refuses them."""
+    original = host.exec_plugin
+
+    def picky(path, stdin, env, timeout=None):
+        if json.loads(stdin).get("runtimeConfig", {}).get("portMappings") == BAD_PORTS["portMappings"]:
+            raise PluginError(999, "cannot unmarshal string into int", plugin="meta")
+        return original(path, stdin, env, timeout)
+
+    with monkeypatch.context() as before:
+        before.setattr(capability_args, "check_capability_args", lambda arguments, where: None)
+        before.setattr(capability_args, "sound", dict)
+        if state == "attached":
+            host.run(web(capability_args=BAD_PORTS))
+            host.exec_plugin = picky
+        else:
+            host.exec_plugin = picky
+            assert host.run(web(capability_args=BAD_PORTS)).outcomes[0].error["code"] == "cleanup_failed"
+
+
+@pytest.mark.parametrize("state", ["attached", "interrupted"])
+@pytest.mark.parametrize("way", ["correct", "absent", "forced"])
+def test_recorded_capability_args_of_a_wrong_type_wedge_nothing(host, monkeypatch, state, way):
+    wedge(host, monkeypatch, state)
+    if way == "correct":
+        ports = [{"hostPort": 9001, "containerPort": 80, "protocol": "tcp"}]
+        wanted = web(capability_args={"portMappings": ports})
+        assert kinds(host.check(wanted)) == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+        assert actions(host.run(wanted)) == ["repaired" if state == "attached" else "added"]
+        assert actions(host.run(wanted)) == actions(host.check(wanted)) == ["none"]
+        return
+    wanted = web(state="absent", capability_args=BAD_PORTS)
+    assert actions(host.check(wanted)) == ["deleted"]
+    plan = host.run(wanted, force=way == "forced")
+    assert (actions(plan), codes(plan)) == (["deleted"], [])
+    assert host.cached() == host.records() == []
+    assert host.namespaces["/run/netns/web"][1] == {"lo"}
+    assert actions(host.run(wanted)) == actions(host.check(wanted)) == ["none"]
+
+
+def test_ranges_that_overlap_those_of_the_network_are_refused_before_anything_runs(host):
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "10.9.0.0/24"}]]}
+    wanted = web(capability_args={"ipRanges": [[{"subnet": "10.9.0.128/25"}]]})
+    host.network(plugins=[dict(MAIN, ipam=ipam, capabilities={"ipRanges": True})])
+    for run in (host.check, host.run):
+        plan = run(wanted)
+        assert plan.outcomes[0].error["code"] == "bad_capability_args"
+        assert "10.9.0.129-10.9.0.254 overlaps 10.9.0.1-10.9.0.254" in plan.outcomes[0].error["message"]
+        assert host.calls == []
+    host.network(plugins=[dict(MAIN, ipam=ipam)])
+    assert actions(host.check(wanted)) == ["added"]
+    host.network(plugins=[dict(MAIN, ipam=ipam, capabilities={"ipRanges": True})])
+    assert actions(host.run(web(capability_args={"ipRanges": [[{"subnet": "10.10.0.0/24"}]]}))) == ["added"]
+
+
+@pytest.fixture
+def left(monkeypatch):
+    """What is removed when DEL has failed; there is none of it on this host."""
+    asked = []
+    monkeypatch.setattr(leaks, "leases_left", lambda key, config: asked.append(("leases", key)) or [])
+    monkeypatch.setattr(leaks, "rules_left", lambda keys, _problems, _o: asked.extend(("rules", k) for k in keys) or {})
+    monkeypatch.setattr(leaks, "makes_rules", lambda config: True)
+    monkeypatch.setattr(attach_force, "visit", lambda paths, work: {})
+    return asked
+
+
+@pytest.mark.parametrize("state", ["attached", "interrupted", "lost", "damaged", "cut short", "unknown", "gone"])
+@pytest.mark.parametrize("broken", ["main", "meta", "both", "missing"])
+def test_absent_with_force_always_ends_with_the_entry_gone(host, left, state, broken):
+    if state == "interrupted":
+        host.broken = {("ADD", "meta"): "no", ("DEL", "meta"): "no"}
+    host.run(web())
+    if state == "lost":
+        os.unlink(os.path.join(host.cache_dir, "results", "demo-web-eth0"))
+    elif state in ("damaged", "cut short", "unknown"):
+        for folder in ("results", "podwire"):
+            with open(os.path.join(host.cache_dir, folder, "demo-web-eth0"), "w") as stream:
+                stream.write('{"kind":')
+        if state == "cut short":
+            os.unlink(os.path.join(host.cache_dir, "results", "demo-web-eth0"))
+        elif state == "unknown":
+            os.unlink(os.path.join(host.conf_dir, "10-demo.conflist"))
+    elif state == "gone":
+        del host.namespaces["/run/netns/web"]
+    names = ["main", "meta"] if broken == "both" else [broken]
+    host.broken = {("DEL", name): f"{name} cannot" for name in names}
+    if broken == "missing":
+        os.unlink(os.path.join(host.bin_dir, "meta"))
+    wanted = {"network": "demo", "container_id": "web", "state": "absent"}
+    assert host.run(wanted).outcomes[0].error is not None
+    assert host.cached() + host.records() != []
+
+    assert actions(host.check(wanted, force=True)) == ["deleted"]
+    plan = host.run(wanted, force=True)
+    assert actions(plan) == ["deleted"]
+    assert host.cached() == host.records() == []
+    assert {what for what, _key in left} == {"leases", "rules"}
+    ((code, message),) = plan.warnings
+    assert code == "del_failed"
+    if state == "unknown":
+        assert "no DEL ran" in message
+    else:
+        for name in names:
+            assert (f"{name} cannot" if broken != "missing" else 'failed to find plugin "meta"') in message
+        # What can do its part does it.
+        assert set(host.verbs("DEL")) == ({"main"} if broken == "missing" else {"main", "meta"})
+    plan = host.run(wanted)
+    assert (actions(plan), plan.warnings) == (["none"], [])
+
+
+def test_a_failed_del_names_the_way_out(host):
+    host.run(web())
+    host.broken["DEL", "main"] = "busy"
+    message = host.run(web(state="absent")).outcomes[0].error["message"]
+    assert "state: absent and force: true" in message
+
+
+# ---- the host's own namespace
+
+
+@pytest.mark.parametrize("path", ["/proc/1/ns/net", "/proc/self/ns/net", "link"])
+def test_host_netns_is_refused_before_anything_runs(host, tmp_path, path):
+    if path == "link":
+        path = str(tmp_path / "link")
+        os.symlink("/proc/1/ns/net", path)
+    host.namespaces[path] = host.namespaces["/run/netns/web"]
+    for run in (host.check, host.run):
+        for force in (False, True):
+            plan = run(web(netns=path), force=force)
+            assert plan.outcomes[0].error["code"] == "host_netns"
+            assert plan.steps == host.calls == []
+    assert host.cached() == host.records() == []
+    with pytest.raises(HostError) as caught:
+        Verbs([host.bin_dir], host.cache_dir, 5, executor=host).add(
+            Attached(Key("demo", "web", "eth0"), Networks(host.conf_dir, []).load("demo"), path, [], {}, None), True
+        )
+    assert caught.value.code == "host_netns"
+    assert host.calls == []
+
+
+def test_what_was_attached_to_the_host_netns_is_detached_without_it(host, monkeypatch):
+    host.namespaces["/proc/1/ns/net"] = host.namespaces["/run/netns/web"]
+    with monkeypatch.context() as before:
+        before.setattr(verbs, "is_host_netns", lambda path: False)
+        host.run(web(netns="/proc/1/ns/net"))
+    plan = host.run(web(netns="/proc/1/ns/net", state="absent"))
+    assert (actions(plan), codes(plan)) == (["deleted"], ["host_netns"])
+    assert {call[3] for call in host.calls} == {""}
+    assert host.cached() == host.records() == []
+    plan = host.run(web(netns="/proc/1/ns/net", state="absent"))
+    assert (actions(plan), codes(plan)) == (["none"], [])

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What cni_attach makes of drift that no CHECK sees."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_view import KernelView
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
+    actions,
+    codes,
+    kinds,
+    web,
+)
+
+
+@pytest.fixture
+def drifted(host):
+    """Return a host whose container has lost its address."""
+    host.run(web())
+    host.addresses.clear()
+    return host
+
+
+def test_it_is_reported(drifted):
+    for plan in (drifted.check(web()), drifted.run(web())):
+        assert actions(plan) == ["drifted"]
+        assert plan.outcomes[0].reason == "kernel"
+        assert plan.warnings == [
+            ("drifted", "demo/web/eth0 has drifted: the interface eth0 has lost its address 10.1.0.2/24")
+        ]
+        assert not plan.changed
+
+
+def test_it_is_repaired(drifted):
+    predicted = drifted.check(web(), on_drift="repair")
+    plan = drifted.run(web(), on_drift="repair")
+    assert kinds(predicted) == kinds(plan) == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+    assert [step.step_class for step in plan.steps] == ["disruptive", "disruptive"]
+    assert actions(drifted.run(web(), on_drift="repair")) == ["none"]
+    assert codes(drifted.run(web())) == []
+
+
+def test_it_is_an_error(drifted):
+    plan = drifted.run(web(), on_drift="fail")
+    assert plan.outcomes[0].error["code"] == "drifted"
+    assert "lost its address 10.1.0.2/24; on_drift=repair" in plan.outcomes[0].error["message"]
+
+
+def test_a_failed_check_says_it_all(drifted):
+    drifted.broken["CHECK", "main"] = "the address is gone"
+    plan = drifted.run(web())
+    assert plan.outcomes[0].reason == "check"
+    assert len(plan.warnings) == 1
+
+
+def test_it_is_seen_beside_a_check_that_never_works(host):
+    host.broken["CHECK", "meta"] = "never"
+    host.run(web())
+    host.addresses.clear()
+    assert codes(host.run(web())) == ["check_unusable", "drifted"]
+
+
+def test_what_was_never_as_the_result_says_is_no_drift(host, monkeypatch):
+    """The plugin says what it has not done."""
+    monkeypatch.setattr(host, "view", lambda path: KernelView([], []))
+    host.run(web())
+    assert actions(host.run(web())) == ["none"]
+    assert '"untrue": ["interface eth0"]' in host.record("demo-web-eth0")

@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import masquerading
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import verbs as attach_verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_view import (
+    Interface,
+    KernelView,
+    parse_address,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import (
+    IPMASQ,
+    PORTMAP,
+    chain_name,
+    instance_hash,
+)
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
+
+NETNS = "/run/netns/web"
+IPS = ["10.1.0.2/24", "fd00::2/64"]
+CHAIN = chain_name("", "demo", "web")
+
+
+def attached(**changed):
+    plugin = dict({"type": "bridge", "ipMasq": True}, **changed)
+    conf = {"cniVersion": "1.0.0", "name": "demo", "plugins": [plugin]}
+    result = {"cniVersion": "1.0.0", "ips": [{"address": ip} for ip in IPS]}
+    config = network_conf_from_bytes(json.dumps(conf).encode())
+    return Attached(Key("demo", "web", "eth0"), config, NETNS, [], {}, result)
+
+
+def interface(*ips):
+    return KernelView([Interface(2, "eth0", "veth", "", 1500, True, "", 0, [parse_address(ip) for ip in ips])], [])
+
+
+@pytest.fixture
+def firewall(monkeypatch):
+    """Return what is in the firewall: pairs of plugin and name, and ``removed`` of them."""
+    made = SimpleNamespace(sets=[], removed=[], error=None)
+
+    def remove_all(sets):
+        made.removed += sets
+        return [(one, made.error) for one in sets]
+
+    monkeypatch.setattr(rules, "read_rules", lambda: made)
+    monkeypatch.setattr(rules, "remove_all_rules", remove_all)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("view", "network", "stays"),
+    [
+        (interface(*IPS), {}, False),
+        (interface(IPS[0]), {}, True),
+        (interface(), {}, True),
+        (KernelView([], []), {}, True),
+        (None, {}, True),
+        (KernelView([], []), {"ipMasq": False}, False),
+        (KernelView([], []), {"type": "macvlan"}, False),
+    ],
+)
+def test_what_a_plugin_does_not_find_would_stay(monkeypatch, view, network, stays):
+    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {paths[0]: view} if view else {})
+    assert masquerading.would_stay(attached(**network), NETNS) is stays
+
+
+def test_without_a_namespace_all_of_it_would_stay(monkeypatch):
+    monkeypatch.setattr(masquerading, "visit", lambda *_: pytest.fail("there is none to look into"))
+    assert masquerading.would_stay(attached(), "")
+
+
+def test_only_the_attachment_s_own_is_removed(firewall):
+    hashed = instance_hash("demo", "eth0", "web")
+    mine = [SimpleNamespace(plugin=IPMASQ, name=name) for name in (CHAIN, CHAIN, hashed)]
+    others = [
+        SimpleNamespace(plugin=PORTMAP, name=CHAIN),
+        SimpleNamespace(plugin=IPMASQ, name=chain_name("", "demo", "web2")),
+        SimpleNamespace(plugin=IPMASQ, name=instance_hash("demo", "eth1", "web")),
+    ]
+    firewall.sets = [*others, *mine]
+    assert masquerading.remove_masquerading(attached()) == (True, None)
+    assert firewall.removed == mine
+
+
+def test_nothing_to_remove_is_told(firewall):
+    assert masquerading.remove_masquerading(attached()) == (False, None)
+
+
+class Libcni:
+    """DEL fails as often as there are ``errors``; ``others`` are further interfaces of the container in the network."""
+
+    def __init__(self, *errors, others=()):
+        self.errors = list(errors)
+        self.others = others
+
+    def get_cached_attachments(self, container_id):
+        assert container_id == "web"
+        names = [("demo", "eth0"), ("other", "eth2"), *(("demo", name) for name in self.others)]
+        return [SimpleNamespace(network=network, if_name=name) for network, name in names]
+
+    def del_network_list(self, _config, _runtime):
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+@pytest.fixture
+def verbs(tmp_path, monkeypatch, firewall):
+    firewall.sets = [SimpleNamespace(plugin=IPMASQ, name=CHAIN)]
+    monkeypatch.setattr(attach_verbs, "living_netns", lambda *_: NETNS)
+    return attach_verbs.Verbs(["/nowhere"], str(tmp_path), 5)
+
+
+@pytest.mark.parametrize(("ips", "errors", "removed"), [(IPS, [], 0), (IPS[:1], [], 1), (IPS, ["busy"], 1)])
+def test_a_del_leaves_nothing_behind(verbs, monkeypatch, firewall, ips, errors, removed):
+    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {NETNS: interface(*ips)})
+    verbs._cni = Libcni(*(PluginError(999, text) for text in errors))
+    assert verbs.delete(attached(), None, NETNS) is None
+    assert len(firewall.removed) == removed
+
+
+@pytest.mark.parametrize("ips", [IPS, IPS[:1]])
+def test_rules_that_another_interface_of_the_container_shares_stay(verbs, monkeypatch, firewall, ips):
+    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {NETNS: interface(*ips)})
+    verbs._cni = Libcni(others=["eth1"])
+    assert verbs.delete(attached(), None, NETNS) is None
+    verbs._cni = Libcni(PluginError(999, "busy"), others=["eth1"])
+    assert verbs.delete(attached(), None, NETNS) is None
+    assert firewall.removed == []
+
+
+def test_a_del_that_fails_all_the_same_is_an_error(verbs, monkeypatch, firewall):
+    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {NETNS: interface(*IPS)})
+    verbs._cni = Libcni(PluginError(999, "busy"), PluginError(999, "still busy"))
+    with pytest.raises(HostError, match="still busy"):
+        verbs.delete(attached(), None, NETNS)
+
+
+def test_rules_that_cannot_be_removed_are_told(verbs, monkeypatch, firewall):
+    firewall.error = HostError("not removed", code="rules_not_removed")
+    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {})
+    verbs._cni = Libcni()
+    assert verbs.delete(attached(), None, NETNS) is firewall.error

@@ -1,0 +1,335 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A repair never leaves a container with less than it had."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import os
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Records
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import tools as firewall_tools
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
+    MAIN,
+    META,
+    actions,
+    codes,
+    kinds,
+    web,
+)
+
+WEB = "/run/netns/web"
+
+
+def attached(host):
+    return "eth0" in host.namespaces[WEB][1]
+
+
+def fail(host, verb, plugin, when, times):
+    """Let *plugin* fail at *verb*, *when* ("before" or "after") it does its work, so many *times*."""
+    original, left = host.exec_plugin, [times]
+
+    def failing(path, stdin, env, timeout=None):
+        hit = left[0] and (env["CNI_COMMAND"], os.path.basename(path)) == (verb, plugin)
+        answer = None if hit and when == "before" else original(path, stdin, env, timeout)
+        if hit:
+            left[0] -= 1
+            raise PluginError(999, "Chain 'CNI-x' does not exist", plugin=plugin)
+        return answer
+
+    host.exec_plugin = failing
+    return lambda: setattr(host, "exec_plugin", original)
+
+
+def drift(host, reason):
+    if reason == "config":
+        host.network(plugins=[dict(MAIN, mtu=1400), META])
+    else:
+        host.addresses.clear()
+
+
+def test_failed_del_is_retried_and_add_runs(host):
+    host.run(web())
+    host.addresses.clear()
+    fail(host, "DEL", "main", "after", 1)
+    plan = host.run(web(), on_drift="repair")
+    assert (actions(plan), codes(plan)) == (["repaired"], ["drifted"])
+    assert host.verbs("DEL") == ["meta", "main", "meta", "main"]
+    assert attached(host)
+    assert kinds(host.check(web(), on_drift="repair")) == []
+
+
+def test_a_del_that_fails_twice_and_took_the_interface_is_followed_by_add(host):
+    host.run(web())
+    host.addresses.clear()
+    fail(host, "DEL", "main", "after", 2)
+    plan = host.run(web(), on_drift="repair")
+    assert (actions(plan), codes(plan)) == (["repaired"], ["drifted", "del_incomplete"])
+    assert [step.state for step in plan.steps] == ["done", "done"]
+    assert attached(host)
+    assert kinds(host.run(web(), on_drift="repair")) == []
+
+
+@pytest.mark.parametrize("reason", ["config", "kernel"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_repair_never_ends_with_less(host, reason, when):
+    """Whatever fails once or twice in a row, the container keeps an interface, and the next run has nothing to do."""
+    for verb, plugin, times in itertools.product(("DEL", "ADD"), ("main", "meta"), (1, 2)):
+        if (verb, times, reason) == ("ADD", 2, "kernel"):
+            # Nothing is left to try.
+            continue
+        host.network()
+        host.run(web(), force=True)
+        drift(host, reason)
+        end = fail(host, verb, plugin, when, times if verb == "DEL" else 1)
+        plan = host.run(web(), on_drift="repair")
+        end()
+        assert attached(host), (verb, plugin, times, actions(plan))
+        host.run(web(), on_drift="repair")
+        assert attached(host)
+        assert kinds(host.check(web(), on_drift="repair")) == []
+
+
+def test_a_change_whose_add_fails_is_attached_as_before(host):
+    host.run(web())
+    host.network(plugins=[dict(MAIN, master="eth7"), META])
+    original = host.exec_plugin
+
+    def failing(path, stdin, env, timeout=None):
+        if env["CNI_COMMAND"] == "ADD" and json.loads(stdin).get("master"):
+            raise PluginError(999, "Link not found", plugin="main")
+        return original(path, stdin, env, timeout)
+
+    host.exec_plugin = failing
+    plan = host.run(web())
+    error = plan.outcomes[0].error
+    assert (actions(plan), error["code"]) == (["failed"], "add_failed")
+    assert "Link not found" in error["message"]
+    assert error["message"].endswith("; it is attached as before")
+    assert attached(host)
+    assert kinds(host.check(web())) == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+    host.network()
+    assert actions(host.run(web())) == ["none"]
+
+
+def test_both_failures_are_told_if_it_cannot_be_attached_as_before(host):
+    host.run(web())
+    host.network(plugins=[MAIN])
+    host.broken["ADD", "main"] = "no space left"
+    error = host.run(web()).outcomes[0].error
+    assert error["message"].count("no space left") == 2
+    host.broken.clear()
+    assert actions(host.run(web())) == ["added"]
+
+
+def test_nothing_is_detached_where_nothing_can_be_written(host, monkeypatch):
+    host.run(web())
+    host.addresses.clear()
+
+    def read_only(self, path, data):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Records, "_write_temporary", read_only)
+    plan = host.run(web(), on_drift="repair")
+    assert plan.outcomes[0].error["code"] == "record_unwritable"
+    assert host.verbs("DEL") == []
+    assert attached(host)
+
+
+def test_nothing_is_detached_where_no_lease_can_be_written(host, tmp_path, monkeypatch):
+    for name in ("demo", "other"):
+        (tmp_path / "leases" / name).mkdir(parents=True)
+    host.network(plugins=[dict(MAIN, ipam={"type": "host-local", "dataDir": str(tmp_path / "leases")}), META])
+    host.run(web())
+    host.addresses.clear()
+    locked = str(tmp_path / "leases" / "demo")
+    whole = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != locked and whole(path, mode))
+    plan = host.run(web(), on_drift="repair")
+    assert plan.outcomes[0].error["code"] == "leases_unwritable"
+    assert locked in plan.outcomes[0].error["message"]
+    assert host.verbs("DEL") == []
+    locked = str(tmp_path / "leases" / "other")
+    assert actions(host.run(web(), on_drift="repair")) == ["repaired"]
+
+
+# ---- plugins that get in each other's way
+
+RACES = [
+    # What iptables-nft, iptables-legacy, nft, host-local and bridge say.
+    "running [iptables -N CNI-ADMIN --wait]: exit status 4: CHAIN_ADD failed (File exists): chain CNI-ADMIN\n",
+    "running [/usr/sbin/ip6tables -t nat -A POSTROUTING]: exit status 4: RULE_APPEND failed (Device or resource busy)",
+    "running [/usr/sbin/iptables -t nat -S]: exit status 4: Another app is currently holding the xtables lock.",
+    "running [iptables -N CNI-HOSTPORT-DNAT --wait]: exit status 1: iptables: Chain already exists.\n",
+    "iptables: Resource temporarily unavailable.",
+    "failed to run nft: /dev/stdin:1:1-22: Error: Could not process rule: File exists",
+    "failed to acquire lock on /var/lib/cni/networks/demo/lock",
+    'could not add IP address to "cni0": file exists',
+]
+OTHERS = [
+    "running [iptables -t nat -D POSTROUTING]: exit status 2: Chain 'CNI-x' does not exist",
+    "running [iptables -N X]: exit status 40",
+    'container veth name ("eth0") peer provided already exists',
+    "failed to allocate for range 0: no IP addresses available in range set: 10.1.0.2-10.1.0.254",
+    "exit status 4",
+    'failed to lock up "eth0": no such device',
+]
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    made = []
+    monkeypatch.setattr(verbs.time, "sleep", made.append)
+    return made
+
+
+def fail_saying(host, text, times, code=999):
+    """Let the ADD of the plugin meta fail so many times."""
+    original, left = host.exec_plugin, [times]
+
+    def failing(path, stdin, env, timeout=None):
+        answer = original(path, stdin, env, timeout)
+        if left[0] and (env["CNI_COMMAND"], os.path.basename(path)) == ("ADD", "meta"):
+            left[0] -= 1
+            raise PluginError(code, text, plugin="meta")
+        return answer
+
+    host.exec_plugin = failing
+
+
+@pytest.mark.parametrize("text", RACES)
+def test_an_add_that_lost_a_race_is_tried_again_after_a_del(host, pauses, text):
+    for times in range(1, 5):
+        fail_saying(host, text, times)
+        plan = host.run(web())
+        assert (actions(plan), codes(plan)) == (["added"], [])
+        assert [call[:2] for call in host.calls if call[0] != "CHECK"] == [
+            *[("ADD", "main"), ("ADD", "meta"), ("DEL", "meta"), ("DEL", "main")] * times,
+            *[("ADD", "main"), ("ADD", "meta")],
+        ]
+        host.run(web(state="absent"))
+    assert len(pauses) == 1 + 2 + 3 + 4
+    assert max(pauses) < 2
+
+
+@pytest.mark.parametrize("text", RACES[:1])
+def test_lost_races_are_bounded(host, pauses, text):
+    fail_saying(host, text, 100)
+    plan = host.run(web())
+    assert plan.outcomes[0].error["code"] == "add_failed"
+    assert host.verbs("ADD") == ["main", "meta"] * 5
+    assert host.cached() == host.records() == []
+    assert not attached(host)
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_other_failures_are_no_races(host, pauses, text):
+    fail_saying(host, text, 100)
+    assert actions(host.run(web())) == ["failed"]
+    assert (host.verbs("ADD"), pauses) == (["main", "meta"], [])
+
+
+def test_a_plugin_that_says_try_again_later_is_asked_again(host, pauses):
+    fail_saying(host, "busy", 1, code=11)
+    assert actions(host.run(web())) == ["added"]
+    assert len(pauses) == 1
+
+
+# ---- commands that plugins need
+
+BRIDGE = {"type": "bridge", "ipMasq": True, "ipam": {"type": "host-local"}}
+PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
+FIREWALL = {"type": "firewall", "backend": "iptables"}
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """Return a function that tells what is missing for plugins with commands, and with binaries old or new."""
+
+    def missing(plugins, there, new, mappings=True):
+        tables = {"bridge": b"cni_plugins_masquerade", "ptp": b"cni_plugins_masquerade", "portmap": b"cni_hostport"}
+        for name, table in tables.items():
+            (tmp_path / name).write_bytes(b"\x7fELF" + (table if new else b""))
+        monkeypatch.setattr(firewall_tools, "_BUS", str(tmp_path))
+        monkeypatch.setattr(firewall_tools.shutil, "which", lambda name: name if name in there else None)
+        return firewall_tools.missing_tool(plugins, {"portMappings": [{}]} if mappings else {}, [str(tmp_path)])
+
+    return missing
+
+
+@pytest.mark.parametrize(
+    ("plugin", "old", "new"),
+    [
+        # Which commands do, for releases that know iptables only and for those that know nftables, too.
+        (BRIDGE, {"iptables"}, {"iptables", "nft"}),
+        (dict(BRIDGE, ipMasqBackend="iptables"), {"iptables"}, {"iptables"}),
+        (dict(BRIDGE, ipMasqBackend="nftables"), {"iptables"}, {"nft"}),
+        (dict(BRIDGE, ipMasq=False), None, None),
+        ({"type": "bridge", "macspoofchk": True}, {"nft"}, {"nft"}),
+        (PORTMAP, {"iptables"}, {"iptables", "nft"}),
+        (dict(PORTMAP, backend="nftables"), {"iptables"}, {"nft"}),
+        (dict(BRIDGE, ipam={}), None, None),
+        ({"type": "ptp", "ipMasq": True, "ipam": {"type": "host-local"}}, {"iptables"}, {"iptables", "nft"}),
+        ({"type": "portmap", "runtimeConfig": {"portMappings": [{}]}}, {"iptables"}, {"iptables", "nft"}),
+        ({"type": "portmap"}, None, None),
+        (FIREWALL, {"iptables"}, {"iptables"}),
+        ({"type": "firewall", "backend": "firewalld"}, {"firewalld"}, {"firewalld"}),
+        ({"type": "firewall", "ingressPolicy": "same-bridge"}, {"iptables"}, {"iptables"}),
+        ({"type": "firewall"}, {"iptables", "firewalld"}, {"iptables", "firewalld"}),
+        ({"type": "macvlan"}, None, None),
+    ],
+)
+def test_a_missing_firewall_command_is_found_before_anything_runs(tools, plugin, old, new):
+    for release, enough in ((False, old), (True, new)):
+        for there in (set(), {"iptables"}, {"nft"}, {"firewalld"}, {"iptables", "nft"}):
+            missing = tools([plugin], there, release)
+            assert (missing is None) == (enough is None or bool(enough & there)), (release, there)
+            assert missing is None or (missing[0] == plugin["type"] and missing[1] in enough)
+    assert tools([PORTMAP], set(), True, mappings=False) is None
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("exit 0", ""),
+        ("echo 'table `nat is incompatible, use nft tool' >&2; exit 1", ""),
+        ("echo 'no such module' >&2; exit 3", "exit status 3: no such module"),
+        ("kill -9 $$", "signal: killed"),
+    ],
+)
+def test_a_repair_does_not_begin_with_a_firewall_command_that_fails(host, tmp_path, monkeypatch, script, says):
+    host.network(plugins=[dict(BRIDGE, ipam={"type": "ipam"})])
+    for name in ("bridge", "iptables"):
+        (tmp_path / "bin" / name).write_text("#!/bin/sh\n" + script + "\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", host.bin_dir)
+    original = host.exec_plugin
+    host.exec_plugin = lambda path, *rest: original(path.replace("/bridge", "/main"), *rest)
+    monkeypatch.setattr(verbs.masquerading, "remove_masquerading", lambda attached: (False, None))
+    host.run(web())
+    host.addresses.clear()
+    plan = host.run(web(), on_drift="repair")
+    if says:
+        assert (plan.outcomes[0].error["code"], host.verbs("DEL")) == ("tool_failed", [])
+        assert f"{tmp_path}/bin/iptables, which fails ({says})" in plan.outcomes[0].error["message"]
+    else:
+        assert actions(plan) == ["repaired"]
+    assert attached(host)
+
+
+def test_an_attachment_without_its_firewall_command_is_left(host, monkeypatch):
+    host.network(plugins=[MAIN, META])
+    host.run(web())
+    host.addresses.clear()
+    monkeypatch.setattr(firewall_tools, "missing_tool", lambda *_: ("main", "nft"))
+    plan = host.run(web(), on_drift="repair")
+    assert (plan.outcomes[0].error["code"], host.verbs("DEL")) == ("missing_tool", [])
+    assert "needs nft, which is not in PATH; install it (package nftables)" in plan.outcomes[0].error["message"]
+    assert codes(host.check(web(), on_drift="repair")) == ["drifted", "missing_tool"]

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import (
+    Key,
+    default_container_id,
+    parse_attachments,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+
+
+def entry(**changed):
+    return dict({"network": "demo", "container_id": "web", "netns": "web", "ifname": "eth0"}, **changed)
+
+
+def refused(*entries):
+    with pytest.raises(HostError) as caught:
+        parse_attachments(entries)
+    return caught.value
+
+
+def test_a_name_is_a_namespace_in_run_and_a_path_is_taken_as_it_is():
+    one, two = parse_attachments([entry(), entry(container_id="db", netns="/proc/7/ns/net")])
+    assert one.netns == "/run/netns/web"
+    assert two.netns == "/proc/7/ns/net"
+
+
+def test_the_default_container_id_is_cnitools():
+    # cnitool: "cnitool-" + hex(sha512("/var/run/netns/testing")[:10])
+    assert default_container_id("/var/run/netns/testing") == "cnitool-77383ca0a0715733ca6f"
+    (wanted,) = parse_attachments([entry(container_id=None, netns="/var/run/netns/testing")])
+    assert wanted.key == Key("demo", "cnitool-77383ca0a0715733ca6f", "eth0")
+
+
+@pytest.mark.parametrize(
+    ("changed", "option"),
+    [
+        ({"container_id": "../x"}, "container_id"),
+        ({"container_id": "a b"}, "container_id"),
+        ({"container_id": "web\n"}, "container_id"),
+        ({"network": "../../etc"}, "network"),
+        ({"ifname": "eth/0"}, "ifname"),
+        ({"ifname": "a-name-too-long-for-it"}, "ifname"),
+        ({"ifname": ".."}, "ifname"),
+    ],
+)
+def test_ids_that_break_the_rules_are_refused_with_their_place(changed, option):
+    error = refused(entry(container_id="ok"), entry(**changed))
+    assert error.code == "bad_id"
+    assert f"attachments[1].{option}" in error.msg
+
+
+@pytest.mark.parametrize("netns", ["../x", "/run/netns/../x", "-x", "a b", ".."])
+def test_namespaces_that_are_no_clean_path_or_name_are_refused(netns):
+    assert refused(entry(netns=netns)).code in ("bad_netns", "path_not_clean", "path_not_absolute")
+
+
+def test_namespace_or_container_is_needed():
+    assert refused(entry(container_id="", netns="")).code == "bad_id"
+    assert refused(entry(netns="")).code == "bad_netns"
+    (wanted,) = parse_attachments([entry(netns="", state="absent")])
+    assert wanted.netns == ""
+
+
+def test_the_same_key_twice_is_refused():
+    error = refused(entry(), entry(netns="other"))
+    assert error.code == "duplicate_attachment"
+    assert "demo/web/eth0" in error.msg
+
+
+def test_one_interface_name_twice_in_a_container_is_refused():
+    assert refused(entry(), entry(network="other")).code == "duplicate_ifname"
+    assert len(parse_attachments([entry(), entry(network="other", ifname="eth1"), entry(container_id="db")])) == 3
+
+
+def test_arguments_become_text():
+    (wanted,) = parse_attachments([entry(args={"IgnoreUnknown": True, "N": 12, "K": "v", "E": ""})])
+    assert wanted.args == [("IgnoreUnknown", "true"), ("N", "12"), ("K", "v"), ("E", "")]
+
+
+@pytest.mark.parametrize(
+    "args", [{"a": "x;y"}, {"a": "x=y"}, {"a=b": "x"}, {"": "x"}, {"a": 1.5}, {"a": None}, {"a": []}]
+)
+def test_arguments_that_cni_args_cannot_carry_are_refused(args):
+    error = refused(entry(args=args))
+    assert error.code == "bad_args"
+    assert "attachments[0].args" in error.msg
+
+
+def test_a_refused_value_is_not_shown():
+    assert "hunter2" not in refused(entry(args={"PASSWORD": "hunter2;"})).msg

@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A plugin directory and its plugins for the tests of cni_plugins."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, store, versions
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins, Where
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import (
+    plan_absent,
+    plan_present,
+    plan_restored,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+
+MINE = Attributes(0o755, os.geteuid(), os.getegid())
+ELF = b"\x7fELF\x02\x01\x01" + b"\0" * 11 + b"\x3e\x00"
+OLD = {"bridge": ELF + b"old bridge", "ptp": ELF + b"old ptp"}
+NEW = {"bridge": ELF + b"new bridge", "ptp": ELF + b"new ptp", "tap": ELF + b"new tap"}
+BROKEN = b"broken"
+
+
+def sha(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+class Host:
+    """A plugin directory and the state beside it; plugins "run" unless they contain the word broken."""
+
+    def __init__(self, folder):
+        self.bin_dir = str(folder / "opt" / "bin")
+        self.bin_dirs = [self.bin_dir]
+        self.state = str(folder / "state")
+        self.conf_dir = str(folder / "net.d")
+        self.cache_dir = str(folder / "cache")
+        self.lock = str(folder / "run" / "lock")
+        self.asked = []
+
+    def version(self, path, argv0=None):
+        self.asked.append(argv0 or path)
+        with open(path, "rb") as stream:
+            content = stream.read()
+        if BROKEN in content:
+            raise HostError("%s does not answer VERSION" % path, code="plugin_failed")
+        return ["1.0.0"] if b"old" in content else ["1.0.0", "1.1.0"]
+
+    def manifest(self):
+        return Manifest(self.state)
+
+    def present(self, files, check=False, shipped=None, attributes=MINE, archive=None, force=False):
+        wanted = WantedPlugins(
+            {name: sha(content) for name, content in files.items()},
+            archive,
+            lambda names: ((name, io.BytesIO(files[name])) for name in names),
+            files if shipped is None else shipped,
+        )
+        where = Where(self.conf_dir, self.bin_dirs, self.cache_dir, force)
+        return plan_present(self.bin_dir, wanted, attributes, self.manifest(), check, where)
+
+    def absent(self, *names, **keywords):
+        return plan_absent(
+            self.bin_dir, names, self.manifest(), self.conf_dir, self.cache_dir, keywords.get("force", False)
+        )
+
+    def restored(self, *names, **keywords):
+        force = keywords.get("force", False)
+        return plan_restored(self.bin_dir, names or None, self.manifest(), self.conf_dir, self.cache_dir, force)
+
+    def apply(self, plan):
+        plan.apply()
+        return {entry["name"]: entry["action"] for entry in plan.report()}
+
+    def files(self):
+        if not os.path.isdir(self.bin_dir):
+            return {}
+        return {name: self.read(name) for name in sorted(os.listdir(self.bin_dir))}
+
+    def read(self, name):
+        path = os.path.join(self.bin_dir, name)
+        if os.path.islink(path):
+            return os.readlink(path)
+        with open(path, "rb") as stream:
+            return stream.read()
+
+    def put(self, name, content, mode=0o755):
+        os.makedirs(self.bin_dir, exist_ok=True)
+        path = os.path.join(self.bin_dir, name)
+        with open(path, "wb") as stream:
+            stream.write(content)
+        os.chmod(path, mode)
+        return path
+
+    def entry(self, name):
+        return self.manifest().binaries.get(os.path.join(self.bin_dir, name))
+
+    def patch(self, monkeypatch):
+        monkeypatch.setattr(batch, "ask_version", self.version)
+        monkeypatch.setattr(store, "ask_version", self.version)
+        monkeypatch.setattr(versions, "ask_version", self.version)
+        monkeypatch.setattr(batch, "check_executable", lambda path: path)
+        monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
+        monkeypatch.setattr(outcome, "check_trusted", lambda path: None)

@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import hashlib
+import io
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.checksum import digests, parse_checksum, verify
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+
+HEX256 = hashlib.sha256(b"x").hexdigest()
+HEX512 = hashlib.sha512(b"x").hexdigest()
+
+
+@pytest.mark.parametrize(
+    "text, wanted",
+    [
+        ("sha256:" + HEX256, ("sha256", HEX256)),
+        (" SHA512:%s\n" % HEX512.upper(), ("sha512", HEX512)),
+    ],
+)
+def test_a_checksum_is_split(text, wanted):
+    assert parse_checksum(text) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", HEX256, "md5:" + "0" * 32, "sha256:" + HEX256[1:], "sha256:" + HEX512, "sha512:" + "g" * 128, "sha256:"],
+)
+def test_a_wrong_checksum_is_refused(text):
+    with pytest.raises(HostError) as caught:
+        parse_checksum(text)
+    assert caught.value.code == "bad_checksum"
+
+
+def test_digests_are_of_the_whole_stream_which_is_left_at_its_beginning():
+    stream = io.BytesIO(b"x")
+    stream.read()
+    assert digests(stream) == {"sha256": HEX256, "sha512": HEX512}
+    assert stream.read() == b"x"
+
+
+def test_another_checksum_names_both():
+    verify({"sha512": HEX512}, ("sha512", HEX512), "a.tgz")
+    with pytest.raises(HostError) as caught:
+        verify({"sha256": HEX256}, ("sha256", "0" * 64), "a.tgz")
+    assert caught.value.code == "checksum_mismatch"
+    assert HEX256 in caught.value.msg and "0" * 64 in caught.value.msg and "a.tgz" in caught.value.msg

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import packages
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.packages import DPKG, RPM, Package, packages_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.commands import Done
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+
+FILE = "/etc/cni/net.d/87-podman-bridge.conflist"
+OTHER = "/etc/cni/net.d/10-mine.conflist"
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """Answers by command and first argument; a command without an answer is not installed."""
+    answers = {}
+
+    def run(argv, timeout):
+        return answers[argv[0]][argv[1]](argv)
+
+    monkeypatch.setattr(packages, "find_command", lambda name: name if name in answers else None)
+    monkeypatch.setattr(packages, "run_command", run)
+    return answers
+
+
+def say(text, rc=0):
+    return lambda argv: Done(rc, text.encode(), "")
+
+
+def test_dpkg(host):
+    host["dpkg-query"] = {
+        "--search": say("diversion by x from: %s\npodman, y: %s\nz:amd64: %s.bak\n" % (FILE, FILE, FILE), rc=1),
+        "--show": say("podman 4.3.1+ds1-8\n"),
+    }
+    assert packages_of([FILE, OTHER]) == {FILE: Package("podman", "4.3.1+ds1-8", DPKG)}
+
+
+@pytest.mark.parametrize("shown", ["cri-o:amd64", "cri-o"])
+def test_dpkg_with_an_architecture(host, shown):
+    host["dpkg-query"] = {"--search": say("cri-o:amd64: %s\n" % FILE), "--show": say("%s 1.28\n" % shown)}
+    assert packages_of([FILE]) == {FILE: Package("cri-o", "1.28", DPKG)}
+
+
+def test_rpm(host):
+    def query(argv):
+        return Done(0, b"cri-o 1.30.1-1.el9\n", "") if argv[-1] == FILE else Done(1, b"not owned by any package\n", "")
+
+    host["rpm"] = {"--query": query}
+    assert packages_of([FILE, OTHER]) == {FILE: Package("cri-o", "1.30.1-1.el9", RPM)}
+
+
+def test_a_host_without_either(host):
+    assert packages_of([FILE]) == {}
+
+
+def test_nobody_is_asked_for_nothing(host):
+    host["dpkg-query"] = {}
+    assert packages_of([]) == {}
+
+
+def test_a_command_that_fails_tells_nothing(host, monkeypatch):
+    def fail(argv, timeout):
+        raise HostError("timeout", code="command_failed")
+
+    host["dpkg-query"] = host["rpm"] = {}
+    monkeypatch.setattr(packages, "run_command", fail)
+    assert packages_of([FILE]) == {}

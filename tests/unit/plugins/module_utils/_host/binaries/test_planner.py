@@ -1,0 +1,391 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, store
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import (
+    ContentMissing,
+    known_archive,
+    plan_present,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.files import TEMP_SUFFIX
+from ansible_collections.podwire.cni.plugins.module_utils._host.lock import read_state
+from ansible_collections.podwire.cni.plugins.module_utils._host.plan import SAFE
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binaries.plugin_host import (
+    BROKEN,
+    ELF,
+    MINE,
+    NEW,
+    OLD,
+    Host,
+    sha,
+)
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    made = Host(tmp_path)
+    made.patch(monkeypatch)
+    return made
+
+
+def test_install_then_nothing_and_nothing_is_executed_or_hashed(host, monkeypatch):
+    predicted = host.present(OLD, check=True)
+    plan = host.present(OLD)
+    assert predicted.actions() == plan.actions()
+    assert [step["kind"] for step in plan.actions()] == ["make_directory", "install", "install"]
+    assert host.files() == {}
+    assert host.apply(plan) == {"bridge": "installed", "ptp": "installed"}
+    assert host.files() == OLD
+    assert [os.path.basename(path) for path in host.asked] == ["bridge", "ptp"]
+    assert [entry["cni_versions"] for entry in plan.report()] == [["1.0.0"], ["1.0.0"]]
+    assert plan.diff()[1]["after"]["cni_versions"] == "1.0.0"
+    monkeypatch.setattr(store, "digest_of", lambda stream: pytest.fail("read again"))
+    again = host.present(OLD, shipped=())
+    assert not again.changed and len(host.asked) == 2
+    assert [entry["cni_versions"] for entry in again.report()] == [["1.0.0"], ["1.0.0"]]
+
+
+def test_content_that_is_not_at_hand_is_asked_for_in_a_run_and_predicted_in_check_mode(host):
+    with pytest.raises(ContentMissing) as caught:
+        host.present(NEW, shipped=["tap"])
+    assert caught.value.names == ["bridge", "ptp"]
+    assert len(host.present(NEW, shipped=["tap"], check=True).steps) == 4
+
+
+def test_an_upgrade_and_back_again_and_what_it_replaced(host):
+    host.apply(host.present(OLD))
+    assert host.apply(host.present(NEW)) == {"bridge": "replaced", "ptp": "replaced", "tap": "installed"}
+    assert host.files() == NEW
+    assert host.apply(host.restored()) == {"bridge": "restored", "ptp": "restored", "tap": "removed"}
+    assert host.files() == OLD
+    assert not host.restored().changed
+    assert host.entry("bridge")["sha256"] == sha(OLD["bridge"]) and host.entry("bridge")["cni_versions"] == ["1.0.0"]
+    assert not host.present(OLD, shipped=()).changed
+
+
+def test_an_older_version_is_installed_from_what_is_kept_without_a_transfer(host):
+    host.apply(host.present(OLD))
+    host.apply(host.present(NEW))
+    assert host.apply(host.present(OLD, shipped=())) == {"bridge": "replaced", "ptp": "replaced"}
+    assert host.read("bridge") == OLD["bridge"]
+
+
+def test_force_restores_what_was_there_before_the_first_of_ours(host):
+    host.put("bridge", ELF + b"distribution", 0o750)
+    host.apply(host.present(OLD))
+    host.apply(host.present(NEW))
+    assert host.apply(host.restored(force=True)) == {"bridge": "restored", "ptp": "removed", "tap": "removed"}
+    assert host.files() == {"bridge": ELF + b"distribution"}
+    assert os.stat(os.path.join(host.bin_dir, "bridge")).st_mode & 0o777 == 0o750
+    assert host.manifest().binaries == {} and os.listdir(os.path.join(host.state, "objects")) == []
+    assert not host.restored(force=True).changed
+
+
+def test_a_foreign_file_with_the_wanted_content_is_left_alone_and_not_ours(host):
+    host.put("bridge", NEW["bridge"])
+    plan = host.present({"bridge": NEW["bridge"]}, shipped=())
+    assert not plan.changed and plan.report()[0]["action"] == "none"
+    assert plan.report()[0]["cni_versions"] == ["1.0.0", "1.1.0"]
+    assert host.entry("bridge") is None
+
+
+def test_an_unchanged_run_remembers_so_that_the_next_one_asks_nothing(host, monkeypatch):
+    host.put("bridge", NEW["bridge"])
+    now = store.time.time_ns()
+    monkeypatch.setattr(store.time, "time_ns", lambda: now + 10**10)
+    listing = {"sha256": "a" * 64, "sha512": "b" * 128, "plugins": {"bridge": sha(NEW["bridge"])}}
+    seen = read_state(host.lock)
+    plan = host.present({"bridge": NEW["bridge"]}, archive=listing)
+    plan.remember(seen, host.lock)
+    assert host.asked == [os.path.join(host.bin_dir, "bridge")]
+    assert not host.present({"bridge": NEW["bridge"]}).changed
+    assert len(host.asked) == 1
+    assert known_archive(host.manifest(), "sha512", "b" * 128) == listing
+    assert known_archive(host.manifest(), "sha256", "b" * 64) is None
+
+
+def test_what_another_module_did_meanwhile_counts_more_than_what_was_learned(host):
+    host.put("bridge", NEW["bridge"])
+    seen = read_state(host.lock)
+    plan = host.present({"bridge": NEW["bridge"]}, archive={"sha256": "a" * 64, "sha512": "", "plugins": {}})
+    outcome.Lock("other", 0, seen, host.lock).__enter__().__exit__(None, None, None)
+    plan.remember(seen, host.lock)
+    assert host.manifest().archives == {}
+
+
+def test_a_broken_file_of_ours_is_repaired_and_what_stood_there_is_kept(host):
+    host.apply(host.present(OLD))
+    host.put("bridge", OLD["bridge"][:5])
+    assert host.apply(host.present(OLD)) == {"bridge": "replaced", "ptp": "none"}
+    assert host.files() == OLD
+    entry = host.entry("bridge")
+    assert entry["replaced"] is None and entry["displaced"]["sha256"] == sha(OLD["bridge"][:5])
+    assert host.manifest().has_kept(sha(OLD["bridge"][:5]))
+    assert host.apply(host.restored()) == {"bridge": "removed", "ptp": "removed"}
+    assert host.manifest().has_kept(sha(OLD["bridge"][:5]))
+    assert not host.restored().changed and host.restored().report() == []
+
+
+def test_a_missing_file_of_ours_is_installed_again(host):
+    host.apply(host.present(OLD))
+    os.unlink(os.path.join(host.bin_dir, "ptp"))
+    assert host.apply(host.present(OLD)) == {"bridge": "none", "ptp": "installed"}
+
+
+def test_mode_is_corrected_in_place(host):
+    host.apply(host.present(OLD))
+    path = os.path.join(host.bin_dir, "bridge")
+    os.chmod(path, 0o700)
+    inode = os.stat(path).st_ino
+    plan = host.present(OLD, shipped=())
+    assert plan.diff()[0]["before"]["mode"] == "0700" and plan.diff()[0]["after"]["mode"] == "0755"
+    assert host.apply(plan) == {"bridge": "attributes", "ptp": "none"}
+    assert os.stat(path).st_mode & 0o777 == 0o755 and os.stat(path).st_ino == inode
+    assert not host.present(OLD).changed and host.entry("bridge")["replaced"] is None
+
+
+def test_a_foreign_file_with_another_mode_becomes_ours_and_can_be_restored(host):
+    host.put("bridge", NEW["bridge"], 0o700)
+    assert host.apply(host.present({"bridge": NEW["bridge"]}, shipped=())) == {"bridge": "attributes"}
+    assert host.apply(host.restored()) == {"bridge": "restored"}
+    assert os.stat(os.path.join(host.bin_dir, "bridge")).st_mode & 0o777 == 0o700
+
+
+def test_a_link_is_replaced_and_comes_back(host, tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"untouched")
+    os.makedirs(host.bin_dir)
+    os.symlink(str(outside), os.path.join(host.bin_dir, "bridge"))
+    plan = host.present(OLD)
+    assert plan.diff()[0]["before"] == {"link": str(outside)}
+    assert host.apply(plan)["bridge"] == "replaced"
+    assert host.files() == OLD and outside.read_bytes() == b"untouched"
+    assert host.apply(host.restored())["bridge"] == "restored"
+    assert host.read("bridge") == str(outside)
+    assert not host.restored().changed
+
+
+@pytest.mark.parametrize("state", ["present", "absent", "restored"])
+def test_a_directory_in_the_way_is_an_error(host, state):
+    host.apply(host.present(OLD))
+    os.unlink(os.path.join(host.bin_dir, "bridge"))
+    os.mkdir(os.path.join(host.bin_dir, "bridge"))
+    with pytest.raises(HostError) as caught:
+        {"present": lambda: host.present(OLD), "absent": lambda: host.absent("bridge")}.get(state, host.restored)()
+    assert caught.value.code == "not_regular"
+
+
+@pytest.mark.parametrize(
+    "content, code",
+    [(ELF + BROKEN, "plugin_failed"), (ELF[:-2] + b"\xb7\x00", "wrong_machine"), (b"#!/bin/sh", "wrong_machine")],
+)
+def test_one_that_does_not_run_keeps_all_from_being_installed(host, content, code):
+    host.apply(host.present(OLD))
+    with pytest.raises(HostError) as caught:
+        host.apply(host.present(dict(NEW, tap=content)))
+    assert caught.value.code == code and "tap" in caught.value.msg
+    assert host.files() == OLD
+    assert host.entry("bridge")["sha256"] == sha(OLD["bridge"])
+
+
+def test_what_arrives_damaged_is_not_installed(host):
+    wanted = WantedPlugins({"bridge": sha(b"x")}, None, lambda names: iter([("bridge", io.BytesIO(ELF))]), ["bridge"])
+    with pytest.raises(HostError) as caught:
+        host.apply(plan_present(host.bin_dir, wanted, MINE, host.manifest(), False))
+    assert caught.value.code == "damaged_transfer"
+    assert host.files() == {}
+
+
+class Crash(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("renames", range(1, 9))
+def test_after_a_crash_each_file_is_old_or_new_and_the_next_run_completes(host, monkeypatch, renames):
+    host.put("bridge", ELF + b"foreign")
+    host.apply(host.present({"ptp": OLD["ptp"]}))
+    before = host.files()
+    left = [renames]
+
+    def crash(*arguments, **keywords):
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments, **keywords)
+
+    child = os.fork()
+    if child == 0:
+        real = os.rename
+        os.rename = crash
+        host.apply(host.present(NEW))
+        os._exit(0)
+    _pid, status = os.waitpid(child, 0)
+    found = {name: content for name, content in host.files().items() if not name.endswith(TEMP_SUFFIX)}
+    for name, content in found.items():
+        assert content in (before.get(name), NEW[name])
+    crashed = os.WIFSIGNALED(status)
+    assert crashed == (left_after(renames) > 0)
+    if crashed:
+        host.apply(host.present(NEW))
+    assert host.files() == NEW
+    assert [host.entry(name)["displaced"] for name in NEW] == [None, None, None]
+    host.apply(host.restored())
+    assert host.files() == before
+
+
+def left_after(renames):
+    """The run above makes eight: two kept files, the manifest before and twice after, three plugins."""
+    return 8 - renames
+
+
+def test_a_crash_while_restoring_is_completed_by_the_next_run(host, monkeypatch):
+    host.put("tap", ELF + b"foreign")
+    host.apply(host.present(OLD))
+    host.apply(host.present(NEW))
+    real = batch.PluginBatch.commit
+    done = []
+
+    def commit(self, change):
+        if done:
+            raise Crash
+        done.append(1)
+        real(self, change)
+
+    monkeypatch.setattr(batch.PluginBatch, "commit", commit)
+    with pytest.raises(Crash):
+        host.apply(host.restored())
+    monkeypatch.setattr(batch.PluginBatch, "commit", real)
+    assert host.apply(host.restored()) == {"bridge": "none", "ptp": "restored", "tap": "restored"}
+    assert host.files() == dict(OLD, tap=ELF + b"foreign")
+    assert host.entry("tap") is None and host.entry("bridge")["sha256"] == sha(OLD["bridge"])
+    assert not host.restored().changed
+
+
+def test_absent_removes_ours_and_keeps_what_it_had_replaced(host):
+    host.put("bridge", ELF + b"foreign")
+    host.apply(host.present(OLD))
+    plan = host.absent("bridge", "none")
+    assert plan.actions() == [
+        {"kind": "remove", "target": os.path.join(host.bin_dir, "bridge"), "class": "safe"},
+    ]
+    assert host.apply(plan) == {"bridge": "removed", "none": "none"}
+    assert list(host.files()) == ["ptp"]
+    assert not host.absent("bridge").changed
+    assert host.apply(host.restored("bridge")) == {"bridge": "restored"}
+    assert host.read("bridge") == ELF + b"foreign" and host.entry("bridge") is None
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_absent_leaves_a_foreign_file_unless_forced_and_then_keeps_it(host, earlier):
+    if earlier:
+        host.apply(host.present({"bridge": OLD["bridge"]}))
+        host.put("bridge", b"somebody's")
+        host.apply(host.absent("bridge", force=True))
+    host.put("bridge", ELF + b"foreign")
+    with pytest.raises(HostError) as caught:
+        host.absent("bridge")
+    assert caught.value.code == "foreign_file"
+    assert host.apply(host.absent("bridge", force=True)) == {"bridge": "removed"}
+    assert host.files() == {}
+    assert host.apply(host.restored()) == {"bridge": "restored"}
+    assert host.read("bridge") == ELF + b"foreign"
+
+
+def test_removing_what_a_network_names_is_left_where_nothing_disruptive_is_allowed(host):
+    host.apply(host.present(OLD))
+    os.makedirs(host.conf_dir)
+    with open(os.path.join(host.conf_dir, "10-a.conflist"), "w") as stream:
+        json.dump({"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "bridge"}]}, stream)
+    plan = host.absent("bridge", "ptp", force=True)
+    plan.restrict([SAFE])
+    assert not plan.changed and len(plan.left) == 2
+    assert [(row["action"], row["sha256"]) for row in plan.report()] == [
+        ("left", sha(OLD["bridge"])),
+        ("left", sha(OLD["ptp"])),
+    ]
+
+
+@pytest.mark.parametrize("what", ["absent", "restored"])
+def test_what_somebody_put_over_ours_is_not_removed_unless_forced(host, what):
+    host.apply(host.present(OLD))
+    host.put("bridge", ELF + b"somebody's")
+    plan = getattr(host, what)
+    with pytest.raises(HostError) as caught:
+        plan("bridge")
+    assert caught.value.code == "foreign_file"
+    assert host.apply(plan("bridge", force=True)) == {"bridge": "removed"}
+    assert host.manifest().has_kept(sha(ELF + b"somebody's"))
+
+
+def test_a_foreign_file_that_came_after_the_removal_is_not_restored_over(host):
+    host.put("bridge", ELF + b"foreign")
+    host.apply(host.present(OLD))
+    host.apply(host.absent("bridge"))
+    host.put("bridge", ELF + b"another")
+    assert not host.restored("bridge").changed
+    assert host.apply(host.present(NEW))["bridge"] == "replaced"
+    assert host.manifest().has_kept(sha(ELF + b"foreign")) and host.manifest().has_kept(sha(ELF + b"another"))
+
+
+def network(host, plugin):
+    os.makedirs(host.conf_dir, exist_ok=True)
+    with open(os.path.join(host.conf_dir, "10-apps.conflist"), "w") as stream:
+        json.dump({"cniVersion": "1.0.0", "name": "apps", "plugins": [{"type": "x", "ipam": {"type": plugin}}]}, stream)
+
+
+@pytest.mark.parametrize("what", ["absent", "restored"])
+def test_a_plugin_in_use_is_removed_only_with_force_and_that_is_disruptive(host, what):
+    host.apply(host.present(OLD))
+    network(host, "bridge")
+    plan = getattr(host, what)
+    with pytest.raises(HostError) as caught:
+        plan("bridge", "ptp")
+    assert caught.value.code == "plugin_in_use"
+    assert caught.value.facts["users"] == [
+        {"name": "bridge", "users": ["the network 'apps' in %s/10-apps.conflist" % host.conf_dir]}
+    ]
+    assert [step["class"] for step in plan("bridge", "ptp", force=True).actions()] == ["disruptive", "safe"]
+    assert host.files() == OLD
+
+
+def test_restoring_another_version_of_a_plugin_in_use_is_fine(host):
+    host.apply(host.present(OLD))
+    host.apply(host.present({"bridge": NEW["bridge"]}))
+    network(host, "bridge")
+    assert host.apply(host.restored("bridge")) == {"bridge": "restored"}
+
+
+def test_stale_temporary_files_go_with_the_next_change(host):
+    stale = host.put(".bridge.0123" + TEMP_SUFFIX, b"half")
+    host.apply(host.present(OLD))
+    assert not os.path.exists(stale)
+
+
+def test_a_linked_directory_is_refused(host, tmp_path):
+    (tmp_path / "real").mkdir()
+    os.makedirs(os.path.dirname(host.bin_dir))
+    os.symlink(str(tmp_path / "real"), host.bin_dir)
+    with pytest.raises(HostError) as caught:
+        host.present(OLD)
+    assert caught.value.code == "path_is_link"
+
+
+def test_a_directory_that_others_can_write_is_refused(host, monkeypatch):
+    monkeypatch.undo()
+    os.makedirs(host.bin_dir)
+    os.chmod(host.bin_dir, 0o777)
+    with pytest.raises(HostError) as caught:
+        host.present(OLD)
+    assert caught.value.code == "unsafe_permissions"

@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import usable
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries, check_uses, uses_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.files import read_attributes
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import check_priority, read_file_name
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
+
+
+@pytest.fixture
+def plugins(monkeypatch, tmp_path):
+    """Binaries of tmp_path/bin that answer with what is in them; `asked` lists who was executed."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "old").write_text("0.4.0 1.0.0")
+    (folder / "new").write_text("0.4.0 1.0.0 1.1.0")
+    (folder / "odd").write_text("0.1.0")
+    (folder / "hangs").write_text("")
+    asked = []
+
+    def answer(path, executor, timeout):
+        asked.append(path.rsplit("/", 1)[1])
+        with open(path) as stream:
+            versions = stream.read().split()
+        if not versions:
+            raise PluginError(0, "signal: killed")
+        return versions
+
+    monkeypatch.setattr(usable, "check_executable", lambda path: path)
+    monkeypatch.setattr(usable, "get_version_info", answer)
+    manifest = Manifest(str(tmp_path / "state"))
+    return folder, asked, lambda: Binaries([str(folder)], manifest)
+
+
+def check(binaries, version, *types, tolerate=False):
+    uses = [use for index, name in enumerate(types) for use in uses_of("f", "/plugins/%d" % index, {"type": name})]
+    return check_uses(binaries, "net", version, uses, tolerate)
+
+
+def test_a_plugin_is_asked_once_and_not_again_while_its_file_stays(plugins):
+    folder, asked, binaries = plugins
+    assert check(binaries(), "1.0.0", "old", "old", "new") == []
+    assert check(binaries(), "1.0.0", "old", "new") == []
+    assert asked == ["old", "new"]
+    (folder / "old").write_text("1.0.0 ")
+    check(binaries(), "1.0.0", "old", "new")
+    assert asked == ["old", "new", "old"]
+
+
+def test_what_is_remembered_of_a_removed_plugin_is_dropped(plugins):
+    folder, _asked, binaries = plugins
+    known = binaries()
+    check(known, "1.0.0", "old", "new")
+    (folder / "old").unlink()
+    known.forget_missing()
+    assert [path.rsplit("/", 1)[1] for path in known._remembered] == ["new"]
+
+
+def test_a_version_that_a_plugin_does_not_support_names_the_highest_common_one(plugins):
+    (entry,) = check(plugins[2](), "1.1.0", "old", "new")
+    assert (entry["level"], entry["code"], entry["pointer"]) == ("error", "unsupported_by_plugin", "/plugins/0/type")
+    assert '"cniVersion": "1.0.0"' in entry["message"]
+
+
+def test_plugins_without_a_common_version(plugins):
+    entries = check(plugins[2](), "1.0.0", "old", "odd")
+    assert [entry["pointer"] for entry in entries] == ["/plugins/1/type"]
+    assert "no version in common" in entries[0]["message"]
+
+
+def test_no_version_counts_as_the_first(plugins):
+    assert [entry["code"] for entry in check(plugins[2](), "", "old", "odd")] == ["unsupported_by_plugin"]
+
+
+def test_a_missing_plugin_is_an_error_in_a_run_and_a_warning_in_check_mode(plugins):
+    (entry,) = check(plugins[2](), "1.0.0", "nowhere")
+    assert (entry["level"], entry["code"]) == ("error", "missing_plugin")
+    assert str(plugins[0]) in entry["message"]
+    (entry,) = check(plugins[2](), "1.0.0", "nowhere", tolerate=True)
+    assert (entry["level"], entry["code"]) == ("warning", "missing_plugin")
+
+
+def test_a_plugin_that_does_not_answer_is_an_error_in_both_modes(plugins):
+    for tolerate in (False, True):
+        (entry,) = check(plugins[2](), "1.0.0", "hangs", tolerate=tolerate)
+        assert (entry["level"], entry["code"]) == ("error", "plugin_failed")
+
+
+def test_what_root_may_not_execute_is_an_error(plugins, monkeypatch):
+    def refuse(path):
+        raise HostError("can be written by others", code="unsafe_permissions")
+
+    monkeypatch.setattr(usable, "check_executable", refuse)
+    (entry,) = check(plugins[2](), "1.0.0", "old", tolerate=True)
+    assert (entry["level"], entry["code"]) == ("error", "unsafe_permissions")
+    assert plugins[1] == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "number"), [("0644", 0o644), ("600", 0o600), (0o644, 0o644), ("0400", 0o400), (0o755, 0o755)]
+)
+def test_modes(mode, number):
+    assert read_attributes(mode, "0", "0").mode == number
+
+
+@pytest.mark.parametrize("mode", [644, "0999", "u=rw", "", None, True, "04644", "0o644", 0o044, "064", 0o4755, 6.5])
+def test_modes_that_are_not_what_was_meant(mode):
+    with pytest.raises(HostError) as error:
+        read_attributes(mode, "0", "0")
+    assert error.value.code == "bad_mode"
+
+
+def test_owners():
+    assert (read_attributes("0644", "root", "12").uid, read_attributes("0644", "7", "root").gid) == (0, 0)
+    for owner, group, code in (("no-such-user", "0", "bad_owner"), ("0", "no-such-group", "bad_group")):
+        with pytest.raises(HostError) as error:
+            read_attributes("0644", owner, group)
+        assert error.value.code == code
+
+
+def test_file_names_and_priorities():
+    assert read_file_name(None, "file") is None
+    assert read_file_name("10-a.conflist", "file") == "10-a.conflist"
+    for name in ("a.conf", "a", ".a.conflist", "a/b.conflist", "..", "x" * 200 + ".conflist"):
+        with pytest.raises(HostError) as error:
+            read_file_name(name, "file")
+        assert error.value.code == "bad_file_name"
+    assert [check_priority(value, "priority") for value in (None, 0, 99)] == [None, 0, 99]
+    for value in (-1, 100):
+        with pytest.raises(HostError) as error:
+            check_priority(value, "priority")
+        assert error.value.code == "bad_priority"
+
+
+@pytest.mark.parametrize(("mistyped", "meant"), [("odld", "'old'"), ("oddd", "'odd'"), ("brigde", None)])
+def test_a_mistyped_plugin_type_is_told_with_the_one_that_is_there(plugins, mistyped, meant):
+    _folder, _asked, binaries = plugins
+    (entry,) = check(binaries(), "1.0.0", mistyped)
+    assert entry["code"] == "missing_plugin"
+    assert ("did you mean " in entry["message"]) is (meant is not None)
+    assert meant is None or f"did you mean {meant}? Otherwise install it" in entry["message"]

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binaries.plugin_host import (
+    BROKEN,
+    ELF,
+    NEW,
+    OLD,
+    Host,
+)
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    made = Host(tmp_path)
+    made.patch(monkeypatch)
+    return made
+
+
+def network(host, cni_version, name="apps", plugin="bridge"):
+    os.makedirs(host.conf_dir, exist_ok=True)
+    path = os.path.join(host.conf_dir, "10-%s.conflist" % name)
+    with open(path, "w") as stream:
+        json.dump({"cniVersion": cni_version, "name": name, "plugins": [{"type": plugin}]}, stream)
+    return path
+
+
+def test_nothing_goes_live_that_does_not_support_a_network_which_worked(host):
+    host.apply(host.present(NEW))
+    path = network(host, "1.1.0")
+    plan = host.present(dict(OLD, other=ELF + b"new other"))
+    with pytest.raises(HostError) as caught:
+        host.apply(plan)
+    assert caught.value.code == "network_unsupported"
+    for word in ("'apps'", path, "1.1.0", "bridge", "(1.0.0)", "force"):
+        assert word in caught.value.msg
+    assert host.files() == NEW
+
+
+def test_with_force_it_is_a_warning_and_goes_live(host):
+    host.apply(host.present(NEW))
+    network(host, "1.1.0")
+    plan = host.present(OLD, force=True)
+    host.apply(plan)
+    assert host.files()["bridge"] == OLD["bridge"]
+    assert [code for code, _text in plan.warnings] == ["network_unsupported"]
+
+
+@pytest.mark.parametrize("before", [OLD, {}, {"bridge": ELF + BROKEN}])
+def test_a_network_that_did_not_work_before_either_is_a_warning(host, before):
+    for name, content in before.items():
+        host.put(name, content)
+    network(host, "9.9.0")
+    plan = host.present(NEW)
+    host.apply(plan)
+    assert host.files()["bridge"] == NEW["bridge"]
+    assert [code for code, _text in plan.warnings] == ["network_unsupported"]
+
+
+def test_what_is_kept_is_refused_in_check_mode_already(host):
+    host.apply(host.present(OLD))
+    host.apply(host.present(NEW))
+    network(host, "1.1.0")
+    plan = host.present(OLD, check=True)
+    assert "does not support" in plan.error.msg
+    assert [step.kind for step in plan.steps] == ["replace", "replace"]
+    with pytest.raises(HostError, match="does not support"):
+        host.present(OLD)
+
+
+def test_what_nobody_knows_yet_is_predicted_in_check_mode(host):
+    host.apply(host.present(NEW))
+    network(host, "1.1.0")
+    assert host.present(OLD, check=True).changed
+
+
+def test_networks_that_the_manifest_knows_elsewhere_count_too(host, tmp_path):
+    host.apply(host.present(NEW))
+    path = network(host, "1.1.0")
+    manifest = host.manifest()
+    manifest.networks[path] = {"network": "apps", "sha256": "", "original": None}
+    manifest.save()
+    host.conf_dir = str(tmp_path / "nowhere")
+    with pytest.raises(HostError, match="does not support"):
+        host.apply(host.present(OLD))
+
+
+def test_an_attachment_needs_its_plugin_for_its_del(host):
+    host.apply(host.present(NEW))
+    os.makedirs(os.path.join(host.cache_dir, "results"))
+    config = {"cniVersion": "1.1.0", "name": "gone", "plugins": [{"type": "bridge"}]}
+    entry = {
+        "kind": "cniCacheV1",
+        "containerId": "web",
+        "config": base64.b64encode(json.dumps(config).encode()).decode(),
+        "ifName": "eth0",
+        "networkName": "gone",
+    }
+    with open(os.path.join(host.cache_dir, "results", "gone-web-eth0"), "w") as stream:
+        json.dump(entry, stream)
+    with pytest.raises(HostError, match="the attachment gone/web/eth0"):
+        host.apply(host.present(OLD))
+
+
+def test_a_binary_that_no_network_runs_breaks_none(host, tmp_path):
+    host.apply(host.present(NEW))
+    network(host, "1.1.0")
+    host.bin_dirs = [str(tmp_path / "elsewhere")]
+    host.apply(host.present(OLD))
+    assert host.files()["bridge"] == OLD["bridge"]

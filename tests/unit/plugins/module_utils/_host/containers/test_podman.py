@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import commands
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers import podman
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+
+# Printed by Debian 12's podman 4.3.1.
+ONE = "6c0b2b23f4369800be353ab4348f8a133c8321f3ed0033ce98cd7a7bbd6a4abd"
+TWO = "d9f404983cfba99f1bf912103b364d9652661a334215afab30a7322b80036e85"
+BAD_TEMPLATE = (
+    'Error: template: ps:1:13: executing "ps" at <.Foo>: can\'t evaluate field Foo in type containers.psReporter'
+)
+
+
+@pytest.fixture
+def _used(monkeypatch, tmp_path):
+    """A host on which podman was used."""
+    monkeypatch.setattr(podman, "TRACES", (str(tmp_path / "none"), str(tmp_path)))
+    monkeypatch.setattr(commands, "find_command", lambda name: "/usr/bin/" + name)
+    return monkeypatch
+
+
+def answers(monkeypatch, done):
+    calls = []
+
+    def run(argv, timeout):
+        calls.append(argv)
+        return done
+
+    monkeypatch.setattr(commands, "run_command", run)
+    return calls
+
+
+def refused():
+    with pytest.raises(HostError) as caught:
+        podman.ask_podman()
+    assert caught.value.code == "source_unusable"
+    assert caught.value.facts == {"source": "podman"}
+    return caught.value.msg
+
+
+def test_a_podman_that_was_never_used_is_not_there_and_is_not_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(podman, "TRACES", (str(tmp_path / "none"),))
+    monkeypatch.setattr(commands, "run_command", lambda argv, timeout: pytest.fail("run"))
+    assert podman.podman_evidence() is None
+    assert "there is none of" in refused()
+
+
+def test_its_state_shows_that_it_was_used(_used, tmp_path):
+    assert podman.podman_evidence() == f"podman's state {tmp_path}"
+
+
+def test_all_containers_are_asked_for(_used):
+    calls = answers(_used, commands.Done(0, f"{ONE}\n{TWO}\n".encode(), ""))
+    answer = podman.ask_podman()
+    assert answer.containers == {ONE: None, TWO: None}
+    assert (answer.source, answer.count, answer.namespaces) == ("podman", 2, [])
+    assert answer.asked == "podman ps --all --external: 2 containers"
+    # Another host's podman, which containers.conf may name, is not asked.
+    [argv] = calls
+    assert argv[:2] == ["/usr/bin/podman", "--remote=false"]
+    assert {"--all", "--external", "--no-trunc"} <= set(argv)
+
+
+def test_no_containers_is_an_answer(_used):
+    answers(_used, commands.Done(0, b"", "some warning"))
+    assert podman.ask_podman().count == 0
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        commands.Done(125, b"", BAD_TEMPLATE),
+        commands.Done(125, f"{ONE}\n".encode(), BAD_TEMPLATE),
+        commands.Done(0, b"CONTAINER ID  IMAGE\n", ""),
+        commands.Done(0, b"\n", ""),
+        commands.Done(0, b"--all\n", ""),
+    ],
+)
+def test_what_is_no_answer_is_not_taken_for_one(_used, done):
+    answers(_used, done)
+    assert "see to it that 'podman ps --all' works" in refused()
+
+
+def test_without_podman_it_cannot_be_asked(_used, tmp_path):
+    _used.setattr(commands, "find_command", lambda name: None)
+    assert f"there is podman's state {tmp_path}, but no podman in" in refused()

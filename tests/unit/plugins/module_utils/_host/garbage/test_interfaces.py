@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import netlink
+from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.cache import CacheContents
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import LiveSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import interfaces
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.interfaces import Links
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import GcPlan, GcSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
+
+
+def link(index, name, kind="veth", peer=0, master=0, up=False, abroad=False):
+    return Link(index, name, kind, peer, master, up, abroad)
+
+
+def namespace(links, own=False, addresses=()):
+    found = Namespace({"boot_id": "b", "dev": 4, "inode": 1, "cookie": 1}, "/x", "x", own)
+    found.links = {one.index: one for one in links}
+    found.addresses = {packed(ip): (index, prefix) for ip, index, prefix in addresses}
+    return found
+
+
+def make(host, unseen=(), configured=None, cached=None, runtime=False, addresses=()):
+    namespaces = Namespaces([namespace(host, True, addresses)], unseen=unseen)
+    live = LiveSet([], {"podman": "x"} if runtime else {}, namespaces)
+    settings = GcSettings("/net.d", ["/bin"], "/cache", scope=["links"])
+    configured = {"cni0": "demo"} if configured is None else configured
+    return Links(configured, cached or {}, [CacheContents([])], live, GcPlan(), settings)
+
+
+BRIDGE = link(10, "cni0", "bridge")
+
+
+def test_a_veth_whose_peer_is_in_a_namespace_that_exists_is_not_collected():
+    host = [BRIDGE, link(11, "veth1", peer=2, master=10, abroad=True)]
+    assert make(host).veths() == []
+    # Nothing leads to that namespace, but it exists.
+    (found,) = make(host, unseen=["veth1"]).veths()
+    assert (found.ident, found.action, found.reason) == ("veth1", "left", "live")
+    assert "that exists and that nothing leads to" in found.evidence[1]
+
+
+def test_interfaces_on_bridges_of_others_are_not_looked_at():
+    host = [link(10, "br0", "bridge"), link(11, "veth1", peer=2, master=10, abroad=True), link(12, "veth2", peer=3)]
+    assert make(host).veths() == []
+
+
+@pytest.mark.parametrize(
+    "other, reason",
+    [
+        (link(12, "veth2", peer=11), ""),
+        (link(12, "veth2", peer=11, up=True), "in_use"),
+        (link(12, "veth2", peer=11, master=13), "in_use"),
+        (link(14, "veth2", peer=11), "in_use"),
+    ],
+)
+def test_a_veth_with_both_ends_on_the_host_must_be_idle(other, reason):
+    host = [BRIDGE, link(11, "veth1", peer=12, master=10), other]
+    (found,) = make(host).veths()
+    assert found.reason == reason
+    (found,) = make(host, addresses=[("10.1.0.1", 12, 24)]).veths()
+    assert found.reason == "in_use"
+
+
+def test_a_bridge_is_nobodys_only_with_evidence_that_it_was_of_cni(tmp_path):
+    store = tmp_path / "gone"
+    store.mkdir()
+    (store / "last_reserved_ip.0").write_text("10.7.0.9")
+    stores = [(str(tmp_path), "gone")]
+    host = [BRIDGE, link(20, "br0", "bridge"), link(21, "old0", "bridge"), link(22, "seen0", "bridge")]
+    addresses = [("10.7.0.1", 21, 24), ("10.8.0.1", 20, 24)]
+    found = make(host, addresses=addresses, cached={"seen0": "demo"}).bridges([], stores)
+    assert [(one.ident, one.network, one.ours) for one in found] == [("old0", "gone", False), ("seen0", "demo", True)]
+    found = make(host, addresses=addresses, cached={"seen0": "demo"}, runtime=True).bridges([], stores)
+    assert [(one.ident, one.reason) for one in found] == [("old0", "other_runtime"), ("seen0", "")]
+
+
+def test_a_bridge_with_a_port_is_somebodys_unless_the_port_goes():
+    host = [link(22, "seen0", "bridge"), link(11, "veth1", peer=12, master=22), link(12, "veth2", peer=11)]
+    links = make(host, cached={"seen0": "demo"})
+    (veth,) = links.veths()
+    assert links.bridges([veth], []) == []
+    veth.collect("owner_dead")
+    assert [one.ident for one in links.bridges([veth], [])] == ["seen0"]
+
+
+def test_bridges_are_named_as_the_plugin_names_them():
+    plugins = [("a", {"type": "bridge"}), ("b", {"type": "bridge", "bridge": "br1"}), ("c", {"type": "ptp"})]
+    assert interfaces.bridges_of(plugins) == {"cni0": "a", "br1": "b"}
+
+
+def test_a_bridge_that_has_got_a_port_meanwhile_stays(monkeypatch):
+    monkeypatch.setattr(netlink, "links", lambda: {11: link(11, "veth1", master=10)})
+    monkeypatch.setattr(netlink, "delete_link", lambda index, name: pytest.fail("removed"))
+    with pytest.raises(HostError) as caught:
+        interfaces._remove(BRIDGE, True)
+    assert caught.value.code == "link_in_use"
+
+
+def test_subnets_of_one_family_are_compared():
+    assert interfaces._in_subnet(packed("10.1.2.3"), packed("10.1.2.200"), 24)
+    assert not interfaces._in_subnet(packed("10.1.3.3"), packed("10.1.2.200"), 24)
+    assert not interfaces._in_subnet(packed("fd00::1"), packed("10.1.2.200"), 0)
+    assert interfaces._in_subnet(packed("fd00::1"), packed("fd00::ffff"), 64)

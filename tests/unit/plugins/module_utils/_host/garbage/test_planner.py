@@ -1,0 +1,489 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from types import MappingProxyType
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import leases
+from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import cache
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import (
+    ATTACHED,
+    Attached,
+    Record,
+    Records,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.caches import answer_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import (
+    FIREWALL,
+    PORTMAP,
+    RuleOwner,
+    RuleSet,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.rules import FoundRules
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner as gc
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.first_seen import FirstSeen
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import Judge
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import (
+    LEASE,
+    Candidate,
+    GcPlan,
+    GcSettings,
+)
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+
+IDENTITY = MappingProxyType({"boot_id": "b", "dev": 4, "inode": 11, "cookie": 7})
+OTHER = dict(IDENTITY, inode=12)
+
+
+def alive(ips=(), identity=IDENTITY, own=False):
+    found = Namespace(dict(identity), "/run/netns/x", "/run/netns/x", own)
+    found.addresses = {packed(ip): (2, 24) for ip in ips}
+    return found
+
+
+class Host:
+    """A host made of files below a directory, a live set, and firewall rules."""
+
+    def __init__(self, tmp_path, monkeypatch):
+        self.path = tmp_path
+        self.conf_dir = tmp_path / "net.d"
+        self.conf_dir.mkdir()
+        self.bin_dir = tmp_path / "bin"
+        self.bin_dir.mkdir()
+        for name in ("bridge", "host-local"):
+            (self.bin_dir / name).write_bytes(b"")
+        self.cache_dir = str(tmp_path / "cache")
+        self.data_dir = tmp_path / "leases"
+        self.answers = [Answer("podman", {"live": None})]
+        self.found = {"netns": "", "podman": "x"}
+        self.why = ""
+        self.namespaces = [alive(own=True, identity=OTHER)]
+        self.firewall = FoundRules()
+        self.config("demo")
+        monkeypatch.setattr(gc.rules, "read_rules", lambda: self.firewall)
+        monkeypatch.setattr(sources, "find_live", self._find)
+        monkeypatch.setattr(leases.lease_stores, "__defaults__", (str(tmp_path / "default"),))
+        monkeypatch.setattr(gc, "FirstSeen", lambda: FirstSeen(str(tmp_path / "run" / "seen")))
+
+    def _find(self, caches, bridges, keep_from, keep):
+        namespaces = Namespaces(self.namespaces)
+        return LiveSet([*self.answers, answer_of(caches[0], namespaces)], self.found, namespaces, self.why)
+
+    def config(self, name, **more):
+        ipam = {"type": "host-local", "dataDir": str(self.data_dir), "subnet": "10.1.0.0/24"}
+        value = dict({"cniVersion": "1.0.0", "name": name, "plugins": [{"type": "bridge", "ipam": ipam}]}, **more)
+        (self.conf_dir / f"{name}.conflist").write_text(json.dumps(value))
+        return json.dumps(value).encode()
+
+    def lease(self, ip, text, network="demo", age=3600):
+        folder = self.data_dir / network
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ip).write_bytes(text.encode())
+        self.aged(folder / ip, age)
+        return folder / ip
+
+    def attached(self, container_id, ip, identity=IDENTITY, age=3600, network="demo"):
+        key = Key(network, container_id, "eth0")
+        config = self.config(network)
+        result = {"cniVersion": "1.0.0", "ips": [{"address": f"{ip}/24"}]}
+        netns = str(self.path / "nowhere")
+        path = write_entry(self.cache_dir, Entry(container_id, config, "eth0", network, netns, result=result))
+        if identity is not None:
+            Records(self.cache_dir).attached(key, Record(ATTACHED, dict(identity), True))
+            self.aged(self.record(container_id), age)
+        self.aged(path, age)
+        return path
+
+    def record(self, container_id):
+        return os.path.join(self.cache_dir, "podwire", f"demo-{container_id}-eth0")
+
+    @staticmethod
+    def aged(path, age):
+        moment = time.time() - age
+        os.utime(path, (moment, moment))
+
+    def planner(self, **options):
+        return gc.GcPlanner(GcSettings(str(self.conf_dir), [str(self.bin_dir)], self.cache_dir, **options))
+
+    def plan(self, **options):
+        return self.planner(**options).make()
+
+    def found_rows(self, **options):
+        return {(row["kind"], row["id"]): row for row in (c.row() for c in self.plan(**options).candidates)}
+
+    def verdicts(self, **options):
+        return {key: (row["action"], row["reason"]) for key, row in self.found_rows(**options).items()}
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    return Host(tmp_path, monkeypatch)
+
+
+def test_a_lease_of_nobody_is_collected_with_its_evidence(host):
+    path = host.lease("10.1.0.5", "dead\r\neth0")
+    plan = host.plan()
+    (row,) = [candidate.row() for candidate in plan.candidates]
+    assert (row["kind"], row["action"], row["reason"]) == ("lease", "deleted", "owner_dead")
+    assert "reserves it for container dead, interface eth0" in row["evidence"][0]
+    assert row["evidence"][1] == "container dead is not among: podman (1), cache (0)"
+    assert row["evidence"][2] == "10.1.0.5 is in none of the 1 network namespaces"
+    assert plan.actions() == [{"kind": "release", "target": str(path), "class": "safe"}]
+    plan.apply()
+    assert not path.exists()
+    assert not host.plan().changed
+
+
+@pytest.mark.parametrize(
+    "text, verdict",
+    [
+        ("live", ("left", "live")),
+        ("dead", ("deleted", "owner_dead")),
+        ("", ("deleted", "empty")),
+        ("dead\r\neth0", ("deleted", "owner_dead")),
+    ],
+)
+def test_leases_of_every_format(host, text, verdict):
+    host.lease("10.1.0.5", text)
+    assert host.verdicts() == {("lease", "10.1.0.5"): verdict}
+
+
+def test_a_lease_of_a_live_container_is_counted(host):
+    host.lease("10.1.0.5", "live\r\neth0")
+    plan = host.plan()
+    assert plan.candidates == [] and plan.kept[LEASE] == 1
+
+
+@pytest.mark.parametrize("text", ["", "dead", "dead\r\neth0"])
+def test_an_address_in_use_is_left(host, text):
+    host.lease("10.1.0.5", text)
+    host.namespaces.append(alive(["10.1.0.5"]))
+    assert host.verdicts() == {("lease", "10.1.0.5"): ("left", "address_live")}
+
+
+@pytest.mark.parametrize("text", ["", "dead", "dead\r\neth0"])
+def test_what_is_young_is_left(host, text):
+    host.lease("10.1.0.5", text, age=500)
+    assert host.verdicts() == {("lease", "10.1.0.5"): ("left", "young")}
+    assert host.verdicts(min_age=400)[("lease", "10.1.0.5")][0] == "deleted"
+
+
+def test_what_seems_to_come_from_the_future_is_young(host):
+    host.lease("10.1.0.5", "dead\r\neth0", age=-3600)
+    assert host.verdicts() == {("lease", "10.1.0.5"): ("left", "young")}
+
+
+def test_a_network_with_disable_gc_is_left(host):
+    host.lease("10.1.0.5", "dead\r\neth0")
+    host.config("demo", disableGC=True)
+    assert host.verdicts() == {("lease", "10.1.0.5"): ("left", "disable_gc")}
+
+
+def test_disable_gc_in_the_configuration_of_the_add_counts_as_well(host):
+    host.attached("dead", "10.1.0.5", identity=None)
+    path = write_entry(
+        host.cache_dir,
+        Entry("dead", host.config("demo", disableGC=True), "eth0", "demo", "/nowhere", result={"cniVersion": "1.0.0"}),
+    )
+    host.aged(path, 3600)
+    host.config("demo")
+    assert host.verdicts() == {("attachment", "dead/eth0"): ("left", "disable_gc")}
+
+
+def test_without_every_source_only_what_is_ours_is_collected(host):
+    host.why = "podman was found but not asked"
+    host.lease("10.1.0.5", "foreign\r\neth0")
+    host.lease("10.1.0.6", "dead\r\neth0")
+    host.lease("10.1.0.7", "")
+    host.attached("dead", "10.1.0.6")
+    verdicts = host.verdicts()
+    assert verdicts[("lease", "10.1.0.5")] == ("left", "not_ours")
+    assert verdicts[("lease", "10.1.0.6")] == ("deleted", "owner_dead")
+    assert verdicts[("lease", "10.1.0.7")] == ("left", "not_ours")
+    assert verdicts[("attachment", "dead/eth0")] == ("deleted", "owner_dead")
+
+
+def test_an_empty_live_set_is_refused_only_if_something_would_go(host):
+    host.answers = []
+    assert host.plan().candidates == []
+    host.lease("10.1.0.5", "dead\r\neth0")
+    with pytest.raises(HostError) as caught:
+        host.plan()
+    assert caught.value.code == "empty_live_set"
+    assert [row["reason"] for row in caught.value.facts["collected"]] == ["empty_live_set"]
+    assert host.verdicts(allow_empty=True) == {("lease", "10.1.0.5"): ("deleted", "owner_dead")}
+
+
+def test_only_the_networks_and_kinds_that_are_asked_for(host):
+    host.lease("10.1.0.5", "dead\r\neth0")
+    host.config("other")
+    host.lease("10.1.0.6", "dead\r\neth0", network="other")
+    assert list(host.verdicts(networks=["other"])) == [("lease", "10.1.0.6")]
+    assert host.verdicts(scope=["rules", "cache"]) == {}
+
+
+def test_attachments_live_and_die_with_their_namespace(host):
+    host.attached("one", "10.1.0.5")
+    host.attached("two", "10.1.0.6", identity=dict(IDENTITY, cookie=8))
+    host.namespaces.append(alive())
+    plan = host.plan()
+    assert plan.kept["attachment"] == 1
+    (candidate,) = plan.candidates
+    assert (candidate.container_id, candidate.action) == ("two", "deleted")
+    assert "is gone" in candidate.evidence[0]
+
+
+def test_an_attachment_of_another_tool_lives_while_its_path_leads_somewhere(host, monkeypatch):
+    host.attached("one", "10.1.0.5", identity=None)
+    monkeypatch.setattr(Namespaces, "at", lambda self, path: self.all[0])
+    assert host.plan().candidates == []
+
+
+def test_an_attachment_whose_plugin_is_missing_is_left_and_its_address_is_freed(host):
+    host.attached("dead", "10.1.0.5")
+    host.lease("10.1.0.5", "dead\r\neth0")
+    (host.bin_dir / "bridge").unlink()
+    assert host.verdicts() == {
+        ("attachment", "dead/eth0"): ("left", "missing_plugin"),
+        ("lease", "10.1.0.5"): ("deleted", "owner_dead"),
+    }
+
+
+def test_an_interrupted_add_is_taken_back_when_its_namespace_is_gone(host):
+    config = network_conf_from_bytes(host.config("demo"))
+    given = Attached(Key("demo", "half", "eth0"), config, "/nowhere", [], {}, None)
+    Records(host.cache_dir).adding(given, dict(IDENTITY))
+    host.aged(host.record("half"), 3600)
+    assert host.verdicts() == {("attachment", "half/eth0"): ("deleted", "interrupted")}
+    host.namespaces.append(alive())
+    assert host.verdicts() == {("attachment", "half/eth0"): ("left", "live")}
+
+
+def test_an_attachment_that_lost_its_entry_is_detached_when_its_namespace_is_gone(host):
+    config = network_conf_from_bytes(host.config("demo"))
+    given = Attached(Key("demo", "lost", "eth0"), config, "/nowhere", [], {}, {"ips": [{"address": "10.1.0.5/24"}]})
+    Records(host.cache_dir).attached(given.key, Record(ATTACHED, dict(IDENTITY), True, attached=given))
+    host.aged(host.record("lost"), 3600)
+    assert host.verdicts() == {("attachment", "lost/eth0"): ("deleted", "owner_dead")}
+    host.namespaces.append(alive())
+    assert host.verdicts() == {}
+
+
+@pytest.mark.parametrize(
+    "content, reason",
+    [(b"", "empty"), (b"\0\0\0", "empty"), (b'{"kind": "cniCac', "damaged"), (b"[]", "damaged")],
+)
+def test_damaged_cache_files_go_unless_their_container_lives(host, content, reason):
+    path = host.attached("dead", "10.1.0.5")
+    with open(path, "wb") as stream:
+        stream.write(content)
+    host.aged(path, 3600)
+    assert host.verdicts() == {("cache", path): ("deleted", reason)}
+    host.namespaces.append(alive())
+    assert host.verdicts() == {("cache", path): ("left", "live")}
+    host.namespaces.pop()
+    host.plan().apply()
+    assert not os.path.exists(path) and not os.path.exists(host.record("dead"))
+    assert host.verdicts() == {}
+
+
+def test_a_damaged_file_without_a_note_is_left_if_its_name_has_a_live_container(host):
+    folder = os.path.join(host.cache_dir, "results")
+    os.makedirs(folder)
+    for name in ("demo-live-eth0", "demo-dead-eth0"):
+        with open(os.path.join(folder, name), "wb"):
+            pass
+        host.aged(os.path.join(folder, name), 3600)
+    assert [verdict for _key, verdict in sorted(host.verdicts().items())] == [("deleted", "empty"), ("left", "live")]
+
+
+def test_files_that_nobody_understands_are_left(host):
+    folder = os.path.join(host.cache_dir, "results")
+    os.makedirs(folder)
+    with open(os.path.join(folder, "bare"), "w", encoding="ascii") as stream:
+        stream.write('{"cniVersion": "0.3.1", "ips": []}')
+    os.symlink("/etc/passwd", os.path.join(folder, "link"))
+    os.mkfifo(os.path.join(folder, "pipe"))
+    assert {os.path.basename(key[1]): verdict for key, verdict in host.verdicts(min_age=0).items()} == {
+        "bare": ("left", "other"),
+        "link": ("left", "unreadable"),
+        "pipe": ("left", "unreadable"),
+    }
+
+
+def test_a_file_that_has_changed_since_is_not_removed(host):
+    path = host.attached("dead", "10.1.0.5")
+    with open(path, "wb"):
+        pass
+    host.aged(path, 3600)
+    plan = host.plan()
+    with open(path, "wb") as stream:
+        stream.write(b"new")
+    plan.apply()
+    assert os.path.exists(path)
+
+
+def test_temporary_files_and_stray_notes_go(host):
+    path = host.attached("dead", "10.1.0.5")
+    os.unlink(path)
+    temp = os.path.join(host.cache_dir, ".cniCacheV1-0011.tmp")
+    with open(temp, "wb"):
+        pass
+    host.aged(temp, 3600)
+    assert host.verdicts() == {
+        ("cache", temp): ("deleted", "leftover"),
+        ("cache", host.record("dead")): ("deleted", "stray"),
+    }
+
+
+def test_attachments_from_before_the_boot_go_as_files_where_no_del_is_wanted(host):
+    path = host.attached("dead", "10.1.0.5", age=10**9)
+    assert host.verdicts(scope=["cache"]) == {("cache", path): ("deleted", "before_boot")}
+    assert list(host.verdicts()) == [("attachment", "dead/eth0")]
+
+
+def test_a_cache_that_cannot_be_listed_is_an_error(host):
+    os.makedirs(host.cache_dir)
+    with open(os.path.join(host.cache_dir, "results"), "wb"):
+        pass
+    with pytest.raises(HostError) as caught:
+        host.plan()
+    assert caught.value.code == "source_unusable"
+
+
+def test_rules_are_as_old_as_the_lease_or_as_long_as_they_are_known(host):
+    host.firewall.sets = [RuleSet("nftables", "ipv4", PORTMAP, "dead", RuleOwner("demo", "dead"), ["10.1.0.5"])]
+    name = ("rule", "nftables ipv4 portmap dead")
+    assert host.verdicts()[name] == ("left", "young")
+    planner = host.planner()
+    planner.make()
+    planner.remember()
+    assert host.verdicts()[name] == ("left", "young")
+    seen = host.path / "run" / "seen"
+    known = json.loads(seen.read_text())
+    seen.write_text(json.dumps({key: moment - 1000 for key, moment in known.items() if moment > 1000}))
+    if time.clock_gettime(time.CLOCK_BOOTTIME) > 1000:
+        assert host.verdicts()[name] == ("deleted", "owner_dead")
+    host.lease("10.1.0.9", "dead\r\neth0", age=5)
+    assert host.verdicts()[name] == ("left", "young")
+
+
+@pytest.mark.parametrize(
+    "ruleset, verdict",
+    [
+        (RuleSet("n", "ipv4", PORTMAP, "x", RuleOwner("demo", "live")), None),
+        (RuleSet("n", "ipv4", PORTMAP, "x", RuleOwner("demo", "dead")), ("deleted", "owner_dead")),
+        (RuleSet("n", "ipv4", PORTMAP, "x", RuleOwner("demo", "dead"), ["10.9.9.9"]), ("left", "address_live")),
+        (RuleSet("n", "ipv4", PORTMAP, "x", RuleOwner("demo", None, None, "li")), ("left", "live")),
+        (RuleSet("n", "ipv4", PORTMAP, "x", RuleOwner("demo", None, None, "de")), ("deleted", "owner_dead")),
+        (RuleSet("n", "ipv4", PORTMAP, "x"), ("left", "no_owner")),
+        (RuleSet("n", "ipv4", PORTMAP, "x", inert=True), ("deleted", "owner_dead")),
+        (RuleSet("n", "ipv4", PORTMAP, "x", RuleOwner("demo", "dead"), unclear="odd"), ("left", "unclear")),
+        # The firewall plugin's rules name nothing but an address.
+        (RuleSet("n", "ipv4", FIREWALL, "10.1.0.7", addresses=["10.1.0.7"]), ("deleted", "owner_dead")),
+        (RuleSet("n", "ipv4", FIREWALL, "10.1.0.8", addresses=["10.1.0.8"]), None),
+    ],
+)
+def test_rules_by_what_is_known_of_their_owner(host, ruleset, verdict):
+    host.namespaces.append(alive(["10.9.9.9"]))
+    host.lease("10.1.0.8", "live\r\neth0")
+    host.firewall.sets = [ruleset]
+    verdicts = host.verdicts(min_age=0, scope=["rules"])
+    assert list(verdicts.values()) == ([] if verdict is None else [verdict])
+
+
+def test_rules_go_before_addresses_are_freed(host):
+    host.attached("dead", "10.1.0.5")
+    host.lease("10.1.0.5", "dead\r\neth0")
+    host.firewall.sets = [RuleSet("n", "ipv4", PORTMAP, "x", RuleOwner("demo", "dead"))]
+    assert [step.kind for step in host.plan().steps] == ["remove", "del", "release"]
+
+
+def test_the_failure_of_one_thing_does_not_keep_the_others(host, monkeypatch):
+    host.lease("10.1.0.5", "dead\r\neth0")
+    host.lease("10.1.0.6", "dead\r\neth0")
+    real = leases.remove_lease
+
+    def fail_once(lease, timeout):
+        if lease.ip == "10.1.0.5":
+            raise HostError("no", code="lease_locked")
+        real(lease, timeout)
+
+    monkeypatch.setattr(leases, "remove_lease", fail_once)
+    plan = host.plan()
+    plan.apply()
+    assert [(c.ident, c.action) for c in plan.candidates] == [("10.1.0.5", "failed"), ("10.1.0.6", "deleted")]
+    assert plan.candidates[0].error["code"] == "lease_locked"
+
+
+def test_gc_is_sent_only_where_every_container_is_known_and_no_runtime_is(host):
+    host.config("demo", cniVersion="1.1.0")
+    host.config("off", cniVersion="1.1.0", disableGC=True)
+    assert [(verb.network, verb.send) for verb in host.plan().verbs] == [("demo", False), ("off", False)]
+    host.found = {"netns": ""}
+    plan = host.plan()
+    assert [(verb.network, verb.send) for verb in plan.verbs] == [("demo", True), ("off", False)]
+    assert plan.pending and not plan.changed
+    host.why = "netns was found but not asked"
+    assert [verb.send for verb in host.plan().verbs] == [False, False]
+    host.why, host.answers = "", []
+    assert host.plan(allow_empty=True).verbs == []
+
+
+def test_the_memory_survives_nonsense(tmp_path):
+    path = tmp_path / "seen"
+    for text in ("", "[]", '{"a": "x"}', '{"a": 1e30}', "{"):
+        path.write_text(text)
+        assert FirstSeen(str(path)).age("a") == 0
+    FirstSeen(str(path)).note(["a", "b"])
+    assert sorted(json.loads(path.read_text())) == ["a", "b"]
+    FirstSeen(str(path)).note(["b"])
+    assert sorted(json.loads(path.read_text())) == ["b"]
+
+
+def test_a_judge_needs_every_reason(tmp_path):
+    live = LiveSet([Answer("podman", {"live": None})], {}, Namespaces([]))
+    judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, set(), {}, FirstSeen(str(tmp_path / "seen")))
+    candidate = Candidate(LEASE, "demo", "x", "x", lambda: None, container_id="dead", since=0.0)
+    judge.decide(candidate)
+    assert candidate.action == "deleted"
+
+
+def test_a_source_that_is_named_and_not_there_is_missing(host):
+    with pytest.raises(HostError) as caught:
+        host.plan(keep_from=["nomad"])
+    assert caught.value.code == "missing_source"
+    assert host.plan(keep_from=["nomad", "netns"], check_mode=True).warnings[0][0] == "missing_source"
+    assert host.plan(keep_from=["podman", "netns"]).warnings == []
+
+
+def test_what_is_live_by_the_cache_has_its_interfaces(host):
+    host.attached("one", "10.1.0.5")
+    contents = cache.read_cache(host.cache_dir)
+    answer = answer_of(contents, Namespaces([alive()]))
+    assert answer.containers == {"one": frozenset(["eth0"])}
+    assert answer_of(contents, Namespaces([])).containers == {}
+    assert isinstance(host.plan(), GcPlan)
+
+
+def test_everything_but_dels_goes_in_the_order_of_the_plan(host):
+    host.attached("one", "10.1.0.5")
+    host.attached("two", "10.1.0.6")
+    host.lease("10.1.0.5", "one\r\neth0")
+    host.lease("10.1.0.7", "")
+    lanes = [(step.kind, step.lane) for step in host.plan().steps]
+    assert lanes == [("del", "one"), ("del", "two"), ("release", ""), ("release", "")]

@@ -1,0 +1,204 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import (
+    ATTACHED,
+    Attached,
+    Record,
+    Records,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments
+from ansible_collections.podwire.cni.plugins.module_utils._host.info import conf as info_conf
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, identity
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+
+CONFIG = {
+    "cniVersion": "1.0.0",
+    "name": "demo",
+    "plugins": [{"type": "bridge", "ipam": {"type": "host-local"}, "token": "s3cr3t-token"}],
+}
+
+
+@pytest.fixture
+def manifest(tmp_path):
+    return Manifest(str(tmp_path / "state"))
+
+
+def conf(conf_dir, manifest):
+    files, problems = info_conf.scan_conf(str(conf_dir))
+    rows, more = info_conf.conf(files, str(conf_dir), manifest)
+    return rows, problems + more
+
+
+def test_an_empty_host_has_empty_lists(tmp_path, manifest):
+    nothing = str(tmp_path / "nothing")
+    assert conf(nothing, manifest) == ([], [])
+    assert info_conf.plugins([nothing], manifest, 2) == ([], [])
+    here = attachments.AttachmentsInfo(nothing)
+    assert (here.entries, here.records, here.problems) == ([], {}, [])
+    assert attachments.attachments(here) == []
+
+
+def test_configurations_are_in_order_masked_and_say_whose_they_are(tmp_path, manifest):
+    path = tmp_path / "20-demo.conflist"
+    path.write_text(json.dumps(CONFIG))
+    path.chmod(0o644)
+    (tmp_path / "10-bad.conflist").write_text('{"name": "x", "token": "s3cr3t-token"')
+    (tmp_path / "kubeconfig.conf").write_text("token: s3cr3t-token")
+    (tmp_path / "README.md").write_text("not a configuration")
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "50-tune.conf").write_text('{"type": "tuning"}')
+    manifest.networks[str(path)] = {"network": "demo", "sha256": "another", "original": None}
+    rows, problems = conf(tmp_path, manifest)
+    assert [os.path.basename(row["path"]) for row in rows] == ["10-bad.conflist", "20-demo.conflist", "kubeconfig.conf"]
+    assert (rows[1]["network"], rows[1]["plugins"]) == ("demo", ["bridge", "host-local"])
+    assert (rows[1]["managed"], rows[1]["edited"], rows[0]["managed"]) == (True, True, False)
+    assert rows[1]["drop_ins"] == [str(tmp_path / "demo" / "50-tune.conf")]
+    assert (rows[2]["config"], rows[2]["sha256"]) == (None, "")
+    assert [(entry["code"], os.path.basename(entry["file"])) for entry in problems] == [
+        ("bad_config", "10-bad.conflist"),
+        ("readable_secret", "20-demo.conflist"),
+        ("bad_config", "kubeconfig.conf"),
+    ]
+    assert "s3cr3t" not in json.dumps([rows, problems])
+
+
+def test_whose_a_file_is_and_what_was_set_aside(tmp_path, manifest):
+    (tmp_path / "10-calico.conflist").write_text(json.dumps(dict(CONFIG, plugins=[{"type": "calico"}])))
+    ours = tmp_path / "20-demo.conflist"
+    ours.write_text(json.dumps(dict(CONFIG, plugins=[{"type": "flannel"}])))
+    manifest.networks[str(ours)] = {"network": "demo", "sha256": "", "original": {"sha256": "x"}}
+    for name, managed in (("87-b.conflist", None), ("30-c.conflist", {"network": "c"})):
+        path = tmp_path / (name + ".podwire-aside")
+        path.write_text("{}")
+        record = {"path": str(tmp_path / name), "network": name[3]}
+        manifest.aside[str(path)] = dict(record, managed=managed) if managed else record
+    manifest.aside[str(tmp_path / "gone.podwire-aside")] = {"path": str(tmp_path / "gone"), "network": ""}
+    manifest.aside["/elsewhere/x.podwire-aside"] = {"path": "/elsewhere/x", "network": ""}
+    rows, _problems = conf(tmp_path, manifest)
+    assert [(row["owner"], row["original"]) for row in rows] == [("Calico", False), ("", True)]
+    assert info_conf.aside(str(tmp_path), manifest) == [
+        {
+            "path": str(tmp_path / (name + ".podwire-aside")),
+            "original_path": str(tmp_path / name),
+            "network": network,
+            "managed": managed,
+        }
+        for name, network, managed in (("30-c.conflist", "c", True), ("87-b.conflist", "b", False))
+    ]
+
+
+def test_what_is_no_binary_that_root_may_run_is_not_run(tmp_path, manifest, monkeypatch):
+    monkeypatch.setattr(info_conf.Binaries, "ask", lambda self, name: pytest.fail("ran"))
+    (tmp_path / "README").write_text("text")
+    (tmp_path / "README").chmod(0o644)
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    (tmp_path / "script").chmod(0o755)
+    (tmp_path / "loose").write_bytes(Path("/bin/true").read_bytes())
+    (tmp_path / "loose").chmod(0o777)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    rows, problems = info_conf.plugins([str(tmp_path)], manifest, 1)
+    assert [row["name"] for row in rows] == ["README", "loose", "script"]
+    assert [row["cni_versions"] for row in rows] == [[], [], []]
+    assert rows[1]["machine"]
+    assert rows[1]["sha256"]
+    found = {os.path.basename(entry["file"]): entry["level"] for entry in problems}
+    assert set(found) == {"dangling", "loose", "script"}
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    for number, container in enumerate(("web", "db", "old")):
+        entry = Entry(container, json.dumps(CONFIG).encode(), "eth0", "demo", f"/run/netns/{container}")
+        entry.cni_args = [["PASSWORD", "hunter22"]]
+        entry.result = {"cniVersion": "1.0.0", "ips": [{"address": f"10.1.0.{number + 2}/24"}]}
+        write_entry(str(tmp_path), entry)
+    identity = {"boot_id": "b", "dev": 4, "inode": 7, "cookie": 1}
+    Records(str(tmp_path)).attached(Key("demo", "web", "eth0"), Record(ATTACHED, identity, True))
+    Records(str(tmp_path)).attached(Key("demo", "db", "eth0"), Record(ATTACHED, dict(identity, cookie=2), True))
+    there = {"/run/netns/web": Seen(identity, ["eth0"]), "/run/netns/db": Seen(identity)}
+    monkeypatch.setattr(attachments, "look", lambda names: there)
+    return tmp_path
+
+
+def test_attachments_say_what_is_left_of_them(cache):
+    here = attachments.AttachmentsInfo(str(cache))
+    rows = attachments.attachments(here)
+    assert here.problems == []
+    assert [(row["container_id"], row["netns_state"], row["interface"], row["ips"]) for row in rows] == [
+        ("db", "other", False, ["10.1.0.3/24"]),
+        ("old", "gone", False, ["10.1.0.4/24"]),
+        ("web", "same", True, ["10.1.0.2/24"]),
+    ]
+    assert "hunter22" not in json.dumps(rows)
+
+
+def test_an_attachment_of_another_tool_has_no_record(cache, monkeypatch):
+    Records(str(cache)).remove(Key("demo", "web", "eth0"))
+    rows = attachments.attachments(attachments.AttachmentsInfo(str(cache)))
+    assert rows[2]["netns_state"] == "unknown"
+
+
+def test_what_is_no_entry_is_named(cache):
+    results = cache / "results"
+    (results / "cut-short-eth0").write_bytes(b"")
+    (results / "demo-moved-eth0").write_bytes((results / "demo-web-eth0").read_bytes())
+    (results / "folder").mkdir()
+    (cache / "podwire" / "demo-killed-eth0").write_text('{"state": "adding"}')
+    here = attachments.AttachmentsInfo(str(cache))
+    assert len(here.entries) == 3
+    assert [(os.path.basename(entry["file"]), entry["code"]) for entry in here.problems] == [
+        ("cut-short-eth0", "cache_damaged"),
+        ("demo-moved-eth0", "cache_damaged"),
+        ("folder", "cache_damaged"),
+        ("demo-killed-eth0", "interrupted"),
+    ]
+
+
+def test_interrupted_and_lost_attachments_are_listed(cache):
+    """So that nothing stays unseen, of a teardown for example."""
+    records = Records(str(cache))
+    config = network_conf_from_bytes(json.dumps(CONFIG).encode())
+    identity = {"boot_id": "b", "dev": 4, "inode": 7, "cookie": 1}
+    given = Attached(
+        Key("demo", "web", "eth0"), config, "/run/netns/web", [], {}, {"ips": [{"address": "10.1.0.2/24"}]}
+    )
+    records.attached(given.key, Record(ATTACHED, identity, True, attached=given))
+    os.unlink(cache / "results" / "demo-web-eth0")
+    records.adding(Attached(Key("demo", "new", "eth0"), config, "/run/netns/web", [], {}, None), identity)
+    here = attachments.AttachmentsInfo(str(cache))
+    rows = attachments.attachments(here)
+    assert [(row["container_id"], row["state"], row["netns_state"], row["ips"]) for row in rows] == [
+        ("db", "attached", "other", ["10.1.0.3/24"]),
+        ("new", "interrupted", "same", []),
+        ("old", "attached", "gone", ["10.1.0.4/24"]),
+        ("web", "lost", "same", ["10.1.0.2/24"]),
+    ]
+    assert [entry["code"] for entry in here.problems] == ["interrupted", "cache_lost"]
+
+
+def test_a_digest_is_remembered_as_long_as_the_file_is_the_same(tmp_path, manifest):
+    path = tmp_path / "bridge"
+    path.write_text("binary")
+    manifest.versions[os.path.realpath(path)] = {"identity": identity(os.stat(path)), "sha256": "remembered"}
+
+    def digests():
+        return [row["sha256"] for row in info_conf.plugins([str(tmp_path)], manifest, 1)[0]]
+
+    assert digests() == ["remembered"]
+    path.write_text("another")
+    assert digests() == [hashlib.sha256(b"another").hexdigest()]

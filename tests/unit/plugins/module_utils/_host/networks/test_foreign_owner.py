@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import (
+    Host,
+    actions,
+    steps,
+    text,
+    unset,
+    unwant,
+    want,
+)
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    return Host(tmp_path, monkeypatch)
+
+
+def made_by(kind, name="pods"):
+    return json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": [{"type": kind}]}).encode()
+
+
+def with_plugin(data, **plugin):
+    parsed = json.loads(data)
+    parsed["plugins"].append(plugin)
+    return json.dumps(parsed).encode()
+
+
+def types(host, name):
+    return [plugin["type"] for plugin in json.loads(host.read(name))["plugins"]]
+
+
+# ---- files of daemons
+
+
+def test_the_file_of_a_running_daemon_is_not_set_aside(host):
+    host.put("10-calico.conflist", made_by("calico"))
+    host.processes["calico-node"] = 7
+    for options in ({}, {"force": True}):
+        assert host.refused(want("a"), exclusive=True, **options) == [("foreign_owner", "10-calico.conflist")]
+        with pytest.raises(HostError) as error:
+            host.plan(want("a"), exclusive=True, **options)
+        words = ("10-calico.conflist", "Calico", "calico-node, process 7", "operator's Installation")
+        assert all(word in error.value.msg for word in words)
+    assert host.refused(unwant("pods"), force=True) == [("foreign_owner", "10-calico.conflist")]
+    host.processes.clear()
+    assert steps(host.run(want("a"), exclusive=True))[-1][:2] == ("set_aside", "10-calico.conflist")
+
+
+def test_the_file_of_a_running_daemon_is_not_adopted(host):
+    host.put("10-calico.conflist", made_by("calico"))
+    host.processes["calico-node"] = 7
+    assert host.refused(want("pods", file="10-calico.conflist")) == [("foreign_owner", "10-calico.conflist")]
+    host.processes.clear()
+    assert actions(host.run(want("pods", file="10-calico.conflist"))) == ["adopted"]
+
+
+def test_beside_a_running_daemon_networks_can_be_written(host):
+    host.put("10-calico.conflist", made_by("calico"))
+    host.processes["calico-node"] = 7
+    assert actions(host.run(want("a", priority=20))) == ["created"]
+
+
+def test_what_was_set_aside_comes_back_whoever_runs(host):
+    host.put("10-calico.conflist", made_by("calico"))
+    host.run(want("a"), exclusive=True)
+    host.processes["calico-node"] = 7
+    assert actions(host.run(unset("pods"))) == ["restored"]
+
+
+# ---- Cilium
+
+
+def test_what_cilium_has_renamed_is_left_so(host):
+    host.run(want("a"))
+    taken = host.conf_dir / "10-a.conflist.cilium_bak"
+    (host.conf_dir / "10-a.conflist").rename(taken)
+    host.processes["cilium-agent"] = 7
+    for options in ({}, {"exclusive": True}):
+        plan = host.plan(want("a", mtu=1), want("b"), **options)
+        assert steps(plan) == [("leave", "10-a.conflist", "foreign"), ("create", "10-b.conflist", "safe")]
+        assert actions(plan) == ["foreign", "created"]
+        assert plan.steps[0].before == {"path": str(taken)}
+        problem, other = [entry for entry in plan.problems if entry["code"] == "foreign_owner"]
+        assert (problem["level"], other["file"]) == ("warning", str(host.conf_dir / "10-b.conflist"))
+        words = ("Cilium", "process 7", "10-a.conflist.cilium_bak", "cni.exclusive=false")
+        assert all(word in problem["message"] for word in words)
+    plan = host.plan(want("a"))
+    assert not plan.changed
+    assert steps(host.run(want("a"), force=True)) == [("create", "10-a.conflist", "safe")]
+
+
+def test_what_is_new_may_be_renamed_by_cilium_too(host):
+    host.put("10-b.conflist.cilium_bak", text("b"))
+    host.processes["cilium-agent"] = 7
+    plan = host.run(want("a"))
+    (problem,) = plan.problems
+    assert (problem["level"], problem["code"]) == ("warning", "foreign_owner")
+    assert problem["file"] == str(host.conf_dir / "10-a.conflist")
+    assert all(word in problem["message"] for word in ("10-b.conflist.cilium_bak", "process 7", "cni.exclusive=false"))
+    assert host.plan(want("a", mtu=5)).problems == []
+    assert host.plan(want("c", bridge="b1"), force=True).problems == []
+    host.processes.clear()
+    assert host.plan(want("c", bridge="b1")).problems == []
+
+
+def test_without_cilium_what_it_has_renamed_comes_back(host):
+    host.run(want("a", priority=20))
+    (host.conf_dir / "20-a.conflist").rename(host.conf_dir / "20-a.conflist.cilium_bak")
+    assert steps(host.run(want("a"))) == [("create", "20-a.conflist", "safe")]
+
+
+# ---- plugins that others put into our lists
+
+
+def test_a_plugin_that_a_running_daemon_has_put_in_stays(host):
+    host.run(want("a"))
+    host.put("10-a.conflist", with_plugin(text("a"), type="istio-cni", log_level="info"))
+    host.processes["install-cni"] = 7
+    plan = host.plan(want("a"))
+    assert not plan.changed
+    assert (steps(plan), actions(plan)) == ([("leave", "10-a.conflist", "foreign")], ["none"])
+    assert "istio-cni" in plan.steps[0].before
+    assert "istio-cni" not in plan.steps[0].after
+    (problem,) = plan.problems
+    assert (problem["level"], problem["code"]) == ("warning", "foreign_owner")
+    assert all(word in problem["message"] for word in ("Istio", "istio-cni", "process 7", "chained: false"))
+
+
+def test_a_change_keeps_what_was_put_in(host):
+    host.run(want("a"))
+    host.put("10-a.conflist", with_plugin(text("a"), type="linkerd-cni", note="é"))
+    host.processes["install-cni.sh"] = 7
+    plan = host.run(want("a", mtu=1400))
+    assert [step[:2] for step in steps(plan)] == [("leave", "10-a.conflist"), ("write", "10-a.conflist")]
+    data = json.loads(host.read("10-a.conflist"))
+    assert data["plugins"][0]["mtu"] == 1400
+    assert data["plugins"][1] == {"type": "linkerd-cni", "note": "é"}
+
+
+def test_a_plugin_of_a_daemon_that_is_gone_goes(host):
+    host.run(want("a"))
+    host.put("10-a.conflist", with_plugin(text("a"), type="istio-cni"))
+    assert steps(host.run(want("a"))) == [("write", "10-a.conflist", "safe")]
+    assert types(host, "10-a.conflist") == ["bridge"]
+
+
+def test_force_removes_what_was_put_in(host):
+    host.run(want("a"))
+    host.put("10-a.conflist", with_plugin(text("a"), type="istio-cni"))
+    host.processes["install-cni"] = 7
+    host.run(want("a"), force=True)
+    assert types(host, "10-a.conflist") == ["bridge"]
+
+
+def test_any_other_plugin_that_was_put_in_goes(host):
+    host.run(want("a"))
+    host.put("10-a.conflist", with_plugin(text("a"), type="tuning"))
+    host.processes["install-cni"] = 7
+    assert steps(host.run(want("a"))) == [("write", "10-a.conflist", "safe")]
+
+
+def test_what_we_are_asked_for_is_nobodys_injection(host):
+    wanted = want("a")
+    wanted.text = with_plugin(text("a"), type="istio-cni")
+    host.run(wanted)
+    host.put("10-a.conflist", with_plugin(text("a"), type="istio-cni", changed=True))
+    host.processes["install-cni"] = 7
+    assert steps(host.run(wanted)) == [("write", "10-a.conflist", "safe")]

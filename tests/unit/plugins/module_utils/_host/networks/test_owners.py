@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.owner_table import INJECTED, OWNERS
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.owners import Owners, recognise
+
+
+@pytest.fixture
+def proc(tmp_path):
+    """Return a function that makes a process; its directory is proc.path."""
+    root = tmp_path / "proc"
+    root.mkdir()
+    (root / "sys").mkdir()
+
+    def run(pid, name, uid=0, state="S (sleeping)"):
+        (root / str(pid)).mkdir()
+        text = "Name:\t%s\nState:\t%s\nUid:\t%d\t0\t0\t0\n" % (name, state, uid)
+        (root / str(pid) / "status").write_text(text)
+
+    run.path = str(root)
+    return run
+
+
+def file(*types, path="/etc/cni/net.d/10-x.conflist"):
+    found = ConfFile(os.path.basename(path), path)
+    found.plugins = [{"type": kind} for kind in types]
+    return found
+
+
+def owner_of(proc, *args, **keywords):
+    living = Owners(proc.path).living(file(*args, **keywords))
+    return living.owner.name if living else None
+
+
+@pytest.mark.parametrize(
+    ("types", "process", "name"),
+    [
+        (["multus-shim"], "multus-daemon", "Multus"),
+        (["multus"], "thin_entrypoint", "Multus"),
+        (["cilium-cni"], "cilium-agent", "Cilium"),
+        (["aws-cni", "cilium-cni"], "cilium-agent", "Cilium"),
+        (["calico", "portmap"], "calico-node", "Calico"),
+        (["aws-cni", "egress-cni", "portmap"], "aws-k8s-agent", "AWS VPC CNI"),
+        (["azure-vnet", "portmap"], "azure-cns", "Azure CNI"),
+        (["antrea"], "antrea-agent", "Antrea"),
+        (["kube-ovn"], "kube-ovn-daemon", "Kube-OVN"),
+        (["ovn-k8s-cni-overlay"], "ovnkube", "OVN-Kubernetes"),
+        (["weave-net"], "weaver", "Weave Net"),
+        (["flannel", "portmap"], "flanneld", "flannel"),
+        (["bridge", "istio-cni"], "install-cni", "Istio"),
+        (["bridge", "linkerd-cni"], "install-cni.sh", "Linkerd"),
+        (["bridge", "linkerd-cni"], "linkerd-cni-rep", "Linkerd"),
+    ],
+)
+def test_a_file_is_told_by_its_plugins_and_a_process(proc, types, process, name):
+    assert owner_of(proc, *types) is None
+    proc(7, process)
+    assert owner_of(proc, *types) == name
+    assert owner_of(proc, "bridge", "portmap") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "process", "name"),
+    [
+        ("/etc/cni/net.d/05-cilium.conflist", "cilium-agent", "Cilium"),
+        ("/etc/cni/net.d/00-multus.conf", "multus-daemon", "Multus"),
+        ("/var/lib/rancher/k3s/agent/etc/cni/net.d/10-flannel.conflist", "k3s-server", "k3s"),
+        ("/etc/cni/net.d/10-kindnet.conflist", "kindnetd", "kindnet"),
+        ("/etc/cni/net.d/10-kuberouter.conflist", "kube-router", "kube-router"),
+        ("/etc/cni/net.d/10-gke-ptp.conflist", "netd", "GKE's netd"),
+    ],
+)
+def test_a_file_is_told_by_its_name_and_a_process(proc, path, process, name):
+    assert owner_of(proc, path=path) is None
+    proc(7, process)
+    assert owner_of(proc, path=path) == name
+    assert owner_of(proc, path=path + ".conflist") is None
+
+
+def test_who_puts_a_plugin_into_the_file_of_a_daemon_that_is_gone(proc):
+    proc(7, "install-cni")
+    assert owner_of(proc, "calico", "istio-cni") == "Istio"
+    proc(8, "calico-node")
+    assert owner_of(proc, "calico", "istio-cni") == "Calico"
+
+
+def test_only_processes_of_root_that_live_count(proc):
+    proc(7, "calico-node", uid=1000)
+    proc(8, "calico-node", state="Z (zombie)")
+    assert owner_of(proc, "calico") is None
+
+
+def test_what_ends_meanwhile_is_no_error(proc):
+    os.mkdir(proc.path + "/9")
+    assert owner_of(proc, "calico") is None
+
+
+def test_containerd_writes_a_file_only_from_a_template(proc, tmp_path, monkeypatch):
+    config = tmp_path / "config.toml"
+    table = [o._replace(config=(str(config), o.config[1])) if o.name == "containerd" else o for o in OWNERS]
+    monkeypatch.setattr(owners, "OWNERS", table)
+    path = "/etc/cni/net.d/10-containerd-net.conflist"
+    proc(7, "containerd")
+    assert owner_of(proc, path=path) is None
+    config.write_text('[cni]\n  conf_template = ""\n')
+    assert owner_of(proc, path=path) is None
+    config.write_text('[cni]\n  conf_template = "/etc/cni/template"\n')
+    assert owner_of(proc, path=path) == "containerd"
+
+
+def test_what_is_said_of_an_owner(proc):
+    proc(7, "cilium-agent")
+    living = Owners(proc.path).living(file("cilium-cni"))
+    assert living.claim == "this file is written by Cilium, which is running (cilium-agent, process 7)"
+    assert "cni.customConf=true" in living.setting
+
+
+def test_who_injects(proc):
+    proc(7, "install-cni")
+    found = Owners(proc.path)
+    assert found.injector("istio-cni").owner.name == "Istio"
+    assert found.injector("linkerd-cni") is None
+    assert found.injector("bridge") is None
+
+
+def test_a_file_is_recognised_without_a_process():
+    assert recognise(file("calico")).name == "Calico"
+    assert recognise(file("bridge")) is None
+
+
+def test_the_table_is_whole():
+    names = [owner.name for owner in OWNERS]
+    assert len(names) == len(set(names))
+    assert set(INJECTED.values()) <= set(names)
+    assert all(owner.processes and owner.setting and owner.path for owner in OWNERS)

@@ -1,0 +1,293 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import (
+    Host,
+    actions,
+    dies_at,
+    steps,
+    text,
+    unset,
+    unwant,
+    want,
+)
+
+ASIDE = ".podwire-aside"
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    return Host(tmp_path, monkeypatch)
+
+
+def test_what_was_set_aside_comes_back_as_it_was(host):
+    host.put("87-b.conflist", text("b", mtu=1))
+    os.chmod(host.conf_dir / "87-b.conflist", 0o600)
+    inode = os.stat(host.conf_dir / "87-b.conflist").st_ino
+    host.run(want("a"), exclusive=True)
+    plan = host.run(unset("b"))
+    assert (steps(plan), actions(plan)) == ([("restore", "87-b.conflist", "safe")], ["restored"])
+    assert plan.networks == [
+        {"name": "b", "path": str(host.conf_dir / "87-b.conflist"), "action": "restored"},
+    ]
+    assert host.files() == ["10-a.conflist", "87-b.conflist"]
+    found = os.stat(host.conf_dir / "87-b.conflist")
+    assert (stat.S_IMODE(found.st_mode), found.st_ino) == (0o600, inode)
+    assert host.manifest().aside == {}
+    assert list(host.manifest().networks) == [str(host.conf_dir / "10-a.conflist")]
+    assert actions(host.run(unset("b"))) == ["none"]
+
+
+def test_a_file_without_a_network_comes_back_by_its_name(host):
+    host.put("05-broken.conf", b"{")
+    host.run(want("a"), exclusive=True)
+    plan = host.run(unset(file="05-broken.conf"))
+    assert (steps(plan), actions(plan)) == ([("restore", "05-broken.conf", "safe")], ["restored"])
+    assert host.read("05-broken.conf") == b"{"
+
+
+def test_a_link_comes_back_as_a_link(host, tmp_path):
+    host.conf_dir.mkdir()
+    (tmp_path / "target").write_bytes(text("l"))
+    (host.conf_dir / "20-l.conflist").symlink_to(tmp_path / "target")
+    host.run(want("a"), exclusive=True)
+    host.run(unset("l"))
+    assert os.readlink(host.conf_dir / "20-l.conflist") == str(tmp_path / "target")
+
+
+def test_network_and_file_together_mean_both(host):
+    host.put("87-b.conflist", text("b"))
+    host.run(want("a"), exclusive=True)
+    assert actions(host.run(unset("c", "87-b.conflist"), unset("b", "88-b.conflist"))) == ["none", "none"]
+    assert actions(host.run(unset("b", "87-b.conflist"))) == ["restored"]
+
+
+def test_nothing_to_restore_is_no_error(host):
+    plan = host.run(unset("never"), unset(file="x.conf"))
+    assert (steps(plan), actions(plan)) == ([], ["none", "none"])
+    assert [entry["path"] for entry in plan.networks] == [None, None]
+
+
+def test_all_that_exclusive_set_aside_and_more_in_one_run(host):
+    host.run(want("a"), want("b"))
+    host.put("87-c.conflist", text("c"))
+    host.run(want("a"), exclusive=True)
+    plan = host.run(want("a"), unset("c"), unset("b"), exclusive=True)
+    assert steps(plan) == [("restore", "87-c.conflist", "safe"), ("restore", "10-b.conflist", "safe")]
+    assert host.files() == ["10-a.conflist", "10-b.conflist", "87-c.conflist"]
+    assert sorted(host.manifest().networks) == [
+        str(host.conf_dir / name) for name in ("10-a.conflist", "10-b.conflist")
+    ]
+
+
+def test_a_network_of_ours_gives_way_to_the_file_that_was_before(host):
+    host.put("87-a.conflist", text("a", mtu=1))
+    host.run(want("a"), exclusive=True)
+    plan = host.run(unset("a"))
+    assert steps(plan) == [("restore", "87-a.conflist", "safe"), ("remove", "10-a.conflist", "disruptive")]
+    assert host.files() == ["87-a.conflist"]
+    assert host.manifest().networks == {}
+
+
+def test_a_file_comes_back_to_the_place_that_ours_took(host):
+    host.put("10-a.conflist", text("a", mtu=1))
+    host.run(want("a"), exclusive=True)
+    plan = host.run(unset("a"))
+    assert steps(plan) == [("restore", "10-a.conflist", "disruptive")]
+    assert host.files() == ["10-a.conflist"]
+    assert host.read("10-a.conflist") == text("a", mtu=1)
+    assert host.manifest().networks == {}
+
+
+def test_a_network_of_ours_that_replaced_nothing_stays(host):
+    host.run(want("a"))
+    assert actions(host.run(unset("a"))) == ["none"]
+    assert host.files() == ["10-a.conflist"]
+
+
+def test_of_several_the_last_one_comes_back(host):
+    for mtu in (1, 2):
+        host.put("87-b.conflist", text("b", mtu=mtu))
+        host.run(want("a"), exclusive=True)
+    host.run(unset("b"))
+    assert host.read("87-b.conflist") == text("b", mtu=2)
+    assert host.files() == ["10-a.conflist", "87-b.conflist", "87-b.conflist" + ASIDE]
+
+
+# ---- adopted files
+
+
+def test_the_original_of_an_adopted_file_comes_back(host):
+    host.put("87-a.conflist", text("a", mtu=1))
+    os.chmod(host.conf_dir / "87-a.conflist", 0o600)
+    host.run(want("a", file="87-a.conflist", bridge="b9"))
+    plan = host.run(unset("a"))
+    assert (steps(plan), actions(plan)) == ([("restore", "87-a.conflist", "disruptive")], ["restored"])
+    assert host.read("87-a.conflist") == text("a", mtu=1)
+    assert stat.S_IMODE(os.stat(host.conf_dir / "87-a.conflist").st_mode) == 0o600
+    assert host.manifest().networks == {}
+    assert os.listdir(os.path.join(host.state, "objects")) == []
+
+
+def test_the_original_comes_back_to_its_own_place(host):
+    host.put("87-a.conflist", text("a", mtu=1))
+    host.run(want("a", file="87-a.conflist"))
+    host.run(want("a", priority=10))
+    assert host.files() == ["10-a.conflist"]
+    plan = host.run(unset("a"))
+    assert steps(plan) == [("restore", "87-a.conflist", "safe")]
+    assert host.files() == ["87-a.conflist"]
+    assert host.read("87-a.conflist") == text("a", mtu=1)
+
+
+def test_a_removed_adopted_network_comes_back_with_its_original(host):
+    host.put("87-a.conflist", text("a", mtu=1))
+    host.run(want("a", file="87-a.conflist"))
+    host.run(want("a", priority=10))
+    host.run(unwant("a"))
+    assert host.files() == ["87-a.conflist" + ASIDE]
+    host.run(unset("a"))
+    assert host.files() == ["87-a.conflist"]
+
+
+def test_ours_aside_that_had_an_original_makes_room_for_it(host):
+    host.put("87-a.conflist", text("a", mtu=1))
+    host.run(want("a", file="87-a.conflist"), want("b"))
+    host.run(want("b"), exclusive=True)
+    plan = host.run(unset("a"))
+    assert steps(plan) == [("restore", "87-a.conflist", "safe")]
+    assert host.read("87-a.conflist") == text("a", mtu=1)
+    assert host.files() == ["10-b.conflist", "87-a.conflist"]
+    assert list(host.manifest().networks) == [str(host.conf_dir / "10-b.conflist")]
+
+
+def test_a_kept_original_that_is_damaged_is_found_before_anything_is_done(host):
+    host.put("87-a.conflist", text("a", mtu=1))
+    host.run(want("a", file="87-a.conflist"))
+    (name,) = os.listdir(os.path.join(host.state, "objects"))
+    with open(os.path.join(host.state, "objects", name), "a") as stream:
+        stream.write(" ")
+    with pytest.raises(HostError) as error:
+        host.plan(unset("a"))
+    assert error.value.code == "not_kept"
+
+
+def test_ours_can_go_while_what_was_before_comes_back(host):
+    host.put("10-a.conflist", text("a", mtu=1))
+    host.put("87-b.conflist", text("b", mtu=1))
+    host.run(want("a"), want("b"), exclusive=True)
+    plan = host.plan(unset(file="10-a.conflist"), unset(file="87-b.conflist"), unwant("a"), unwant("b"))
+    plan.apply()
+    assert actions(plan) == ["restored", "restored", "none", "none"]
+    assert host.files() == ["10-a.conflist", "87-b.conflist"]
+    assert host.read("10-a.conflist") == text("a", mtu=1)
+    assert host.manifest().networks == {}
+
+
+# ---- what stands in the way
+
+
+def test_somebody_elses_file_in_the_place_is_not_replaced(host):
+    host.put("87-b.conflist", text("b"))
+    host.run(want("a"), exclusive=True)
+    host.put("87-b.conflist", text("other"))
+    assert host.refused(unset("b")) == [("file_in_use", "87-b.conflist")]
+    host.put("87-b.conflist", text("b", mtu=5))
+    assert actions(host.run(unset("b"))) == ["none"]
+    assert host.read("87-b.conflist" + ASIDE) == text("b")
+
+
+def test_another_network_of_ours_in_the_place_is_not_replaced(host):
+    host.put("10-a.conflist", text("b"))
+    host.run(want("a"), exclusive=True)
+    assert host.refused(unset("b")) == [("file_in_use", "10-a.conflist")]
+    host.run(unwant("a"))
+    assert actions(host.run(unset("b"))) == ["restored"]
+
+
+def test_a_network_of_the_same_task_in_the_place_is_not_replaced(host):
+    host.put("87-b.conflist", text("b"))
+    host.run(want("a"), exclusive=True)
+    assert host.refused(want("c", file="87-b.conflist"), unset("b")) == [("file_in_use", "87-b.conflist")]
+
+
+def test_a_directory_in_the_place_is_not_replaced(host):
+    host.put("87-b.conflist", text("b"))
+    host.run(want("a"), exclusive=True)
+    (host.conf_dir / "87-b.conflist").mkdir()
+    assert host.refused(unset("b")) == [("not_regular", "87-b.conflist")]
+
+
+def test_attached_containers_keep_their_addresses(host):
+    host.put("87-a.conflist", text("a", bridge="b9"))
+    host.run(want("a"), exclusive=True)
+    host.attach("a")
+    assert host.refused(unset("a")) == [("attachments_exist", "10-a.conflist")]
+    host.run(unset("a"), force=True)
+    host.run(want("a", file="87-a.conflist"), force=True)
+    assert host.refused(unset("a")) == [("attachments_exist", "87-a.conflist")]
+
+
+def test_what_went_away_meanwhile_is_told(host):
+    host.put("87-b.conflist", text("b"))
+    host.run(want("a"), exclusive=True)
+    plan = host.plan(unset("b"))
+    host.put("87-b.conflist", text("other"))
+    with pytest.raises(HostError) as error:
+        plan.apply()
+    assert error.value.code == "changed_meanwhile"
+    assert host.read("87-b.conflist") == text("other")
+    os.unlink(host.conf_dir / "87-b.conflist")
+    os.unlink(host.conf_dir / ("87-b.conflist" + ASIDE))
+    assert actions(host.run(unset("b"))) == ["none"]
+
+
+# ---- crashes
+
+
+@pytest.mark.parametrize("file", ["10-a.conflist", "87-a.conflist"])
+def test_a_crash_while_a_file_from_aside_comes_back(tmp_path, monkeypatch, file):
+    crash(tmp_path, monkeypatch, file, lambda host: host.run(want("a"), exclusive=True))
+
+
+@pytest.mark.parametrize("priority", [None, 10])
+def test_a_crash_while_an_original_comes_back(tmp_path, monkeypatch, priority):
+    def adopt(host):
+        host.run(want("a", file="87-a.conflist"))
+        host.run(want("a", priority=priority))
+
+    crash(tmp_path, monkeypatch, "87-a.conflist", adopt)
+
+
+def crash(tmp_path, monkeypatch, file, replace):
+    """Replace a file by ours, and die at every moment while it comes back: nothing is lost, a second try ends it."""
+    moment, died = 0, True
+    while died:
+        root = tmp_path / str(moment)
+        root.mkdir()
+        host = Host(root, monkeypatch)
+        host.put(file, text("a", mtu=1))
+        replace(host)
+        died = dies_at(moment, monkeypatch, host.plan(unset("a")).apply)
+        live = [host.read(name) for name in host.files() if name.endswith(".conflist")]
+        assert live
+        assert set(live) <= {text("a"), text("a", mtu=1)}
+        if file in host.files() and host.read(file) == text("a", mtu=1):
+            # It is somebody else's from the first moment on.
+            assert host.refused(want("a", priority=50)) == [("duplicate_name", file)]
+        host.run(unset("a"))
+        assert host.files() == [file]
+        assert host.read(file) == text("a", mtu=1)
+        # What has come back is somebody else's, whatever had been interrupted.
+        assert host.refused(want("a", priority=50)) == [("duplicate_name", file)]
+        moment += 1
+    assert moment > 5

@@ -1,0 +1,199 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import dropins, reading, set_containerd, toml
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.change import RuntimeSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+
+WANTED = RuntimeSettings("/n", ["/b"])
+CRI = "io.containerd.grpc.v1.cri"
+
+
+@pytest.fixture
+def host(tmp_path):
+    """Return a runtime by its name, with its configuration below the test's own directory."""
+
+    def make(name, text=None, conf_dir="/etc/cni/net.d"):
+        runtime = Runtime(name, found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
+        runtime.config = str(tmp_path / "config.toml") if name.startswith("containerd") else str(tmp_path)
+        if text is not None:
+            with open(runtime.config, "w", encoding="utf-8") as stream:
+                stream.write(text)
+        return runtime
+
+    return make
+
+
+def planned(changes):
+    return {os.path.basename(change.path): change.after for change in changes}
+
+
+def apply_and_take_back(runtime, wanted):
+    """Return what changes, after a test that a second time nothing does, and that it can be undone."""
+    changes = set_containerd.containerd_changes(runtime, wanted)
+    for change in changes:
+        change.make()
+    assert set_containerd.containerd_changes(runtime, wanted) == []
+    for change in set_containerd.containerd_changes(runtime, wanted._replace(present=False)):
+        change.make()
+    for change in changes:
+        assert reading.read_text(change.path) == change.before
+    return planned(changes)
+
+
+@pytest.mark.parametrize("name", ["containerd-1.6", "containerd-1.7"])
+def test_the_first_generation_is_changed_in_place(host, name):
+    text = f'version = 2\n[plugins."{CRI}"]\nsandbox_image = "x"\n[plugins."{CRI}".cni]\nbin_dir = "/usr/lib/cni"\n'
+    found = apply_and_take_back(host(name, text), WANTED)
+    assert list(found) == ["config.toml"]
+    cri = toml.load_toml(found["config.toml"])["plugins"][CRI]
+    assert cri == {"sandbox_image": "x", "cni": {"conf_dir": "/n", "bin_dir": "/b"}}
+
+
+def test_the_file_whose_settings_count_is_changed(host, tmp_path):
+    runtime = host("containerd-1.7", f'version = 2\nimports = ["*.imp"]\n[plugins."{CRI}".cni]\nconf_dir = "/x"\n')
+    (tmp_path / "a.imp").write_text(f'[plugins."{CRI}"]\nsandbox_image = "x"\n')
+    (tmp_path / "b.imp").write_text("[plugins.other]\nx = 1\n")
+    assert list(apply_and_take_back(runtime, WANTED)) == ["a.imp"]
+
+
+def test_an_old_configuration_has_the_old_name(host):
+    found = apply_and_take_back(host("containerd-1.6", "oom_score = 1\n"), WANTED)
+    assert toml.load_toml(found["config.toml"])["plugins"] == {"cri": {"cni": {"conf_dir": "/n", "bin_dir": "/b"}}}
+
+
+@pytest.mark.parametrize(("name", "version"), [("containerd-1.6", 2), ("containerd-2.1", 3)])
+def test_a_configuration_is_made_where_there_is_none(host, name, version):
+    found = apply_and_take_back(host(name), WANTED)
+    assert toml.load_toml(found["config.toml"])["version"] == version
+
+
+def test_a_file_that_we_made_stays_with_what_others_have_put_in(host):
+    runtime = host("containerd-1.7")
+    for change in set_containerd.containerd_changes(runtime, WANTED):
+        change.make()
+    with open(runtime.config, "a", encoding="utf-8") as stream:
+        stream.write("[grpc]\nuid = 1\n")
+    [change] = set_containerd.containerd_changes(runtime, WANTED._replace(present=False))
+    assert toml.load_toml(change.after) == {"version": 2, "grpc": {"uid": 1}}
+
+
+@pytest.mark.parametrize(
+    ("name", "main", "section", "setting"),
+    [
+        # A drop-in of another version would make it forget the main file's plugins.
+        ("containerd-2.1", "version = 2\n", CRI, {"bin_dir": "/b"}),
+        ("containerd-2.1", "version = 3\n", "io.containerd.cri.v1.runtime", {"bin_dirs": ["/b"]}),
+        ("containerd-2.1", "oom_score = 1\n", "io.containerd.cri.v1.runtime", {"bin_dirs": ["/b"]}),
+        ("containerd-2.0", "version = 3\n", "io.containerd.cri.v1.runtime", {"bin_dir": "/b"}),
+        # Both together are an error.
+        (
+            "containerd-2.1",
+            'version = 3\n[plugins."io.containerd.cri.v1.runtime".cni]\nbin_dir = "/x"\n',
+            "io.containerd.cri.v1.runtime",
+            {"bin_dirs": ["/b"], "bin_dir": ""},
+        ),
+    ],
+)
+def test_a_drop_in_has_the_version_of_the_main_file(host, name, main, section, setting):
+    runtime = host(name, main)
+    found = apply_and_take_back(runtime, WANTED._replace(max_conf_num=0, setup_serially=False))
+    settings = dict(setting, conf_dir="/n", max_conf_num=0, setup_serially=False)
+    drop_in = toml.load_toml(found["99-podwire-cni.toml"])
+    assert drop_in["plugins"] == {section: {"cni": settings}}
+    path = os.path.join(os.path.dirname(runtime.config), "conf.d", "99-podwire-cni.toml")
+    assert toml.load_toml(found["config.toml"]) == dict(toml.load_toml(main), imports=[path])
+
+
+def test_a_pattern_that_finds_the_drop_in_is_enough(host):
+    found = apply_and_take_back(host("containerd-2.1", 'version = 3\nimports = ["conf.d/*.toml"]\n'), WANTED)
+    assert list(found) == ["99-podwire-cni.toml"]
+
+
+def test_an_upgrade_of_containerd_changes_the_way(host):
+    text = f'version = 2\n[plugins."{CRI}".cni]\nbin_dir = "/usr/lib/cni"\n'
+    for change in set_containerd.containerd_changes(host("containerd-1.7", text), WANTED):
+        change.make()
+    runtime = host("containerd-2.1", conf_dir="/n")
+    found = planned(set_containerd.containerd_changes(runtime, WANTED))
+    assert toml.load_toml(found["config.toml"])["plugins"][CRI]["cni"] == {"bin_dir": "/usr/lib/cni"}
+    assert "99-podwire-cni.toml" in found
+
+
+def test_what_is_right_already_is_left_alone(host):
+    runtime = host("containerd-1.7", "version = 2\n", conf_dir="/n")
+    assert set_containerd.containerd_changes(runtime, WANTED) == []
+    assert set_containerd.containerd_changes(runtime, WANTED._replace(max_conf_num=2)) != []
+    assert dropins.crio_changes(host("crio", conf_dir="/n"), WANTED) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "code"),
+    [
+        ("containerd-1.7", WANTED._replace(bin_dirs=["/a", "/b"]), "one_bin_dir"),
+        ("containerd-1.6", WANTED._replace(setup_serially=True), "unsupported_setting"),
+    ],
+)
+def test_what_containerd_cannot_do_is_said(host, name, wanted, code):
+    with pytest.raises(HostError) as caught:
+        set_containerd.containerd_changes(host(name, "version = 2\n"), wanted)
+    assert caught.value.code == code
+
+
+def test_a_configuration_that_is_not_understood_is_fine_without_ours(host):
+    runtime = host("containerd-1.7", "version == 2\n")
+    with pytest.raises(HostError, match="line 1"):
+        set_containerd.containerd_changes(runtime, WANTED)
+    assert set_containerd.containerd_changes(runtime, WANTED._replace(present=False)) == []
+
+
+# --- the others
+
+
+def test_the_drop_ins_say_what_is_wanted(host):
+    wanted = WANTED._replace(bin_dirs=["/a", "/b"])
+    [crio] = dropins.crio_changes(host("crio"), wanted)
+    assert toml.load_toml(crio.after) == {"crio": {"network": {"network_dir": "/n", "plugin_dirs": ["/a", "/b"]}}}
+    [nomad] = dropins.nomad_changes(host("nomad"), wanted)
+    assert '\n  cni_config_dir = "/n"\n  cni_path       = "/a:/b"\n' in nomad.after
+    runtime = host("podman")
+    for version, more in [("4.3.1", {"network_backend": "cni"}), ("3.4.4", {})]:
+        runtime.version = version
+        [podman] = dropins.podman_changes(runtime, wanted)
+        network = {"network_config_dir": "/n", "cni_plugin_dirs": ["/a", "/b"], **more}
+        assert toml.load_toml(podman.after) == {"network": network}
+
+
+def test_a_file_of_others_in_our_place_is_left_alone(host, tmp_path):
+    (tmp_path / "99-podwire-cni.conf").write_text("[crio]\n")
+    with pytest.raises(HostError) as caught:
+        dropins.crio_changes(host("crio"), WANTED)
+    assert caught.value.code == "not_ours"
+
+
+def test_podman_without_cni_is_refused(host, tmp_path, monkeypatch):
+    runtime = host("podman")
+    runtime.version = "5.2.0"
+    with pytest.raises(HostError, match="has no CNI any more"):
+        dropins.podman_changes(runtime, WANTED)
+    assert dropins.podman_changes(runtime, WANTED._replace(present=False)) == []
+    runtime.version, runtime.reads = "4.3.1", False
+    monkeypatch.setattr(dropins, "settled", lambda: ("/graph/defaultNetworkBackend", "netavark"))
+    with pytest.raises(HostError, match="podman system reset"):
+        dropins.podman_changes(runtime, WANTED)
+
+
+def test_nomad_without_a_directory_is_refused(host):
+    runtime = host("nomad")
+    runtime.config = ""
+    with pytest.raises(HostError) as caught:
+        dropins.nomad_changes(runtime, WANTED)
+    assert caught.value.code == "no_drop_in"

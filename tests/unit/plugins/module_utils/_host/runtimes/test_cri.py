@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri
+
+SETTINGS, PING, DATA, HEADERS = 4, 6, 0, 1
+
+
+def varint(number):
+    encoded = b""
+    while number > 127:
+        encoded += bytes([number & 127 | 128])
+        number >>= 7
+    return encoded + bytes([number])
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def frame(kind, flags, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, 1) + payload
+
+
+def message(data):
+    return b"\0" + struct.pack(">I", len(data)) + data
+
+
+def answer(ready, text="", info=None):
+    condition = field(1, "NetworkReady") + (field(2, 1) if ready else b"") + field(4, text)
+    reply = field(1, field(1, field(1, "RuntimeReady") + field(2, 1)) + field(1, condition))
+    for key, value in (info or {}).items():
+        reply += field(2, field(1, key) + field(2, value))
+    return reply
+
+
+def networks(*names):
+    config = [{"IFName": f"eth{index}", "Config": {"Name": name}} for index, name in enumerate(names)]
+    return json.dumps({"Networks": [{"IFName": "lo", "Config": {"Name": "cni-loopback"}}, *config]})
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Return a function that lets a server send frames to one client, and returns its address."""
+    threads = []
+
+    def start(*frames):
+        address = str(tmp_path / "socket")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(address)
+        listener.listen(1)
+
+        def run():
+            connection, _peer = listener.accept()
+            with connection, listener:
+                connection.recv(65536)
+                connection.sendall(b"".join(frames))
+                connection.settimeout(10)
+                while connection.recv(65536):
+                    pass
+
+        threads.append(threading.Thread(target=run))
+        threads[-1].start()
+        return address
+
+    yield start
+    for thread in threads:
+        thread.join()
+
+
+def test_the_networks_that_are_loaded_are_told_in_order(serve):
+    reply = answer(True, info={"config": "x" * 100000, "cniconfig": networks("b", "a"), "lastCNILoadStatus": "OK"})
+    whole = message(reply)
+    address = serve(
+        frame(SETTINGS, 0), frame(PING, 0, b"12345678"), frame(DATA, 0, whole[:9]), frame(DATA, 0, whole[9:]),
+        frame(HEADERS, 1),
+    )  # fmt: skip
+    assert cri.cri_status(address) == cri.CriStatus(True, "", ["b", "a"])
+
+
+def test_why_nothing_is_loaded_is_told_in_its_own_words(serve):
+    reply = answer(False, "not ready", {"cniconfig": "null", "lastCNILoadStatus": "cni config load failed: x"})
+    assert cri.cri_status(serve(frame(DATA, 1, message(reply)))) == cri.CriStatus(
+        False, "cni config load failed: x", []
+    )
+
+
+def test_a_runtime_that_tells_only_whether_it_is_ready(serve):
+    assert cri.cri_status(serve(frame(DATA, 1, message(answer(False, "no file"))))) == cri.CriStatus(
+        False, "no file", None
+    )
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [frame(HEADERS, 1)],
+        [frame(DATA, 1, message(b"\x0a\xff\x01x"))],
+        [frame(DATA, 1, message(b"\x0b"))],
+        [frame(DATA, 1, message(answer(True, info={"cniconfig": "{"})))],
+        [frame(DATA, 1, message(answer(True, info={"cniconfig": '{"Networks": [{}]}'})))],
+        [frame(DATA, 1, message(b""))],
+    ],
+)
+def test_an_answer_that_is_none_is_said(serve, frames):
+    with pytest.raises(HostError) as caught:
+        cri.cri_status(serve(*frames))
+    assert caught.value.code == "not_answered"
+
+
+def test_a_runtime_that_does_not_listen_is_said(tmp_path):
+    with pytest.raises(HostError, match="does not tell which networks"):
+        cri.cri_status(str(tmp_path / "socket"))

@@ -1,0 +1,228 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.steps import ConfPlan
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, planner, restarts
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.change import RuntimeSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+
+WANTED = RuntimeSettings("/n", ["/b"])
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path, monkeypatch):
+    monkeypatch.setattr(restarts, "_DIRECTORY", str(tmp_path / "restarts"))
+
+
+@pytest.fixture
+def crio(tmp_path):
+    """Return a CRI-O whose drop-ins are in the test's own directory; it runs as this test."""
+    runtime = Runtime("crio", found="a test", conf_dir="/etc/cni/net.d")
+    runtime.config, runtime.pid, runtime.address = str(tmp_path), os.getpid(), str(tmp_path / "socket")
+    return runtime
+
+
+def plan(tmp_path, runtimes, wanted=WANTED, check=False):
+    made = ConfPlan("/n", Manifest(str(tmp_path / "state")), Attributes(0o644))
+    setup = planner.Setup(made, made.configured, wanted, check)
+    setup.prepare(runtimes)
+    return setup
+
+
+def answers(monkeypatch, *statuses):
+    left = list(statuses)
+    monkeypatch.setattr(cri, "cri_status", lambda address: left.pop(0) if len(left) > 1 else left[0])
+
+
+def host_has(monkeypatch, *runtimes):
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: list(runtimes))
+
+
+def read_again(monkeypatch, crio, conf_dir):
+    """Let a second look at the host find CRI-O with a directory."""
+    again = Runtime("crio", found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
+    again.config, again.pid, again.address = crio.config, crio.pid, crio.address
+    host_has(monkeypatch, again)
+    return again
+
+
+def test_a_daemon_has_to_be_restarted_until_it_is_another_one(tmp_path, monkeypatch, crio):
+    again = read_again(monkeypatch, crio, "/n")
+    made = plan(tmp_path, [crio]).plan
+    assert [step.step_class for step in made.steps] == ["disruptive"]
+    assert made.configured[0]["restart"] and made.configured[0]["action"] == "configured"
+    assert crio.conf_dir == "/n"
+    made.apply()
+    made = plan(tmp_path, [again]).plan
+    assert (made.steps, made.configured[0]["restart"], made.configured[0]["action"]) == ([], True, "none")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        again.pid = other.pid
+        answers(monkeypatch, cri.CriStatus(True, "", None))
+        row = plan(tmp_path, [again]).plan.configured[0]
+        other.communicate(b"\n")
+    assert (row["restart"], row["ready"]) == (False, True)
+
+
+def test_a_process_that_got_the_number_of_another_one_is_not_taken_for_it(monkeypatch):
+    restarts.note_restart("crio", os.getpid())
+    assert restarts.restart_pending("crio", os.getpid())
+    monkeypatch.setattr(restarts, "_started", lambda pid: "1")
+    assert not restarts.restart_pending("crio", os.getpid())
+    restarts.forget_restart("crio")
+    assert not os.listdir(restarts._DIRECTORY)
+
+
+def test_a_change_that_does_not_help_is_undone(tmp_path, monkeypatch, crio):
+    read_again(monkeypatch, crio, "/other")
+    made = plan(tmp_path, [crio]).plan
+    with pytest.raises(HostError, match="crio would still read /other") as caught:
+        made.apply()
+    assert caught.value.code == "overridden"
+    assert not os.path.exists(made.steps[0].target)
+    assert not restarts.restart_pending("crio", os.getpid())
+
+
+def test_a_restart_that_is_due_stays_due_when_a_change_is_undone(tmp_path, monkeypatch, crio):
+    restarts.note_restart("crio", os.getpid())
+    read_again(monkeypatch, crio, "/other")
+    with pytest.raises(HostError):
+        plan(tmp_path, [crio]).plan.apply()
+    assert restarts.restart_pending("crio", os.getpid())
+
+
+def test_another_setting_that_would_be_lost_is_an_error(tmp_path, monkeypatch):
+    def containerd(conf_dir, tables):
+        runtime = Runtime("containerd-2.1", found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
+        runtime.config, runtime.tables = str(tmp_path / "config.toml"), tables
+        return runtime
+
+    cri_tables = {"cni": {"conf_dir": "/x"}, "registry": {"config_path": "/r"}}
+    before = {"version": 2, "imports": [], "plugins": {"io.containerd.grpc.v1.cri": cri_tables}}
+    after = {"version": 3, "imports": ["x"], "plugins": {"io.containerd.grpc.v1.cri": {"cni": {"conf_dir": "/n"}}}}
+    host_has(monkeypatch, containerd("/n", after))
+    with pytest.raises(HostError) as caught:
+        plan(tmp_path, [containerd("/x", before)]).plan.apply()
+    assert caught.value.code == "settings_lost"
+    assert "plugins.io.containerd.grpc.v1.cri.registry" in caught.value.msg
+    assert not os.path.exists(str(tmp_path / "config.toml"))
+    after["plugins"]["io.containerd.grpc.v1.cri"]["registry"] = {"config_path": "/r"}
+    plan(tmp_path, [containerd("/x", before)]).plan.apply()
+
+
+@pytest.mark.parametrize(
+    ("name", "here", "code"),
+    [
+        ("crio", [], "missing_runtime"),
+        ("crio", ["openshift"], "managed_elsewhere"),
+        ("containerd-2.1", ["k3s"], "managed_elsewhere"),
+        ("containerd-2.1", ["openshift"], "missing_runtime"),
+        ("rke2", [], "managed_elsewhere"),
+        ("cri-dockerd", [], "cannot_configure"),
+    ],
+)
+def test_a_runtime_that_is_not_to_be_configured_is_an_error(tmp_path, monkeypatch, name, here, code):
+    host_has(monkeypatch, *(Runtime(other, found="a test") for other in here))
+    with pytest.raises(HostError) as caught:
+        plan(tmp_path, [Runtime(name)])
+    assert caught.value.code == code
+
+
+def test_check_mode_plans_for_a_runtime_that_is_not_there_yet(tmp_path, monkeypatch):
+    host_has(monkeypatch)
+    made = plan(tmp_path, [Runtime("nomad", conf_dir="/n", bin_dirs=["/b"])], check=True).plan
+    assert [code for code, _text in made.warnings] == ["missing_runtime"]
+    assert [step.target for step in made.steps] == ["/etc/nomad.d/99-podwire-cni.hcl"]
+    assert not made.configured[0]["restart"]
+
+
+def test_podman_without_any_directory_of_plugins_would_refuse_every_command(tmp_path):
+    def podman():
+        runtime = Runtime("podman", version="4.3.1", found="a test")
+        runtime.config = str(tmp_path)
+        return runtime
+
+    wanted = WANTED._replace(bin_dirs=[str(tmp_path / "none"), str(tmp_path / "bin")])
+    with pytest.raises(HostError) as caught:
+        plan(tmp_path, [podman()], wanted)
+    assert caught.value.code == "missing_bin_dir"
+    assert [code for code, _text in plan(tmp_path, [podman()], wanted, check=True).plan.warnings] == ["missing_bin_dir"]
+    (tmp_path / "bin").mkdir()
+    assert plan(tmp_path, [podman()], wanted).plan.steps
+
+
+def test_a_containerd_without_cri_is_an_error_and_a_nomad_server_is_left_alone(tmp_path):
+    containerd, nomad = Runtime("containerd-1.7", found="a test"), Runtime("nomad", found="a test")
+    containerd.config, containerd.reads, nomad.reads = "/c", False, False
+    with pytest.raises(HostError) as caught:
+        plan(tmp_path, [containerd])
+    assert caught.value.code == "cri_disabled"
+    made = plan(tmp_path, [nomad]).plan
+    assert (made.steps, [code for code, _text in made.warnings]) == ([], ["no_client"])
+
+
+def test_of_several_daemons_the_systems_own_is_configured(monkeypatch):
+    docker, handler, own = (Runtime("containerd-1.7", found="a test") for _number in range(3))
+    docker.config, own.config, docker.reads = "/run/docker/containerd.toml", "/etc/containerd/config.toml", False
+    assert planner._choose([docker, handler, own]) is own
+    assert planner._choose([handler, docker]) is docker
+
+
+def test_a_diff_shows_lines_of_ours_only():
+    text = 'password = "x"\nimports = ["/d"]  # podwire.cni, before: imports = []\n'
+    assert planner._shown(text) == 'imports = ["/d"]  # podwire.cni, before: imports = []\n'
+
+
+# --- what is loaded
+
+
+def test_it_waits_until_the_network_is_loaded(tmp_path, monkeypatch, crio):
+    again = read_again(monkeypatch, crio, "/n")
+    states = [
+        cri.CriStatus(True, "", ["old"]),
+        cri.CriStatus(False, "loading", []),
+        cri.CriStatus(True, "", ["old", "new"]),
+    ]
+    answers(monkeypatch, *states)
+    setup = plan(tmp_path, [again], WANTED._replace(wait=20))
+    assert setup.not_loaded("new") == []
+    assert setup.plan.configured[0]["networks"] == ["old", "new"]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (cri.CriStatus(True, "", ["old"]), "it has loaded old"),
+        (cri.CriStatus(True, "", []), "it has loaded none"),
+        (cri.CriStatus(False, "cni plugin not initialized", []), "cni plugin not initialized"),
+    ],
+)
+def test_a_network_that_is_not_loaded_in_time_is_an_error(tmp_path, monkeypatch, crio, status, words):
+    again = read_again(monkeypatch, crio, "/n")
+    answers(monkeypatch, status)
+    [found] = plan(tmp_path, [again], WANTED._replace(wait=0.3)).not_loaded("new")
+    assert found["code"] == "not_loaded" and found["message"].endswith(words)
+
+
+def test_a_daemon_that_does_not_run_has_loaded_nothing(tmp_path, monkeypatch, crio):
+    again = read_again(monkeypatch, crio, "/n")
+    again.pid = 0
+    setup = plan(tmp_path, [again], WANTED._replace(wait=0.1))
+    assert setup.plan.configured[0]["ready"] is None
+    assert setup.not_loaded("new")[0]["message"].endswith("it does not run")
+
+
+def test_nobody_is_asked_who_is_to_be_changed_or_restarted(tmp_path, monkeypatch, crio):
+    read_again(monkeypatch, crio, "/n")
+    assert plan(tmp_path, [crio], WANTED._replace(wait=0.1)).not_loaded("new") == []

@@ -1,0 +1,201 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import stat
+import threading
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import files
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes, Directory
+
+CNI_EXTENSIONS = (".conf", ".conflist", ".json")
+MINE = Attributes(0o640, os.getuid(), os.getgid())
+
+
+@pytest.fixture
+def directory(tmp_path):
+    folder = tmp_path / "net.d"
+    folder.mkdir()
+    with Directory(str(folder)) as opened:
+        yield opened
+
+
+def refuse_nameless(monkeypatch, error):
+    """Make O_TMPFILE fail as it does on file systems that lack it."""
+    real_open = os.open
+
+    def fake(path, flags, mode=0o777, *, dir_fd=None):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(error, os.strerror(error))
+        return real_open(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", fake)
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_written_file_has_content_mode_and_no_company(directory, monkeypatch, nameless):
+    if not nameless:
+        refuse_nameless(monkeypatch, errno.EOPNOTSUPP)
+    files.write(directory, "10-a.conflist", b"one", MINE)
+    files.write(directory, "10-a.conflist", b"two", MINE)
+    path = os.path.join(directory.path, "10-a.conflist")
+    with open(path, "rb") as stream:
+        assert stream.read() == b"two"
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o640
+    assert os.listdir(directory.path) == ["10-a.conflist"]
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_the_name_before_the_rename_is_one_that_no_runtime_reads(directory, monkeypatch, nameless):
+    if not nameless:
+        refuse_nameless(monkeypatch, errno.EXDEV)
+    seen = []
+    real_rename = os.rename
+
+    def watch(src, dst, *, src_dir_fd=None, dst_dir_fd=None):
+        seen.extend(os.listdir(directory.path))
+        assert src_dir_fd == dst_dir_fd == directory.fd
+        real_rename(src, dst, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "rename", watch)
+    files.write(directory, "10-a.conflist", b"{}", MINE)
+    assert len(seen) == 1
+    assert not seen[0].endswith(CNI_EXTENSIONS)
+
+
+def test_the_nameless_file_is_complete_when_it_gets_its_first_name(directory, monkeypatch):
+    real_link = os.link
+    seen = []
+
+    def watch(src, dst, **keywords):
+        seen.append(os.stat(src).st_size)
+        real_link(src, dst, **keywords)
+
+    monkeypatch.setattr(os, "link", watch)
+    files.write(directory, "x.conflist", b"x" * 100000, MINE)
+    assert seen == [100000]
+
+
+def test_other_errors_than_missing_support_are_reported(directory, monkeypatch):
+    refuse_nameless(monkeypatch, errno.ENOSPC)
+    with pytest.raises(HostError, match=r"cannot write .*10-a\.conflist: No space left"):
+        files.write(directory, "10-a.conflist", b"x", MINE)
+
+
+def test_a_failed_rename_leaves_the_old_file_and_no_temporary_one(directory, monkeypatch):
+    files.write(directory, "a.conflist", b"old", MINE)
+
+    def fail(*arguments, **keywords):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "rename", fail)
+    with pytest.raises(HostError, match="Input/output error"):
+        files.write(directory, "a.conflist", b"new", MINE)
+    assert os.listdir(directory.path) == ["a.conflist"]
+    with open(os.path.join(directory.path, "a.conflist"), "rb") as stream:
+        assert stream.read() == b"old"
+
+
+def test_a_link_is_replaced_and_its_target_left_alone(directory, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    os.symlink(str(victim), os.path.join(directory.path, "a.conflist"))
+    files.write(directory, "a.conflist", b"{}", MINE)
+    assert victim.read_text() == "precious"
+    assert not os.path.islink(os.path.join(directory.path, "a.conflist"))
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../a", "a\0b", "x" * 201])
+def test_names_that_leave_the_directory_are_refused(directory, name):
+    with pytest.raises(HostError) as caught:
+        files.write(directory, name, b"", MINE)
+    assert caught.value.code == "bad_file_name"
+    assert os.listdir(directory.path) == []
+
+
+def test_a_directory_that_is_a_link_is_refused_with_its_target(tmp_path):
+    (tmp_path / "real").mkdir()
+    os.symlink("real", str(tmp_path / "link"))
+    with pytest.raises(HostError) as caught:
+        Directory(str(tmp_path / "link"))
+    assert caught.value.code == "path_is_link"
+    assert str(tmp_path / "real") in caught.value.msg
+
+
+def test_a_write_follows_the_descriptor_and_not_the_path(directory, tmp_path):
+    os.rename(directory.path, str(tmp_path / "moved"))
+    os.mkdir(directory.path)
+    files.write(directory, "a.conflist", b"{}", MINE)
+    assert os.listdir(str(tmp_path / "moved")) == ["a.conflist"]
+    assert os.listdir(directory.path) == []
+
+
+def test_staged_is_complete_but_not_live_until_published(directory):
+    staged = files.stage(directory, "bridge", io.BytesIO(b"b" * (3 << 20)), Attributes(0o755, os.getuid(), os.getgid()))
+    assert os.path.getsize(staged.path) == 3 << 20
+    assert not os.path.exists(os.path.join(directory.path, "bridge"))
+    staged.publish()
+    assert os.listdir(directory.path) == ["bridge"]
+
+
+def test_a_source_that_breaks_leaves_nothing(directory):
+    class Broken(io.BytesIO):
+        def read(self, size=-1):
+            raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(HostError, match="cannot write"):
+        files.stage(directory, "bridge", Broken(), MINE)
+    assert os.listdir(directory.path) == []
+
+
+def test_only_our_temporary_names_are_swept(directory):
+    for name in (".a.conflist.0123.podwire-tmp", "10-a.conflist", ".b.tmp"):
+        files.write(directory, name, b"", MINE)
+    directory.remove_stale_temps()
+    assert sorted(os.listdir(directory.path)) == [".b.tmp", "10-a.conflist"]
+
+
+def test_an_existing_directory_keeps_its_mode(tmp_path):
+    (tmp_path / "net.d").mkdir(mode=0o700)
+    files.make_directory(str(tmp_path / "net.d"), 0o755)
+    assert stat.S_IMODE(os.stat(str(tmp_path / "net.d")).st_mode) == 0o700
+    old = os.umask(0o077)
+    try:
+        files.make_directory(str(tmp_path / "new"), 0o755)
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(os.stat(str(tmp_path / "new")).st_mode) == 0o755
+
+
+def test_killed_anywhere_a_reader_sees_the_old_or_the_new_file(directory):
+    bodies = [bytes([65 + n]) * 50000 for n in range(2)]
+    files.write(directory, "a.conflist", bodies[0], MINE)
+    path = os.path.join(directory.path, "a.conflist")
+    for attempt in range(60):
+        child = os.fork()
+        if child == 0:
+            try:
+                while True:
+                    for body in bodies:
+                        files.write(directory, "a.conflist", body, MINE)
+            finally:
+                os._exit(1)
+        threading.Event().wait(0.002 + attempt * 0.0003)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        with open(path, "rb") as stream:
+            assert stream.read() in bodies
+        assert not [
+            name for name in os.listdir(directory.path) if name != "a.conflist" and name.endswith(CNI_EXTENSIONS)
+        ]
+    directory.remove_stale_temps()
+    assert os.listdir(directory.path) == ["a.conflist"]

@@ -1,0 +1,257 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import leaks, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.interrupt import Interrupted
+from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import choice, planner
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import ping as smoke_ping
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial as smoke_trial
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.outcome import SmokeSettings
+
+NETNS = "/run/netns/smoke"
+
+
+class Smoke:
+    """The host in memory of the tests of cni_attach, with the one namespace in which everything is tried."""
+
+    def __init__(self, host, monkeypatch):
+        self.host = host
+        self.pings = ""
+        self.pinged = []
+        self.bridges_looked_at = []
+        monkeypatch.setattr(planner, "Verbs", lambda *a: verbs.Verbs(*a, executor=host))
+        monkeypatch.setattr(smoke_trial, "EmptyNetns", self.netns)
+        monkeypatch.setattr(leaks, "Interfaces", lambda netns: self)
+        monkeypatch.setattr(choice, "_REFERENCE", {"main", "meta", "ipam"})
+        monkeypatch.setattr(leaks, "leases_left", lambda key, config: [])
+        monkeypatch.setattr(smoke_ping, "find_ping", lambda: "/bin/ping")
+        monkeypatch.setattr(smoke_ping, "targets", lambda result: [smoke_ping.Target("10.1.0.1", "10.1.0.2")])
+        monkeypatch.setattr(smoke_ping, "gateways_on_host", lambda targets: targets)
+        monkeypatch.setattr(smoke_ping, "ping", self.ping)
+
+    @contextlib.contextmanager
+    def netns(self):
+        self.host.namespace("smoke", inode=9)
+        yield NETNS
+        del self.host.namespaces[NETNS]
+
+    # What is left of interfaces.
+    def note(self, result):
+        assert result["ips"]
+
+    def left(self):
+        links = sorted(self.host.namespaces[NETNS][1] - {"lo"})
+        return [{"kind": "link", "id": name, "message": f"{name} is left", "removed": True} for name in links]
+
+    def remove_new_bridges(self, config):
+        self.bridges_looked_at.append(config.name)
+
+    def ping(self, program, netns, target):
+        self.pinged.append((program, netns, target.gateway))
+        return self.pings
+
+    def plan(self, check_mode=False, networks=None, ping=True):
+        host = self.host
+        settings = SmokeSettings(host.conf_dir, [host.bin_dir], host.cache_dir, networks, ping, 5.0, check_mode)
+        host.calls.clear()
+        return run_locked(lambda: planner.SmokePlanner(settings).make(), "test", 5, check_mode, 1, host.lock)
+
+    def rows(self, **keywords):
+        return [trial.row() for trial in self.plan(**keywords).trials]
+
+    def files(self):
+        return [os.path.join(folder, name) for folder, _dirs, names in os.walk(self.host.cache_dir) for name in names]
+
+
+@pytest.fixture
+def tried(host, monkeypatch):
+    return Smoke(host, monkeypatch)
+
+
+def test_a_network_that_works(tried):
+    plan = tried.plan()
+    (row,) = [trial.row() for trial in plan.trials]
+    assert (row["status"], row["add"], row["check"], row["ping"], row["del"]) == ("passed",) * 5
+    assert row["ips"] == ["10.1.0.2/24"] and row["error"] is None and row["leaks"] == []
+    assert [verb for verb, *_rest in tried.host.calls] == ["ADD"] * 2 + ["CHECK"] * 2 + ["DEL"] * 2
+    assert {call[2][:14] for call in tried.host.calls} == {"podwire-smoke-"}
+    assert tried.pinged == [("/bin/ping", NETNS, "10.1.0.1")]
+    assert tried.bridges_looked_at == ["demo"]
+    assert not plan.changed and plan.actions() == [{"kind": "try", "target": "demo", "class": "safe"}]
+    assert not os.path.exists(os.path.join(tried.host.cache_dir, "smoke"))
+
+
+def test_check_mode_runs_nothing_and_says_what_would_be_tried(tried):
+    plan = tried.plan(check_mode=True)
+    assert [trial.status for trial in plan.trials] == ["planned"]
+    assert not plan.changed and plan.actions() == [{"kind": "try", "target": "demo", "class": "safe"}]
+    assert tried.host.calls == [] and tried.files() == []
+
+
+def test_one_that_fails_is_taken_back_and_the_next_is_tried(tried):
+    tried.host.network("extra")
+    tried.host.broken["ADD", "meta"] = "no room"
+    first, second = tried.rows()
+    assert (first["status"], first["add"], first["check"], first["del"]) == ("failed", "failed", None, "passed")
+    assert first["error"]["code"] == "add_failed" and "no room" in first["error"]["message"]
+    assert (second["network"], second["add"]) == ("extra", "failed")
+    assert tried.files() == []
+
+
+def test_a_check_that_never_passes_is_a_note(tried):
+    tried.host.broken["CHECK", "meta"] = "cannot"
+    plan = tried.plan()
+    row = plan.trials[0].row()
+    assert (row["status"], row["check"]) == ("passed", "unusable")
+    assert [note["code"] for note in row["notes"]] == ["check_unusable"] == [code for code, _text in plan.warnings]
+
+
+def test_a_network_without_check(tried):
+    tried.host.network(cniVersion="0.3.1")
+    assert tried.rows()[0]["check"] is None
+
+
+def test_a_gateway_that_does_not_answer(tried):
+    tried.pings = "100% packet loss"
+    row = tried.rows()[0]
+    assert (row["status"], row["ping"], row["del"]) == ("failed", "failed", "passed")
+    assert row["error"]["code"] == "ping_failed" and "100% packet loss" in row["error"]["message"]
+
+
+def test_what_there_is_nothing_to_ping_with_or_at(tried, monkeypatch):
+    assert tried.rows(ping=False)[0]["ping"] is None
+    monkeypatch.setattr(smoke_ping, "find_ping", lambda: None)
+    plan = tried.plan()
+    assert [code for code, _text in plan.warnings] == ["no_ping"]
+    monkeypatch.setattr(smoke_ping, "gateways_on_host", lambda targets: [])
+    row = tried.rows()[0]
+    assert (row["status"], row["ping"]) == ("passed", None)
+    assert row["notes"] == [
+        {"code": "no_gateway", "message": "no gateway to ping: 10.1.0.1 is no address of this host"}
+    ]
+
+
+def test_a_failed_del_is_taken_back_by_the_next_run(tried):
+    tried.host.broken["DEL", "meta"] = "not now"
+    row = tried.rows()[0]
+    assert (row["status"], row["del"], row["error"]["code"]) == ("failed", "failed", "del_failed")
+    assert [leak["kind"] for leak in row["leaks"]] == ["link"]
+    tried.host.broken.clear()
+    predicted = tried.plan(check_mode=True)
+    plan = tried.plan()
+    assert predicted.actions() == plan.actions()
+    assert [step.kind for step in plan.steps] == ["take_back", "try"]
+    assert plan.changed and tried.files() == []
+    # Its namespace is gone, so none is passed on.
+    assert [call[3] for call in tried.host.calls[:2]] == ["", ""]
+    assert not tried.plan().changed
+
+
+def test_a_del_that_leaves_something(tried, monkeypatch):
+    lease = {"kind": "lease", "id": "10.1.0.2", "message": "still reserved", "removed": True}
+    monkeypatch.setattr(leaks, "leases_left", lambda key, config: [lease])
+    row = tried.rows()[0]
+    assert (row["status"], row["del"], row["error"]["code"]) == ("failed", "passed", "leaked")
+    assert row["leaks"] == [lease] and "still reserved" in row["error"]["message"]
+
+
+def test_rules_are_read_once_for_all_networks_that_may_have_some(tried, monkeypatch):
+    main = {"type": "main", "ipMasq": True, "ipam": {"type": "ipam"}}
+    tried.host.network("one", plugins=[main])
+    tried.host.network("two", plugins=[main])
+    asked = []
+
+    def rules_left(making, problems):
+        asked.append([(key.network, addresses) for key, addresses in making.items()])
+        problems.append("cannot read nftables")
+        return {key: [{"kind": "rule", "message": "a rule"}] for key in making if key.network == "two"}
+
+    monkeypatch.setattr(leaks, "rules_left", rules_left)
+    plan = tried.plan()
+    assert asked == [[("one", ["10.1.0.3"]), ("two", ["10.1.0.4"])]]
+    assert [(trial.network, trial.status) for trial in plan.trials] == [
+        ("demo", "passed"),
+        ("one", "passed"),
+        ("two", "failed"),
+    ]
+    assert [code for code, _text in plan.warnings] == ["rules_unreadable"]
+
+
+def test_rules_of_what_is_taken_back_are_looked_for_too(tried, monkeypatch):
+    tried.host.network(plugins=[{"type": "main", "ipMasq": True, "ipam": {"type": "ipam"}}])
+    asked = []
+    monkeypatch.setattr(leaks, "rules_left", lambda making, problems: asked.append(list(making)) or {})
+    tried.host.broken["DEL", "main"] = "not now"
+    tried.plan()
+    tried.host.broken.clear()
+    tried.plan()
+    (left,), (now, again) = asked
+    assert again == left != now
+
+
+@pytest.mark.parametrize("verb", ["ADD", "CHECK"])
+def test_a_process_that_is_told_to_end_takes_back_what_it_had_begun(tried, monkeypatch, verb):
+    execute = tried.host.exec_plugin
+
+    def interrupted(path, stdin, env, timeout=None):
+        if (env["CNI_COMMAND"], os.path.basename(path)) == (verb, "meta"):
+            raise Interrupted("SIGTERM")
+        return execute(path, stdin, env, timeout)
+
+    monkeypatch.setattr(tried.host, "exec_plugin", interrupted)
+    with pytest.raises(Interrupted):
+        tried.plan()
+    assert tried.host.verbs("DEL") == ["meta", "main"]
+    assert tried.files() == []
+
+
+def test_others_are_left_out_unless_they_are_named(tried):
+    tried.host.network("vendor", plugins=[{"type": "vendor"}])
+    assert [(row["network"], row["status"], row["reason"]) for row in tried.rows()] == [
+        ("demo", "passed", ""),
+        ("vendor", "skipped", "third_party"),
+    ]
+    # There is none of that name on the host, so it was tried.
+    assert [(row["network"], row["status"], row["add"]) for row in tried.rows(networks=["vendor"])] == [
+        ("vendor", "failed", "failed")
+    ]
+
+
+@pytest.mark.parametrize("code", ["missing_plugin", "missing_tool"])
+def test_what_is_missing_is_an_error_in_a_run_and_a_warning_in_check_mode(tried, monkeypatch, code):
+    def missing(*_arguments):
+        raise HostError("there is no plugin", code=code)
+
+    with pytest.raises(HostError, match="nobody") as caught:
+        tried.plan(networks=["nobody"])
+    assert caught.value.code == "missing_network"
+    assert [code for code, _text in tried.plan(True, networks=["nobody"]).warnings] == ["missing_network"]
+    if code == "missing_plugin":
+        monkeypatch.setattr(Networks, "test_plugins", missing)
+    else:
+        monkeypatch.setattr(planner, "require_tools", missing)
+    assert tried.rows()[0]["error"]["code"] == code
+    plan = tried.plan(True)
+    assert (plan.trials[0].status, plan.warnings[0][0]) == ("planned", code)
+    tried.host.conf_dir += "/nowhere"
+    plan = tried.plan()
+    assert (plan.trials, plan.warnings[0][0]) == ([], "missing_conf_dir")
+
+
+def test_a_kernel_that_makes_no_namespace(tried, monkeypatch):
+    def impossible():
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(smoke_trial, "EmptyNetns", impossible)
+    assert tried.rows()[0]["error"]["code"] == "no_netns"
