@@ -213,7 +213,7 @@ code:
   type: str
   sample: wrong_machine
 users:
-  description: What still needs the plugins that were to be removed.
+  description: What still needs the plugins that the task should remove.
   returned: failure with RV(code=plugin_in_use)
   type: list
   elements: dict

@@ -1,0 +1,167 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""tests/tools/prose.py finds what the style guide rejects, and skips what is not prose."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
+
+import prose
+
+ROOT = Path(__file__).resolve().parents[3]
+STYLE = """# Style guide
+
+| word | not |
+|---|---|
+| `network` | `net` |
+
+## Rejected words
+
+| word or phrase | write |
+|---|---|
+| `anew` | again |
+| `mend`, `mended` | fix |
+| `of ours` | managed |
+| `there is no ... any more` | is gone |
+| `e.g.` | for example |
+
+## Another section
+
+| `fine` | better |
+"""
+RULES = prose.read_rules(STYLE)
+
+MODULE = '''#!/usr/bin/python
+"""Files anew are fine here."""
+
+DOCUMENTATION = r"""
+module: x
+description:
+  - Writes the file anew.
+  - Option O(anew) and V(anew) of P(anew.anew.anew#role).
+"""
+
+EXAMPLES = r"""
+- name: Write it anew
+"""
+
+RETURN = r"""
+changed:
+  description: Whether it was mended.
+"""
+
+ANEW = "anew"
+# anew
+'''
+
+FRAGMENT = '''class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options: {}
+"""
+    LOCK = r"""
+description: A file of ours.
+"""
+'''
+
+
+def words(text):
+    return [(finding.line, finding.words) for finding in prose.findings(text, RULES)]
+
+
+def test_only_the_table_of_the_section_counts():
+    assert [rule.advice for rule in RULES] == ["again", "fix", "managed", "is gone", "for example"]
+
+
+@pytest.mark.parametrize("style", ["", "## Rejected words\n", STYLE.replace("## Rejected words", "## Other words")])
+def test_a_style_guide_without_the_table(style):
+    with pytest.raises(SystemExit, match="has no table"):
+        prose.read_rules(style)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It is written anew.", [(1, "anew")]),
+        ("Anew, and (anew).", [(1, "Anew"), (1, "anew")]),
+        ("First.\n\nIt was mended.", [(3, "mended")]),
+        ("a file of ours", [(1, "of ours")]),
+        ("a file of\n  ours", [(1, "of ours")]),
+        ("there is no `x` any more", [(1, "there is no any more")]),
+        ("there is no file of this network any\nmore", [(1, "there is no file of this network any more")]),
+        ("some, e.g. this", [(1, "e.g.")]),
+        ("| a cell anew | another |", [(1, "anew")]),
+        ("# A heading anew", [(1, "anew")]),
+        ("[a link anew](page.md)", [(1, "anew")]),
+    ],
+)
+def test_what_is_found(text, expected):
+    assert words(prose.of_markdown(text)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "renewed, canewd, amend, mendable",
+        "anew-style and pre-anew",
+        "the end of\n\nours",
+        "| of | ours |",
+        "there is no | any more |",
+        "there is no word in the six that may come before any more",
+        "run `anew` and ``of ` ours anew``",
+        "a span `that is\nanew` and goes on",
+        "```\nanew\n```",
+        "```yaml\n- name: anew\n```\n",
+        "- a step:\n\n  ```console\n  $ anew\n  ```\n",
+        "~~~\nanew\n~~~",
+        "<!-- not run: anew -->",
+        '"made anew", says the program',
+        "> the program prints anew",
+        "[a link](anew.md#of-ours) and https://example.com/anew",
+    ],
+)
+def test_what_is_skipped(text):
+    assert words(prose.of_markdown(text)) == []
+
+
+def test_text_after_code_is_read():
+    assert words(prose.of_markdown("```\nanew\n```\nanew\n\n`anew` anew")) == [(4, "anew"), (6, "anew")]
+
+
+def test_documentation_of_a_module():
+    assert words(prose.of_python(MODULE)) == [(7, "anew"), (17, "mended")]
+
+
+def test_documentation_of_a_fragment():
+    assert words(prose.of_python(FRAGMENT)) == [(6, "of ours")]
+
+
+def test_documentation_in_yaml():
+    text = "DOCUMENTATION:\n  description: Made anew.\n\nEXAMPLES: |\n  - name: anew\n\nRETURN:\n  x: mended\n"
+    assert words(prose.of_documentation(text)) == [(2, "anew"), (8, "mended")]
+
+
+def test_the_program(tmp_path, capsys):
+    (tmp_path / "docs" / "contributing").mkdir(parents=True)
+    (tmp_path / prose.STYLE).write_text(STYLE, encoding="utf-8")
+    (tmp_path / "README.md").write_text("All is well.\n", encoding="utf-8")
+    assert prose.main(tmp_path) == 0
+    role = tmp_path / "roles" / "x"
+    role.mkdir(parents=True)
+    (role / "README.md").write_text("One.\nMade anew.\n", encoding="utf-8")
+    assert prose.main(tmp_path) == 1
+    assert "roles/x/README.md:2: 'anew': write again" in capsys.readouterr().out
+
+
+def test_the_style_guide_of_the_collection():
+    rules = prose.read_rules((ROOT / prose.STYLE).read_text(encoding="utf-8"))
+    found = {
+        finding.words
+        for finding in prose.findings("What was mended could not to be had, nor looked at any more.", rules)
+    }
+    assert found == {"mended", "to be had", "looked at", "any more"}
