@@ -175,8 +175,8 @@ from typing import List
 
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.interrupt import Interrupted, interruptible
-from ..module_utils._host.trials.outcome import FAILED, PASSED, SmokePlan, SmokeSettings, Trial
 from ..module_utils._host.trials.planner import SmokePlanner
+from ..module_utils._host.trials.trial import FAILED, PASSED, SmokePlan, SmokeSettings, Trial
 from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..module_utils._host.binaries.archive import ArchiveSource, DirectorySource, Member
 from ..module_utils._host.binaries.checksum import parse_checksum, verify
 from ..module_utils._host.binaries.download import check_url, shown_url
-from ..module_utils._host.binaries.names import plugin_name, select
+from ..module_utils._host.binaries.store import plugin_name, select
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.paths import is_url
 from ..module_utils._host.trust import MACHINES

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import AbstractSet, Any, Callable, Dict, Match, Set
+from typing import AbstractSet, Any, Callable, Dict, List, Match, Set, Tuple
 
 MASK = "********"
 
@@ -172,12 +172,31 @@ def _hidden(value: Any, found: Set[str]) -> str:
 def _masked_string(text: str, found: Set[str]) -> str:
     if text[:1] in ("{", "["):
         try:
-            return json.dumps(_masked(json.loads(text), found))
+            return _masked_json(text, found)
         except (ValueError, RecursionError):
             return _masked_text(text, found)
     replace = _without_value(found)
     header = _HEADER.fullmatch(text)
     return replace(header) if header else _masked_parts(text, found)
+
+
+def _masked_json(text: str, found: Set[str]) -> str:
+    """Return JSON with its layout, as far as nothing in it is secret. Raises ValueError and RecursionError."""
+    hidden: List[Any] = []
+
+    def no_key_twice(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            # Only the last value is tested, and the text has them all.
+            hidden.extend(pairs)
+        return members
+
+    value = json.loads(text, object_pairs_hook=no_key_twice)
+    masked = _masked(value, found)
+    if masked == value and not hidden:
+        return text
+    indent = 2 if "\n" in text.rstrip("\n") else None
+    return json.dumps(masked, indent=indent, ensure_ascii=False) + "\n" * text.endswith("\n")
 
 
 def _masked_text(text: str, found: Set[str]) -> str:

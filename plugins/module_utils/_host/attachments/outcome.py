@@ -7,15 +7,53 @@ from __future__ import annotations
 
 from typing import Any, Callable, Container, Dict, List, Optional, Sequence
 
+from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from ..errors import HostError
+from ..networks.injected import split
+from ..networks.owners import Living, Owners
 from ..plan import Plan
 from .records import Attached, Record, result_addresses
-from .request import WantedAttachment
+from .request import Key, WantedAttachment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..networks.owners import Living
+
+
+def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
+    """Return the running daemons, by their plugins, that are why two lists differ; {} if something else differs, too.
+
+    *now* is the list as it is configured, *then* that of the ADD. A daemon may have added its plugin, changed it, or
+    taken it away.
+    """
+
+    def of_others(kind: str) -> bool:
+        return owners.injector(kind) is not None
+
+    ours_now, theirs_now = split(now, of_others)
+    ours_then, theirs_then = split(then, of_others)
+    if gojson.dumps(ours_now) != gojson.dumps(ours_then):
+        return {}
+    found: Dict[str, Living] = {}
+    for plugin in [*theirs_now, *theirs_then]:
+        living = owners.injector(plugin["type"])
+        if living is not None and (plugin in theirs_now) != (plugin in theirs_then):
+            found[plugin["type"]] = living
+    return found
+
+
+def foreign_text(key: Key, found: Dict[str, Living]) -> str:
+    """Say why an attachment is not made anew although its network is another one now."""
+    named = " and ".join(
+        "%s (plugin %s; %s, process %d)" % (living.owner.name, kind, living.process, living.pid)
+        for kind, living in found.items()
+    )
+    return (
+        f"{key}: {named} changed the network after the attachment was made, and is running; the attachment stays as it "
+        "is, and follows the network when it is made anew for another reason, or with force"
+    )
+
 
 # What is to be done about an attachment; renewing is a DEL and an ADD.
 NOTHING, ADD, RENEW, DELETE = "", "add", "renew", "delete"

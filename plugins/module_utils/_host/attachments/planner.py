@@ -230,13 +230,13 @@ class AttachPlanner:
     def _injectors(self, now: NetworkConfigList, then: NetworkConfigList) -> Dict[str, Living]:
         # Networks change seldom, and until then this need not be compiled.
         from ..networks.owners import Owners
-        from .foreign import injectors
+        from .outcome import injectors
 
         self._owners = self._owners or Owners()
         return injectors(now.expanded_bytes(), then.expanded_bytes(), self._owners)
 
     def _leave(self, outcome: Outcome) -> None:
-        from .foreign import foreign_text
+        from .outcome import foreign_text
 
         outcome.reason = outcome.reason or "injected"
         self._plan.note(outcome, "foreign_owner", foreign_text(outcome.key, outcome.injectors))

@@ -22,7 +22,7 @@ from ..errors import HostError
 from ..manifest import digest_of
 from ..trust import ELF_HEADER_SIZE, elf_machine
 from .checksum import digests
-from .names import PLAIN_NAME
+from .store import PLAIN_NAME
 
 try:
     from lzma import LZMAError

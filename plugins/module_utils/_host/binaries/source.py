@@ -15,10 +15,9 @@ from ..manifest import Manifest
 from ..paths import is_url
 from ..trust import host_machine
 from .checksum import parse_checksum, verify
-from .names import plugin_name, select
 from .outcome import WantedPlugins
 from .planner import known_archive
-from .store import FILE, Store
+from .store import FILE, Store, plugin_name, select
 
 
 def attributes_of(mode: Any, owner: str, group: str) -> Attributes:

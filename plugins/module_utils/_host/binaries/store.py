@@ -6,13 +6,48 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, TypeVar
 
 from ..errors import HostError
 from ..manifest import Manifest, digest_of, identity
-from .names import PLAIN_NAME
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}\Z")
+
+T = TypeVar("T")
+
+
+def plugin_name(name: str, where: str) -> str:
+    """Return *name* if it can be a plugin's; raises HostError ``bad_plugin_name``."""
+    if not PLAIN_NAME.match(name):
+        raise HostError(
+            "%s: %r is not a plugin name; it consists of letters, digits, '.', '_', '+' and '-', at most 128, and "
+            "begins with a letter, a digit or '_'" % (where, name),
+            code="bad_plugin_name",
+        )
+    return name
+
+
+def select(members: Mapping[str, T], plugins: Optional[Iterable[str]], where: str) -> Dict[str, T]:
+    """Return those of *members* that *plugins* names (None: all). Raises HostError ``missing_member``."""
+    there = ", ".join(sorted(members)) or "none"
+    if plugins is None:
+        if not members:
+            raise HostError(
+                "there is no ELF file in the root of %s, so no plugin to install" % where, code="missing_member"
+            )
+        return dict(members)
+    missing = [name for name in plugins if name not in members]
+    if missing:
+        raise HostError(
+            "%s has no plugin %s; its plugins are: %s. Only regular ELF files in its root count"
+            % (where, ", ".join(repr(name) for name in missing), there),
+            code="missing_member",
+        )
+    return {name: members[name] for name in plugins}
+
 
 VERSION_TIMEOUT = 15.0
 """Seconds; a plugin answers VERSION in some milliseconds."""

@@ -14,8 +14,7 @@ from typing import AbstractSet, Callable, Dict, FrozenSet, List, Mapping, NamedT
 from ..attachments.cache import CacheContents
 from ..errors import HostError
 from . import containerd, nomad, podman
-from .caches import answer_of, place_of, seen_from_here
-from .live import Answer, LiveSet
+from .live import Answer, LiveSet, answer_of, place_of, seen_from_here
 from .namespaces import Namespaces, read_namespaces
 
 

@@ -11,8 +11,7 @@ from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
 from .. import netlink
 from ..addresses import packed
 from ..attachments.cache import CacheContents
-from ..containers.caches import place_of
-from ..containers.live import LiveSet
+from ..containers.live import LiveSet, place_of
 from ..containers.namespaces import Namespace
 from ..containers.sources import other_runtime
 from ..errors import HostError

@@ -27,12 +27,10 @@ from ..leases import Lease
 from ..plan import DISRUPTIVE, SAFE, Step
 from ..trust import check_trusted
 from . import firewall_rules, reservations
-from .entries import Entries
-from .first_seen import FirstSeen
+from .entries import Entries, gc_verbs
 from .interfaces import Links, bridges_of
-from .judge import Judge, newest
+from .judge import FirstSeen, Judge, newest
 from .outcome import ATTACHMENT, CACHE, DELETED, LEASE, LINK, ORDER, RULE, Candidate, GcPlan, GcSettings
-from .verb import gc_verbs
 
 _VERB = {ATTACHMENT: "del", LEASE: "release", RULE: "remove", CACHE: "remove", LINK: "remove"}
 

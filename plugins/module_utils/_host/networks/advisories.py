@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
-from ..binaries.release import release_of
+from ..binaries.packages import release_of
 from ..binaries.types import text_of
 from ..binaries.usable import Binaries
 from ..commands import find_command

@@ -7,11 +7,157 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, Iterator, NamedTuple, Optional
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
 from ..binaries.types import types_of
 from ..confdir import ConfFile
-from .owner_table import INJECTED, OWNERS, Owner
+
+
+class Owner(NamedTuple):
+    """A daemon. A file is its if a plugin of ``types`` is in the chain, or if the path matches ``path`` (a pattern).
+
+    ``processes`` are the names of its processes, one of which has to run as root. ``config`` is a file and a pattern
+    that has to be in it, where running alone proves nothing. ``setting`` says what to change so that it lets go.
+    """
+
+    name: str
+    types: Tuple[str, ...]
+    path: str
+    processes: Tuple[str, ...]
+    setting: str
+    config: Tuple[str, str] = ("", "")
+
+
+INJECTED = {"istio-cni": "Istio", "linkerd-cni": "Linkerd"}
+"""Plugins that a daemon puts into the lists of others -> its name."""
+
+# The first that fits and runs counts, so those that take over the files of others stand before them.
+OWNERS = (
+    Owner(
+        "Multus",
+        ("multus", "multus-shim"),
+        r"/00-multus\.conf(list)?\Z",
+        ("multus-daemon", "thin_entrypoint"),
+        "set 'multusConfigFile' of its daemon-config.json (thin plugin: --multus-conf-file) to a file of your own in "
+        "place of 'auto', or remove its DaemonSet",
+    ),
+    Owner(
+        "Cilium",
+        ("cilium-cni",),
+        r"/05-cilium\.conf(list)?\Z",
+        ("cilium-agent",),
+        "set cni.customConf=true among its Helm values (write-cni-conf-when-ready: '' in the ConfigMap cilium-config), "
+        "so that the agent writes no configuration",
+    ),
+    Owner(
+        "Calico",
+        ("calico",),
+        r"/10-(calico|canal)\.conflist\Z",
+        ("calico-node", "calico-felix"),
+        "change spec.cni of the operator's Installation (without the operator: cni_network_config in the ConfigMap "
+        "calico-config), or remove Calico",
+    ),
+    Owner(
+        "AWS VPC CNI",
+        ("aws-cni",),
+        r"/10-aws\.conflist\Z",
+        ("aws-k8s-agent",),
+        "change the environment of its DaemonSet aws-node (EKS: the configuration of the add-on vpc-cni), or remove it",
+    ),
+    Owner(
+        "Azure CNI",
+        ("azure-vnet", "azure-ipam"),
+        r"/10-azure\.conflist\Z",
+        ("azure-cns",),
+        "change the cluster's network plugin (az aks --network-plugin), or remove its DaemonSet azure-cns",
+    ),
+    Owner(
+        "Antrea",
+        ("antrea",),
+        r"/10-antrea\.conflist\Z",
+        ("antrea-agent",),
+        "change antrea-cni.conflist in the ConfigMap antrea-config, or remove Antrea",
+    ),
+    Owner(
+        "Kube-OVN",
+        ("kube-ovn",),
+        r"/\d\d-kube-ovn\.conflist\Z",
+        ("kube-ovn-daemon",),
+        "change --cni-conf-name of its DaemonSet kube-ovn-cni, or remove Kube-OVN",
+    ),
+    Owner(
+        "OVN-Kubernetes",
+        ("ovn-k8s-cni-overlay",),
+        r"/10-ovn-kubernetes\.conf\Z",
+        ("ovnkube",),
+        "change the cluster's network (OpenShift: spec.defaultNetwork of the operator's Network), or remove it",
+    ),
+    Owner(
+        "Weave Net",
+        ("weave-net",),
+        r"/10-weave\.conflist\Z",
+        ("weaver",),
+        "remove its DaemonSet weave-net, which writes the file again at each start",
+    ),
+    Owner(
+        "k3s",
+        (),
+        r"/k3s/agent/etc/cni/net\.d/10-flannel\.conflist\Z",
+        ("k3s-server", "k3s-agent", "k3s"),
+        "start k3s with --flannel-cni-conf=FILE, or with --flannel-backend=none",
+    ),
+    Owner(
+        "flannel",
+        ("flannel",),
+        r"/10-flannel\.conflist\Z",
+        ("flanneld",),
+        "change cni-conf.json in the ConfigMap kube-flannel-cfg, or remove its DaemonSet kube-flannel-ds",
+    ),
+    Owner(
+        "kindnet",
+        (),
+        r"/10-kindnet\.conflist\Z",
+        ("kindnetd",),
+        "set networking.disableDefaultCNI: true in the configuration of the kind cluster",
+    ),
+    Owner(
+        "kube-router",
+        (),
+        r"/10-kuberouter\.conf(list)?\Z",
+        ("kube-router",),
+        "change cni-conf.json in the ConfigMap kube-router-cfg, or start it with --run-router=false",
+    ),
+    Owner(
+        "GKE's netd",
+        (),
+        r"/10-gke-ptp\.conflist\Z",
+        ("netd",),
+        "change the cluster's network; its DaemonSet netd writes the file again at each start",
+    ),
+    Owner(
+        "containerd",
+        (),
+        r"/10-containerd-net\.conflist\Z",
+        ("containerd",),
+        "remove conf_template from the section cni of /etc/containerd/config.toml",
+        ("/etc/containerd/config.toml", r"""(?m)^\s*conf_template\s*=\s*["'][^"'\s]"""),
+    ),
+    Owner(
+        "Istio",
+        ("istio-cni",),
+        r"/YYY-istio-cni\.conf(list)?\Z",
+        ("install-cni",),
+        "set cniConfFileName to another file, or chained: false, among the values of the chart istio-cni",
+    ),
+    Owner(
+        "Linkerd",
+        ("linkerd-cni",),
+        r"/01-linkerd-cni\.conf(list)?\Z",
+        ("install-cni.sh", "linkerd-cni-repair-controller"),
+        "set destCNINetDir to another directory among the values of the chart linkerd2-cni, or remove its DaemonSet",
+    ),
+)
+
 
 CILIUM_SUFFIX = ".cilium_bak"
 """What Cilium renames the configurations of others to, with ``cni.exclusive``."""

@@ -5,19 +5,210 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional
+import os
+import re
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from ...libcni import gojson
+from ...libcni.errors import JSONError
+from ..binaries.types import member_of, object_of, text_of
 from ..binaries.usable import Binaries
-from ..confdir import ConfFile
-from ..problems import ERROR, WARNING, problem
+from ..confdir import ConfFile, sort_key
+from ..problems import ERROR, INFO, WARNING, problem
 from .advisories import security_problems
-from .rules_addresses import address_problems
-from .rules_chain import chain_problems
-from .rules_files import file_problems
-from .rules_host import host_problems
-from .rules_stores import store_problems
-from .uses import uses_of_network
-from .view import ConfView
+from .rules_addresses import address_problems, host_problems
+from .view import ConfView, Placed, Pool, Uses, uses_of_network
+
+# A configuration: the path of its file, and the pointer of its ipam object.
+Place = Tuple[str, str]
+
+
+def store_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Dict[str, Any]]:
+    """Yield what is wrong with the directories of host-local. A network's directory is ``dataDir/NETWORK``."""
+    stores: Dict[str, Dict[Place, List[Pool]]] = {}
+    for pool in (pool for use in uses for pool in use.pools):
+        place = (pool.path, pool.pointer.partition("/ipam")[0] + "/ipam")
+        stores.setdefault(pool.store, {}).setdefault(place, []).append(pool)
+    for store, found in sorted(stores.items()):
+        yield from _shared(view, store, found)
+        outer = next((other for other in stores if store.startswith(other + "/")), None)
+        if outer is not None:
+            yield _nested(view, store, found, outer, stores[outer])
+
+
+def _shared(view: ConfView, store: str, found: Dict[Place, List[Pool]]) -> Iterator[Dict[str, Any]]:
+    (first, theirs), *others = found.items()
+    for place, mine in others:
+        same_list = place[0] == first[0]
+        if not same_list and _ranges(mine) == _ranges(theirs):
+            # One network in two files: that is what duplicate_name says.
+            continue
+        if same_list and any(_overlap(one, other) for one in mine for other in theirs):
+            effect = "the second of them fails (duplicate allocation is not allowed)"
+        else:
+            effect = "what one of them reserves or frees counts for the other"
+        text = "host-local keeps the reservations of this and of %s in one directory, %s: %s; %s"
+        other = first[1] if same_list else "%s, %s" % first
+        message = text % (other, store, effect, "give one of them another 'dataDir'")
+        yield problem(view.level(mine[0].file, theirs[0].file), "shared_store", message, *place)
+
+
+def _nested(
+    view: ConfView, store: str, found: Dict[Place, List[Pool]], outer: str, around: Dict[Place, List[Pool]]
+) -> Dict[str, Any]:
+    place, mine = next(iter(found.items()))
+    theirs = next(iter(around.values()))[0]
+    text = (
+        "host-local's directory for this network, %s, is inside of that of the network %r, %s, where it does not "
+        "belong; give this network another 'dataDir'"
+    )
+    message = text % (store, theirs.file.network, outer)
+    return problem(view.level(mine[0].file, theirs.file), "shared_store", message, *place)
+
+
+def _ranges(pools: Sequence[Pool]) -> List[Tuple[int, int, int]]:
+    return [(pool.range.family, pool.range.start, pool.range.end) for pool in pools]
+
+
+def _overlap(one: Pool, other: Pool) -> bool:
+    return (
+        one.range.family == other.range.family
+        and one.range.start <= other.range.end
+        and other.range.start <= one.range.end
+    )
+
+
+# Names that people and tools give to what should not be live; only a last extension other than CNI's makes it so.
+_BACKUP = re.compile(
+    r"(^|[-_. ])(bak|backup|old|orig|save|saved|copy|tmp|temp|rpmsave|rpmnew)([-_. \d]|$)", re.IGNORECASE
+)
+
+
+def file_problems(view: ConfView) -> Iterator[Problem]:
+    """Yield what is to be said of the files that are not ours and stay."""
+    last_of_ours = max((sort_key(name) for name in view.ours | view.wanted), default=b"")
+    for file in view.files:
+        if file.name not in view.ours | view.wanted:
+            yield from _foreign_file(file, sort_key(file.name) < last_of_ours)
+
+
+def _foreign_file(file: ConfFile, before_ours: bool) -> Iterator[Problem]:
+    """Yield what is to be said of a file that is not ours; *before_ours* if it sorts before a network of ours."""
+    if file.name.startswith(".ansible_tmp"):
+        text = "Ansible's copy or template left this half-written file, and runtimes read it; remove it"
+        yield problem(WARNING, "temp_file", text, file.path)
+        return
+    if file.error:
+        yield _broken(file, before_ours)
+    if file.name.startswith("."):
+        text = "runtimes read hidden files, too, and before all others; remove it, or give it another extension"
+        yield problem(WARNING, "hidden_file", text, file.path)
+    elif _BACKUP.search(file.name[: file.name.rfind(".")]):
+        text = "looks like a backup, but runtimes read it; give it an extension such as .bak at the end"
+        yield problem(WARNING, "backup_file", text, file.path)
+    elif not file.error and file.kind != "conflist":
+        text = "is a single plugin, not a list; libcni looks at it only where no list has the name, others by order"
+        yield problem(INFO, "single_plugin", text, file.path)
+
+
+def _broken(file: ConfFile, before_ours: bool) -> Problem:
+    effect = "containerd then loads no network at all, others skip it" if before_ours else "most runtimes skip it"
+    data = None if file.kind == "conflist" else _json(file.text or b"")
+    if isinstance(data, dict) and "plugins" in data:
+        text = "is a list, and lists are read from .conflist only; %s: rename it to %s.conflist"
+        return problem(WARNING, "list_in_conf", text % (effect, file.name[: file.name.rfind(".")]), file.path)
+    if file.kind == "json" and data is not None:
+        text = (
+            "is no network configuration, but every .json here is read as one; %s, and Nomad and cnitool fail: move it "
+            "to another directory, or give it another extension"
+        )
+        return problem(WARNING, "stray_json", text % effect, file.path)
+    text = "cannot be loaded: %s; %s: mend it, remove it, or give it another extension"
+    return problem(WARNING, "broken_file", text % (file.error, effect), file.path)
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return gojson.loads(text)
+    except JSONError:
+        return None
+
+
+# They work on the interface that another plugin has made, and fail without it.
+_META = {"portmap", "bandwidth", "firewall", "tuning", "sbr", "vrf"}
+# They make an interface of the name that the runtime asks for, and fail if there is one already. tap and ipvlan do not.
+_INTERFACE = {"bridge", "ptp", "macvlan", "vlan", "host-device", "dummy", "flannel"}
+_RATES = ("ingressrate", "egressrate")
+
+
+def chain_problems(view: ConfView, file: ConfFile) -> Iterator[Problem]:
+    """Yield what is wrong with the chain of one network."""
+    chain = view.chain(file)
+    yield from _chain_order(view, file, chain)
+    for placed in chain:
+        yield from _capability(view, file, placed)
+        yield from _delegate_of_multus(view, file, placed)
+
+
+def _chain_order(view: ConfView, file: ConfFile, chain: List[Placed]) -> Iterator[Problem]:
+    makers = [placed for placed in chain if text_of(placed.plugin, "type") in _INTERFACE]
+    first = text_of(chain[0].plugin, "type") if chain else ""
+    if first in _META:
+        after = "put it after %s" % text_of(makers[0].plugin, "type") if makers else "begin with one such as bridge"
+        text = "%s comes first, but works on the interface that another plugin makes, so every ADD fails; %s"
+        yield _at(view.certain(file), "chain_order", text % (first, after), chain[0])
+    for placed in makers[1:]:
+        kind = text_of(placed.plugin, "type")
+        text = (
+            "%s makes the container's interface, which %s has made already, so every ADD fails; make a network of its "
+            "own of it"
+        )
+        message = text % (kind, text_of(makers[0].plugin, "type"))
+        yield _at(view.certain(file), "chain_order", message, placed)
+
+
+def _capability(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Problem]:
+    plugin, kind = placed.plugin, text_of(placed.plugin, "type")
+    capabilities = object_of(plugin, "capabilities")
+    # What is written there stays unless a runtime hands over something else.
+    written = object_of(plugin, "runtimeconfig")
+    ports = capabilities.get("portMappings") is True or member_of(written, "portmappings")
+    if kind == "portmap" and not ports:
+        text = (
+            "portmap never gets a port to map, because runtimes hand them over only where the capability is declared; "
+            'write "capabilities": {"portMappings": true}'
+        )
+        yield _at(view.level(file), "capability_missing", text, placed)
+    limits = [plugin, object_of(written, "bandwidth")]
+    # A runtime's key can be spelled as it likes, if the capability is: the plugin reads it in any case.
+    limited = member_of(capabilities, "bandwidth") is True or any(
+        member_of(place, rate) for place in limits for rate in _RATES
+    )
+    if kind == "bandwidth" and not limited:
+        text = (
+            "bandwidth has no limits, and no runtime hands it any without the capability; write "
+            '"capabilities": {"bandwidth": true}, or ingressRate and ingressBurst'
+        )
+        yield _at(view.level(file), "capability_missing", text, placed)
+
+
+def _delegate_of_multus(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Problem]:
+    """Yield where Multus points at a file that will not be there: it keeps the path, whatever becomes of the file."""
+    target = text_of(placed.plugin, "clusternetwork")
+    if not text_of(placed.plugin, "type").startswith("multus") or os.path.dirname(target) != view.conf_dir:
+        return
+    if os.path.basename(target) not in {other.name for other in view.files}:
+        text = "Multus takes its first network from %s, which will not be there; put the network there, or change this"
+        # Ours to know only if it is this plan that takes the file away.
+        taken = os.path.basename(target) in {other.name for other in view.before}
+        level = WARNING if taken else view.level(file)
+        message = text % target
+        yield _at(level, "multus_target_missing", message, Placed(placed.path, placed.pointer + "/clusterNetwork", {}))
+
+
+def _at(level: str, code: str, message: str, placed: Placed) -> Problem:
+    return problem(level, code, message, placed.path, placed.pointer)
+
 
 Problem = Dict[str, Any]
 

@@ -5,10 +5,121 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Sequence, Set
+import os
+from typing import Any, Dict, List, NamedTuple, Sequence, Set, Tuple
 
+from ..addresses import DEFAULT_DATA_DIR
+from ..binaries.types import member_of, object_of, text_of
 from ..confdir import ConfFile, drop_ins
 from ..problems import ERROR, INFO, WARNING
+from .pools import Range, range_of
+
+# Plugins whose interface is part of a network outside of the host, so that the host routes nothing to it.
+_OUTSIDE = {"macvlan", "ipvlan", "vlan", "host-device", "sriov", "ovs", "tap", "dummy"}
+_RANGE_KEYS = ("subnet", "rangeStart", "rangeEnd", "gateway")
+
+
+class Pool(NamedTuple):
+    """One range of host-local. ``group`` is the number of its set: a container gets one address of each.
+
+    ``store`` is the directory of its reservations. ``link`` is the bridge or the lower interface that its addresses are
+    on, "" if every container has a link of its own. ``routed`` tells that the host has a route to them.
+    """
+
+    file: ConfFile
+    path: str
+    pointer: str
+    range: Range
+    group: int
+    store: str
+    link: str
+    routed: bool
+
+
+class Bridge(NamedTuple):
+    """A bridge that a plugin makes or joins.
+
+    ``link`` is the interface that has its addresses. ``gateway`` tells that it gets those of the gateways, ``force``
+    that it loses others for them.
+    """
+
+    file: ConfFile
+    path: str
+    pointer: str
+    name: str
+    vlan: int
+    link: str
+    gateway: bool
+    force: bool
+    pools: Tuple[Pool, ...]
+
+
+class Uses(NamedTuple):
+    pools: List[Pool]
+    bridges: List[Bridge]
+
+
+def uses_of_network(view: ConfView, file: ConfFile) -> Uses:
+    """Return what *file* takes. What a plugin would refuse is left out: the other levels speak of it."""
+    uses = Uses([], [])
+    for placed in view.chain(file):
+        _collect(file, placed, uses)
+    return uses
+
+
+def _collect(file: ConfFile, placed: Placed, uses: Uses) -> None:
+    plugin, kind = placed.plugin, text_of(placed.plugin, "type")
+    if kind == "flannel":
+        # It delegates to bridge unless told otherwise, with a subnet that it learns while it runs.
+        delegate = dict({"type": "bridge"}, **object_of(plugin, "delegate"))
+        _collect(file, Placed(placed.path, placed.pointer + "/delegate", delegate), uses)
+        return
+    name = text_of(plugin, "bridge") or "cni0" if kind == "bridge" else ""
+    vlan = _number(member_of(plugin, "vlan")) if kind == "bridge" else 0
+    gateway = bool(member_of(plugin, "isgateway") or member_of(plugin, "isdefaultgateway"))
+    if kind == "bridge":
+        # The gateway of a VLAN is on an interface of its own above the bridge.
+        link, routed = "%s.%d" % (name, vlan) if vlan else name, gateway
+    else:
+        link, routed = _lower(plugin, kind), kind not in _OUTSIDE
+    pools = _pools(file, placed, link, routed)
+    uses.pools.extend(pools)
+    if kind == "bridge":
+        force = member_of(plugin, "forceaddress") is True
+        uses.bridges.append(Bridge(file, placed.path, placed.pointer, name, vlan, link, gateway, force, tuple(pools)))
+
+
+def _lower(plugin: Dict[str, Any], kind: str) -> str:
+    if kind not in _OUTSIDE:
+        return ""
+    lower = text_of(plugin, "master") or text_of(plugin, "device") or text_of(plugin, "bridge")
+    vlan = _number(member_of(plugin, "vlanid")) or _number(member_of(plugin, "vlan"))
+    return "%s.%d" % (lower, vlan) if vlan else lower
+
+
+def _pools(file: ConfFile, placed: Placed, link: str, routed: bool) -> List[Pool]:
+    ipam = object_of(placed.plugin, "ipam")
+    if text_of(ipam, "type") != "host-local":
+        return []
+    data_dir = text_of(ipam, "datadir") or DEFAULT_DATA_DIR
+    store = os.path.join(os.path.normpath(data_dir), str(file.network))
+    entries = [(0, "", ipam)] if text_of(ipam, "subnet") else []
+    sets = member_of(ipam, "ranges")
+    for group, one in enumerate(sets if isinstance(sets, list) else []):
+        for index, entry in enumerate(one if isinstance(one, list) else []):
+            if isinstance(entry, dict):
+                entries.append((group + 1, "/ranges/%d/%d" % (group, index), entry))
+    pools = []
+    for group, pointer, entry in entries:
+        found = range_of({key: member_of(entry, key.lower()) for key in _RANGE_KEYS})
+        if found is not None:
+            place = placed.pointer + "/ipam" + pointer
+            pools.append(Pool(file, placed.path, place, found, group, store, link, routed))
+    return pools
+
+
+def _number(value: Any) -> int:
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
 
 
 class Placed(NamedTuple):

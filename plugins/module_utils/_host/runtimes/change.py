@@ -12,7 +12,7 @@ from typing import List, NamedTuple, Optional, Sequence
 from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, write
 from . import reading
-from .runtime import Runtime
+from .profiles import Runtime
 
 HEADER = "# Written by podwire.cni; changes are overwritten.\n"
 

@@ -10,7 +10,7 @@ from typing import Collection, List, Optional, Tuple
 
 from ..errors import HostError
 from .effective import Effective
-from .runtime import Runtime
+from .profiles import Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

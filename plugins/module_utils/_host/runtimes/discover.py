@@ -10,8 +10,7 @@ from typing import List, Sequence
 
 from ..processes import processes
 from . import found_containerd, found_crio, found_nomad, found_others, found_podman
-from .profiles import CONTAINERD, containerd_profile
-from .runtime import Runtime
+from .profiles import CONTAINERD, Runtime, containerd_profile
 
 # What is a daemon and says by its command line what it reads.
 _DAEMONS = ("containerd", "crio", "nomad", "buildkitd", "kubelet", "cri-dockerd")

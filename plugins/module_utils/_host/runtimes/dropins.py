@@ -11,7 +11,7 @@ from typing import List
 from ..errors import HostError
 from .change import FileChange, RuntimeSettings, drop_in
 from .found_podman import settled
-from .runtime import Runtime
+from .profiles import Runtime
 from .tomlfile import rendered
 
 # Where they are read once the runtime is installed.

@@ -14,8 +14,7 @@ from ..errors import HostError
 from ..manifest import Manifest
 from ..problems import ERROR, WARNING, problem
 from . import discover
-from .profiles import FIRST, NAMED, OWN
-from .runtime import Runtime
+from .profiles import FIRST, NAMED, OWN, Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

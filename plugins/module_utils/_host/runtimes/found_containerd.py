@@ -17,8 +17,7 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 from ..errors import HostError
 from ..processes import Process, option
 from . import reading
-from .profiles import containerd_profile
-from .runtime import Runtime
+from .profiles import Runtime, containerd_profile
 
 _CONFIG = "/etc/containerd/config.toml"
 CRI = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")

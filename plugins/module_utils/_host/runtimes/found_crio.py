@@ -11,8 +11,7 @@ from typing import List, Sequence
 from ..errors import HostError
 from ..processes import Process, option, options
 from . import reading
-from .profiles import PROFILES
-from .runtime import Runtime
+from .profiles import PROFILES, Runtime
 
 _CONFIG = "/etc/crio/crio.conf"
 _DROP_INS = "/etc/crio/crio.conf.d"

@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Sequence
 from ..errors import HostError
 from ..processes import Process, option, options
 from . import reading
-from .runtime import Runtime
+from .profiles import Runtime
 
 # What the packages' units give to the agent.
 _CONFIG = "/etc/nomad.d"

@@ -12,7 +12,7 @@ from typing import Iterable, List, Sequence
 from ..errors import HostError
 from ..processes import Process, option
 from . import reading
-from .runtime import Runtime
+from .profiles import Runtime
 
 # nerdctl pkg/defaults/defaults_linux.go: the first of them that exists
 _NERDCTL_BIN_DIRS = (

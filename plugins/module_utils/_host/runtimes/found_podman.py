@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Tuple
 
 from ..errors import HostError
 from . import reading
-from .runtime import Runtime
+from .profiles import Runtime
 
 _CONFIGS = ("/usr/share/containers/containers.conf", "/etc/containers/containers.conf")
 _DROP_INS = "/etc/containers/containers.conf.d"

@@ -8,17 +8,87 @@ from __future__ import annotations
 import copy
 import os
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from ..errors import HostError
+from ..files import Attributes, Directory, make_directory, write
 from ..plan import DISRUPTIVE, Plan, Step
 from ..problems import ERROR, problem
-from . import cri, discover, dropins, reading, restarts, set_containerd
+from . import cri, discover, dropins, reading, set_containerd
 from .change import HEADER, FileChange, RuntimeSettings
-from .elsewhere import managed_elsewhere
 from .found_containerd import CRI
-from .runtime import Runtime
+from .profiles import PROFILES, Runtime
 from .tomlfile import MARK
+
+_DIRECTORY = "/run/podwire-cni/restarts"
+
+
+def note_restart(service: str, pid: int) -> None:
+    """Note that the process *pid* has to end before what is written next counts."""
+    started = _started(pid)
+    if started is not None:
+        make_directory(_DIRECTORY, 0o700)
+        with Directory(_DIRECTORY) as directory:
+            write(directory, service, f"{pid} {started}\n".encode("ascii"), Attributes(0o600))
+
+
+def forget_restart(service: str) -> None:
+    """Take a note back."""
+    if os.path.isdir(_DIRECTORY):
+        with Directory(_DIRECTORY) as directory:
+            directory.remove(service)
+
+
+def restart_pending(service: str, pid: int) -> bool:
+    """Tell whether the process *pid* is one that was noted."""
+    try:
+        with open(os.path.join(_DIRECTORY, service), encoding="ascii") as stream:
+            noted = stream.read().split()
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        raise HostError(f"cannot read {_DIRECTORY}/{service}: {error}", code="unreadable") from error
+    return noted == [str(pid), _started(pid)]
+
+
+def _started(pid: int) -> Optional[str]:
+    """Return when a process was started, in the kernel's own unit; None if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            # The name, in parentheses, may hold anything.
+            return stream.read().rpartition(b")")[2].split()[19].decode("ascii")
+    except (OSError, IndexError):
+        return None
+
+
+_HOW = {
+    "k3s": (
+        "k3s writes it at each start; write networks to {} (cni_conf_dir), or change the template config.toml.tmpl "
+        "(config-v3.toml.tmpl with containerd 2) beside it"
+    ),
+    "rke2": (
+        "rke2 writes it at each start; write networks to {} (cni_conf_dir), or change the template config.toml.tmpl "
+        "(config-v3.toml.tmpl with containerd 2) beside it"
+    ),
+    "microk8s": (
+        "MicroK8s makes it of /var/snap/microk8s/current/args/containerd-template.toml; write networks to {} "
+        "(cni_conf_dir), or change that file"
+    ),
+    "k0s": "k0s keeps it; write networks to {} (cni_conf_dir), or put a file of your own into /etc/k0s/containerd.d",
+    "openshift": "its MachineConfig keeps it; write networks to {} (cni_conf_dir), or change that",
+}
+_STANDS_FOR = dict.fromkeys(("k3s", "rke2", "microk8s", "k0s"), "containerd")
+_STANDS_FOR["openshift"] = "crio"
+
+
+def managed_elsewhere(name: str, here: Sequence[str]) -> None:
+    """Raise HostError ``managed_elsewhere`` if *name* is a distribution's, or one of these is *here* in its place."""
+    owners = [name, *(owner for owner in here if _STANDS_FOR.get(owner) == name)]
+    owner = next((owner for owner in owners if owner in _HOW), "")
+    if owner:
+        text = _HOW[owner].format(PROFILES[owner].conf_dir)
+        raise HostError(f"{name}: {text}. It was not changed", code="managed_elsewhere")
+
 
 # Between two questions.
 _PAUSE = 0.2
@@ -109,7 +179,7 @@ class Setup:
         self.plan.warn(code, text)
 
     def _report(self, kind: Kind, runtime: Runtime, changes: List[FileChange]) -> None:
-        pending = bool(kind.service and runtime.pid) and restarts.restart_pending(kind.service, runtime.pid)
+        pending = bool(kind.service and runtime.pid) and restart_pending(kind.service, runtime.pid)
         row: Dict[str, Any] = {
             "runtime": runtime.name,
             "service": kind.service,
@@ -153,12 +223,12 @@ class Setup:
 
     def _add_steps(self, kind: Kind, runtime: Runtime, changes: List[FileChange]) -> None:
         before = copy.copy(runtime)
-        was_pending = bool(kind.service) and restarts.restart_pending(kind.service, runtime.pid)
+        was_pending = bool(kind.service) and restart_pending(kind.service, runtime.pid)
 
         def apply(change: FileChange) -> None:
             try:
                 if change is changes[0] and kind.service and runtime.pid:
-                    restarts.note_restart(kind.service, runtime.pid)
+                    note_restart(kind.service, runtime.pid)
                 change.make()
                 if change is changes[-1] and self.wanted.present and before.found:
                     self._verify(before)
@@ -166,7 +236,7 @@ class Setup:
                 for made in changes[: changes.index(change) + 1]:
                     made.undo()
                 if kind.service and not was_pending:
-                    restarts.forget_restart(kind.service)
+                    forget_restart(kind.service)
                 raise
 
         for change in changes:

@@ -12,10 +12,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from ..confdir import ConfFile, drop_ins
 from ..errors import HostError
-from .converting import unconvertible
-from .loading import Loaded, Loader
-from .profiles import ENDS, FIRST, OWN, SPOILS
-from .runtime import Runtime
+from .loading import Loaded, Loader, unconvertible
+from .profiles import ENDS, FIRST, OWN, SPOILS, Runtime
 
 _PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 _LIST_WORDS = "failed to load CNI config list file %s: %s"

@@ -22,7 +22,7 @@ from ..errors import HostError
 from . import reading, toml
 from .change import FileChange, RuntimeSettings, drop_in
 from .found_containerd import CRI, imported
-from .runtime import Runtime
+from .profiles import Runtime
 from .tomlfile import MARK, rendered, with_import, with_setting, without_ours
 
 MAIN = "/etc/containerd/config.toml"

@@ -8,7 +8,14 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.paths import absolute, file_name
-from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import MASK, mask, mask_text, scrub, secrets_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import (
+    MASK,
+    mask,
+    mask_text,
+    published,
+    scrub,
+    secrets_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +69,21 @@ def test_what_a_plugin_prints_is_scrubbed_of_what_it_was_given():
 )
 def test_a_text_that_does_not_parse_is_masked_too(text, masked):
     assert mask_text(text) == masked
+
+
+@pytest.mark.parametrize("text", ['{"a":  1}', '{\n  "name": "é",\n  "mtu": 1500.0\n}\n', '[ {"a": "b"}, null ]\n'])
+def test_json_without_secrets_keeps_its_layout(text):
+    assert published({"diff": {"before": text}})["diff"]["before"] == text
+
+
+def test_json_with_a_secret_keeps_its_lines():
+    shown = published('{\n "token": "s3cret",\n "name": "é"\n}\n')
+    assert shown == '{\n  "token": "%s",\n  "name": "é"\n}\n' % MASK
+
+
+def test_a_key_that_occurs_twice_hides_no_secret():
+    assert "s3cret" not in published('{"a": {"token": "s3cret"}, "a": 1}')
+    assert "s3cret" not in published('{"token": "s3cret", "token": null}')
 
 
 @pytest.mark.parametrize("path", ["etc/cni", "", "~/x", "/", "//", "/etc/../x", "/etc/./x", "/a\0b"])

@@ -17,8 +17,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome 
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.planner import GcPlanner
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments, conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.outcome import SmokeSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.planner import SmokePlanner
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.trial import SmokeSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.trust import check_trusted, untrusted
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import web

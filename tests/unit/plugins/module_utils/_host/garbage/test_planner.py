@@ -22,8 +22,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.reco
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
-from ansible_collections.podwire.cni.plugins.module_utils._host.containers.caches import answer_of
-from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet, answer_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import (
@@ -34,8 +33,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownersh
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.rules import FoundRules
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner as gc
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.first_seen import FirstSeen
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import Judge
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import FirstSeen, Judge
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import (
     LEASE,
     Candidate,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import release as pluginrelease
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import packages as pluginrelease
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.packages import DPKG, Package
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import advisories

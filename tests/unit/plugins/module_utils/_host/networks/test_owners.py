@@ -10,8 +10,12 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.owner_table import INJECTED, OWNERS
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.owners import Owners, recognise
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.owners import (
+    INJECTED,
+    OWNERS,
+    Owners,
+    recognise,
+)
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules import store_problems
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules_addresses import address_problems
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules_stores import store_problems
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.uses import uses_of_network
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.view import uses_of_network
 
 
 def local(*subnets, **keys):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules_chain import chain_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules import chain_problems
 
 BRIDGE = {"type": "bridge"}
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}

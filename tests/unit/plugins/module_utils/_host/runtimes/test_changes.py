@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import dropins, reading, set_containerd, toml
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.change import RuntimeSettings
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
 
 WANTED = RuntimeSettings("/n", ["/b"])
 CRI = "io.containerd.grpc.v1.cri"

@@ -13,7 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.confirm import confirm
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
 
 NETWORK = '{"cniVersion": "1.0.0", "name": "fleet", "plugins": [{"type": "loopback"}]}'
 

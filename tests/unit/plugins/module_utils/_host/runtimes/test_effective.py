@@ -13,7 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import s
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)

@@ -17,7 +17,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.networks import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
 
 
 @pytest.fixture

@@ -14,16 +14,16 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.steps import ConfPlan
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, planner, restarts
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.change import RuntimeSettings
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
 
 WANTED = RuntimeSettings("/n", ["/b"])
 
 
 @pytest.fixture(autouse=True)
 def notes(tmp_path, monkeypatch):
-    monkeypatch.setattr(restarts, "_DIRECTORY", str(tmp_path / "restarts"))
+    monkeypatch.setattr(planner, "_DIRECTORY", str(tmp_path / "restarts"))
 
 
 @pytest.fixture
@@ -76,12 +76,12 @@ def test_a_daemon_has_to_be_restarted_until_it_is_another_one(tmp_path, monkeypa
 
 
 def test_a_process_that_got_the_number_of_another_one_is_not_taken_for_it(monkeypatch):
-    restarts.note_restart("crio", os.getpid())
-    assert restarts.restart_pending("crio", os.getpid())
-    monkeypatch.setattr(restarts, "_started", lambda pid: "1")
-    assert not restarts.restart_pending("crio", os.getpid())
-    restarts.forget_restart("crio")
-    assert not os.listdir(restarts._DIRECTORY)
+    planner.note_restart("crio", os.getpid())
+    assert planner.restart_pending("crio", os.getpid())
+    monkeypatch.setattr(planner, "_started", lambda pid: "1")
+    assert not planner.restart_pending("crio", os.getpid())
+    planner.forget_restart("crio")
+    assert not os.listdir(planner._DIRECTORY)
 
 
 def test_a_change_that_does_not_help_is_undone(tmp_path, monkeypatch, crio):
@@ -91,15 +91,15 @@ def test_a_change_that_does_not_help_is_undone(tmp_path, monkeypatch, crio):
         made.apply()
     assert caught.value.code == "overridden"
     assert not os.path.exists(made.steps[0].target)
-    assert not restarts.restart_pending("crio", os.getpid())
+    assert not planner.restart_pending("crio", os.getpid())
 
 
 def test_a_restart_that_is_due_stays_due_when_a_change_is_undone(tmp_path, monkeypatch, crio):
-    restarts.note_restart("crio", os.getpid())
+    planner.note_restart("crio", os.getpid())
     read_again(monkeypatch, crio, "/other")
     with pytest.raises(HostError):
         plan(tmp_path, [crio]).plan.apply()
-    assert restarts.restart_pending("crio", os.getpid())
+    assert planner.restart_pending("crio", os.getpid())
 
 
 def test_another_setting_that_would_be_lost_is_an_error(tmp_path, monkeypatch):

@@ -14,12 +14,12 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import (
     NAMES,
     PROFILES,
+    Runtime,
     containerd_profile,
     libcni_of,
     version_of,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.rules import judge
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 

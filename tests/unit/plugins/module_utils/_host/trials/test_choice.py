@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.leaks import makes_rules
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import ping
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.choice import choose, load, reason_against
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.planner import choose, load, reason_against
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
 

@@ -14,10 +14,10 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.netw
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.interrupt import Interrupted
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import choice, planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import ping as smoke_ping
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial as smoke_trial
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.outcome import SmokeSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.trial import SmokeSettings
 
 NETNS = "/run/netns/smoke"
 
@@ -33,7 +33,7 @@ class Smoke:
         monkeypatch.setattr(planner, "Verbs", lambda *a: verbs.Verbs(*a, executor=host))
         monkeypatch.setattr(smoke_trial, "EmptyNetns", self.netns)
         monkeypatch.setattr(leaks, "Interfaces", lambda netns: self)
-        monkeypatch.setattr(choice, "_REFERENCE", {"main", "meta", "ipam"})
+        monkeypatch.setattr(planner, "_REFERENCE", {"main", "meta", "ipam"})
         monkeypatch.setattr(leaks, "leases_left", lambda key, config: [])
         monkeypatch.setattr(smoke_ping, "find_ping", lambda: "/bin/ping")
         monkeypatch.setattr(smoke_ping, "targets", lambda result: [smoke_ping.Target("10.1.0.1", "10.1.0.2")])
