@@ -39,6 +39,8 @@ lint() {
   start 'shellcheck' run_shellcheck
   start 'licences (reuse)' run_reuse
   start 'changelog fragments' run_changelog
+  start 'spelling (codespell)' run_codespell
+  start 'words of the style guide' run_prose
   start 'ansible-lint' run_ansible_lint
   start 'configuration of the scenarios' read_scenarios
 }
@@ -48,6 +50,8 @@ ruff_format() { cd "$snapshot" && ruff format --no-cache --check --diff .; }
 run_yamllint() { cd "$snapshot" && yamllint --strict .; }
 run_reuse() { cd "$snapshot" && reuse lint; }
 run_changelog() { cd "$snapshot" && antsibull-changelog lint; }
+run_codespell() { cd "$snapshot" && codespell; }
+run_prose() { python "$snapshot/tests/tools/prose.py"; }
 
 run_mypy() {
   cd "$snapshots"
