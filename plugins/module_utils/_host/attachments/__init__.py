@@ -1,4 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ADD, CHECK and DEL for containers: the request, the records, what the kernel has, and the repair."""
+"""ADD, CHECK and DEL for containers: the request, the records, the state of the kernel, and repair.
+
+Public face: cache, dead_netns, kernel_drift, kernel_view, leaks, networks, outcome, planner, records, request, verbs.
+"""

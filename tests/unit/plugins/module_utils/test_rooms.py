@@ -1,0 +1,181 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The structure of the code: rooms and their order, public faces, names, and what each module ships to a host.
+
+docs/contributing/architecture.md describes it. Imports are read from the source, those inside of functions and of
+`if TYPE_CHECKING` included.
+"""
+
+from __future__ import annotations
+
+import ast
+import collections
+import re
+from pathlib import Path
+
+import pytest
+
+PLUGINS = Path(__file__).parents[4] / "plugins"
+UTILS = "module_utils"
+HOST = f"{UTILS}._host"
+# From the bottom to the top; "" are the base files. A room may import from itself and from what is before it.
+ORDER = ["", "firewall", "binaries", "runtimes", "networks", "attachments", "containers", "trials", "garbage", "info"]
+LARGEST = 20 * 1024
+
+# module -> (files that Ansible ships, their size in steps of 10 KiB, files that are imported at the start).
+# A change that crosses one of these numbers changes it here, and says why in its commit.
+PAYLOAD = {
+    "cni_attach": (68, 450, 54),
+    "cni_conf": (77, 500, 58),
+    "cni_gc": (77, 490, 70),
+    "cni_info": (99, 620, 33),
+    "cni_netns": (11, 60, 11),
+    "cni_plugins": (40, 260, 22),
+    "cni_report": (1, 10, 1),
+    "cni_smoke": (66, 420, 57),
+}
+
+
+def name_of(path):
+    parts = path.relative_to(PLUGINS).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {name_of(path): path for path in sorted(PLUGINS.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+
+
+def imported(name, nodes):
+    """Yield the names below plugins/ that the import statements among *nodes* name; relative ones only."""
+    here = name.split(".") if FILES[name].name == "__init__.py" else name.split(".")[:-1]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = here[: len(here) - node.level + 1] + (node.module.split(".") if node.module else [])
+            for alias in node.names:
+                full = ".".join([*base, alias.name])
+                yield full if full in FILES else ".".join(base)
+
+
+def eager(tree):
+    """Yield the nodes that run when a file is imported."""
+    for node in tree.body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        yield from ast.walk(node) if isinstance(node, (ast.If, ast.Try)) else [node]
+
+
+GRAPH = {name: set(imported(name, ast.walk(tree))) - {name} for name, tree in TREES.items()}
+EAGER = {name: set(imported(name, eager(tree))) - {name} for name, tree in TREES.items()}
+ROOM_FILES = [name for name in FILES if name.startswith(HOST + ".")]
+MODULES = [name for name in FILES if name.startswith("modules.cni_")]
+
+
+def room(name):
+    parts = name[len(HOST) + 1 :].split(".")
+    return parts[0] if len(parts) > 1 or f"{name}.__init__" in FILES or FILES[name].name == "__init__.py" else ""
+
+
+def face(name):
+    found = re.search(r"Public face: ([\w,\s]+)\.", ast.get_docstring(TREES[f"{HOST}.{name}"]))
+    return {word.strip() for word in found.group(1).split(",")}
+
+
+def test_every_room_has_its_place_in_the_order():
+    assert {room(name) for name in ROOM_FILES} == set(ORDER)
+
+
+@pytest.mark.parametrize("name", ROOM_FILES)
+def test_imports_go_down_the_rooms(name):
+    place = ORDER.index(room(name))
+    upwards = [other for other in GRAPH[name] if other in ROOM_FILES and ORDER.index(room(other)) > place]
+    assert upwards == []
+    outside = [other for other in GRAPH[name] if not other.startswith((HOST, f"{UTILS}.libcni"))]
+    assert outside == []
+
+
+def test_libcni_imports_nothing_of_the_collection_but_itself():
+    for name in FILES:
+        if name.startswith(f"{UTILS}.libcni"):
+            assert [other for other in GRAPH[name] if not other.startswith(f"{UTILS}.libcni")] == [], name
+
+
+@pytest.mark.parametrize("here", ORDER[1:])
+def test_a_room_is_entered_by_its_public_face(here):
+    doc = TREES[f"{HOST}.{here}"].body
+    assert len(doc) == 1, "the __init__ of a room has a docstring and nothing else"
+    used = set()
+    for name in FILES:
+        if not name.startswith(f"{HOST}.{here}"):
+            used |= {other.rpartition(".")[2] for other in GRAPH[name] if other.startswith(f"{HOST}.{here}.")}
+    assert used == face(here)
+
+
+def test_no_files_import_each_other_in_a_circle():
+    done = set()
+
+    def visit(name, path):
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        if name not in done:
+            for other in sorted(GRAPH.get(name, ())):
+                visit(other, [*path, name])
+            done.add(name)
+
+    for name in FILES:
+        if name.startswith(UTILS):
+            visit(name, [])
+
+
+def test_a_public_name_means_one_thing():
+    places = collections.defaultdict(list)
+    for name in ROOM_FILES:
+        for node in TREES[name].body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
+                places[node.name].append(name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_imports_within_the_collection_are_relative(name):
+    absolute = [
+        node.module
+        for node in ast.walk(TREES[name])
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ansible_collections.podwire.cni")
+    ]
+    assert absolute == []
+
+
+def code(name):
+    """Return the source without the documentation of a plugin, which is as long as it has to be."""
+    source = FILES[name].read_text(encoding="utf-8")
+    return re.sub(r'(?ms)^(DOCUMENTATION|EXAMPLES|RETURN) = r?""".*?^"""$', "", source)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_file_is_too_long_to_read(name):
+    assert len(code(name).encode()) <= LARGEST
+
+
+def closure(name, graph):
+    found, waiting = set(), [name]
+    while waiting:
+        current = waiting.pop()
+        # Ansible ships the packages of a file, too.
+        packages = [".".join(current.split(".")[:end]) for end in range(1, current.count(".") + 1)]
+        for other in [current, *packages]:
+            if other in FILES and other not in found:
+                found.add(other)
+                waiting.extend(graph[other])
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_a_module_ships_and_imports_is_known(module):
+    shipped, started = closure(module, GRAPH), closure(module, EAGER)
+    size = sum(FILES[name].stat().st_size for name in shipped)
+    assert (len(shipped), -(-size // 10240) * 10, len(started)) == PAYLOAD[module.rpartition(".")[2]]
+
+
+def test_unit_tests_have_the_rooms():
+    tests = Path(__file__).parent / "_host"
+    assert {path.name for path in tests.iterdir() if path.is_dir() and path.name != "__pycache__"} == set(ORDER[1:])
