@@ -176,6 +176,14 @@ def test_what_a_module_ships_and_imports_is_known(module):
     assert (len(shipped), -(-size // 10240) * 10, len(started)) == PAYLOAD[module.rpartition(".")[2]]
 
 
+def test_the_map_names_files_that_exist():
+    text = (PLUGINS.parent / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:plugins|_host|tests)/[\w./]+)`", text):
+        path = PLUGINS / UTILS / name if name.startswith("_host/") else PLUGINS.parent / name
+        assert path.exists(), name
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(ORDER[1:])
+
+
 def test_unit_tests_have_the_rooms():
     tests = Path(__file__).parent / "_host"
     assert {path.name for path in tests.iterdir() if path.is_dir() and path.name != "__pycache__"} == set(ORDER[1:])
