@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Tests the report of the playbook drift in a real browser. Sourced by ./run.
 
-# The browser is Debian's. The driver is in tests/requirements-browser.txt and does not include a browser.
-packages_to_browse=(chromium-headless-shell fonts-dejavu-core)
+# The browser is Debian's. The driver is in tests/requirements-browser.txt; it includes no browser, but a node that needs libatomic1.
+packages_to_browse=(chromium-headless-shell fonts-dejavu-core libatomic1)
 
 browser() { start 'the report in Chromium' run_browser; }
 
@@ -12,9 +12,10 @@ find_chromium() {
 }
 
 run_browser() {
-  find_chromium >/dev/null || (install_packages "${packages_to_browse[@]}") || true
+  if find_chromium >/dev/null; then packages_to_browse=(libatomic1); fi
+  (install_packages "${packages_to_browse[@]}") || true
   if ! CHROMIUM=$(find_chromium); then
-    skipped "no Chromium on this machine, and ${packages_to_browse[0]} cannot be installed"
+    skipped "no Chromium on this machine, and ${packages_to_browse[*]} cannot be installed"
     return
   fi
   export CHROMIUM
