@@ -23,27 +23,13 @@ from .errors import (
     quote,
 )
 from .files import read_file
-from .plugin_conf import PluginConfig, network_plugin_conf_from_bytes
+from .plugin_conf import PluginConfig as PluginConfig
+from .plugin_conf import network_plugin_conf_from_bytes as network_plugin_conf_from_bytes
 from .validate import validate_network_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
-
-__all__ = (
-    "NetworkConfigList",
-    "PluginConfig",
-    "conf_files",
-    "conf_list_from_conf",
-    "inject_conf",
-    "load_conf",
-    "load_network_conf",
-    "network_conf_from_bytes",
-    "network_conf_from_file",
-    "network_plugin_conf_from_bytes",
-    "network_plugin_conf_from_file",
-    "network_plugin_confs_from_files",
-)
 
 _LIST = "error parsing configuration list: "
 
