@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from . import gojson, version
+from . import gojson, plugin_conf, version
 from .errors import (
     ConfigError,
     JSONError,
@@ -23,13 +23,15 @@ from .errors import (
     quote,
 )
 from .files import read_file
-from .plugin_conf import PluginConfig as PluginConfig
-from .plugin_conf import network_plugin_conf_from_bytes as network_plugin_conf_from_bytes
 from .validate import validate_network_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
+
+# As in Go, they belong to this package.
+PluginConfig = plugin_conf.PluginConfig
+network_plugin_conf_from_bytes = plugin_conf.network_plugin_conf_from_bytes
 
 _LIST = "error parsing configuration list: "
 
