@@ -73,7 +73,7 @@ MODULES = [name for name in FILES if name.startswith("modules.cni_")]
 
 def room(name):
     parts = name[len(HOST) + 1 :].split(".")
-    return parts[0] if len(parts) > 1 or f"{name}.__init__" in FILES or FILES[name].name == "__init__.py" else ""
+    return parts[0] if len(parts) > 1 or FILES[name].name == "__init__.py" else ""
 
 
 def face(name):
