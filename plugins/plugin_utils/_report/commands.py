@@ -11,21 +11,28 @@ from typing import Mapping
 
 from ...module_utils._host.plan import DISRUPTIVE, SAFE
 
-# An inventory name of other characters would be read as a pattern, or as several words.
+# Ansible reads a name with other characters as a pattern or as several words.
 _SIMPLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
 
 def playbook(name: str, host: str, *options: str) -> str:
     """Return the command that runs a playbook of the collection for one host."""
-    words = ["ansible-playbook", "podwire.cni." + name, "-e", "cni_hosts=" + pattern(host)]
+    # Ansible decodes escapes in the value of an extra variable.
+    chosen = pattern(host).replace("\\", "\\\\")
+    words = ["ansible-playbook", f"podwire.cni.{name}", "-e", f"cni_hosts={chosen}"]
     for option in options:
         words += ["-e", option]
     return " ".join(shlex.quote(word) for word in words)
 
 
 def pattern(host: str) -> str:
-    """Return a host pattern for one host: its name, or a regular expression of harmless characters that fits it."""
-    return host if _SIMPLE.match(host) else "~^%s$" % re.sub(r"[^A-Za-z0-9_-]", ".", host)
+    """Return a pattern that matches this host only: its name, or a regular expression with other characters escaped."""
+    return host if _SIMPLE.match(host) else f"~^{re.sub('[^A-Za-z0-9_-]', _escaped, host)}$"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    number = ord(found.group())
+    return f"\\x{number:02x}" if number < 1 << 8 else f"\\U{number:08x}"
 
 
 def repairs(host: str, classes: Mapping[str, int], garbage: int) -> list[tuple[str, str]]:

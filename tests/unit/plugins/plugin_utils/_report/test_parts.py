@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
 import shlex
 
 import pytest
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
+from ansible.parsing.splitter import parse_kv
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import pattern, playbook, repairs
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.differences import MOST_LINES, diff
@@ -17,18 +18,24 @@ from ansible_collections.podwire.cni.plugins.plugin_utils._report.view import MO
 
 
 @pytest.mark.parametrize(
-    "host", ["web1.example.net", "a b", "a'b", "$(id)", "all:!web", "a,b", "~x", "*", "-x", "", "\u05d0"]
+    "host",
+    ["web1.example.net", "a b", "a'b", "$(id)", "all:!web", "a,b", "~x", "*", "-x", "@x", "{{x}}", "[a]", "a\\b", "\u05d0"],
 )
 def test_a_command_is_for_that_host_and_no_other(host):
     words = shlex.split(playbook("drift", host))
-    assert words[:2] == ["ansible-playbook", "podwire.cni.drift"] and len(words) == 4
-    chosen = words[3].partition("=")[2]
-    # What Ansible takes apart, or for a pattern of another kind.
-    assert not set(chosen) & set(",:!&*?[] \n")
-    if chosen.startswith("~"):
-        assert re.search(chosen[1:], host) and not re.search(chosen[1:], host + "x")
-    else:
-        assert fnmatch.fnmatchcase(host, chosen) and chosen == host == pattern(host)
+    assert words[:3] == ["ansible-playbook", "podwire.cni.drift", "-e"] and len(words) == 4
+    chosen = parse_kv(words[3])["cni_hosts"]
+    # Hosts whose names differ in one character, and those that Ansible would find if it took the name apart.
+    others = {host[:at] + "x" + host[at + 1 :] for at in range(len(host))} | {host + "x", "x" + host, "a", "b", "all-web"}
+    inventory = InventoryManager(DataLoader(), parse=False)
+    for name in others | {host}:
+        inventory.add_host(name)
+    assert [found.name for found in inventory.get_hosts(pattern=chosen)] == [host]
+
+
+def test_a_plain_name_stays_readable_in_a_command():
+    assert playbook("drift", "web1.example.net") == "ansible-playbook podwire.cni.drift -e cni_hosts=web1.example.net"
+    assert pattern("a b.c") == r"~^a\x20b\x2ec$"
 
 
 def test_what_there_is_to_repair_has_a_command():
