@@ -544,16 +544,16 @@ LEVELS = ["syntax", "schema", "plugins", "directory"]
 
 
 def read_network(index, given):
-    """Return the Wanted of one entry of `networks`, as the action plugin passes it: with name and rendered text."""
+    """Return an entry of `networks` as the action plugin passes it: with its name and rendered text."""
     present, restored = given["state"] == "present", given["state"] == "restored"
     named = given["name"] or (restored and given["file"])
     if not named or (present and given["content"] is None):
         raise HostError(
-            "networks[%d]: its name and content are missing; the configuration is rendered by the action plugin of "
-            "this module, so call it from a playbook or with 'ansible -m podwire.cni.cni_conf'" % index,
+            f"networks[{index}]: its name and content are missing; the configuration is rendered by the action plugin "
+            "of this module, so call it from a playbook or with 'ansible -m podwire.cni.cni_conf'",
             code="not_rendered",
         )
-    where = "networks[%d].file" % index
+    where = f"networks[{index}].file"
     if restored:
         file = given["file"] and file_name(given["file"], where)
         return WantedNetwork(given["name"] or "", False, file=file, restored=True)
@@ -562,7 +562,7 @@ def read_network(index, given):
         present,
         (given["content"] or "").encode("utf-8") if present else b"",
         read_file_name(given["file"], where),
-        check_priority(given["priority"], "networks[%d].priority" % index),
+        check_priority(given["priority"], f"networks[{index}].priority"),
     )
 
 
@@ -570,7 +570,7 @@ def read_settings(params):
     given = params["configure"]
     if given is None:
         return None
-    # Compiled only if runtimes are configured.
+    # Imported late: needed only if runtimes are configured.
     from ..module_utils._host.runtimes.change import RuntimeSettings
 
     return RuntimeSettings(

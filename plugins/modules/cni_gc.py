@@ -196,7 +196,7 @@ collected:
       elements: str
       sample:
         - /var/lib/cni/networks/demo/10.88.0.2 reserves it for container web, interface eth0
-        - "container web is not among: cache (3), podman (2)"
+        - "no source names container web; asked: cache (3), podman (2)"
         - 10.88.0.2 is in none of the 7 network namespaces
         - made 2026-11-21 08:15:02 UTC
     action:
@@ -393,7 +393,7 @@ def _seconds(text: str) -> float:
     found = _AGE.fullmatch(text.strip())
     if not found:
         raise HostError(
-            f"min_age: {text!r} is no duration; write a number of seconds, or one with a unit: 30s, 10m, 2h, 1d",
+            f"min_age: {text!r} is not a duration; write a number of seconds, or one with a unit: 30s, 10m, 2h, 1d",
             code="bad_min_age",
         )
     return float(found.group(1)) * _UNITS[found.group(2)]

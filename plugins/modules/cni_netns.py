@@ -107,9 +107,9 @@ from ..module_utils._host.named_netns import NetnsPlan, plan_netns
 from ..module_utils._module import LOCK_ARGUMENTS, create_module, execute, finish, result_of
 
 MISSING = (
-    "cni_netns needs the Python library pyroute2, which %s does not have; install the package python3-pyroute2 (apt, "
-    "dnf, zypper), py3-pyroute2 (apk) or python-pyroute2 (pacman), or set ansible_python_interpreter to a Python that "
-    "has it"
+    f"cni_netns needs the Python library pyroute2, which {sys.executable} does not have; install the package "
+    "python3-pyroute2 (apt, dnf, zypper), py3-pyroute2 (apk) or python-pyroute2 (pacman), or set "
+    "ansible_python_interpreter to a Python that has it"
 )
 
 
@@ -123,7 +123,7 @@ def main() -> None:
     )
     # Find pyroute2 without importing it: a run without changes does not need its 25 MiB.
     if importlib.util.find_spec("pyroute2") is None:
-        module.fail_json(msg=MISSING % sys.executable, code="missing_required_lib")
+        module.fail_json(msg=MISSING, code="missing_required_lib")
 
     def plan_names() -> NetnsPlan:
         return plan_netns(module.params["names"], module.params["state"] == "present", module.check_mode)

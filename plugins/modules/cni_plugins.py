@@ -290,7 +290,7 @@ def _present(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
             if manifest.error is not None:
                 made.refuse(manifest.error, module.check_mode)
             if attributes.uid != 0:
-                made.warn("owner_not_root", "modules of this collection do not run plugins that another user owns")
+                made.warn("owner_not_root", "modules of this collection run only plugins that root owns")
             return made
 
         return plan
@@ -304,7 +304,7 @@ def _present(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
         except ContentMissing as missing:
             if source.told["last"]:
                 raise HostError(
-                    "what is in %s has changed while this ran (%s); run again" % (bin_dir, missing), code="host_changed"
+                    f"the files in {bin_dir} have changed during this run ({missing}); run again", code="host_changed"
                 ) from missing
     if not params["remote_src"]:
         _answer(module, source, bin_dir)

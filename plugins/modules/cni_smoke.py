@@ -208,7 +208,7 @@ def main() -> None:
         with interruptible():
             plan = execute(module, make_plan, "cni_smoke")
     except Interrupted as signal:
-        fail(module, HostError(f"ended by {signal}; what was being tried was taken back", code="interrupted"))
+        fail(module, HostError(f"interrupted by {signal}; the test in progress was undone", code="interrupted"))
         raise
     result = result_of(module, plan)
     result["networks"] = [trial.row() for trial in plan.trials]

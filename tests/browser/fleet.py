@@ -214,7 +214,7 @@ class _Host:
             "ifname": "eth0",
             "evidence": [
                 "/var/lib/cni/networks/podnet/%s reserves it for container %s, interface eth0" % (ip, name),
-                "container %s is not among: cache (%d)" % (name, self.count),
+                "no source names container %s; asked: cache (%d)" % (name, self.count),
             ],
             "collectable": index != 3,
             "reason": "owner_dead" if index != 3 else "address_live",

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Attachments that are there although neither the cache nor a record knows them: read from the kernel.
+"""Attachments that exist although neither the cache nor a record has them, read from the kernel.
 
 The evidence that an attachment made an interface is a lease of host-local for its container and ifname, in a subnet of
 the network, whose address is on that interface.
@@ -26,7 +26,7 @@ from .request import WantedAttachment
 
 
 def find_adoptable(wanted: WantedAttachment, config: NetworkConfigList) -> Optional[Attached]:
-    """Return the attachment *wanted* with a result made of what the kernel has, None if there is no evidence of it."""
+    """Return the attachment *wanted* with a result made from the kernel's state; None without evidence of it."""
     inside = visit([wanted.netns], read_here).get(wanted.netns)
     interface = inside.interfaces.get(wanted.key.ifname) if inside else None
     if inside is None or interface is None:

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of a cache: attachments, what is damaged, and what was left half written.
+"""The files of a cache: attachments, damaged files, and files that are half written.
 
-Beside ``cache_dir`` the caches of others are read, but only as a source. Nothing that is read is trusted in shape, size
-or kind of file.
+Caches other than ``cache_dir`` are read, too, but only as a source of live containers. The shape, size and kind of a
+file are never trusted.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .request import Key
 
 _MAX_SIZE = 1 << 20
 
-# Where this collection keeps its cache unless it is told otherwise. Go's libcni, and so every runtime that sets nothing
-# else, has /var/lib/cni; Multus, dockershim's heirs and Firecracker have directories below it.
+# The default cache of this collection. Go's libcni, and so every runtime that does not set another directory, uses
+# /var/lib/cni; Multus, the successors of dockershim and Firecracker use directories below it.
 _OURS = "/var/lib/podwire/cni"
 
 # What is wrong with a file.
@@ -33,7 +33,7 @@ EMPTY, DAMAGED, OTHER, LEFTOVER, STRAY, UNREADABLE = "empty", "damaged", "other"
 
 
 class CacheFile(NamedTuple):
-    """One file as it was when it was read; ``data`` None: it cannot be read as a small regular file."""
+    """One file as it was when it was read; ``data`` is None if it is not a small regular file that can be read."""
 
     path: str
     status: Optional[os.stat_result]
@@ -41,11 +41,11 @@ class CacheFile(NamedTuple):
 
 
 class CachedAttachment:
-    """What cache_dir has of one attachment, or one file of it that is of none.
+    """The files of one attachment in cache_dir, or one file that belongs to no attachment.
 
     ``attached``: what an ADD was given (None: not known). ``problem``: one of the constants above, "" if the attachment
-    is whole; ``message`` says it in words. ``interrupted``: its ADD did not come to its end. ``files``: all there are.
-    ``key``, ``netns`` and ``result`` are known of some that are not whole.
+    is intact; ``message`` says it in words. ``interrupted``: its ADD did not finish. ``files``: all its files.
+    ``key``, ``netns`` and ``result`` may be known even if it is not intact.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class CachedAttachment:
 
     @property
     def written(self) -> float:
-        """When the youngest of the files was written."""
+        """When the newest of the files was written."""
         return max((file.status.st_mtime for file in self.files if file.status), default=0.0)
 
     @property
@@ -92,7 +92,7 @@ class CachedAttachment:
 
     @property
     def host_ends(self) -> List[str]:
-        """The names of the interfaces on the host that the result has."""
+        """The names of the host's interfaces in the result."""
         return [str(interface.get("name")) for interface in self._interfaces() if not interface.get("sandbox")]
 
     def _interfaces(self) -> List[Dict[str, Any]]:
@@ -101,9 +101,9 @@ class CachedAttachment:
 
 
 class CacheContents:
-    """All of a cache directory. ``made``: (network, container id) of all that this collection attached.
+    """The contents of a cache directory. ``made``: (network, container ID) of all that this collection attached.
 
-    ``source``: what it is called as a source of live containers.
+    ``source``: its name as a source of live containers.
     """
 
     def __init__(self, entries: List[CachedAttachment], cache_dir: str = "", source: str = "cache") -> None:
@@ -135,7 +135,7 @@ class CacheContents:
 
 
 def read_other_caches(cache_dir: str) -> List[CacheContents]:
-    """Return the caches that are known beside *cache_dir*. Raises HostError as :func:`read_cache`."""
+    """Return the known caches other than *cache_dir*. Raises HostError like :func:`read_cache`."""
     known = [_OURS, cache.DEFAULT_DIR]
     with contextlib.suppress(OSError):
         known += [os.path.join(cache.DEFAULT_DIR, name) for name in sorted(os.listdir(cache.DEFAULT_DIR))]
@@ -149,7 +149,7 @@ def read_other_caches(cache_dir: str) -> List[CacheContents]:
 
 
 def read_cache(cache_dir: str, source: str = "cache") -> CacheContents:
-    """Return what is in a cache directory, by network, container and interface.
+    """Return the contents of a cache directory, sorted by network, container and interface.
 
     Raises HostError ``source_unusable`` if it cannot be listed.
     """
@@ -216,7 +216,7 @@ class _Loader:
         if name.startswith("."):
             entry.problem, entry.message = LEFTOVER, "it was being written when its writer died"
             return entry
-        # The record says which attachment a damaged cache file was of.
+        # The record tells to which attachment a damaged cache file belongs.
         if record is not None and record.data is not None:
             entry.key, entry.record = record_from_bytes(record.data)
         noted = entry.record.attached if entry.record else None
@@ -227,42 +227,42 @@ class _Loader:
         elif noted is not None and entry.record is not None:
             entry.attached, entry.interrupted = noted, entry.record.state == ADDING
         elif entry.record is not None and entry.record.state == ATTACHED:
-            entry.problem, entry.message = STRAY, "it is a note on an attachment that the cache does not have"
+            entry.problem, entry.message = STRAY, "it is the record of an attachment that the cache does not have"
         else:
-            entry.problem, entry.message = DAMAGED, "it is no note of an attachment"
+            entry.problem, entry.message = DAMAGED, "it is not a valid record of an attachment"
             entry.interrupted = True
         return entry
 
     def _load_result(self, entry: CachedAttachment, name: str, result: CacheFile) -> None:
         if result.data is None:
-            entry.problem, entry.message = UNREADABLE, "it is no small regular file that can be read"
+            entry.problem, entry.message = UNREADABLE, "it is not a regular file of at most 1 MiB that can be read"
         elif not result.data.strip(b"\0 \r\n\t"):
-            entry.problem, entry.message = EMPTY, "it is empty, as a crash leaves it"
+            entry.problem, entry.message = EMPTY, "it is empty, as after a crash"
         else:
             try:
                 found = cache.Entry.from_bytes(result.data)
                 key = Key(found.network_name, found.container_id, found.if_name)
                 fits, entry.netns, entry.result = name == "-".join(key), found.net_ns, found.result
                 if entry.key is not None and entry.key != key and fits:
-                    # Names that join to the same text: the note is on another attachment.
+                    # The names of two attachments form the same file name: the record is the other one's.
                     entry.key = entry.record = None
                 if entry.key is None and _is_valid(key):
                     entry.key = key
                 if found.kind != cache.KIND:
-                    entry.problem, entry.message = OTHER, f"its kind is {found.kind!r} and not {cache.KIND!r}"
+                    entry.problem, entry.message = OTHER, f"its kind is {found.kind!r} instead of {cache.KIND!r}"
                 elif not fits:
-                    entry.problem, entry.message = DAMAGED, "its content does not fit its name"
+                    entry.problem, entry.message = DAMAGED, "its content does not match its file name"
                 elif entry.key is None:
-                    entry.problem, entry.message = DAMAGED, f"no plugin accepts its names, {'/'.join(key)!r}"
+                    entry.problem, entry.message = DAMAGED, f"no plugin accepts its names: {'/'.join(key)!r}"
                 else:
                     self._load_attachment(entry, key, found)
             except (CNIError, JSONError) as error:
-                entry.problem, entry.message = DAMAGED, f"it cannot be read as JSON of libcni: {error}"
+                entry.problem, entry.message = DAMAGED, f"it is not a valid cache entry of libcni: {error}"
 
     def _load_attachment(self, entry: CachedAttachment, key: Key, found: cache.Entry) -> None:
         config = load_config(found.config)
         if config.name != key.network or not config.plugins:
-            entry.problem, entry.message = DAMAGED, f"its configuration is no network list named {key.network!r}"
+            entry.problem, entry.message = DAMAGED, f"its configuration is not a conflist named {key.network!r}"
             return
         entry.attached = Attached(
             key, config, found.net_ns, found.cni_args or (), found.capability_args or {}, found.result
@@ -278,7 +278,7 @@ def _is_valid(key: Key) -> bool:
 
 
 def remove_files(files: List[CacheFile]) -> None:
-    """Remove files that are still what they were when they were read. Raises HostError ``cache_not_removed``."""
+    """Remove those files that have not changed since they were read. Raises HostError ``cache_not_removed``."""
     for file in files:
         try:
             now = os.lstat(file.path)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Capability arguments that have no effect, although no plugin complains: nobody reads them, or a port is taken."""
+"""Capability arguments that have no effect although no plugin complains: no plugin reads them, or a port is taken."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Port(NamedTuple):
 
     def clashes(self, other: _Port) -> bool:
         """Tell whether a packet to the host could go to either."""
-        # Two networks of one container lead to the same place.
+        # Two networks of one container lead to the same port of the same container.
         return self.target != other.target and (
             _covers(self.address, other.address) or _covers(other.address, self.address)
         )
@@ -40,10 +40,10 @@ _Taken = Dict[Tuple[float, str], List[_Port]]
 
 
 def notes(outcomes: Sequence[Outcome], cache_dir: str) -> Iterator[Note]:
-    """Yield (outcome, code, message) for arguments of *outcomes* that do nothing, or not what they say.
+    """Yield (outcome, code, message) for arguments of *outcomes* that have no effect, or not the expected one.
 
-    Ports are compared within the request, and those of what is about to be attached with everything in *cache_dir* and
-    in the cache of runtimes.
+    Ports are compared within the request. Those of new attachments are also compared with everything in *cache_dir* and
+    in the runtimes' cache.
     """
     present = [
         (outcome, outcome.config, list(_ports(outcome.key, outcome.config, outcome.wanted.capability_args)))
@@ -62,10 +62,10 @@ def notes(outcomes: Sequence[Outcome], cache_dir: str) -> Iterator[Note]:
             others = taken.setdefault((port.number, port.protocol), [])
             other = next((other for other in others if port.clashes(other)), None)
             if other is not None:
-                where = "twice" if other.key == outcome.key else f"for {other.key}, too"
+                where = "twice" if other.key == outcome.key else f"for {other.key} as well"
                 text = (
                     f"{outcome.key}: the host port {port.number:g}/{port.protocol} is mapped {where}, and only one of "
-                    "them gets packets; give one another hostPort or hostIP"
+                    "the mappings receives packets; give one of them another hostPort or hostIP"
                 )
                 yield outcome, "host_port_twice", text
             others.append(port)
@@ -77,14 +77,14 @@ def _unread(outcome: Outcome, config: NetworkConfigList) -> Iterator[Note]:
         if name not in declared:
             text = (
                 f"{outcome.key}: no plugin of the network declares the capability {name}, so nothing reads "
-                f'capability_args.{name} (declared: {", ".join(sorted(declared)) or "none"}); write "capabilities": '
-                f'{{"{name}": true}} for the plugin that takes it, or leave it out'
+                f'capability_args.{name} (declared: {", ".join(sorted(declared)) or "none"}); add "capabilities": '
+                f'{{"{name}": true}} to the plugin that takes it, or remove the argument'
             )
             yield outcome, "capability_unread", text
 
 
 def _ports(key: Key, config: NetworkConfigList, arguments: Mapping[str, Any]) -> Iterator[_Port]:
-    """Yield the ports that reach a plugin; what is none of the plugin's shape is not spoken of here."""
+    """Yield the ports that reach a plugin. Malformed mappings are skipped."""
     mappings = arguments.get("portMappings")
     if not isinstance(mappings, list) or not any(plugin.capabilities.get("portMappings") for plugin in config.plugins):
         return
@@ -97,7 +97,7 @@ def _ports(key: Key, config: NetworkConfigList, arguments: Mapping[str, Any]) ->
 
 def _covers(one: bytes, other: bytes) -> bool:
     """Tell whether a mapping for the address *one* takes packets for *other*."""
-    # The unspecified address stands for all of its family.
+    # The unspecified address stands for all addresses of its family.
     return not one or one == other or (one[:1] == other[:1] and not any(one[1:]))
 
 
@@ -105,11 +105,11 @@ def _ports_of_others(cache_dir: str, known: Set[Key]) -> Iterator[_Port]:
     try:
         entries = list_entries(cache_dir)
     except CacheError:
-        # Whoever reads the own entries says so.
+        # It is reported where the request's own entries are read.
         return
     for entry in entries:
         key = Key(entry.network_name, entry.container_id, entry.if_name)
-        # What a reboot has left in the cache holds no port.
+        # An entry from before a reboot holds no port.
         if key not in known and entry.capability_args and os.path.exists(entry.net_ns):
             try:
                 attached = attached_from_entry(entry, key)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shape of capability arguments, as the plugins read them from ``runtimeConfig``.
 
-A plugin that cannot parse them fails ADD and then DEL as well. So nothing runs before they are sound, and unsound ones
-that were recorded are not passed on to a DEL: no ADD has ever done anything with them.
+A plugin that cannot parse them fails ADD, and then DEL as well. So nothing runs before they are sound. Recorded ones
+that are unsound are not passed to DEL, because no ADD can have used them.
 
 Sources: CONVENTIONS.md of the specification; plugins/meta/portmap/main.go, plugins/meta/bandwidth/main.go,
 plugins/ipam/host-local/backend/allocator, plugins/ipam/static/main.go.
@@ -33,11 +33,11 @@ _LARGEST_BURST = 8 * (2**32 - 1) - 1
 
 
 class Unsound(ValueError):
-    """An argument that a plugin could not read; the text has its place, what was expected and what was found."""
+    """An argument that a plugin could not read; the text names its place, what was expected and what was found."""
 
 
 def check_capability_args(arguments: Mapping[str, Any], where: str) -> None:
-    """Raise HostError ``bad_capability_args`` for the first unsound argument; unknown capabilities hold anything."""
+    """Raise HostError ``bad_capability_args`` for the first unsound argument. Unknown capabilities are not checked."""
     for capability, value in arguments.items():
         try:
             _check(capability, value, f"{where}.{capability}")
@@ -75,7 +75,7 @@ def sound(arguments: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _check(capability: str, value: Any, where: str) -> None:
-    # For Go, null is the same as nothing.
+    # Go reads null as a missing value.
     if value is not None and capability in _CAPABILITIES:
         _CAPABILITIES[capability](value, where)
 
@@ -89,20 +89,20 @@ def _number(lowest: int, highest: int, value: Any, where: str) -> None:
     whole = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1
     if not (whole and lowest <= value <= highest):
         plain = isinstance(value, str) and value.isdigit()
-        # Ansible before 2.19 makes text of what a template returns.
+        # Ansible before 2.19 turns the value of a template into a string.
         advice = f"; write {value} without quotes (in a template: jinja2_native, or ansible-core 2.19)" if plain else ""
         _refuse(where, f"a whole number from {lowest} to {highest}", value, advice)
 
 
 def _text(value: Any, where: str) -> None:
     if not isinstance(value, str):
-        _refuse(where, "a text", value)
+        _refuse(where, "a string", value)
 
 
 def _private(value: Any, where: str) -> None:
     # Its values may be secrets.
     if not isinstance(value, str):
-        raise Unsound(f"{where}: expected a text, found a value of another type; put it into quotes")
+        raise Unsound(f"{where}: expected a string, found a value of another type; put it into quotes")
 
 
 def _matching(pattern: re.Pattern[str], expected: str, value: Any, where: str) -> None:
@@ -170,8 +170,8 @@ def _object(required: Sequence[str], members: Mapping[str, Check], value: Any, w
         _refuse(where, "a mapping", value)
     for key in value:
         if key not in members:
-            # Plugins would ignore it: a port open on all addresses, a container without its limit.
-            raise Unsound(f"{where}: there is no {json.dumps(key)[:80]}; known are {', '.join(members)}")
+            # Plugins would ignore it, and leave a port open on all addresses or a container without its limit.
+            raise Unsound(f"{where}: unknown key {json.dumps(key)[:80]}; known keys: {', '.join(members)}")
     for key in required:
         if value.get(key) is None:
             raise Unsound(f"{where}: {key} is missing")
@@ -186,7 +186,7 @@ def _bandwidth(value: Any, where: str) -> None:
     _object((), dict(members, unshapedSubnets=subnets, shapedSubnets=subnets), value, where)
     for way in ("ingress", "egress"):
         if bool(value.get(f"{way}Rate")) != bool(value.get(f"{way}Burst")):
-            raise Unsound(f"{where}: {way}Rate and {way}Burst go together; give both (more than 0) or neither")
+            raise Unsound(f"{where}: {way}Rate and {way}Burst go together; set both (greater than 0) or neither")
 
 
 def _ip_ranges(value: Any, where: str) -> None:
@@ -201,7 +201,7 @@ def _ip_ranges(value: Any, where: str) -> None:
         ]
         if len({one.family for _where, one in found[first:]}) > 1:
             raise Unsound(
-                f"{where}[{index}]: the ranges of a set are of one address family; give each family its own set"
+                f"{where}[{index}]: the ranges of a set must have one address family; give each family its own set"
             )
     for at, (place, one) in enumerate(found):
         for other_place, other in found[:at]:
@@ -210,10 +210,10 @@ def _ip_ranges(value: Any, where: str) -> None:
 
 
 def _range(entry: Mapping[str, Any], where: str) -> pools.Range:
-    """Return a range whose values were checked one by one. Raises Unsound where host-local would refuse it."""
+    """Return a range whose members were checked one by one. Raises Unsound if host-local would refuse it."""
     whole = pools.range_of({"subnet": entry["subnet"]})
     if whole is None:
-        raise Unsound(f"{where}.subnet: {entry['subnet']} is too small to give addresses from")
+        raise Unsound(f"{where}.subnet: {entry['subnet']} is too small to assign addresses from")
     if pools.address_number(_split(entry["subnet"])[0])[1] != whole.first:
         raise Unsound(f"{where}.subnet: {entry['subnet']} has host bits set; write {whole.subnet}")
     for key in ("rangeStart", "rangeEnd"):
@@ -241,7 +241,7 @@ _DNS: Dict[str, Check] = {"servers": partial(_list, _address), "searches": _TEXT
 
 
 def _aliases(value: Any, where: str) -> None:
-    """A list, or as podman hands them over a list for each network."""
+    """Aliases are a list or, from podman, a list for each network."""
     if isinstance(value, dict):
         _mapping(_TEXTS, value, where)
     else:

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""DEL when the container's namespace is gone, with plugins that cannot do without one.
+"""DEL after the container's namespace is gone, for plugins that need one.
 
-The specification lets a runtime leave CNI_NETNS empty then, and demands that DEL succeeds. ``sbr`` fails all the same
-(1.1.1 to 1.9.1), which would keep the plugins before it in the chain from ever releasing what they hold, such as an
-address. Such a plugin gets an empty namespace that lives for its run only.
+The specification allows an empty CNI_NETNS in this case and requires that DEL succeeds. ``sbr`` (1.1.1 to 1.9.1) fails
+nevertheless, and the plugins before it in the chain would never release what they hold, such as an address. Such a
+plugin gets an empty namespace that exists only while it runs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DeadNetnsExecutor(SafeExecutor):
                 with EmptyNetns(env["CNI_IFNAME"]) as netns:
                     return super().exec_plugin(path, stdin, dict(env, CNI_NETNS=netns), timeout)
             except (PluginError, OSError):
-                # The first failure is the one without our trick in it.
+                # The first failure is not affected by this workaround.
                 raise error from None
 
 
@@ -55,7 +55,7 @@ class EmptyNetns:
         self._ready = threading.Event()
         self._done = threading.Event()
         self._errors: List[OSError] = []
-        # A process that is told to end while it is here must not wait for it.
+        # A process that is terminated meanwhile must not wait for the thread.
         self._thread = threading.Thread(target=self._hold, daemon=True)
 
     def __enter__(self) -> str:

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way out of an attachment whose DEL fails: every plugin gets its chance, then what it should have removed goes.
+"""Forced removal of an attachment whose DEL fails: every plugin runs, then what is left of the attachment is removed.
 
-That is: the container's interface, its firewall rules, its leases of host-local, the cache entry and the record.
+That is the container's interface, its firewall rules, its leases of host-local, the cache entry and the record.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from . import leaks
 from .records import Attached
 from .request import Key
 
-# What an ADD makes. The device that host-device has moved is of any kind, and belongs to the host.
+# Kinds of interfaces that an ADD makes. A device that host-device moved can be of any kind and belongs to the host.
 _VIRTUAL = ("veth", "macvlan", "ipvlan", "macvtap", "ipvtap", "vlan", "dummy", "tun")
 
 
 class Tolerant(Executor):
-    """Runs each plugin with another executor, and notes what a failing one says in ``said``."""
+    """Runs each plugin with another executor, and keeps the errors of failing ones in ``said``."""
 
     __slots__ = ("_executor", "said")
 
@@ -53,9 +53,9 @@ class Tolerant(Executor):
 def remove_by_force(
     cni: CNIConfig, key: Key, attached: Optional[Attached], runtime: RuntimeConf, made: bool
 ) -> List[str]:
-    """Remove an attachment. Returns what DEL said, and what is left.
+    """Remove an attachment. Returns the errors of DEL, and what is left.
 
-    *attached*: None if nothing tells what was attached. *runtime*: what DEL gets. *made*: its ADD made the interface.
+    *attached*: None if it is not known what was attached. *runtime*: passed to DEL. *made*: its ADD made the interface.
     """
     others = [other for other in cni.get_cached_attachments(key.container_id) if other.if_name != key.ifname]
     said: List[str] = []
@@ -94,7 +94,7 @@ def _remove_rules(key: Key, attached: Optional[Attached], other_networks: List[s
     if attached is not None and not leaks.makes_rules(attached.config):
         return []
     if key.network in other_networks:
-        return ["its firewall rules stay, because another interface of the container shares their chains"]
+        return ["its firewall rules were kept, because another interface of the container shares their chains"]
     problems: List[str] = []
     ips = leaks.free(key, attached.config, attached.ips) if attached else []
     rows = leaks.rules_left({key: ips}, problems, bool(other_networks))

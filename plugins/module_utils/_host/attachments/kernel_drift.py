@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""In what the kernel differs from the result of an ADD: interfaces, addresses, routes, bridges and firewall rules.
+"""Differences between the kernel and the result of an ADD: interfaces, addresses, routes, bridges and firewall rules.
 
-CHECK leaves much of it to the plugins, and most of them look at their own part only. What was not as the result says
-right after the ADD is no drift later: sbr moves routes to another table, dhcp has its own mind. The record beside the
-cache entry keeps that.
+CHECK leaves most of this to the plugins, and most plugins check only their own part. A difference that existed right
+after the ADD is not drift: sbr moves routes to another table, and dhcp may deviate from its result. The record beside
+the cache entry keeps such differences.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from . import rule_claims
 from .kernel_view import Address, Interface, KernelView, parse_address, read_here
 from .records import UNKNOWN_LATER, Attached, Record
 
-# What is looked at in results of these versions is where the newest has it.
+# In results of these versions, the compared members are where the newest version has them.
 _WITH_INTERFACES = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 
 
 class Difference(NamedTuple):
-    """``key`` tells the same difference again, ``text`` tells it to people."""
+    """``key`` identifies the difference in later runs, ``text`` is human-readable."""
 
     key: str
     text: str
@@ -43,7 +43,7 @@ class Kernel:
         self.missing = missing
 
     def differences(self, attached: Attached) -> List[Difference]:
-        """Return in what the kernel is not as the result of *attached* says, in the order of the result."""
+        """Return how the kernel differs from the result of *attached*, in the result's order."""
         inside = self.inside.get(attached.netns)
         if inside is None:
             return []
@@ -51,7 +51,7 @@ class Kernel:
         return found + [Difference(f"rules {what}", text) for what, text in self.missing.of(attached)]
 
     def drift(self, attached: Attached, record: Optional[Record]) -> List[str]:
-        """Return what has changed since the ADD, as sentences without an end."""
+        """Return what has changed since the ADD, as sentences without a full stop."""
         known = record.untrue if record else UNKNOWN_LATER
         return [difference.text for difference in self.differences(attached) if difference.key not in known]
 
@@ -63,7 +63,7 @@ def read_kernel(entries: Sequence[Attached]) -> Kernel:
 
 
 def never_was(added: Sequence[Tuple[Attached, KernelView]]) -> List[List[str]]:
-    """Return for each new attachment, with what was in its namespace, which of its differences are none of later."""
+    """Return for each new attachment, given with a view of its namespace, the differences that are not drift later."""
     entries = [attached for attached, _inside in added]
     host, missing = read_here(), rule_claims.read_missing_rules(entries)
     return [
@@ -101,25 +101,27 @@ class _Comparison:
             return
         if not here.up:
             yield Difference(f"{whose}up {name}", f"the {whose}interface {name} is down")
-        # The reference plugins set the MTU that they are told, and leave it out of their results.
+        # The reference plugins set the configured MTU, but leave it out of their results.
         mtu = entry.get("mtu") or (self.mtu if name == self.ifname and not whose else 0)
         if isinstance(mtu, int) and mtu and here.mtu != mtu:
-            yield Difference(f"{whose}mtu {name}", f"the {whose}interface {name} has the MTU {here.mtu} and not {mtu}")
+            text = f"the {whose}interface {name} has the MTU {here.mtu} instead of {mtu}"
+            yield Difference(f"{whose}mtu {name}", text)
         mac = str(entry.get("mac") or "").lower()
-        # Bridges change theirs with their ports, and udev gives veths of the host new ones.
+        # The MAC of a bridge changes with its ports, and udev assigns new ones to the host's veths.
         if mac and not whose and here.mac != mac:
-            yield Difference(f"mac {name}", f"the interface {name} has the MAC {here.mac} and not {mac}")
+            yield Difference(f"mac {name}", f"the interface {name} has the MAC {here.mac} instead of {mac}")
 
     def _bridge(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
-        """Compare the bridge that the container hangs on with the one in the result."""
+        """Compare the bridge that the container is connected to with the one in the result."""
         inside = self.inside.interfaces.get(self.ifname)
         names = [str(entry.get("name") or "") for entry in entries if not entry.get("sandbox")]
         here = [self.host.interfaces[name] for name in names if name in self.host.interfaces]
         bridge = next((one for one in here if one.kind == "bridge"), None)
         port = self.host.other_end(inside) if inside else None
         if bridge and port and port.name in names and port.master != bridge.name:
-            where = f"on {port.master}" if port.master else "on no bridge"
-            text = f"the host's interface {port.name} is {where} and not on {bridge.name}"
+            text = f"the host's interface {port.name} is no longer a port of {bridge.name}"
+            if port.master:
+                text = f"the host's interface {port.name} is a port of {port.master} instead of {bridge.name}"
             yield Difference(f"bridge {port.name}", text)
 
     def _address(self, entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
@@ -155,7 +157,7 @@ def _configured_mtu(attached: Attached) -> int:
 
 
 def _network(text: str) -> Address:
-    """Return a destination without the bits beyond its prefix, which the kernel drops."""
+    """Return a destination without its host bits, which the kernel drops."""
     raw, length = parse_address(text)
     bits = 8 * (len(raw) - 1) - length
     if not raw or bits < 0:
@@ -165,7 +167,7 @@ def _network(text: str) -> Address:
 
 
 def _newest(result: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
-    """Return a result with the members that its newest version has; {} for one that is none."""
+    """Return a result with its members where the newest version has them; {} if it is not a valid result."""
     if not result:
         return {}
     version = str(result.get("cniVersion") or "")

@@ -11,12 +11,12 @@ from .. import netlink
 from ..addresses import packed, prefix_length
 from ..netlink import Route
 
-# An address as addresses.packed has it, and the length of its prefix.
+# An address as addresses.packed returns it, and the length of its prefix.
 Address = Tuple[bytes, int]
 
 
 class Interface(NamedTuple):
-    """One interface. ``master`` is the name of its bridge ("" for none), ``link`` the number of its other end."""
+    """One interface. ``master`` is the name of its bridge ("" if it has none), ``link`` the number of its other end."""
 
     number: int
     name: str
@@ -45,7 +45,7 @@ class KernelView:
         return found.name if found else ""
 
     def other_end(self, inside: Interface) -> Optional[Interface]:
-        """Return the host's end of a container's veth, if this is the host's view and it is there."""
+        """Return the host's end of a container's veth, if this is the host's view and the end exists."""
         other = self._by_index.get(inside.link)
         return other if other and other.kind == "veth" and other.link == inside.number else None
 
@@ -74,7 +74,7 @@ def read_here() -> KernelView:
 
 
 def parse_address(text: str) -> Address:
-    """Return "10.1.0.2/24" as the kernel's answers have it; (b"", -1) for what is no address with a prefix."""
+    """Return an address such as "10.1.0.2/24" in the form of the kernel's answers; (b"", -1) if it is not valid."""
     address, _slash, behind = text.partition("/")
     raw, length = packed(address), prefix_length(behind, 128)
     return (raw, length) if raw and length is not None else (b"", -1)

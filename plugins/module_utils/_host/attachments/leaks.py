@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an attachment left behind after its DEL: found by its container's id, which nothing else has, and taken away."""
+"""What an attachment left behind after its DEL, found by its unique container ID, and its removal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOCK_TIMEOUT = 10.0
 
 
 def leak_row(kind: str, ident: str, message: str, remove: Callable[[], None]) -> Row:
-    """Take something away and return what is told of it."""
+    """Remove a leak and return the row that reports it."""
     try:
         remove()
     except HostError as error:
@@ -35,7 +35,7 @@ def leak_row(kind: str, ident: str, message: str, remove: Callable[[], None]) ->
 
 
 class Interfaces:
-    """The interfaces of the host and of one namespace before an ADD, and what of them is left after the DEL."""
+    """The interfaces of the host and of one namespace before an ADD, and which new ones are left after the DEL."""
 
     def __init__(self, netns: str) -> None:
         self._netns = netns
@@ -52,12 +52,12 @@ class Interfaces:
         names = {str(e.get("name")) for e in entries if isinstance(e, dict)} if isinstance(entries, list) else set()
         ends = {link.link for index, link in self._look_inside().items() if index not in self._inside and link.abroad}
         for index, link in netlink.links().items():
-            # A bridge is its containers' in common, and no plugin takes it away.
+            # Containers share a bridge, and no plugin removes it.
             if index not in self._host and link.kind != "bridge" and (link.name in names or index in ends):
                 self._made[index] = link.name
 
     def left(self) -> List[Row]:
-        """Return what is still there after the DEL. What is inside ends with the namespace."""
+        """Return what is left after the DEL. An interface inside goes with its namespace."""
         rows = [
             leak_row("link", link.name, f"the interface {link.name} is still in the container", lambda: None)
             for index, link in sorted(self._look_inside().items())
@@ -71,7 +71,7 @@ class Interfaces:
         return rows
 
     def remove_new_bridges(self, config: NetworkConfigList) -> None:
-        """Remove the bridges of the network that were not there before and have nothing on them."""
+        """Remove the bridges of the network that did not exist before and have no ports."""
         plugins = [dict(plugin.network) for plugin in config.plugins]
         names = {text_of(plugin, "bridge") or "cni0" for plugin in plugins if text_of(plugin, "type") == "bridge"}
         here = netlink.links()
@@ -82,7 +82,7 @@ class Interfaces:
 
 
 def leases_left(key: Key, config: Optional[NetworkConfigList]) -> List[Row]:
-    """Free what host-local still reserves for the attachment, and return it.
+    """Release the addresses that host-local still reserves for the attachment, and return them.
 
     Without *config* only host-local's default directory is known.
     """
@@ -96,7 +96,7 @@ def leases_left(key: Key, config: Optional[NetworkConfigList]) -> List[Row]:
 
 
 def free(key: Key, config: NetworkConfigList, ips: Iterable[str]) -> List[str]:
-    """Return those of *ips* (such as 10.1.0.2/24) that no other container has got since, without their prefix."""
+    """Return those of *ips* (such as 10.1.0.2/24) that no other container has received since, without their prefix."""
     again = {lease.ip for lease in _leases(key, config) if lease.container_id != key.container_id}
     return [address for address in (ip.partition("/")[0] for ip in ips) if address not in again]
 
@@ -120,10 +120,10 @@ def makes_rules(config: NetworkConfigList) -> bool:
 def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str], others: bool = False) -> Dict[Key, List[Row]]:
     """Remove the firewall rules of the attachments in *tried*, and return them; one reading serves all.
 
-    With each attachment its addresses that nobody else has. *others*: the containers have other attachments, so that
-    rules which do not name the network stay. What cannot be read is added to *problems*.
+    *tried*: attachment -> its addresses that no other container has. *others*: the containers have other attachments,
+    so rules that do not name the network stay. What cannot be read is added to *problems*.
     """
-    # Most networks have no rules, and then this need not be compiled.
+    # Imported late: most networks have no rules.
     from ..firewall import rules
     from ..firewall.ownership import FIREWALL
 
@@ -149,6 +149,6 @@ def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str], others: 
 
 
 def _may_be_of(one: RuleSet, key: Key, others: bool) -> bool:
-    """Tell whether rules of the container of *key* are of that attachment, as far as they name network and ifname."""
+    """Tell whether rules of the container of *key* may belong to that attachment, by network and ifname."""
     of_network = one.network == key.network or (one.network is None and not others)
     return of_network and one.ifname in (None, key.ifname)

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Masquerading rules that a DEL of bridge or ptp leaves behind.
 
-Both take away what they have made for the addresses that they find on the container's interface
-(plugins/main/bridge/bridge.go:cmdDel). Of an interface that has lost its addresses, or is gone with its namespace, the
-rules stay. They masquerade for whoever gets the address next; and a later DEL of the same container fails, because
-its chain is still referred to.
+Both remove the rules of the addresses that they find on the container's interface
+(plugins/main/bridge/bridge.go:cmdDel). If the interface has lost its addresses, or is gone with its namespace, the
+rules stay. They apply to the next container that gets the address, and a later DEL of the same container fails because
+its chain is still referenced.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def makes(attached: Attached) -> bool:
 
 
 def would_stay(attached: Attached, netns: str) -> bool:
-    """Tell whether a DEL in *netns* ("" if it is gone) does not find all addresses that rules were made for."""
+    """Tell whether a DEL in *netns* ("" if it is gone) would miss an address that rules were made for."""
     if not makes(attached):
         return False
     view = visit([netns], read_here).get(netns) if netns else None
@@ -36,8 +36,8 @@ def would_stay(attached: Attached, netns: str) -> bool:
 
 
 def remove_masquerading(attached: Attached) -> Tuple[bool, Optional[HostError]]:
-    """Remove all masquerading rules of *attached*. Returns whether there were any, and what has kept one of them."""
-    # Mostly DEL does it, and then this need not be compiled.
+    """Remove all masquerading rules of *attached*. Returns whether there were any, and the error that kept one."""
+    # Imported late: DEL usually removes them.
     from ..firewall import rules
 
     network, container_id, ifname = attached.key

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The networks that ``cni_attach`` is asked for, and whether their plugins are there to run them."""
+"""The networks of a request, and whether their plugins can run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..trust import check_trusted
 
 
 class Networks:
-    """Loads every network once and asks every plugin once; what failed fails again with the same error."""
+    """Loads each network once and asks each plugin once; later calls raise the same error again."""
 
     def __init__(self, conf_dir: str, bin_dirs: Sequence[str]) -> None:
         self._conf_dir = conf_dir
@@ -49,7 +49,7 @@ class Networks:
         return found
 
     def _find(self, name: str) -> Union[NetworkConfigList, HostError]:
-        """Return the network. Files that cannot be loaded only count if no other has it. Raises CNIError, HostError."""
+        """Return the network. Files that cannot be loaded count only if no other has it. Raises CNIError, HostError."""
         broken: List[ConfigError] = []
         for path in conf_files(self._conf_dir, (".conflist",)):
             found = self._read(path)
@@ -59,7 +59,7 @@ class Networks:
                 return self._trusted(found, [path])
         try:
             single = conf_list_from_conf(load_conf(self._conf_dir, name))
-            # Any of these files may be the one that it is from.
+            # It may come from any of these files.
             return self._trusted(single, conf_files(self._conf_dir, (".conf", ".json")))
         except (NotFoundError, NoConfigsFoundError):
             if not broken:
@@ -67,7 +67,7 @@ class Networks:
         return self._broken(name, broken)
 
     def _trusted(self, config: NetworkConfigList, paths: Sequence[str]) -> NetworkConfigList:
-        """Return *config*. Raises HostError if others than root can change its file, which is one of *paths*."""
+        """Return *config*. Raises HostError if users other than root can change its file, which is one of *paths*."""
         for path in paths:
             for part in paths_of(self._conf_dir, path, config.name):
                 check_trusted(part)
@@ -82,24 +82,25 @@ class Networks:
         return self._files[path]
 
     def _broken(self, name: str, errors: Sequence[ConfigError]) -> HostError:
-        """Return why there is no network *name*; *errors* are of the files that cannot be loaded."""
-        # cni_conf and cni_plugins report a damaged one.
+        """Return why there is no network *name*; *errors* come from the files that cannot be loaded."""
+        # cni_conf and cni_plugins report a damaged manifest.
         managed = Manifest(tolerant=True).networks
-        # The file with the network's name most probably is the network's.
+        # A file named after the network probably belongs to it.
         unmanaged = sorted(
             (error for error in errors if error.path not in managed),
             key=lambda error: not error.path.endswith(f"{name}.conflist"),
         )
         for error in errors:
             if managed.get(error.path, {}).get("network") == name:
-                text = f"the file of the network {name} cannot be loaded: {_told(error)}; cni_conf writes it again"
+                text = f"the file of the network {name} cannot be loaded: {_told(error)}; write it again with cni_conf"
                 return HostError(text, code="missing_network", file=error.path)
         return _bad_config(name, unmanaged[0]) if unmanaged else self._not_there(name)
 
     def _not_there(self, name: str) -> HostError:
         if not os.path.isdir(self._conf_dir):
             return HostError(
-                f"the network {name} is not configured: there is no directory {self._conf_dir}; cni_conf makes it",
+                f"the network {name} is not configured: there is no directory {self._conf_dir}; create both with "
+                "cni_conf",
                 code="missing_conf_dir",
             )
         return HostError(
@@ -108,7 +109,7 @@ class Networks:
         )
 
     def test_plugins(self, config: NetworkConfigList) -> None:
-        """Test that every plugin of the network is there and speaks its version.
+        """Test that every plugin of the network is installed and supports its version.
 
         Raises HostError ``bad_config``, ``unsupported_by_plugin`` or what Binaries.ask raises.
         """
@@ -138,7 +139,7 @@ class Networks:
         if self._binaries is None:
             self._binaries = Binaries(self._bin_dirs, Manifest(tolerant=True))
         problems = check_uses(self._binaries, config.name, config.cni_version, uses, tolerate_missing=False)
-        # What is missing may come before the run; what is wrong will not go away.
+        # A missing plugin may be installed before the run; other problems stay.
         problems.sort(key=lambda entry: bool(entry["code"] == "missing_plugin"))
         if problems:
             raise HostError(problems[0]["message"], code=problems[0]["code"])

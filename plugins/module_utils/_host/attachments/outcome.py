@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How ``cni_attach`` is to work, and what becomes of each entry of its request."""
+"""The settings of ``cni_attach``, its plan, and the outcome of each entry of its request."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
-    """Return the running daemons, by their plugins, that are why two lists differ; {} if something else differs, too.
+    """Return plugin -> running daemon for the daemons that made two conflists differ; {} if anything else differs.
 
-    *now* is the list as it is configured, *then* that of the ADD. A daemon may have added its plugin, changed it, or
-    taken it away.
+    *now* is the configured conflist, *then* that of the ADD. A daemon may have added its plugin, changed it or removed
+    it.
     """
 
     def of_others(kind: str) -> bool:
@@ -44,23 +44,22 @@ def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
 
 
 def foreign_text(key: Key, found: Dict[str, Living]) -> str:
-    """Say why an attachment is not made anew although its network is another one now."""
+    """Explain why an attachment is left alone although its network has changed."""
     named = " and ".join(
-        "%s (plugin %s; %s, process %d)" % (living.owner.name, kind, living.process, living.pid)
-        for kind, living in found.items()
+        f"{living.owner.name} (plugin {kind}; {living.process}, process {living.pid})" for kind, living in found.items()
     )
     return (
-        f"{key}: {named} changed the network after the attachment was made, and is running; the attachment stays as it "
-        "is, and follows the network when it is made anew for another reason, or with force"
+        f"{key}: the network was changed after the attachment was made, by the running {named}; the attachment is left "
+        "alone until it is attached again for another reason; set force: true to attach it again now"
     )
 
 
-# What is to be done about an attachment; renewing is a DEL and an ADD.
+# What to do about an attachment; RENEW is a DEL and an ADD.
 NOTHING, ADD, RENEW, DELETE = "", "add", "renew", "delete"
 
 
 class AttachSettings:
-    """The options of cni_attach that planning and applying need. ``check_mode`` tolerates what is missing."""
+    """The options of cni_attach that planning and applying need. ``check_mode`` tolerates missing objects."""
 
     __slots__ = ("bin_dirs", "cache_dir", "check_mode", "conf_dir", "force", "on_drift", "workers")
 
@@ -84,13 +83,13 @@ class AttachSettings:
 
 
 class Outcome:
-    """One entry of the request on its way.
+    """One entry of the request, what is planned for it and what happened.
 
-    ``config`` is the network as it is configured now (None: unknown), ``attached`` what stands in the cache, or what
-    an interrupted ADD left (None: nothing), ``damage`` why the cache entry cannot be read, ``lost`` why *attached* had
-    to be found elsewhere (``lost`` or ``damaged``, "" if it is in the cache), ``todo`` one of the constants above,
-    ``reason`` why (see RETURN of cni_attach), ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` the
-    daemons, by their plugins, that are why the network is not that of the ADD.
+    ``config`` is the network as it is configured now (None: unknown), ``attached`` what the cache has, or what an
+    interrupted ADD left (None: nothing), ``damage`` why the cache entry cannot be read, ``lost`` why *attached* does
+    not come from the cache (``lost`` or ``damaged``, "" if it does), ``todo`` one of the constants above, ``reason``
+    why (see RETURN of cni_attach), ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` plugin -> daemon
+    for the daemons that changed the network since the ADD.
     """
 
     __slots__ = (
@@ -139,13 +138,13 @@ class Outcome:
         self.error = dict(error.facts, code=error.code, message=error.msg)
 
     def leave(self) -> None:
-        """Let the attachment be as it is."""
+        """Leave the attachment as it is."""
         self.todo = NOTHING
         self.action = "left"
         self.result = self.attached.result if self.attached else None
 
     def row(self) -> Dict[str, Any]:
-        """Return what the module returns of this attachment."""
+        """Return the module's result for this attachment."""
         return {
             "network": self.key.network,
             "container_id": self.key.container_id,
@@ -154,7 +153,7 @@ class Outcome:
             "action": self.action,
             "reason": self.reason or self.lost,
             "result": self.result,
-            # Only a run can know the addresses of what it is about to attach.
+            # The addresses of a new attachment are not known before its ADD.
             "ips": None if self.todo in (ADD, RENEW) and self.result is None else result_addresses(self.result),
             "error": self.error,
             "warnings": self.warnings,
@@ -177,7 +176,7 @@ class AttachPlan(Plan):
                 outcome.leave()
 
     def apply(self, workers: int = 1) -> None:
-        """Execute the steps, and then what has to wait for all of them."""
+        """Execute the steps, then whatever has to wait for all of them."""
         super().apply(workers)
         self.finish()
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Planning of ``cni_attach``: what has to be added, taken off or made anew, so that a host is as it is wanted."""
+"""Planning of ``cni_attach``: what to attach, detach and attach again, so that a host is in its desired state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class AttachPlanner:
-    """Makes one plan. Reads files, namespaces and asks plugins (VERSION, CHECK); changes nothing."""
+    """Makes one plan. Reads files and namespaces, asks plugins (VERSION, CHECK), and changes nothing."""
 
     def __init__(self, settings: AttachSettings, verbs: Verbs) -> None:
         self._settings = settings
@@ -40,9 +40,9 @@ class AttachPlanner:
         self._owners: Optional[Owners] = None
 
     def make(self, request: Sequence[WantedAttachment]) -> AttachPlan:
-        """Return the plan. What is wrong with one attachment is in its outcome; the others are planned.
+        """Return the plan. An error of one attachment is in its outcome; the others are planned.
 
-        Raises HostError ``unsafe_permissions`` if others than root can write to the directories.
+        Raises HostError ``unsafe_permissions`` if users other than root can write to the directories.
         """
         check_trusted(self._settings.conf_dir)
         check_cache_dir(self._settings.cache_dir)
@@ -65,14 +65,14 @@ class AttachPlanner:
 
     def _note_capabilities(self, outcomes: Sequence[Outcome]) -> None:
         if any(outcome.wanted.capability_args for outcome in outcomes):
-            # Most requests have none, and then this need not be compiled.
+            # Imported late: most requests have none.
             from .capabilities import notes
 
             for outcome, code, message in notes(outcomes, self._settings.cache_dir):
                 self._plan.note(outcome, code, message)
 
     def _each(self, outcomes: Iterable[Outcome], function: Callable[[Outcome], None]) -> None:
-        """Call *function* for every outcome; what fails is out, the others go on."""
+        """Call *function* for every outcome that has not failed; an error fails only its own outcome."""
         for outcome in list(outcomes):
             if not outcome.failed:
                 try:
@@ -81,16 +81,16 @@ class AttachPlanner:
                     outcome.fail(error)
 
     def _missing(self, outcome: Outcome, error: HostError) -> None:
-        """Raise *error*, unless it says in check mode what an earlier task may repair: then warn and plan on.
+        """Raise *error*; in check mode, only warn if an earlier task may repair the cause.
 
-        That is something that is missing, or a file with a wrong owner or mode; cni_conf and cni_plugins correct that.
+        That is something missing, or a file with a wrong owner or mode, which cni_conf and cni_plugins correct.
         """
         repairable = error.code.startswith("missing_") or error.code == "unsafe_permissions"
         if not (self._settings.check_mode and repairable):
             raise error
         self._plan.note(outcome, error.code, error.msg)
 
-    # ---- what is there
+    # ---- current state
 
     def _read(self, outcome: Outcome) -> None:
         record = outcome.record = self._verbs.records.read(outcome.key)
@@ -119,7 +119,7 @@ class AttachPlanner:
 
     @staticmethod
     def _restore(outcome: Outcome, attached: Optional[Attached]) -> None:
-        """Take *attached* for the entry that the cache has lost."""
+        """Use *attached* in place of the entry that the cache has lost."""
         if attached is not None:
             outcome.attached = attached
             outcome.lost = "damaged" if outcome.damage else "lost"
@@ -132,13 +132,13 @@ class AttachPlanner:
             outcome.reason = "damaged"
 
     def _as_configured(self, outcome: Outcome) -> Attached:
-        """Return what an ADD would be given now, for the DEL of something that left no trace of its own."""
+        """Return what an ADD would be given now, for the DEL of an attachment that nothing else describes."""
         wanted = outcome.wanted
         config = self._networks.load(outcome.key.network)
         return Attached(outcome.key, config, wanted.netns, wanted.args, wanted.capability_args, None)
 
     def _leftover(self, outcome: Outcome) -> Union[Attached, None]:
-        """Return the best guess at what an ADD was given of which a power loss left an empty record only."""
+        """Return a guess at what an ADD was given, if a power loss left only an empty record of it."""
         try:
             return self._as_configured(outcome)
         except HostError:
@@ -152,7 +152,7 @@ class AttachPlanner:
                 names.setdefault(path, []).append(outcome.key.ifname)
         self._seen = look(names)
 
-    # ---- what is to be done
+    # ---- decisions
 
     def _decide(self, outcome: Outcome) -> None:
         if outcome.wanted.state == PRESENT:
@@ -176,7 +176,7 @@ class AttachPlanner:
 
             check_ranges(outcome.config, wanted.capability_args, f"cannot attach {outcome.key}")
         if outcome.attached is None and outcome.config is not None and outcome.key.ifname in here.links:
-            # Entries are seldom lost, and until then this need not be compiled.
+            # Imported late: entries are seldom lost.
             from .adoption import find_adoptable
 
             self._restore(outcome, find_adoptable(wanted, outcome.config))
@@ -203,7 +203,7 @@ class AttachPlanner:
         self._plan.note(outcome, "ifname_in_use", message)
 
     def _difference(self, outcome: Outcome, attached: Attached) -> str:
-        """Return in what the request differs from what was attached, "" if it does not."""
+        """Return how the request differs from what was attached, "" if it does not."""
         wanted, config = outcome.wanted, outcome.config
         if config is not None and not self._same_config(config, attached.config):
             if not self._settings.force:
@@ -214,7 +214,7 @@ class AttachPlanner:
             return "args"
         given: Dict[str, Any] = dict(attached.capability_args)
         if "ips" not in wanted.capability_args and given.get("ips") == attached.ips:
-            # A repair asked for the addresses that were there before; that is no wish of the user's.
+            # A repair asked for the previous addresses, not the user.
             del given["ips"]
         return "" if gojson.dumps(wanted.capability_args) == gojson.dumps(given) else "capability_args"
 
@@ -228,7 +228,7 @@ class AttachPlanner:
         return self._canonical[config]
 
     def _injectors(self, now: NetworkConfigList, then: NetworkConfigList) -> Dict[str, Living]:
-        # Networks change seldom, and until then this need not be compiled.
+        # Imported late: networks seldom change.
         from ..networks.owners import Owners
         from .outcome import injectors
 
@@ -242,14 +242,14 @@ class AttachPlanner:
         self._plan.note(outcome, "foreign_owner", foreign_text(outcome.key, outcome.injectors))
 
     def _gone(self, outcome: Outcome, attached: Attached, here: Seen) -> str:
-        """Return what of the attachment is gone (``netns``, ``interface``), "" if it is there."""
+        """Return what is gone of the attachment (``netns``, ``interface``), "" if nothing is."""
         record = outcome.record
         identity = record.identity if record else None
         if identity is None and attached.netns:
             identity = self._seen[attached.netns].identity
         if not same(here.identity, identity):
             return "netns"
-        # Some networks make no interface of that name: what was not there after the ADD is not missing now.
+        # Some networks make no interface of that name: if it did not exist after the ADD, it is not missing now.
         expected = attached.made_interface if record is None or record.state == ADDING else record.interface
         return "interface" if expected and outcome.key.ifname not in here.links else ""
 
@@ -278,7 +278,7 @@ class AttachPlanner:
     # ---- drift
 
     def _check(self, outcomes: Sequence[Outcome]) -> None:
-        """Run CHECK where there is one, several at a time, and judge what came of it in the order of the request."""
+        """Run the CHECKs, several at a time, and judge their outcomes in the order of the request."""
         failures: Dict[Key, Failed] = {}
         errors: Dict[Key, HostError] = {}
 
@@ -302,7 +302,7 @@ class AttachPlanner:
         self._each(outcomes, judge)
 
     def _why(self, outcome: Outcome, error: HostError) -> HostError:
-        """Return *error* of a CHECK, or that a managed plugin is missing because another file has its name."""
+        """Return *error* of a CHECK, or that a managed plugin is missing because another file has taken its name."""
         if outcome.attached is not None and error.code in ("not_elf", "unsafe_permissions", "unreadable"):
             try:
                 self._networks.test_plugins(outcome.attached.config)
@@ -315,27 +315,27 @@ class AttachPlanner:
         if outcome.lost or not can_check(attached.config):
             return False
         if not same(self._seen[attached.netns].identity, self._seen[outcome.wanted.netns].identity):
-            # The namespace lives on under another path only. CHECK compares the path with the one of the ADD.
+            # The namespace still exists, but under another path. CHECK compares the path with the one of the ADD.
             return False
         # dhcp's CHECK renews the lease.
         uses = types_of([plugin.network for plugin in attached.config.plugins])
         return not (self._settings.check_mode and "dhcp" in uses)
 
     def _judge(self, outcome: Outcome, failure: Failed) -> None:
-        """Tell drift from a CHECK that has never worked, and from one that crashed."""
+        """Distinguish drift from a CHECK that has never worked, and from one that crashed."""
         if failure.crashed or failure.is_same(outcome.record.check if outcome.record else None):
             self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure))
         else:
             self._drifted(outcome, "check", f"CHECK failed ({failure})", failure.facts())
 
     def _compare(self, outcomes: Sequence[Outcome]) -> None:
-        """Look for what no CHECK has seen, which most plugins make of their own part only."""
+        """Find drift that no CHECK found: most plugins check only their own part."""
         there = [outcome.attached for outcome in outcomes if outcome.attached is not None]
         if not there:
             return
         kernel = kernel_drift.read_kernel(there)
         for entry in kernel.missing.problems:
-            self._plan.warn(entry["code"], f"{entry['message']}; lost firewall rules are not noticed")
+            self._plan.warn(entry["code"], f"{entry['message']}; lost firewall rules go undetected")
 
         def judge(outcome: Outcome) -> None:
             lost = kernel.drift(outcome.attached, outcome.record) if outcome.attached else []
@@ -347,7 +347,9 @@ class AttachPlanner:
     def _drifted(self, outcome: Outcome, reason: str, what: str, facts: Dict[str, Any]) -> None:
         message = f"{outcome.key} has drifted: {what}"
         if self._settings.on_drift == "fail":
-            raise HostError(f"{message}; on_drift=repair detaches and attaches it anew", code="drifted", **facts)
+            raise HostError(
+                f"{message}; set on_drift: repair to detach it and attach it again", code="drifted", **facts
+            )
         outcome.reason = reason
         self._plan.note(outcome, "drifted", message)
         if self._settings.on_drift == "repair":
@@ -366,7 +368,7 @@ class AttachPlanner:
                 self._missing(outcome, error)
 
     def _test_tools(self, outcome: Outcome, config: NetworkConfigList) -> None:
-        # Only needed if something is attached.
+        # Imported late: needed only if something is attached.
         from ..firewall.tools import require_tools
 
         plugins = [plugin.network for plugin in config.plugins]

@@ -1,16 +1,15 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of attachments: libcni's cache entries, and our records beside them.
+"""What is known of attachments: libcni's cache entries, and the records of this collection beside them.
 
-A record holds what libcni's format has no place for: which namespace the ADD went to, whether the interface was there
-afterwards, and a CHECK that has never worked; and all that the cache entry holds, so that a lost entry can be restored.
-It lives in ``<cache_dir>/podwire``, outside of libcni's ``results``, which other tools list. A record is written before
-an ADD with the state ``adding`` and all that a DEL needs, so that the next run can take away what an interrupted ADD
-left. Records are not synced to disk: after a power loss the
-namespaces that they speak of are gone, too.
+A record holds what libcni's format has no place for: the namespace of the ADD, whether the interface existed
+afterwards, and a CHECK that has never worked. It also holds everything that the cache entry does, so that a lost entry
+can be restored. It is in ``<cache_dir>/podwire``, outside of libcni's ``results``, which other tools list. Before an
+ADD, a record is written with the state ``adding`` and all that a DEL needs, so that the next run can remove what an
+interrupted ADD left. Records are not synced to disk: after a power loss, their namespaces are gone, too.
 
-Nothing that is read here is trusted in shape.
+The shape of what is read here is never trusted.
 """
 
 from __future__ import annotations
@@ -32,21 +31,20 @@ from .request import Key
 RECORDS = "podwire"
 ADDING = "adding"
 ATTACHED = "attached"
-# Notes of earlier versions do not have it.
+# Records of earlier versions lack it.
 _SEEN_FROM = "processes"
-# Of what kernel_drift compares. Only at the moment of the ADD is it known whether the firewall plugin works with
-# iptables or with firewalld.
+# Keys of kernel_drift. Whether the firewall plugin works with iptables or with firewalld is known only at the ADD.
 UNKNOWN_LATER = ("rules firewall",)
-# Their types; the cookie may be missing.
+# The members of an identity and their types; the cookie may be missing.
 _IDENTITY: Dict[str, Any] = {"boot_id": str, "dev": int, "inode": int, "cookie": (int, type(None))}
-# What reading a damaged note raises.
+# What reading a damaged record raises.
 _DAMAGE = (CNIError, ValueError, KeyError, TypeError, AttributeError)
 
 
 class Attached:
     """What was given to an ADD, enough for its DEL: from a cache entry, or from the record of an interrupted ADD.
 
-    ``config`` is the loaded list, ``result`` the raw result (None: there is none).
+    ``config`` is the loaded conflist, ``result`` the raw result (None if there is none).
     """
 
     __slots__ = ("args", "capability_args", "config", "key", "netns", "result")
@@ -83,13 +81,13 @@ class Attached:
 
 
 class Record:
-    """Our note on an attachment; ``state`` is ``adding`` or ``attached``.
+    """The record of an attachment; ``state`` is ``adding`` or ``attached``.
 
-    ``identity`` is the namespace's at the ADD (see netns.Seen), ``interface`` whether the interface was there after it
-    (while ``adding``: before it, so that another one made it), ``check`` the failure ``{plugin, code, message}`` of a
-    CHECK that has never worked, else None, ``untrue`` the keys of what the kernel did not have as the result says,
-    right after the ADD (see kernel_drift). ``attached`` is what the ADD was given and returned; None if the record was
-    cut short.
+    ``identity`` identifies the namespace at the ADD (see netns.Seen). ``interface`` tells whether the interface existed
+    after the ADD (while ``adding``: before it, so that this ADD did not make it). ``check`` is the failure
+    ``{plugin, code, message}`` of a CHECK that has never worked, else None. ``untrue`` holds the keys of the
+    differences between kernel and result right after the ADD (see kernel_drift). ``attached`` is what the ADD was given
+    and returned; None if the record is truncated.
     """
 
     __slots__ = ("attached", "check", "identity", "interface", "state", "untrue")
@@ -112,7 +110,7 @@ class Record:
 
 
 def result_addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
-    """Return the addresses of a result of any version, in its order."""
+    """Return the addresses of a result of any version, in their order."""
     found: List[str] = []
     if result:
         entries = result.get("ips")
@@ -128,12 +126,12 @@ def result_addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
 
 
 def cache_dirs(cache_dir: str) -> List[str]:
-    """Return the directories of a cache, all of which only root may write to."""
+    """Return the directories of a cache. Only root may be able to write to them."""
     return [cache_dir, os.path.join(cache_dir, "results"), os.path.join(cache_dir, RECORDS)]
 
 
 def check_cache_dir(cache_dir: str) -> None:
-    """Raise HostError ``unsafe_permissions`` if others than root can make entries, which say what a DEL runs."""
+    """Raise HostError ``unsafe_permissions`` if users other than root can make entries, which tell what a DEL runs."""
     for path in cache_dirs(cache_dir):
         check_trusted(path)
 
@@ -149,10 +147,10 @@ def refuse_link(path: str) -> None:
 
 
 def read_cached(cache_dir: str, key: Key) -> Optional[Attached]:
-    """Return what libcni's cache says of an attachment, None if it has no entry.
+    """Return an attachment from libcni's cache, None if it has no entry.
 
-    Raises HostError ``cache_damaged``, ``unsafe_permissions`` if others than root can change the file or it is a link,
-    or ``cache_collision`` if it is another attachment's: names may contain dashes, so that two can share a file name.
+    Raises HostError ``cache_damaged``; ``unsafe_permissions`` if users other than root can change the file or it is a
+    link; ``cache_collision`` if it is another attachment's: names may contain dashes, so two can share a file name.
     """
     path = cache.cache_path(cache_dir, *key)
     check_trusted(path)
@@ -164,31 +162,31 @@ def read_cached(cache_dir: str, key: Key) -> Optional[Attached]:
         return attached_from_entry(cache.Entry.from_bytes(data), key, path)
     except CacheError as error:
         raise HostError(
-            f"{error}; the names of the two attachments join to the same file name, so give one of them another name",
+            f"{error}; the names of both attachments form the same file name, so rename one of them",
             code="cache_collision",
         ) from error
     except CNIError as error:
         raise HostError(
-            f"the cache entry {path} is damaged ({error}), and nothing else tells what was attached; set force: true "
-            "to run DEL with the network's present configuration, which replaces the entry",
+            f"the cache entry {path} is damaged ({error}), and no record tells what was attached; set force: true "
+            "to run DEL with the network's current configuration, which replaces the entry",
             code="cache_damaged",
         ) from error
 
 
 def attached_from_entry(entry: cache.Entry, key: Key, path: str = "") -> Attached:
-    """Return what a cache entry says of *key*. Raises CacheError if it is another attachment's, CNIError if damaged."""
+    """Return the attachment *key* of a cache entry. Raises CacheError if it has another one, CNIError if damaged."""
     if entry.kind != cache.KIND:
-        raise ConfigError(f"its kind is {entry.kind!r} and not {cache.KIND!r}")
+        raise ConfigError(f"its kind is {entry.kind!r} instead of {cache.KIND!r}")
     cache.check_owner(entry, path, *key)
     config = load_config(entry.config)
     if config.name != key.network or not config.plugins:
-        raise ConfigError(f"its configuration is no network list with the name {key.network!r}")
+        raise ConfigError(f"its configuration is not a conflist named {key.network!r}")
     return Attached(key, config, entry.net_ns, entry.cni_args or (), entry.capability_args or {}, entry.result)
 
 
 @lru_cache(maxsize=256)
 def load_config(data: bytes) -> NetworkConfigList:
-    """Parse a cached configuration; the attachments of a network share what was loaded once. Raises ConfigError."""
+    """Parse a cached configuration, once for all attachments of a network. Raises ConfigError."""
     return network_conf_from_bytes(data)
 
 
@@ -199,7 +197,7 @@ class Records:
         self._folder = os.path.join(cache_dir, RECORDS)
 
     def read(self, key: Key) -> Optional[Record]:
-        """Return the record, None if there is none; one that is cut short counts as that of an interrupted ADD."""
+        """Return the record, None if there is none; a truncated one counts as that of an interrupted ADD."""
         try:
             raw = read_file(self._path(key), cache.LARGEST, follow=False)
         except FileNotFoundError:
@@ -216,12 +214,12 @@ class Records:
             return Record(ADDING)
 
     def adding(self, given: Attached, identity: Optional[Mapping[str, Any]], existed: bool = False) -> None:
-        """Note that an ADD with *given* is about to begin; *existed*: over an interface of that name."""
+        """Record that an ADD with *given* is about to begin; *existed*: there is an interface of that name already."""
         data = {"state": ADDING, "identity": identity, "interface": existed}
         self._write(given.key, dict(data, **_content(given)))
 
     def attached(self, key: Key, record: Record) -> None:
-        """Note how an ADD ended well."""
+        """Record a successful ADD."""
         self._write(
             key,
             dict(
@@ -265,7 +263,7 @@ class Records:
 
     def _write_temporary(self, path: str, data: Mapping[str, Any]) -> str:
         # Only the holder of the lock writes here, and in one thread per attachment, so the name is free or stale.
-        # A name that starts with a dot is no record's: ids start with a letter or a digit.
+        # No record's name starts with a dot: network names start with a letter or a digit.
         temp = os.path.join(self._folder, "." + os.path.basename(path))
         try:
             cache.make_dirs(self._folder)
@@ -282,7 +280,7 @@ def _unwritable(path: str, error: OSError) -> HostError:
 
 
 def record_from_bytes(data: bytes) -> Tuple[Optional[Key], Optional[Record]]:
-    """Parse a record whose attachment is not known before. What cannot be read is None."""
+    """Parse a record of an attachment that is not known in advance. What cannot be read is None."""
     try:
         parsed = gojson.loads(data)
         key = Key(*(_text(parsed[name]) for name in ("network", "container_id", "ifname")))
@@ -311,7 +309,7 @@ def _record(key: Key, data: Mapping[str, Any]) -> Record:
         try:
             attached: Optional[Attached] = _given(key, data)
         except _DAMAGE:
-            # What the entry holds was lost from the record; the entry itself has it.
+            # The record lacks it; the cache entry has it.
             attached = None
         return Record(ATTACHED, identity, bool(data["interface"]), check, attached, untrue)
     return Record(ADDING, identity, bool(data.get("interface")), attached=_given(key, data))

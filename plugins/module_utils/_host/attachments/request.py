@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``cni_attach`` is asked for: its entries, tested before anything runs."""
+"""The request of ``cni_attach``: its entries, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class WantedAttachment:
 
 
 def default_container_id(netns: str) -> str:
-    """Return the container id that ``cnitool`` gives to a namespace path (cnitool/cmd/root.go)."""
+    """Return the container ID that ``cnitool`` derives from a namespace path (cnitool/cmd/root.go)."""
     return "cnitool-" + hashlib.sha512(netns.encode("utf-8", "surrogateescape")).digest()[:10].hex()
 
 
@@ -63,7 +63,7 @@ def parse_attachments(
     """Return the request, or raise a HostError that names the entry: ``bad_id``, ``bad_netns``, ``bad_args``,
     ``bad_capability_args``, ``duplicate_attachment`` or ``duplicate_ifname``.
 
-    With the list *refused*, such errors are added to it and their entries left out.
+    If *refused* is given, such errors are added to it and their entries left out.
     """
     wanted: List[WantedAttachment] = []
     keys: Set[Key] = set()
@@ -84,15 +84,13 @@ def parse_attachments(
 
 def _check_unique(key: Key, keys: Set[Key], interfaces: Dict[Tuple[str, str], str], where: str) -> None:
     if key in keys:
-        raise HostError(
-            f"{where}: {key} is in the list twice; leave one of the two entries out", code="duplicate_attachment"
-        )
+        raise HostError(f"{where}: {key} is listed twice; remove one of the two entries", code="duplicate_attachment")
     other = interfaces.setdefault((key.container_id, key.ifname), key.network)
     if other != key.network:
         raise HostError(
             f"{where}: the networks {other} and {key.network} both ask for the interface {key.ifname} "
             f"of the container {key.container_id}; give one of them another ifname (to move an interface to "
-            "another network, detach it in a task of its own first)",
+            "another network, detach it first in a separate task)",
             code="duplicate_ifname",
         )
     keys.add(key)
@@ -103,18 +101,16 @@ def _entry(entry: Mapping[str, Any], where: str) -> WantedAttachment:
     container_id = entry.get("container_id")
     if not container_id:
         if not netns:
-            raise HostError(
-                f"{where}: container_id or netns is needed to know which attachment is meant", code="bad_id"
-            )
+            raise HostError(f"{where}: container_id or netns is required to identify the attachment", code="bad_id")
         container_id = default_container_id(netns)
     key = Key(entry["network"], container_id, entry.get("ifname") or "eth0")
     _check_ids(key, where)
     state = entry.get("state") or PRESENT
     if state == PRESENT and not netns:
-        raise HostError(f"{where}: netns is needed to attach {key}", code="bad_netns")
+        raise HostError(f"{where}: netns is required to attach {key}", code="bad_netns")
     args = [_arg(name, value, f"{where}.args") for name, value in (entry.get("args") or {}).items()]
     capability_args = entry.get("capability_args")
-    # A DEL gets what was recorded.
+    # A DEL gets the recorded ones.
     if capability_args and state == PRESENT:
         from .capability_args import check_capability_args
 
@@ -128,13 +124,13 @@ def _check_ids(key: Key, where: str) -> None:
             "network",
             key.network,
             validate_network_name,
-            "letters, digits, '_', '.' and '-', the first a letter or digit",
+            "letters, digits, '_', '.' and '-', starting with a letter or digit",
         ),
         (
             "container_id",
             key.container_id,
             validate_container_id,
-            "letters, digits, '_', '.' and '-', the first a letter or digit",
+            "letters, digits, '_', '.' and '-', starting with a letter or digit",
         ),
         ("ifname", key.ifname, validate_if_name, "at most 15 bytes without '/', ':' and blanks, and not '.' or '..'"),
     ):
@@ -142,7 +138,7 @@ def _check_ids(key: Key, where: str) -> None:
             validate(value)
         except ValidationError as error:
             raise HostError(
-                f"{where}.{option}: {value!r} is refused ({error}); allowed are {rule}", code="bad_id"
+                f"{where}.{option}: {value!r} is not valid ({error}); allowed: {rule}", code="bad_id"
             ) from error
 
 
@@ -158,7 +154,7 @@ def _arg(name: Any, value: Any, where: str) -> Tuple[str, str]:
             code="bad_args",
         )
     if not isinstance(name, str) or not name:
-        raise HostError(f"{where}: {name!r} is no name for an argument; it must be text and not empty", code="bad_args")
+        raise HostError(f"{where}: {name!r} is not a valid argument name; use a non-empty string", code="bad_args")
     for text in (name, value):
         if any(char in text for char in ";=\0"):
             # The value is not shown: it may be a secret.

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which firewall rules the plugins of an attachment have made, and whether they are still there.
+"""Which firewall rules the plugins of an attachment made, and whether they still exist.
 
-Only whether there are any of a kind is looked at: what exactly is in them is for the plugin's own CHECK.
+Only the existence of each kind of rules is checked. Their content is left to the plugin's own CHECK.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from ..addresses import packed
 from ..firewall.ownership import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, RuleSet, chain_name, instance_hash, made_by
 from .records import Attached
 
-# Kind of rules -> what is said when they are gone.
+# Kind of rules -> the text that reports their loss.
 _TEXTS = {
     IPMASQ: "its masquerading rules are gone",
     PORTMAP: "the rules of its port mappings are gone",
     FIREWALL: "its rules in the chain CNI-FORWARD are gone",
-    MACSPOOFCHK: "its rules against forged MACs are gone",
+    MACSPOOFCHK: "its rules against MAC spoofing are gone",
 }
 
 
 class Missing:
-    """Tells which rules are missing, by what ``rules.read`` found. Where not all could be read, nothing is missing."""
+    """Finds missing rules in what was read. If not all rules could be read, none count as missing."""
 
     __slots__ = ("_sets", "_whole", "problems")
 
@@ -38,7 +38,7 @@ class Missing:
         self.problems = list(problems)
 
     def of(self, attached: Attached) -> List[Tuple[str, str]]:
-        """Return (kind, sentence without an end) for each kind of rules that *attached* has lost."""
+        """Return (kind, sentence without a full stop) for each kind of rules that *attached* has lost."""
         if not self._whole:
             return []
         return [(kind, _TEXTS[kind]) for kind in made_rules(attached) if not self._is_there(kind, attached)]
@@ -62,7 +62,7 @@ def read_missing_rules(entries: Iterable[Attached]) -> Missing:
     """Read the firewall, if one of *entries* should have rules in it."""
     if not any(made_rules(attached) for attached in entries):
         return Missing()
-    # Most networks have no rules, and then this need not be compiled.
+    # Imported late: most networks have no rules.
     from ..firewall import rules
 
     found = rules.read_rules()
@@ -73,7 +73,7 @@ def made_rules(attached: Attached) -> List[str]:
     """Return the kinds of rules that the plugins of *attached* make for it."""
     some = [made_by(plugin.network, attached.capability_args) for plugin in attached.config.plugins]
     kinds = dict.fromkeys(kind for kinds in some for kind in kinds)
-    # All others are for addresses.
+    # All other kinds are for addresses.
     return [kind for kind in kinds if attached.ips or kind == MACSPOOFCHK]
 
 

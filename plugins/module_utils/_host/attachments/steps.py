@@ -19,23 +19,23 @@ from .records import Attached
 from .request import Key
 from .verbs import Added, Failed, Verbs
 
-# An ADD that failed with one of these has left nothing behind.
+# Codes of an ADD that failed and left nothing behind.
 _TAKEN_BACK = ("add_failed", "missing_plugin")
-# Reasons of a repair by which the ADD before was another one than the ADD now.
+# Reasons for a repair in which the new ADD differs from the previous one.
 _OTHER_REQUEST = ("config", "args", "capability_args", "interrupted")
 
 
 def check_unusable(key: Key, failure: Failed) -> str:
-    what, said = "CHECK cannot pass here, it has failed since the attachment was made", str(failure)
+    what, said = "CHECK cannot pass here: it has failed since the attachment was made", str(failure)
     if failure.crashed:
         what = "CHECK crashed, which proves nothing about the container"
-        # Of a panic's many lines, which libcni quotes, the first one says why.
+        # libcni quotes all lines of a panic; the first one gives the reason.
         said = said.partition("\\n")[0]
     return f"{key}: {what} ({said}); drift that only this plugin or a later one could detect goes unreported"
 
 
 class Steps:
-    """Puts the steps for a plan's outcomes into it."""
+    """Adds the steps of its outcomes to a plan."""
 
     def __init__(self, settings: AttachSettings, verbs: Verbs, plan: AttachPlan) -> None:
         self._settings = settings
@@ -44,7 +44,7 @@ class Steps:
         self._added: List[Tuple[Attached, Added]] = []
 
     def add(self) -> None:
-        """Add the steps: containers side by side, within one all DELs in reverse order and then all ADDs in order."""
+        """Add the steps. Containers run in parallel; each has all DELs in reverse order, then all ADDs in order."""
         lanes: Dict[str, List[Outcome]] = {}
         for outcome in self._plan.outcomes:
             if outcome.todo != NOTHING or (outcome.lost and not outcome.failed):
@@ -147,7 +147,7 @@ class Steps:
             text = f"{outcome.key}: its namespace is the host's own, which no plugin enters; the interface "
             self._plan.note(outcome, "host_netns", f"{text}{outcome.key.ifname} that its ADD made is still on the host")
         if kept is not None:
-            text = f"{outcome.key}: masquerading rules that its plugin has left could not be removed ({kept.msg}); "
+            text = f"{outcome.key}: could not remove the masquerading rules that its plugin left ({kept.msg}); "
             self._plan.note(outcome, "rules_left", text + "podwire.cni.cni_gc collects them")
 
     def _remove(self, outcome: Outcome) -> None:
@@ -158,14 +158,16 @@ class Steps:
             outcome.fail(error)
             raise
         why = said if outcome.attached else f"its network is not known, so no DEL ran{said and '; '}{said}"
-        text = f"{outcome.key}: its cache entry, leases and firewall rules were removed although DEL failed ({why})"
+        text = (
+            f"{outcome.key}: its cache entry, leases and firewall rules were removed without a successful DEL ({why})"
+        )
         self._plan.note(outcome, "del_failed", text)
 
     def _test_repair(self, outcome: Outcome) -> None:
         """Raise HostError where DEL would succeed and ADD would not."""
         self._verbs.records.check_writable(outcome.key)
         if outcome.config is not None:
-            # Only needed if something is repaired.
+            # Imported late: needed only if something is repaired.
             from ..firewall.tools import try_tools
             from ..leases import lease_stores
 
@@ -173,11 +175,11 @@ class Steps:
             plugins = [plugin.network for plugin in outcome.config.plugins]
             for data_dir, name in lease_stores([(network, plugin) for plugin in plugins]):
                 store = os.path.join(data_dir, name)
-                # Of root, only a file system that is read-only is kept out.
+                # Only a read-only file system keeps root out.
                 if name == network and not os.access(store, os.W_OK):
                     raise HostError(
                         f"cannot repair {outcome.key}: {store}, where host-local keeps its leases, is read-only; "
-                        "nothing was detached, remount it and run again",
+                        "nothing was detached; remount it read-write and run again",
                         code="leases_unwritable",
                     )
             arguments = outcome.wanted.capability_args
@@ -196,7 +198,7 @@ class Steps:
             self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, added.check))
 
     def _note_what_never_was(self) -> None:
-        """Keep what the kernel does not have as the results say, which is no drift later. One look serves all."""
+        """Record how the kernel differs from the results now, which is not drift later. One reading serves all."""
         there = [(attached, added, added.inside) for attached, added in self._added if added.inside is not None]
         lists = kernel_drift.never_was([(attached, inside) for attached, _added, inside in there]) if there else []
         for (attached, added, _inside), untrue in zip(there, lists):
@@ -205,7 +207,7 @@ class Steps:
                 self._verbs.records.attached(attached.key, added.record)
 
     def _add(self, outcome: Outcome, config: NetworkConfigList) -> Added:
-        """Run ADD. If it fails in a repair, attach as before, so that the container is not left with less."""
+        """Run ADD. If it fails in a repair, attach as before, so that the container is no worse off."""
         try:
             return self._add_keeping_ips(outcome, config)
         except HostError as error:
@@ -264,7 +266,7 @@ def _before(attached: Attached) -> Dict[str, Any]:
 
 def _after(outcome: Outcome) -> Dict[str, Any]:
     wanted = outcome.wanted
-    # Which addresses it gets is known after the ADD only.
+    # Its addresses are not known before the ADD.
     return _state(wanted.netns, wanted.args, _capability_args(outcome), outcome.config, None)
 
 

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running ADD, CHECK and DEL for one attachment, with what libcni leaves to the runtime.
+"""Running ADD, CHECK and DEL for one attachment, including the duties that libcni leaves to the runtime.
 
-That is: a failed ADD is taken back, what a plugin says is freed of secrets, and the record beside the cache entry is
-kept.
+These are: undoing a failed ADD, removing secrets from the output of plugins, and keeping the record beside the cache
+entry.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from .request import Key
 
 Failure = Union[CNIError, HostError]
 
-# What plugins say when others that ran at the same time were in the way: two make the same chain (iptables-nft has no
-# lock, its exit status 4 is "resource problem"), rule or bridge address, or a lock is taken.
+# Errors of plugins that collide with others at the same time: two make the same chain (iptables-nft has no lock; its
+# exit status 4 is "resource problem"), rule or bridge address, or a lock is taken.
 _RACE = re.compile(
     r"ip6?tables\b.*: exit status 4\b|holding the xtables lock|Chain already exists|Resource temporarily unavailable|"
     r"Could not process rule: (?:File exists|Device or resource busy)|failed to \w+ (?:the )?(?:file )?lock\b|"
@@ -44,13 +44,13 @@ _TRIES = 5
 _FIRST_PAUSE = 0.1
 
 _WAY_OUT = (
-    ". Run again when the cause is gone, or give up on the plugin with state: absent and force: true, which removes "
-    "the entry, the leases and the firewall rules all the same"
+    ". Fix the cause and run again, or set state: absent and force: true, which removes the entry, the leases and the "
+    "firewall rules even if DEL fails"
 )
 
 
 class Failed:
-    """What the failing plugin of a CHECK said, free of secrets."""
+    """The error of the plugin that failed in a CHECK, without secrets."""
 
     __slots__ = ("code", "message", "plugin", "stderr")
 
@@ -62,18 +62,18 @@ class Failed:
 
     @property
     def crashed(self) -> bool:
-        """Whether the plugin did not report an error: it panicked, was killed, or wrote something else.
+        """Whether the plugin reported no error of its own: it panicked, was killed, or wrote something else.
 
-        That proves nothing about the container. libcni gives such failures, also those of delegates, the code 0.
+        That proves nothing about the container. libcni gives such failures, including those of delegates, the code 0.
         """
         return self.code == ERR_UNKNOWN
 
     def is_same(self, kept: Optional[Mapping[str, Any]]) -> bool:
-        """Tell whether *kept* is a failure of the same plugin and kind. Its words may differ from run to run."""
+        """Tell whether *kept* is a failure of the same plugin and code. The message may differ from run to run."""
         return kept is not None and (kept["plugin"], kept["code"]) == (self.plugin, self.code)
 
     def kept(self) -> Dict[str, Any]:
-        """Return what is kept of a CHECK that never worked."""
+        """Return what the record of a CHECK that never worked holds."""
         return {"plugin": self.plugin, "code": self.code, "message": self.message}
 
     def facts(self) -> Dict[str, Any]:
@@ -84,9 +84,9 @@ class Failed:
 
 
 class Added:
-    """How an ADD ended: the ``result`` (JSON-ready), the failure of the CHECK that followed, if it failed, our record.
+    """The outcome of an ADD: the ``result`` (JSON-ready), the failure of the CHECK that followed, and the record.
 
-    ``inside`` is what was in the namespace before that CHECK, None if it was gone by then.
+    ``inside`` is the view of the namespace before that CHECK, None if it was gone by then.
     """
 
     __slots__ = ("check", "inside", "record", "result")
@@ -101,7 +101,7 @@ class Added:
 
 
 class Verbs:
-    """The verbs on one host. ``timeout`` is in seconds for each plugin that is run; threads may share the object."""
+    """The verbs on one host. ``timeout`` is in seconds for each run of a plugin; threads may share the object."""
 
     def __init__(
         self, bin_dirs: Sequence[str], cache_dir: str, timeout: float, executor: Optional[Executor] = None
@@ -110,7 +110,7 @@ class Verbs:
         self._cni = CNIConfig(bin_dirs, cache_dir=cache_dir, timeout=timeout, executor=executor or DeadNetnsExecutor())
 
     def check(self, attached: Attached, netns: str) -> Optional[Failed]:
-        """Run CHECK. Returns None if it passed. Raises HostError if no plugin could say anything."""
+        """Run CHECK. Returns None if it passed. Raises HostError if it could not run."""
         known = _secrets(attached)
         try:
             self._cni.check_network_list(attached.config, _runtime(attached, netns))
@@ -121,9 +121,9 @@ class Verbs:
         return None
 
     def add(self, given: Attached, force: bool) -> Added:
-        """Run ADD, then CHECK where the network has it. Raises HostError after having taken back a failed ADD.
+        """Run ADD, then CHECK if the network has it. Raises HostError after a failed ADD has been undone.
 
-        An ADD that failed because of others at the same time is tried again, a few times.
+        An ADD that collided with others at the same time is tried again a few times.
         """
         for number in range(1, _TRIES):
             try:
@@ -131,7 +131,7 @@ class Verbs:
             except HostError as error:
                 if error.code != "add_failed" or not lost_race(error):
                     raise
-            # Those that met now must not meet again.
+            # Those that collided must not collide again.
             time.sleep(random.uniform(0, _FIRST_PAUSE * 2**number))
         return self._add(given, force)
 
@@ -139,7 +139,7 @@ class Verbs:
         key = given.key
         before = look_at(given.netns, key.ifname)
         require_container(key, given.netns, before)
-        # Only with force, or for lo.
+        # True only with force, or for lo.
         existed = key.ifname in before.links
         if existed and key.ifname != "lo" and not force:
             raise HostError(ifname_in_use(key, given.netns), code="ifname_in_use")
@@ -157,9 +157,9 @@ class Verbs:
         return Added(result, check, record, inside)
 
     def adopt(self, attached: Attached, record: Optional[Record]) -> Optional[Failed]:
-        """Write the cache entry of an attachment that is there without one, and a record if there is none.
+        """Write the cache entry of an attachment that exists without one, and a record if there is none.
 
-        Returns the failure of a CHECK, if that is all that is known of its CHECKs. Raises HostError ``adopt_failed``.
+        Without a record, CHECK runs; its failure is returned. Raises HostError ``adopt_failed``.
         """
         key = attached.key
         entry = cache.Entry(
@@ -187,13 +187,13 @@ class Verbs:
     def _take_back(self, given: Attached, existed: bool, error: Failure) -> NoReturn:
         """Run DEL after an ADD that failed with *error*, and report both.
 
-        Not if the interface *existed* before the ADD: DEL would remove what the ADD did not make.
+        DEL does not run if the interface *existed* before the ADD, because it would remove that interface.
         """
         known = _secrets(given)
         what = f"cannot attach {given.key}"
         if existed:
             self.records.remove(given.key)
-            why = f"; no DEL followed, because {given.key.ifname} was there before and DEL would remove it"
+            why = f"; DEL did not run, because {given.key.ifname} existed before and DEL would remove it"
             _refuse(what, "add_failed", error, known, why)
         try:
             self._delete(given, _runtime_of_del(given, given.netns))
@@ -204,12 +204,12 @@ class Verbs:
         _refuse(what, "add_failed", error, known)
 
     def delete(self, attached: Attached, record: Optional[Record], netns: str) -> Optional[HostError]:
-        """Run DEL with what the ADD was given. *netns* is where the request looks for it, "" if it does not say.
+        """Run DEL with what the ADD was given. *netns* is the namespace of the request, "" if it names none.
 
-        A namespace that is no longer the one of the ADD, or that is the host's own, is left out, so that no plugin acts
-        in a foreign one.
-        Raises HostError ``del_failed``; the cache entry stays then. Returns what kept rules in the firewall that the
-        plugins have left there, None if there are none.
+        A namespace that is no longer the one of the ADD, or that is the host's own, is not passed on, so that no plugin
+        acts in the wrong one.
+        Raises HostError ``del_failed``; the cache entry stays then. Returns the error that kept firewall rules which
+        the plugins left, None if there is none.
         """
         path = living_netns(attached, record, netns)
         try:
@@ -227,10 +227,10 @@ class Verbs:
         return masquerading.remove_masquerading(attached)[1] if rules_stay else None
 
     def _delete(self, attached: Attached, runtime: RuntimeConf) -> None:
-        """Run DEL, and once more if it fails.
+        """Run DEL, and again if it fails.
 
         bridge and ptp remove the interface first and then fail if their masquerading rules were flushed, or if rules
-        of lost addresses refer to their chain. The second DEL finds no interface and looks for no rules.
+        of lost addresses refer to their chain. The second DEL finds no interface and does not look for rules.
         """
         try:
             self._cni.del_network_list(attached.config, runtime)
@@ -242,9 +242,9 @@ class Verbs:
     def remove(self, key: Key, attached: Optional[Attached], record: Optional[Record], netns: str) -> str:
         """Remove an attachment whose DEL fails: interface, firewall rules, leases, cache entry and record.
 
-        *attached*: None if nothing tells what was attached. Returns what DEL said and what is left, "" for nothing.
+        *attached*: None if it is not known what was attached. Returns the errors of DEL and what is left, or "".
         """
-        # Only if all else has failed.
+        # Imported late: the last resort.
         from .force import remove_by_force
 
         runtime = RuntimeConf(key.container_id, "", key.ifname)
@@ -275,7 +275,7 @@ class Verbs:
         return any(other.if_name == ifname and other.net_ns == netns for other in self._cni.get_cached_attachments())
 
     def _shares_rules(self, attached: Attached) -> bool:
-        """Tell whether the container is in the network a second time: chains go by network and container alone."""
+        """Tell whether the container is attached to the network twice: chains depend on network and container only."""
         key = attached.key
         return any(
             other.network == key.network and other.if_name != key.ifname
@@ -284,14 +284,14 @@ class Verbs:
 
 
 def lost_race(error: HostError) -> bool:
-    """Tell whether a plugin failed for a reason that is over in a moment."""
+    """Tell whether a plugin failed for a reason that passes in a moment."""
     return error.facts.get("plugin_code") == ERR_TRY_AGAIN_LATER or _RACE.search(error.msg) is not None
 
 
 def require_container(key: Key, netns: str, seen: Seen) -> None:
     """Raise HostError ``missing_netns`` or ``host_netns`` unless a container's namespace was seen at *netns*."""
     if seen.identity is None:
-        raise HostError(f"cannot attach {key}: there is no network namespace {netns}; make it first", "missing_netns")
+        raise HostError(f"cannot attach {key}: there is no network namespace {netns}; create it first", "missing_netns")
     if is_host_netns(netns):
         raise HostError(
             f"cannot attach {key}: {netns} is the host's own network namespace, whose addresses and routes the plugins "
@@ -303,7 +303,7 @@ def require_container(key: Key, netns: str, seen: Seen) -> None:
 def living_netns(attached: Attached, record: Optional[Record], netns: str) -> str:
     """Return a path that leads to the namespace of the ADD, "" if none does or it is the host's own.
 
-    Nor if an interrupted ADD found the interface there: it is not this attachment's to remove.
+    It is also "" if an interrupted ADD found the interface there: DEL must not remove what this ADD did not make.
     """
     if record is not None and record.state == ADDING and record.interface:
         return ""
@@ -318,7 +318,7 @@ def living_netns(attached: Attached, record: Optional[Record], netns: str) -> st
 
 
 def can_check(config: NetworkConfigList) -> bool:
-    """Tell whether the network has a CHECK: its version is 0.4.0 or later, and it does not say disableCheck."""
+    """Tell whether the network has a CHECK: its version is 0.4.0 or later, and it does not set disableCheck."""
     try:
         return not config.disable_check and greater_than_or_equal_to(config.cni_version, "0.4.0")
     except VersionError:
@@ -328,7 +328,7 @@ def can_check(config: NetworkConfigList) -> bool:
 def ifname_in_use(key: Key, netns: str) -> str:
     return (
         f"cannot attach {key}: {netns} already has an interface {key.ifname}, and no record, cache entry or lease "
-        "shows that this attachment made it; choose another ifname, or remove that interface with what made it first"
+        "shows that this attachment made it; choose another ifname, or first remove the interface with what made it"
     )
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runtimes' sources of live containers share: lists of ids, and how they fail."""
+"""What the sources of live containers share: running a runtime's client, reading IDs, and reporting failures."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import List, NoReturn, Sequence
 from .. import commands
 from ..errors import HostError
 
-# Longer than what a runtime takes to answer on a host that is very busy.
+# Longer than a runtime takes to answer on a very busy host.
 TIMEOUT = 60.0
 
-# What containerd, podman and CNI accept in an id; a name like this cannot be taken for an option.
+# What containerd, podman and CNI accept as an ID; such a name cannot be taken for an option.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 
 
 def unusable(source: str, why: str, remedy: str) -> NoReturn:
     """Raise HostError ``source_unusable``."""
     raise HostError(
-        f"the source {source} is on this host and cannot be asked which containers live: {why}; {remedy}, or leave it "
-        "out of keep_from (keep_from: [cache, netns]), which narrows the work to what this collection made",
+        f"the source {source} is on this host, but cannot be asked which containers are alive: {why}; {remedy}, or "
+        "leave it out of keep_from (keep_from: [cache, netns]), which limits cni_gc to what this collection made",
         code="source_unusable",
         source=source,
     )
@@ -33,9 +33,9 @@ def find_client(source: str, command: str, evidence: str, remedy: str) -> str:
     try:
         path = commands.find_command(command)
     except HostError as error:
-        unusable(source, error.msg, "mend that")
+        unusable(source, error.msg, "fix that")
     if path is None:
-        unusable(source, f"there is {evidence}, but no {command} in {', '.join(commands.DIRECTORIES)}", remedy)
+        unusable(source, f"found {evidence}, but no {command} in {', '.join(commands.DIRECTORIES)}", remedy)
     return path
 
 
@@ -51,20 +51,20 @@ def run_client(source: str, argv: Sequence[str], remedy: str) -> bytes:
 
 
 def ids(source: str, output: bytes, argv: Sequence[str], remedy: str) -> List[str]:
-    """Return the ids that a command printed, one a line.
+    """Return the IDs that a command printed, one per line.
 
-    Raises HostError ``source_unusable`` for a line that is no id: it may be one that is not understood here, so it is
-    not left out in silence.
+    Raises HostError ``source_unusable`` for a line that is not an ID: it may stand for a container, so it is not
+    silently skipped.
     """
     found = output.decode("utf-8", "replace").split("\n")
     if found and not found[-1]:
         del found[-1]
     for line in found:
         if not is_source_id(line):
-            unusable(source, f"{' '.join(argv)} printed {line[:100]!r}, which is no id", remedy)
+            unusable(source, f"{' '.join(argv)} printed {line[:100]!r}, which is not an ID", remedy)
     return found
 
 
 def is_source_id(text: str) -> bool:
-    """Tell whether a text can be the id of a container, or the name of a containerd namespace."""
+    """Tell whether a text can be the ID of a container, or the name of a containerd namespace."""
     return _ID.fullmatch(text) is not None

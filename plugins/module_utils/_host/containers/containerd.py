@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The containers of containerd, and of what is built on it: CRI's pods, nerdctl, ``ctr run --cni`` and buildkit.
 
-What CNI sees as a container's id: CRI gives the pod sandbox's id; nerdctl and ctr give ``<namespace>-<container>``;
-buildkit gives the name of the namespace that it keeps in its directory. Every container that containerd knows counts as
-live, whether its task runs or not: its runtime has not yet taken it away.
+What CNI sees as a container ID: CRI passes the pod sandbox's ID; nerdctl and ctr pass ``<namespace>-<container>``;
+buildkit passes the name of the namespace that it keeps in its directory. Every container that containerd knows counts
+as alive, whether its task runs or not: its runtime has not removed it yet.
 
-The daemons are found by facts of the kernel, not by a list of paths: a listening socket named ``containerd.sock``, and
-the address that the shim of a running container was started with. So those of k3s, rke2, k0s and MicroK8s are found,
-too, and a daemon that was stopped while its containers go on.
+Instances of containerd are found by facts of the kernel, not by a list of paths: a listening socket named
+``containerd.sock``, and the address with which the shim of a running container was started. So those of k3s, rke2, k0s
+and MicroK8s are found, too, and so is an instance that was stopped while its containers keep running.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ BUILDKIT = "/var/lib/buildkit/net/cni"
 
 _SOCKETS = "/proc/net/unix"
 _SOCKET_NAME = "containerd.sock"
-# What a shim whose command line cannot be read belongs to.
+# The instance of a shim whose command line does not tell it.
 _DEFAULT_SOCKET = "/run/containerd/containerd.sock"
-# All shims' names begin so, and the kernel cuts what follows.
+# The beginning of all shims' names; the kernel truncates the rest.
 _SHIM = "containerd-shim"
 # In /proc/net/unix: a listening stream socket.
 _LISTENING = ("00010000", "0001", "01")
@@ -39,7 +39,7 @@ _START = "start it"
 
 
 def containerd_evidence() -> Optional[str]:
-    """Return what says that containerd is on this host, None if nothing does."""
+    """Return the evidence that containerd is on this host, None if there is none."""
     return "; ".join(_evidence(_addresses(), _buildkit())) or None
 
 
@@ -66,7 +66,7 @@ def ask_containerd() -> Answer:
 
 
 def _addresses() -> List[str]:
-    """Return the sockets of the daemons, those that nobody listens on any more but whose containers run too."""
+    """Return the sockets of all instances, including those that were stopped while their containers run."""
     found = set()
     with open(_SOCKETS, encoding="utf-8", errors="surrogateescape") as stream:
         next(stream, None)
@@ -81,7 +81,7 @@ def _addresses() -> List[str]:
 
 
 def _is_daemons(path: str) -> bool:
-    """Tell whether a listening socket is that of a containerd of root's; a user's own is in no way this host's."""
+    """Tell whether a listening socket belongs to a containerd of root; a rootless one does not serve this host."""
     if not path.startswith("/") or os.path.basename(path) != _SOCKET_NAME:
         return False
     try:
@@ -113,25 +113,25 @@ def _buildkit() -> List[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        unusable(SOURCE, f"cannot list {BUILDKIT}: {error.strerror}", "mend that")
+        unusable(SOURCE, f"cannot list {BUILDKIT}: {error.strerror}", "fix that")
     for name in names:
         path = os.path.join(BUILDKIT, name)
         try:
             if is_source_id(name) and os.stat(path).st_dev == device:
                 found.append(path)
         except OSError:
-            # It was taken away meanwhile.
+            # It was removed meanwhile.
             continue
     return found
 
 
 def _ask_daemon(ctr: str, address: str) -> Tuple[List[Tuple[str, str]], str]:
-    """Return the containers and sandboxes of one daemon, each with its namespace, and what was asked."""
+    """Return the containers and sandboxes of one instance, each with its namespace, and what was asked."""
     base = [ctr, "--address", address, "--connect-timeout", "10s"]
     remedy = f"start the containerd of {address}"
     if not os.path.exists(address):
         # ctr would wait for it.
-        unusable(SOURCE, f"containers run whose containerd's socket {address} is not there", remedy)
+        unusable(SOURCE, f"containers run, but the socket {address} of their containerd does not exist", remedy)
     argv = [*base, "namespaces", "list", "--quiet"]
     namespaces = ids(SOURCE, run_client(SOURCE, argv, remedy), argv, remedy)
     found: Set[Tuple[str, str]] = set()
@@ -146,9 +146,9 @@ def _ask_daemon(ctr: str, address: str) -> Tuple[List[Tuple[str, str]], str]:
 
 
 def _sandboxes(argv: List[str], remedy: str) -> List[str]:
-    """Return the ids of the sandboxes in a namespace. A runtime may keep them there only, and not as containers.
+    """Return the IDs of the sandboxes in a namespace. A runtime may keep them only there and not as containers.
 
-    containerd and ctr have them since 1.7; before, there are none.
+    containerd and ctr have sandboxes since 1.7.
     """
     try:
         done = commands.run_command(argv, TIMEOUT)
@@ -160,7 +160,7 @@ def _sandboxes(argv: List[str], remedy: str) -> List[str]:
         return []
     if done.rc != 0:
         unusable(SOURCE, commands.failure(argv, f"exit status {done.rc}", done.stderr).msg, remedy)
-    # A table: a line of titles, then a line for each with the id in front.
+    # A table: a line of titles, then a line for each sandbox that starts with its ID.
     rows = done.stdout.split(b"\n")
     first = b"\n".join(row.split(b" ", 1)[0] for row in rows[1:])
     if not rows[0].startswith(b"ID"):

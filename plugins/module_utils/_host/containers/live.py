@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What lives on a host: the containers that somebody answers for, beside the network namespaces that there are.
+"""What is alive on a host: the containers that sources name, and the network namespaces that exist.
 
-A source names containers. Namespaces need no source: whatever an address is in use in is left alone, whoever owns it.
+Namespaces need no source: an address that is in use in any of them is left alone, whoever owns it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .namespaces import Namespaces
 
 
 def place_of(entry: CachedAttachment, namespaces: Namespaces) -> str:
-    """Say where the namespace of the ADD still is, "" if it is nowhere.
+    """Return where the namespace of the ADD still exists, in words; "" if it is gone.
 
-    One that nobody noted the identity of counts. So does one that nothing leads to, while the host's end of a veth
-    is there: both ends go with the namespace of either.
+    Without a recorded identity, a namespace at the path of the ADD counts. So does one that nothing leads to, as long
+    as the host's end of a veth exists: both ends go with the namespace of either.
     """
     if entry.record is not None and entry.record.identity is not None:
         here = namespaces.alive(entry.record.identity)
@@ -32,7 +32,7 @@ def place_of(entry: CachedAttachment, namespaces: Namespaces) -> str:
 
 
 def seen_from_here(entry: CachedAttachment, namespaces: Namespaces) -> bool:
-    """Whether the paths of the ADD mean here what they meant there; all of them end with the boot."""
+    """Tell whether the paths of the ADD mean the same here; all of them end with the boot."""
     then = entry.record.identity if entry.record else None
     here = namespaces.host.identity if namespaces.host else {}
     return then is not None and (
@@ -41,12 +41,12 @@ def seen_from_here(entry: CachedAttachment, namespaces: Namespaces) -> bool:
 
 
 def death_of(entry: CachedAttachment) -> str:
-    """Say what became of the namespace, for an entry that has none any more."""
+    """Return what became of the namespace of an entry, in words, if it is gone."""
     if entry.record is not None and entry.record.identity is not None:
         if os.path.exists(entry.netns):
-            return f"{entry.netns} is not the namespace of its ADD any more"
+            return f"{entry.netns} is no longer the namespace of its ADD"
         return f"the namespace of its ADD, {entry.netns}, is gone"
-    return f"there is no namespace {entry.netns}" if entry.netns else "nothing says which namespace it was in"
+    return f"there is no namespace {entry.netns}" if entry.netns else "it is not known which namespace it was in"
 
 
 def answer_of(contents: CacheContents, namespaces: Namespaces) -> Answer:
@@ -61,9 +61,9 @@ def answer_of(contents: CacheContents, namespaces: Namespaces) -> Answer:
 
 
 class Answer:
-    """What one source says.
+    """The answer of one source.
 
-    ``containers``: container id as CNI saw it -> names of its interfaces (None: all of them). ``namespaces``: paths of
+    ``containers``: container ID as CNI saw it -> names of its interfaces (None: all of them). ``namespaces``: paths of
     network namespaces that are in use. ``count``: how many containers it knows. ``asked``: what was asked, in words.
     """
 
@@ -85,10 +85,10 @@ class Answer:
 
 
 class LiveSet:
-    """All that is known to live.
+    """Everything that is known to be alive.
 
-    ``answers`` of the sources that were asked, ``found``: evidence for each source that is on the host, ``namespaces``,
-    ``complete``: whether every source that was found was asked, ``why``: if not, why not.
+    ``answers``: of the sources that were asked; ``found``: evidence for each source that is on the host;
+    ``namespaces``; ``complete``: whether every source that was found was asked; ``why``: if not, why not.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class LiveSet:
         return answer.source if answer else ""
 
     def has(self, container_id: str, ifname: str) -> bool:
-        """Tell whether a source has the container with that very interface."""
+        """Tell whether a source has the container with this interface."""
         for answer in self.answers:
             if container_id in answer.containers:
                 names = answer.containers[container_id]
@@ -131,14 +131,14 @@ class LiveSet:
         return False
 
     def pairs(self) -> Iterator[Tuple[str, str]]:
-        """Yield (container id, interface) of all whose interfaces are known."""
+        """Yield (container ID, interface) of all containers whose interfaces are known."""
         for answer in self.answers:
             for container_id, names in answer.containers.items():
                 for ifname in names or ():
                     yield container_id, ifname
 
     def ids(self) -> Iterator[str]:
-        """Yield the ids of all containers."""
+        """Yield the IDs of all containers."""
         return iter(self._owners)
 
     def rows(self) -> List[Dict[str, Any]]:

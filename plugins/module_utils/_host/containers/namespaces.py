@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """All network namespaces of a host, whoever made them.
 
-They are named, mounted, of a process or thread, or held open by one, by a descriptor or only by a socket. A veth of the
-host tells of one that none of this leads to.
+They are named, mounted, used by a process or thread, or held open by one with a descriptor or only a socket. A veth of
+the host reveals a namespace to which none of these leads.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _OWN = "/proc/self/ns/net"
 _TUN = "/dev/net/tun"
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _MAX_MOUNTS = 64 << 20
-# How often what leads to a namespace may go away while it is read.
+# How often the way to a namespace may vanish while namespaces are read.
 _ATTEMPTS = 10
 # include/uapi/linux/nsfs.h and sched.h
 _NS_GET_NSTYPE = 0xB703
 _CLONE_NEWNET = 0x40000000
-# include/uapi/linux/sockios.h; the numbers of system calls since Linux 5 are the same on every architecture.
+# include/uapi/linux/sockios.h; system calls since Linux 5 have the same numbers on every architecture.
 _SIOCGSKNS = 0x894C
 _PIDFD_OPEN, _PIDFD_GETFD = 434, 438
 # include/linux/proc_ns.h: the inode of the first PID namespace.
 _INITIAL_PID_NAMESPACE = 0xEFFFFFFC
-# The kernel has this setting in the first network namespace only.
+# Only the first network namespace has this setting.
 _INITIAL_NETWORK_NAMESPACE = "/proc/sys/net/core/netdev_budget"
 
 
@@ -45,10 +45,10 @@ _Way = Tuple[os.stat_result, str, str]
 
 
 class Namespace:
-    """A network namespace: ``identity`` as in :class:`netns.Seen`, ``path`` that leads to it, ``name`` for people.
+    """A network namespace: ``identity`` as in :class:`netns.Seen`, ``path`` that leads to it, human-readable ``name``.
 
-    ``addresses``: packed address -> (index of the interface, prefix length); ``links`` by index; ``own`` tells that it
-    is the one this process is in, the host's.
+    ``addresses``: packed address -> (index of the interface, prefix length); ``links`` by index; ``own``: it is the one
+    of this process, the host's.
     """
 
     __slots__ = ("addresses", "identity", "links", "name", "own", "path")
@@ -66,9 +66,9 @@ class Namespaces:
     """All network namespaces of a host that a name, a mount, a process or a socket leads to.
 
     ``elsewhere``: path -> (device, inode) of those that are mounted in any mount namespace. ``away``: the names of the
-    host's veths whose other end is in another namespace that exists; ``unseen``: in one to which nothing leads.
-    ``nested``: /proc is not that of the first PID namespace, so that it may lack processes; ``outside``: it does, for
-    the first one uses this network.
+    host's veths whose other end is in another existing namespace; ``unseen``: in one to which nothing leads.
+    ``nested``: /proc is not that of the first PID namespace, so it may lack processes; ``outside``: it does lack them,
+    because this is the network namespace of the first PID namespace.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Namespaces:
         self._elsewhere = dict(elsewhere or {})
         self._by_inode = {(ns.identity["dev"], ns.identity["inode"]): ns for ns in found}
         self._by_address: Dict[bytes, Namespace] = {}
-        # The host's own comes last: another one's is the better evidence.
+        # The host's own namespace comes last: any other one is better evidence.
         for ns in sorted(found, key=lambda ns: not ns.own):
             self._by_address.update(dict.fromkeys(ns.addresses, ns))
 
@@ -98,7 +98,7 @@ class Namespaces:
         return self._by_address.get(raw) if raw else None
 
     def alive(self, identity: Optional[Mapping[str, Any]]) -> Optional[Namespace]:
-        """Return the namespace that *identity* (of this boot) is of, if it is still there."""
+        """Return the namespace with *identity* (of this boot), if it still exists."""
         if identity is None:
             return None
         here = self._by_inode.get((identity.get("dev"), identity.get("inode")))
@@ -108,7 +108,7 @@ class Namespaces:
         return here if None in cookies or cookies[0] == cookies[1] else None
 
     def at(self, path: str) -> Optional[Namespace]:
-        """Return the namespace that *path* leads to, here or else where it is mounted in another mount namespace."""
+        """Return the namespace that *path* leads to, here or else in another mount namespace that has it mounted."""
         try:
             status = os.stat(path)
             here = self._by_inode.get((status.st_dev, status.st_ino))
@@ -125,7 +125,7 @@ class Namespaces:
 def read_namespaces(more: Iterable[str] = ()) -> Namespaces:
     """Return every network namespace: named, mounted anywhere, with a process in it or held open by one, and *more*.
 
-    Raises HostError ``netns_unusable`` or ``kernel_unreadable``: what cannot be looked into may hold anything.
+    Raises HostError ``netns_unusable`` or ``kernel_unreadable``: a namespace that cannot be read may hold anything.
     """
     elsewhere: Dict[str, Tuple[int, int]] = {}
     with contextlib.ExitStack() as stack:
@@ -134,7 +134,7 @@ def read_namespaces(more: Iterable[str] = ()) -> Namespaces:
     inside = {(link.link, link.index) for ns in found if not ns.own for link in ns.links.values()}
     away = [link for link in host.links.values() if link.kind == "veth" and link.abroad]
     unseen = [link for link in away if (link.index, link.link) not in inside]
-    # Interfaces stay for a moment when their namespace has come to its end.
+    # Interfaces outlive their namespace for a moment.
     ended = {nsid for nsid in {link.nsid for link in unseen} if not netlink.namespace_exists(nsid)}
     ends = {link.name for link in unseen if link.nsid in ended}
     # The first PID namespace has all processes.
@@ -164,20 +164,21 @@ def _read_all(distinct: Callable[[], List[_Way]]) -> List[Namespace]:
             ns.addresses = netlink.host_addresses()
             ns.links = netlink.links()
             found.append(ns)
-        # Whoever led there has come to its end; that others still do is found out by looking again.
+        # The way there has vanished; look again for another one.
         wanted = [entry for entry in distinct() if entry[0].st_ino in lost] if lost else []
         if not wanted:
             return found
     raise HostError(
-        f"network namespaces change hands faster than they can be read ({wanted[0][1]}); run again",
+        f"network namespaces come and go faster than they can be read ({wanted[0][1]}); run again",
         code="netns_unusable",
     )
 
 
 def _distinct(more: Iterable[str], elsewhere: Dict[str, Tuple[int, int]], stack: contextlib.ExitStack) -> List[_Way]:
-    """Return each namespace once, under the name that says most to people.
+    """Return each namespace once, under its most informative name.
 
-    What is mounted anywhere is noted in *elsewhere*. What is open until *stack* ends is part of some paths.
+    Namespaces that are mounted anywhere are added to *elsewhere*. Some paths depend on files that stay open until
+    *stack* ends.
     """
     device = os.stat(_OWN).st_dev
     found: Dict[int, Tuple[os.stat_result, str, str]] = {}
@@ -186,7 +187,7 @@ def _distinct(more: Iterable[str], elsewhere: Dict[str, Tuple[int, int]], stack:
         try:
             status = os.stat(path)
         except (OSError, ValueError):
-            # ValueError: what a file says is the path of a namespace can hold a NUL.
+            # ValueError: a path that comes from a file can contain a NUL.
             return
         if status.st_dev == device and status.st_ino not in found:
             found[status.st_ino] = (status, path, name)
@@ -224,7 +225,7 @@ def _distinct(more: Iterable[str], elsewhere: Dict[str, Tuple[int, int]], stack:
 
 
 def _normal(path: str) -> str:
-    """Return the path under which the kernel lists a mount: most write /var/run, which leads to /run."""
+    """Return the path under which the kernel lists a mount: many programs write /var/run, which leads to /run."""
     path = os.path.normpath(path)
     return path[len("/var") :] if path.startswith("/var/run/") else path
 
@@ -234,18 +235,18 @@ def _processes() -> Iterator[str]:
 
 
 def _threads(pid: str) -> List[str]:
-    """Return the threads of a process beside its first one: each may be in a namespace of its own."""
+    """Return the threads of a process other than its first one: each may be in a namespace of its own."""
     try:
         return [thread for thread in os.listdir(f"/proc/{pid}/task") if thread != pid]
     except OSError:
-        # The process has come to its end.
+        # The process has ended.
         return []
 
 
 def _command(pid: str) -> str:
     try:
         with open(f"/proc/{pid}/comm", "rb") as stream:
-            return " (%s)" % stream.read(64).decode("utf-8", "replace").strip()
+            return f" ({stream.read(64).decode('utf-8', 'replace').strip()})"
     except OSError:
         return ""
 
@@ -257,7 +258,7 @@ def _held(files: Mapping[str, str], device: int) -> Iterator[Tuple[int, str]]:
             if target.startswith("net:[") and target[5:-1].isdigit():
                 yield int(target[5:-1]), path
             elif target == "/":
-                # So looks what was opened by a name that has been taken away since, as well as the root directory.
+                # A file whose name has been removed since looks like this, and so does the root directory.
                 status = os.stat(path)
                 if status.st_dev == device and stat.S_ISREG(status.st_mode) and _is_netns(path):
                     yield status.st_ino, path
@@ -266,10 +267,10 @@ def _held(files: Mapping[str, str], device: int) -> Iterator[Tuple[int, str]]:
 
 
 def _open_files(pid: str) -> Dict[str, str]:
-    """Return path -> what it leads to for all that a process has open."""
+    """Return path -> target for all that a process has open."""
     folder = f"/proc/{pid}/fd"
     found: Dict[str, str] = {}
-    # A process that has come to its end has none.
+    # A process that has ended has none.
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
             with contextlib.suppress(FileNotFoundError):
@@ -280,12 +281,12 @@ def _open_files(pid: str) -> Dict[str, str]:
 def _kept_by_sockets(
     pid: str, files: Mapping[str, str], known: Set[str], stack: contextlib.ExitStack
 ) -> Iterator[Tuple[int, str]]:
-    """Yield (inode, path) of the namespaces of a process' sockets, but for the *known* ones, to which they are added.
+    """Yield (inode, path) of the namespaces of a process's sockets. *known* sockets are skipped, others added to it.
 
-    A socket keeps its namespace alive, and no file leads from one to the other. A kernel before 5.6, or one that lets
-    nobody copy a descriptor, does not tell.
+    A socket keeps its namespace alive, and no file leads from one to the other. The namespace cannot be found on a
+    kernel before 5.6, or on one that does not allow descriptors to be copied.
     """
-    # An open tap device, with which a virtual machine takes over a container's address, is a socket to the kernel.
+    # To the kernel, an open tap device, with which a virtual machine takes over a container's address, is a socket.
     new = {
         path if target == _TUN else target: path
         for path, target in files.items()
@@ -297,7 +298,7 @@ def _kept_by_sockets(
     try:
         import ctypes
     except ImportError:
-        # A Python that was built without it does not tell either.
+        # This Python was built without it.
         return
     libc = ctypes.CDLL(None)
     process = libc.syscall(_PIDFD_OPEN, int(pid), 0)
@@ -327,7 +328,7 @@ def _kept_by_sockets(
 
 
 def _is_netns(path: str) -> bool:
-    """Tell whether a file of the file system of namespaces is that of a network's."""
+    """Tell whether a file of the file system of namespaces belongs to a network namespace."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         return fcntl.ioctl(fd, _NS_GET_NSTYPE) == _CLONE_NEWNET
@@ -359,5 +360,6 @@ def _names(folder: str) -> List[str]:
         return []
     except OSError as error:
         raise HostError(
-            f"cannot list {folder}: {error.strerror}; without it nobody knows what lives here", code="source_unusable"
+            f"cannot list {folder}: {error.strerror}; it is needed to find out which containers are alive",
+            code="source_unusable",
         ) from error

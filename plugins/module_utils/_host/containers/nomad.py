@@ -3,14 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The allocations of Nomad's client.
 
-What CNI sees as a container's id is the allocation's id, in mode ``bridge`` as in ``cni/NAME``. (The name
+What CNI sees as a container ID is the allocation's ID, in mode ``bridge`` as in ``cni/NAME``. (The name
 ``nomad_init_<id>`` of a pause container is for Docker only.) The client makes a directory for each allocation before it
-makes its network, and removes it when it forgets the allocation; the agent is asked where these directories are. So a
-client whose servers are away, or a token that may not read every namespace, still gives a complete answer. What has
-run to its end counts as live until Nomad forgets it.
+makes its network, and removes it when it forgets the allocation; the agent tells where these directories are. So the
+answer is complete even if the client's servers are away or the token may not read every namespace. An allocation that
+has finished counts as alive until Nomad forgets it.
 
-The agent is asked as Nomad's own command line does it, by ``NOMAD_ADDR``, ``NOMAD_TOKEN``, ``NOMAD_CACERT``,
-``NOMAD_CAPATH``, ``NOMAD_CLIENT_CERT``, ``NOMAD_CLIENT_KEY`` and ``NOMAD_TLS_SERVER_NAME`` in the environment.
+Like Nomad's own command line, this uses ``NOMAD_ADDR``, ``NOMAD_TOKEN``, ``NOMAD_CACERT``, ``NOMAD_CAPATH``,
+``NOMAD_CLIENT_CERT``, ``NOMAD_CLIENT_KEY`` and ``NOMAD_TLS_SERVER_NAME`` in the environment to ask the agent.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _TIMEOUT = 30.0
 _ANSWER_LIMIT = 4 * 1024 * 1024
 _ADDRESS = re.compile(r"(https?)://(?:\[([0-9A-Fa-f:.]+)\]|([^\s/:\[\]]+))(?::([0-9]{1,5}))?/?")
 _ALLOCATION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# What cannot be sent in a header is no token.
+# A token has to fit into a header.
 _TOKEN = re.compile(r"[\x21-\x7e]*")
-_REMEDY = "see to it that the agent runs and that NOMAD_ADDR in the task's environment leads to it"
-_TOKEN_REMEDY = "give the task an environment with a NOMAD_TOKEN that has the policy agent:read"
+_REMEDY = "make sure that the agent runs and that NOMAD_ADDR in the task's environment leads to it"
+_TOKEN_REMEDY = "set NOMAD_TOKEN in the task's environment to a token with the policy agent:read"
 
 
 def nomad_evidence() -> Optional[str]:
-    """Return what says that Nomad is on this host, None if nothing does.
+    """Return the evidence that Nomad is on this host, None if there is none.
 
-    An agent's helpers have its name, too, and go on when it is stopped, as do the tasks that they watch.
+    An agent's helpers have its name, too. They keep running when it is stopped, as do the tasks that they watch.
     """
     found = processes("nomad")
     if not found:
@@ -60,7 +60,7 @@ def ask_nomad() -> Answer:
     config = _config(address, environment)
     client = _object(config.get("Client"), "config.Client")
     if client.get("Enabled") is False:
-        return Answer(SOURCE, {}, asked=f"the agent at {address}, which is no client")
+        return Answer(SOURCE, {}, asked=f"the agent at {address}, which is not a client")
     directory = _directory(client.get("AllocDir"), config.get("DataDir"))
     found = _allocations(directory)
     asked = f"the agent at {address}: {len(found)} allocations in {directory}"
@@ -78,13 +78,13 @@ def _config(address: str, environment: Mapping[str, str]) -> Dict[str, Any]:
     try:
         answer = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        unusable(SOURCE, f"the answer of the agent at {address} is no JSON ({error})", _REMEDY)
-    return _object(_object(answer, "the answer").get("config"), "config")
+        unusable(SOURCE, f"the answer of the agent at {address} is not valid JSON ({error})", _REMEDY)
+    return _object(_object(answer, "its root").get("config"), "config")
 
 
 def _object(value: Any, name: str) -> Dict[str, Any]:
     if not isinstance(value, dict):
-        unusable(SOURCE, f"{name} of the agent's answer is no object", _REMEDY)
+        unusable(SOURCE, f"unexpected answer of the agent: {name} is not an object", _REMEDY)
     return value
 
 
@@ -94,30 +94,30 @@ def _directory(alloc_dir: Any, data_dir: Any) -> str:
     elif isinstance(data_dir, str) and data_dir:
         directory = os.path.join(data_dir, "alloc")
     else:
-        # So it is in development mode only, where the directory is a temporary one that it does not tell.
+        # Only in development mode, where the directory is a temporary one that the agent does not report.
         unusable(SOURCE, "the agent has no data_dir", "set data_dir in its configuration")
     try:
         return absolute(directory, "the agent's data_dir or alloc_dir")
     except HostError as error:
-        unusable(SOURCE, error.msg, "mend its configuration")
+        unusable(SOURCE, error.msg, "fix its configuration")
 
 
 def _allocations(directory: str) -> List[str]:
     try:
         names = os.listdir(directory)
     except OSError as error:
-        unusable(SOURCE, f"cannot list its allocations in {directory}: {error.strerror}", "mend that")
+        unusable(SOURCE, f"cannot list its allocations in {directory}: {error.strerror}", "fix that")
     return sorted(name for name in names if _ALLOCATION.fullmatch(name))
 
 
 def _get(address: str, path: str, environment: Mapping[str, str]) -> Tuple[int, bytes]:
     """Return the status and the beginning of the answer to a GET request."""
-    # Nobody needs it where there is no Nomad.
+    # Imported late: most hosts have no Nomad.
     import http.client
 
     token = environment.get("NOMAD_TOKEN", "")
     if not _TOKEN.fullmatch(token):
-        unusable(SOURCE, "NOMAD_TOKEN is no token", _TOKEN_REMEDY)
+        unusable(SOURCE, "NOMAD_TOKEN is not a valid token", _TOKEN_REMEDY)
     host, port, secure = _place(address)
     connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT)
     ending = contextlib.ExitStack()
@@ -126,7 +126,7 @@ def _get(address: str, path: str, environment: Mapping[str, str]) -> Tuple[int, 
         connection.sock = socket.create_connection((host, port), _TIMEOUT)
         if secure:
             connection.sock = _wrap(connection.sock, host, environment)
-        # The time limit of a socket starts again with each byte that comes.
+        # The timeout of a socket starts again with each byte that arrives.
         timer = threading.Timer(_TIMEOUT, connection.sock.shutdown, (socket.SHUT_RDWR,))
         ending.callback(timer.cancel)
         timer.start()
@@ -147,7 +147,7 @@ def _place(address: str) -> Tuple[str, int, bool]:
     match = _ADDRESS.fullmatch(address)
     port = int(match.group(4) or 4646) if match else 0
     if match is None or not 0 < port < 65536:
-        unusable(SOURCE, f"NOMAD_ADDR is {address!r}", "write it such as 'https://127.0.0.1:4646'")
+        unusable(SOURCE, f"NOMAD_ADDR is {address!r}", "set it to an address such as 'https://127.0.0.1:4646'")
     return match.group(2) or match.group(3), port, match.group(1) == "https"
 
 

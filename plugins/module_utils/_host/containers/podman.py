@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The containers of podman.
 
-What CNI sees is podman's id of the container; for the containers of a pod, that of its infra container. Every container
-that podman knows counts as live, whether it runs or not, and so does what other tools keep in the same storage.
+What CNI sees is podman's ID of the container; for the containers of a pod, that of its infra container. Every container
+that podman knows counts as alive, whether it runs or not, and so does every one that other tools keep in the same
+storage.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from .live import Answer
 
 SOURCE = "podman"
 
-# The directory is there from podman's first command after a boot on, so while any container runs; the two files are its
-# database, of podman 4 and 5. Asking a podman that was never used would make all of them.
+# The directory exists from podman's first command after a boot, so while any container runs. The two files are the
+# databases of podman 4 and 5. Asking a podman that was never used would create all of them.
 TRACES = (
     "/run/libpod",
     "/var/lib/containers/storage/libpod/bolt_state.db",
     "/var/lib/containers/storage/db.sql",
 )
 
-_REMEDY = "see to it that 'podman ps --all' works"
+_REMEDY = "make sure that 'podman ps --all' works"
 
 
 def podman_evidence() -> Optional[str]:
-    """Return what says that podman has been used on this host, None if nothing does."""
+    """Return the evidence that podman has been used on this host, None if there is none."""
     for path in TRACES:
         if os.path.exists(path):
             return f"podman's state {path}"
@@ -40,7 +41,7 @@ def ask_podman() -> Answer:
     """Ask podman for all its containers. Raises HostError ``source_unusable``."""
     evidence = podman_evidence()
     if evidence is None:
-        unusable(SOURCE, f"there is none of {', '.join(TRACES)}", "run a container with it")
+        unusable(SOURCE, f"none of {', '.join(TRACES)} exists", "run a container with it")
     podman = find_client(SOURCE, "podman", evidence, "install it")
     argv = [podman, "--remote=false", "ps", "--all", "--external", "--no-trunc", "--format", "{{.ID}}"]
     found = ids(SOURCE, run_client(SOURCE, argv, _REMEDY), argv, _REMEDY)

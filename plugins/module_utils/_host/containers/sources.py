@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asking the sources of live containers: which are on the host, and whether all of them could say what they know.
+"""Asking the sources of live containers: which are on the host, and whether all of them answered.
 
-Whatever a source names is alive, whichever sources the user lists.
+Whatever any source names is alive, whichever sources the user lists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .namespaces import Namespaces, read_namespaces
 
 
 class RuntimeSource(NamedTuple):
-    """A source that has to be found before it can be asked."""
+    """A source that is asked only if there is evidence of it."""
 
     present: Callable[[], Optional[str]]
     ask: Callable[[], Answer]
@@ -32,8 +32,8 @@ RUNTIMES = {
 }
 SOURCES = ("cache", "netns", *RUNTIMES)
 
-# Traces of runtimes that use CNI and cannot be asked: where one is, nobody knows all containers. Of a runtime that was
-# stopped its containers and what it knows stay, so that its socket alone does not tell.
+# Traces of runtimes that use CNI. If one is there and its runtime cannot be asked, not all containers are known. A
+# stopped runtime leaves its containers and its state, so looking for its socket is not enough.
 _OTHERS = {
     "containerd": ("/var/lib/containerd/io.containerd.metadata.v1.bolt",),
     "podman": podman.TRACES,
@@ -48,11 +48,11 @@ def find_live(
     keep_from: Optional[Sequence[str]] = None,
     keep: Optional[Mapping[str, Optional[FrozenSet[str]]]] = None,
 ) -> LiveSet:
-    """Return all that lives. *caches*: first that of this collection, *bridges* of CNI networks.
+    """Return everything that is alive. *caches*: first that of this collection; *bridges*: those of CNI networks.
 
-    *keep*: container id -> names of interfaces (None: all). A runtime that *keep_from* does not name (None: every one
-    that is found) is asked as well, but need not answer. Raises HostError ``source_unusable``, ``processes_hidden``,
-    ``netns_unusable``.
+    *keep*: container ID -> names of interfaces (None: all). *keep_from*: the sources that must answer (None: every one
+    that is found); other runtimes are asked as well, but need not answer. Raises HostError ``source_unusable``,
+    ``processes_hidden``, ``netns_unusable``.
     """
     found = {"netns": "/proc and the named network namespaces"}
     if caches[0].entries:
@@ -70,7 +70,7 @@ def find_live(
                 raise
     why = _why_incomplete(set(found) if keep_from is None else set(keep_from), found)
     if keep:
-        answers.append(Answer("keep", keep, asked="the list keep"))
+        answers.append(Answer("keep", keep, asked="the option keep"))
     paths = [path for contents in caches for entry in contents.entries for path in entry.paths]
     paths += [path for answer in answers for path in answer.namespaces]
     namespaces = read_namespaces(paths)
@@ -85,26 +85,26 @@ def find_live(
 
 
 def _test_view(namespaces: Namespaces, caches: Sequence[CacheContents], bridges: AbstractSet[str]) -> None:
-    """Raise HostError ``processes_hidden`` if there are processes of this host that /proc does not show.
+    """Raise HostError ``processes_hidden`` if this host has processes that /proc does not show.
 
-    A container may be alive in a namespace that only such a process leads to.
+    A container may be alive in a namespace to which only such a process leads.
     """
     why = _hidden(namespaces, caches, bridges) if namespaces.nested else ""
     if why:
         raise HostError(
-            f"cannot tell which containers live: /proc shows only the processes of one PID namespace, and {why}; run "
-            "the module in the host's PID namespace (docker and podman: --pid=host, Kubernetes: hostPID: true)",
+            f"cannot tell which containers are alive: /proc shows only the processes of one PID namespace, and {why}; "
+            "run the module in the host's PID namespace (docker and podman: --pid=host, Kubernetes: hostPID: true)",
             code="processes_hidden",
         )
 
 
 def _hidden(namespaces: Namespaces, caches: Sequence[CacheContents], bridges: AbstractSet[str]) -> str:
-    """Return what speaks for processes outside of this PID namespace, "" if nothing does.
+    """Return the evidence of processes outside of this PID namespace, "" if there is none.
 
-    A system container (LXC, kind) has a PID namespace of its own, too, and is all of a host.
+    A system container (LXC, kind) has a PID namespace of its own, too, but is a complete host.
     """
     if namespaces.outside:
-        return "this is not the host's, whose network it uses"
+        return "it is not the host's, although the network namespace is"
     links = namespaces.host.links if namespaces.host else {}
     names = {link.name for link in links.values()}
     for link in links.values():
@@ -114,7 +114,7 @@ def _hidden(namespaces: Namespaces, caches: Sequence[CacheContents], bridges: Ab
         for name in entry.host_ends:
             if name in namespaces.unseen:
                 return f"none of them leads to the namespace at the other end of {name}"
-        # That the host's end is gone proves death: both ends of a veth go with the namespace of either.
+        # A missing host end proves death: both ends of a veth go with the namespace of either.
         processes = [path for path in entry.paths if path.startswith("/proc/")]
         proven = seen_from_here(entry, namespaces) or not names.issuperset(entry.host_ends)
         if processes and not proven and not place_of(entry, namespaces):
@@ -123,18 +123,18 @@ def _hidden(namespaces: Namespaces, caches: Sequence[CacheContents], bridges: Ab
 
 
 def _why_incomplete(names: AbstractSet[str], found: Dict[str, str]) -> str:
-    """Return why the live set may lack somebody, "" if every source had to answer."""
+    """Return why the live set may lack containers, "" if every source had to answer."""
     left_out = sorted(set(found) - names)
     if left_out:
-        return f"{', '.join(left_out)} was found, and keep_from leaves it out"
+        return f"keep_from leaves out {' and '.join(left_out)}, found on this host"
     name, path = _other(found)
-    return f"{name} has left {path} and cannot be asked" if name else ""
+    return f"found {path} of {name}, which cannot be asked" if name else ""
 
 
 def _other(found: Mapping[str, str]) -> Tuple[str, str]:
     """Return a runtime that cannot be asked, and a trace of it; ("", "") if there is none.
 
-    In an administrator's container, the runtimes of the host are where its first process sees them.
+    In an administrator's container, the traces of the host's runtimes are below the root of the first process.
     """
     for name, traces in _OTHERS.items():
         for path in traces:
@@ -144,7 +144,7 @@ def _other(found: Mapping[str, str]) -> Tuple[str, str]:
 
 
 def other_runtime(live: LiveSet) -> str:
-    """Return what says that a runtime is on the host, "" if nothing does."""
+    """Return the evidence that a runtime is on the host, "" if there is none."""
     for name in RUNTIMES:
         if name in live.found:
             return f"{name} is on this host ({live.found[name]})"

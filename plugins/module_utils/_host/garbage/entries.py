@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is in ``cache_dir`` as candidates for ``cni_gc``: attachments to detach, and files of no use to anybody."""
+"""The contents of ``cache_dir`` as candidates for ``cni_gc``: attachments to detach, and useless files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .outcome import ATTACHMENT, CACHE, Candidate, GcPlan, GcSettings, when
 
 
 class GcVerb:
-    """GC for one network. ``send``: whether it is sent; ``reason`` why not; ``error`` of a run that failed."""
+    """GC for one network. ``send``: whether it is sent; ``reason``: why not; ``error``: of a run that failed."""
 
     __slots__ = ("_config", "_settings", "_valid", "error", "network", "reason", "send")
 
@@ -49,8 +49,8 @@ class GcVerb:
             executor=SafeExecutor(),
         )
         try:
-            # What is still cached is valid: the dead were detached before, with what they were attached with, and a
-            # DEL that failed is not to be repeated with another configuration.
+            # What is still cached is valid: dead attachments were detached before, with the configuration of their ADD,
+            # and a DEL that failed must not be repeated with another one.
             cached = [one for one in cni.get_cached_attachments() if one.network == self.network]
             valid = self._valid | {(one.container_id, one.if_name) for one in cached if one.container_id}
             cni.gc_network_list(self._config, sorted(valid))
@@ -61,7 +61,7 @@ class GcVerb:
             self.error = {"code": "gc_failed", "message": f"GC of {self.network} failed: {text}", "stderr": stderr}
 
     def row(self) -> Dict[str, Any]:
-        """Return what the module returns of it."""
+        """Return the module's result for it."""
         action = "failed" if self.error else "sent" if self.send else "left"
         return {"network": self.network, "action": action, "reason": self.reason, "error": self.error}
 
@@ -69,9 +69,9 @@ class GcVerb:
 def gc_verbs(
     configs: Sequence[NetworkConfigList], live: LiveSet, leased: Sequence[Tuple[str, str]], settings: GcSettings
 ) -> List[GcVerb]:
-    """Return a Verb for each network that has GC. *leased*: (container id, interface) of what has an address."""
+    """Return a GcVerb for each network that has GC. *leased*: (container ID, interface) of each lease."""
     valid = set(live.pairs())
-    # Of a container that is kept as a whole, every interface that is known.
+    # All known interfaces of a container that is kept as a whole.
     valid.update(pair for pair in leased if pair[1] and live.owner(pair[0]))
     valid.update((container_id, "eth0") for container_id, names in settings.keep.items() if names is None)
     found = []
@@ -90,10 +90,10 @@ def _has_gc(config: NetworkConfigList) -> bool:
 
 def _why_not(config: NetworkConfigList, live: LiveSet) -> str:
     if config.disable_gc:
-        return "the network has disableGC"
+        return "the network sets disableGC"
     runtime = other_runtime(live)
     if runtime:
-        return f"{runtime} and may read the network"
+        return f"{runtime} and may use the network"
     return f"not every container is known: {live.why}" if live.why else ""
 
 
@@ -112,7 +112,7 @@ class Entries:
         self._booted = _boot_time()
 
     def attachments(self) -> List[Candidate]:
-        """Return the attachments whose namespace is not the one of their ADD any more, and interrupted ones."""
+        """Return the attachments whose namespace is no longer the one of their ADD, and interrupted ones."""
         wanted = []
         for entry in self._entries:
             key, attached = entry.key, entry.attached
@@ -144,7 +144,7 @@ class Entries:
             )
             missing = self._missing_plugin(entry)
             if here:
-                candidate.leave("live", f"{here} is still there; the next cni_attach of it begins with a DEL")
+                candidate.leave("live", f"{here} still exists; the next cni_attach of it begins with a DEL")
             elif missing:
                 candidate.leave("missing_plugin", missing)
             wanted.append(candidate)
@@ -155,11 +155,11 @@ class Entries:
         if not place_of(entry, self._live.namespaces):
             evidence.append(death_of(entry))
         if 0 < entry.written < self._booted:
-            evidence.append(f"the host has booted since, {when(self._booted)}")
+            evidence.append(f"the host was rebooted later, at {when(self._booted)}")
         return evidence
 
     def _missing_plugin(self, entry: CachedAttachment) -> str:
-        """Return which plugin a DEL would need and is not there, "" if all are."""
+        """Return which plugin that a DEL needs is missing, in words; "" if none is."""
         if entry.attached is None:
             return ""
         config = entry.attached.config
@@ -173,7 +173,7 @@ class Entries:
             self._verbs.delete(entry.attached, entry.record, "")
 
     def files(self) -> List[Candidate]:
-        """Return files that no DEL can make use of. Where attachments are left out, also those from before the boot."""
+        """Return files that no DEL can use. If attachments are not in scope, also those from before the boot."""
         wanted = []
         for entry in self._entries:
             network = entry.key.network if entry.key else ""
@@ -212,19 +212,19 @@ class Entries:
         )
         here = place_of(entry, self._live.namespaces)
         if cause in (OTHER, UNREADABLE):
-            candidate.leave(cause, "what it is for cannot be told")
+            candidate.leave(cause, "its purpose is not known")
         elif here:
-            candidate.leave("live", f"{here} is still there; cni_attach with force replaces the entry")
+            candidate.leave("live", f"{here} still exists; cni_attach with force: true replaces the entry")
         else:
             self._leave_if_named(candidate, entry)
         return candidate
 
     def _leave_if_named(self, candidate: Candidate, entry: CachedAttachment) -> None:
-        """Leave a file that has a live container's id in its name: nothing else may tell whose it is."""
+        """Leave a file that has a live container's ID in its name: there may be no other sign of its owner."""
         if entry.key is None:
             for container_id in self._live.ids():
                 if f"-{container_id}-" in entry.name:
-                    candidate.leave("live", f"its name is that of an attachment of {container_id}, which lives")
+                    candidate.leave("live", f"its name is that of an attachment of {container_id}, which is alive")
                     return
 
 

@@ -17,12 +17,12 @@ from ..firewall import rules
 from ..firewall.ownership import RuleSet
 from .outcome import DELETED, RULE, Candidate, GcPlan, GcSettings
 
-# Packed address -> (network, container id) of all that leases and attachments give it to.
+# Packed address -> (network, container ID) of all to which leases and attachments assign it.
 Owners = Mapping[bytes, Set[Tuple[str, str]]]
 
 
 class RuleBatch:
-    """Removes all sets that a plan collects with few transactions, when the first of them is asked for."""
+    """Removes all rule sets that a plan collects in few transactions, when the first of them is to be removed."""
 
     def __init__(self) -> None:
         self._all: List[Tuple[Candidate, RuleSet]] = []
@@ -46,7 +46,7 @@ class RuleBatch:
 def rule_candidates(
     found: rules.FoundRules, contents: CacheContents, live: LiveSet, owners: Owners, plan: GcPlan, settings: GcSettings
 ) -> List[Candidate]:
-    """Return what is not plainly a live container's; the rest is counted as kept."""
+    """Return the rules that do not clearly belong to a live container; the rest is counted as kept."""
     batch = RuleBatch()
     wanted = []
     for one in found.sets:
@@ -63,15 +63,15 @@ def rule_candidates(
         if one.unclear:
             candidate.leave("unclear", one.unclear)
         elif one.container_id is None and claimed:
-            candidate.leave("live", f"the id of the live container {claimed} begins like that of its owner")
+            candidate.leave("live", f"the ID of the live container {claimed} begins like that of its owner")
         elif not (owner[1] or one.claimed or one.addresses or one.inert):
-            candidate.leave("no_owner", "nothing in it tells whose it is")
+            candidate.leave("no_owner", "nothing in it identifies its owner")
         wanted.append(candidate)
     return wanted
 
 
 def _owner(one: RuleSet, live: LiveSet, owners: Owners) -> Tuple[str, str]:
-    """Return (network, container id) of the owner, ("", "") if nothing tells; of several the live one."""
+    """Return (network, container ID) of the owner, ("", "") if it is not known; of several, the live one."""
     if one.container_id is not None:
         return one.network or "", one.container_id
     found = sorted(owner for address in one.addresses for owner in owners.get(packed(address), ()))
@@ -86,7 +86,7 @@ def _candidate(
 ) -> Candidate:
     evidence = [one.text]
     if one.container_id is None and container_id:
-        evidence.append(f"its address was that of container {container_id}")
+        evidence.append(f"its address belonged to container {container_id}")
     return Candidate(
         RULE,
         network,

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Interfaces of the host as candidates for ``cni_gc``: veths of nobody on bridges of CNI, and bridges of nobody."""
+"""Interfaces of the host as candidates for ``cni_gc``: veths without an owner on CNI bridges, and unused bridges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Networks = Iterable[Tuple[str, Mapping[str, object]]]
 
 
 def bridges_of(networks: Networks) -> Dict[str, str]:
-    """Return bridge -> network of all plugins of the type bridge."""
+    """Return bridge -> network for all plugins of the type bridge."""
     found: Dict[str, str] = {}
     for network, plugin in networks:
         if plugin.get("type") == "bridge":
@@ -34,7 +34,7 @@ def bridges_of(networks: Networks) -> Dict[str, str]:
 
 
 class Links:
-    """``configured``, ``cached``: bridge -> network of the files in conf_dir, and of the attachments in cache_dir."""
+    """``configured``, ``cached``: bridge -> network, from the files in conf_dir and the attachments in cache_dir."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Links:
         self._taken: Set[int] = {index for index, _prefix in self._host.addresses.values()}
 
     def veths(self) -> List[Candidate]:
-        """Return the veths on bridges of CNI networks whose other end is in no namespace that can be looked into."""
+        """Return the veths on bridges of CNI networks whose other end is in no namespace that can be read."""
         wanted = []
         bridges = dict(self._cached, **self._configured)
         owners = self._owners()
@@ -74,14 +74,14 @@ class Links:
             candidate = self._candidate(link, network, container_id, [f"it is a port of the bridge {bridge.name}"])
             if link.abroad:
                 # The kernel removes both ends with the namespace of either.
-                candidate.leave("live", "its other end is in a network namespace that exists and that nothing leads to")
+                candidate.leave("live", "its other end is in a network namespace that exists, but nothing leads to it")
             else:
                 self._leave_if_used(candidate, link)
             wanted.append(candidate)
         return wanted
 
     def _owners(self) -> Dict[str, Tuple[str, str]]:
-        """Return host interface -> (network, container id), by the results that are cached."""
+        """Return host interface -> (network, container ID), from the cached results."""
         return {
             name: (entry.key.network, entry.key.container_id)
             for entry in self._contents.entries
@@ -96,9 +96,9 @@ class Links:
             candidate.leave("in_use", "the other end is up, has an address or is a port of a bridge")
 
     def bridges(self, veths: Sequence[Candidate], stores: Iterable[Tuple[str, str]]) -> List[Candidate]:
-        """Return the bridges of CNI networks that no configuration names and that have no port any more.
+        """Return the bridges of CNI networks that no configuration names and that no longer have a port.
 
-        *veths* are decided; those that are collected count as gone.
+        *veths* have been decided on; those that are collected count as gone.
         """
         going = {candidate.ident for candidate in veths if candidate.action == DELETED}
         busy = {link.master for link in self._host.links.values() if link.name not in going}
@@ -118,12 +118,12 @@ class Links:
             candidate.ours = link.name in self._cached
             runtime = other_runtime(self._live)
             if runtime and not candidate.ours:
-                candidate.leave("other_runtime", f"{runtime} and may have a network with it")
+                candidate.leave("other_runtime", f"{runtime} and may have a network that uses it")
             wanted.append(candidate)
         return wanted
 
     def _staying(self) -> List[Tuple[str, Mapping[str, object]]]:
-        """Return the plugins of the attachments that are not collected, and of the live ones in other caches."""
+        """Return the plugins of attachments that are not collected, and of live ones in other caches."""
         going = {str(candidate.target) for candidate in self._plan.candidates if candidate.action == DELETED}
         return [
             (entry.key.network, plugin.network)
@@ -136,12 +136,12 @@ class Links:
         ]
 
     def _by_store(self, link: Link, stores: Iterable[Tuple[str, str]]) -> Tuple[str, str]:
-        """Return (network, evidence) if host-local gave an address of a bridge's subnet, ("", "") if it did not."""
+        """Return (network, evidence) if host-local assigned an address of a bridge's subnet, else ("", "")."""
         own = [(raw, prefix) for raw, (index, prefix) in self._host.addresses.items() if index == link.index]
         for data_dir, network in stores:
             for ip in last_reserved(data_dir, network):
                 if any(_in_subnet(packed(ip), raw, prefix) for raw, prefix in own):
-                    return network, f"host-local gave {ip} of its subnet to a container of the network {network}"
+                    return network, f"host-local assigned {ip} of its subnet to a container of the network {network}"
         return "", ""
 
     def _candidate(self, link: Link, network: str, container_id: str, evidence: Sequence[str]) -> Candidate:
@@ -162,9 +162,7 @@ def _remove(link: Link, is_bridge: bool) -> None:
     if is_bridge:
         ports = [port.name for port in netlink.links().values() if port.master == link.index]
         if ports:
-            raise HostError(
-                f"not removed: {ports[0]} has become a port of {link.name} in the meantime", code="link_in_use"
-            )
+            raise HostError(f"not removed: {ports[0]} has become a port of {link.name} meanwhile", code="link_in_use")
     netlink.delete_link(link.index, link.name)
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a thing is garbage. Every test must speak against its owner; one that does not, and the thing is left."""
+"""Decisions on what is garbage. Every test must show that the owner is dead; otherwise the candidate is left."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FirstSeen:
         self._known = _read(path, self.now)
 
     def age(self, key: str) -> float:
-        """Return for how many seconds *key* is known to be there, 0 if it was not seen before."""
+        """Return for how many seconds *key* has been known, 0 if it was not seen before."""
         return self.now - self._known.get(key, self.now)
 
     def note(self, keys: Iterable[str]) -> None:
@@ -52,18 +52,18 @@ def _read(path: str, now: float) -> Dict[str, float]:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as stream:
             found = json.loads(stream.read(_MAX_SIZE).decode("utf-8"))
-        # What seems to come from the future was not written in this boot.
+        # A time in the future was not written since this boot.
         return {str(key): float(moment) for key, moment in found.items() if 0 <= float(moment) <= now}
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        # Nothing is lost but time: everything counts as seen for the first time.
+        # Only time is lost: everything counts as seen for the first time.
         return {}
 
 
 class Judge:
     """Decides on candidates.
 
-    ``disabled``: networks with disableGC. ``owners``: packed address -> ids of the containers that leases and
-    attachments give it to. ``dates``: (network, container id) -> when the youngest dated thing of it was made.
+    ``disabled``: networks that set disableGC. ``dates``: (network, container ID) -> when the newest dated object of it
+    was made. ``seen``: when objects without a date were first seen.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Judge:
         self._asked = self._describe()
 
     def _describe(self) -> str:
-        """Return what the live set is made of, for the evidence that a container is not in it."""
+        """Return the sources of the live set and their counts, as evidence that a container is not in it."""
         parts = [f"{answer.source} ({answer.count})" for answer in self._live.answers if answer.source != "netns"]
         return ", ".join(parts) or "nothing"
 
@@ -92,11 +92,11 @@ class Judge:
         """Set ``action`` and ``reason``, and complete the evidence."""
         live, settings = self._live, self._settings
         if candidate.network in self._disabled:
-            candidate.leave("disable_gc", f"the network {candidate.network} has disableGC")
+            candidate.leave("disable_gc", f"the network {candidate.network} sets disableGC")
             return
         owner = live.owner(candidate.container_id) if candidate.container_id else ""
         if owner:
-            candidate.leave("live", f"container {candidate.container_id} lives, says {owner}")
+            candidate.leave("live", f"container {candidate.container_id} is alive according to {owner}")
             return
         for address in candidate.addresses:
             holder = live.namespaces.holder(address)
@@ -104,12 +104,12 @@ class Judge:
                 candidate.leave("address_live", f"{address.partition('/')[0]} is in use in {holder.name}")
                 return
         if candidate.container_id:
-            candidate.evidence.append(f"container {candidate.container_id} is not among: {self._asked}")
+            candidate.evidence.append(f"no source names container {candidate.container_id}; asked: {self._asked}")
         if candidate.addresses:
             texts = ", ".join(address.partition("/")[0] for address in candidate.addresses)
             candidate.evidence.append(f"{texts} is in none of the {len(live.namespaces.all)} network namespaces")
         if not live.complete and not candidate.ours:
-            candidate.leave("not_ours", f"{live.why}, and nothing in {settings.cache_dir} says that it is ours")
+            candidate.leave("not_ours", f"{live.why}, and nothing in {settings.cache_dir} shows that it is managed")
             return
         if self._is_young(candidate):
             return
@@ -118,7 +118,7 @@ class Judge:
     def _is_young(self, candidate: Candidate) -> bool:
         since = candidate.since
         if since is None:
-            # It was made by the same ADD as what has a date.
+            # The ADD that made it also made something that has a date.
             since = self._dates.get((candidate.network, candidate.container_id))
         if since is not None:
             candidate.evidence.append(f"made {when(since)}")
@@ -132,8 +132,8 @@ class Judge:
         if age < self._settings.min_age:
             candidate.leave(
                 "young",
-                "nothing tells how old it is, and no run of cni_gc has known it for longer than min_age "
-                f"({self._settings.min_age:g} s); runs note what they see",
+                "its age is not known, and no run of cni_gc saw it more than min_age "
+                f"({self._settings.min_age:g} s) ago; each run records what it sees",
             )
             return True
         if self._settings.min_age:
@@ -142,5 +142,5 @@ class Judge:
 
 
 def newest(dates: Dict[Tuple[str, str], float], key: Tuple[str, str], moment: float) -> None:
-    """Note a date if it is the newest for its key."""
+    """Keep a date if it is the newest of its key."""
     dates[key] = max(moment, dates.get(key, moment))

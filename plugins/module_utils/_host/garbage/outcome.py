@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How ``cni_gc`` is to work, what it looks at, and what becomes of each thing."""
+"""The settings of ``cni_gc``, its candidates with their outcomes, and its plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..plan import Plan
 ATTACHMENT, LEASE, RULE, CACHE, LINK = "attachment", "lease", "rule", "cache", "link"
 SCOPES = {"attachments": ATTACHMENT, "leases": LEASE, "rules": RULE, "cache": CACHE, "links": LINK}
 
-# In which they are collected.
+# The order in which they are collected.
 ORDER = (RULE, ATTACHMENT, LEASE, CACHE, LINK)
 
 DELETED, LEFT, FAILED = "deleted", "left", "failed"
@@ -23,7 +23,7 @@ DELETED, LEFT, FAILED = "deleted", "left", "failed"
 class GcSettings:
     """The options of cni_gc. ``keep_from`` None: every source that is found. ``min_age`` in seconds.
 
-    ``keep``: container id -> names of interfaces (None: all), ``networks`` None: all, ``scope`` kinds to collect.
+    ``keep``: container ID -> names of interfaces (None: all); ``networks`` None: all; ``scope``: kinds to collect.
     """
 
     __slots__ = (
@@ -67,18 +67,18 @@ class GcSettings:
         self.timeout = timeout
 
     def wants(self, network: str) -> bool:
-        """Tell whether a network ("": not known which) is among those to work on."""
+        """Tell whether a network ("" if it is not known) is among those to work on."""
         return self.networks is None or network in self.networks
 
 
 class Candidate:
-    """One thing that may be garbage.
+    """One object that may be garbage.
 
-    ``kind`` see above, ``ident`` what it is called among its kind, ``network`` and ``container_id`` "" if not known,
-    ``addresses`` that must not be in use anywhere, ``since`` when it was made (seconds since the epoch, None: nothing
-    tells), ``ours`` whether cache_dir says that this collection made it, ``cause`` what is wrong with it by itself ("":
-    only its owner's death would make it garbage), ``target`` what the plan calls it, ``before`` it for the diff,
-    ``remove`` takes it away.
+    ``kind``: see above; ``ident``: its name among its kind; ``network``, ``container_id``: "" if not known;
+    ``addresses`` must not be in use anywhere; ``since``: when it was made (seconds since the epoch, None: not known);
+    ``ours``: whether cache_dir shows that this collection made it; ``cause``: what is wrong with it itself ("": only
+    its owner's death would make it garbage); ``target``: its name in the plan; ``before``: its state for the diff;
+    ``remove`` removes it.
     """
 
     __slots__ = (
@@ -148,11 +148,11 @@ class Candidate:
 
     @property
     def key(self) -> Tuple[str, str, str]:
-        """What identifies it among all."""
+        """What identifies it among all candidates."""
         return self.kind, self.network, self.target
 
     def row(self) -> Dict[str, Any]:
-        """Return what the module returns of it."""
+        """Return the module's result for it."""
         return {
             "kind": self.kind,
             "network": self.network,
@@ -168,9 +168,9 @@ class Candidate:
 
 
 class GcPlan(Plan):
-    """The plan, a candidate for each thing that is not plainly somebody's, and the number of those that are.
+    """The plan, with a candidate for each object that does not clearly have a live owner, and a count of the rest.
 
-    ``verbs``: for each network that has GC whether it is told, see gc_verb.
+    ``verbs``: for each network that has GC, whether it is sent, see entries.GcVerb.
     """
 
     def __init__(self) -> None:
@@ -189,16 +189,16 @@ class GcPlan(Plan):
 
     def apply(self, workers: int = 1) -> None:
         # As long as its address is reserved, no new container's rules can be taken for those of the dead one. So rules
-        # come first, then DELs, which free addresses; only DELs gain from being done side by side.
+        # come first, then DELs, which free addresses. Only DELs gain from running in parallel.
         for kind in ORDER:
             steps = [step for step in self.steps if step.item[0] == kind]
             self.apply_steps(steps, workers if kind == ATTACHMENT else 1)
-        # Plugins are told when everything else is done, so that they find a tidy host.
+        # Plugins get GC when everything else is done, so that they find a clean host.
         for verb in self.verbs:
             if verb.send:
                 verb.run()
 
 
 def when(moment: float) -> str:
-    """Return a time for people."""
+    """Return a human-readable time."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment))

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Planning of ``cni_gc``: what no live container owns, with the evidence for it.
 
-What may be garbage is read first and what lives afterwards, so that whoever comes in between is found alive.
+Candidates are read first and live containers afterwards, so that a container that starts in between is found alive.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VERB = {ATTACHMENT: "del", LEASE: "release", RULE: "remove", CACHE: "remove", L
 
 
 class GcPlanner:
-    """Makes one plan. Reads files, namespaces, firewall rules and asks the runtimes; changes nothing."""
+    """Makes one plan. Reads files, namespaces and firewall rules, asks the runtimes, and changes nothing."""
 
     def __init__(self, settings: GcSettings) -> None:
         self._settings = settings
@@ -49,8 +49,8 @@ class GcPlanner:
         """Return the plan.
 
         Raises HostError ``source_unusable``, ``missing_source``, ``processes_hidden``, ``netns_unusable``,
-        ``kernel_unreadable``, ``unsafe_permissions``; and
-        ``empty_live_set`` with what was found in the fact ``collected``.
+        ``kernel_unreadable``, ``unsafe_permissions``, and ``empty_live_set`` with the candidates in the fact
+        ``collected``.
         """
         settings, plan = self._settings, GcPlan()
         files = scan_conf_dir(settings.conf_dir)
@@ -99,17 +99,17 @@ class GcPlanner:
                 plan.add(_step(candidate))
         if ATTACHMENT in settings.scope:
             pairs = [(lease.container_id, lease.ifname) for lease in found]
-            # An empty live set, which would have plugins throw away all they have, is not for them.
+            # Plugins would remove everything they have if they got an empty live set.
             plan.verbs = [] if live.empty else gc_verbs(self._first(lists), live, pairs, settings)
         return plan
 
     def remember(self) -> None:
-        """Note what has no date, for the runs to come. Raises HostError ``seen_not_written``."""
+        """Record what has no date, for later runs. Raises HostError ``seen_not_written``."""
         self._seen.note(self._undated)
 
     def _judge(self, plan: GcPlan, judge: Judge, candidates: Sequence[Candidate]) -> None:
         for candidate in candidates:
-            # What its own facts speak for leaving is left.
+            # A candidate that already has a reason to be left is left.
             if not candidate.reason:
                 judge.decide(candidate)
             plan.candidates.append(candidate)
@@ -143,13 +143,13 @@ class GcPlanner:
 
 
 def _tell_missing(live: LiveSet, plan: GcPlan, settings: GcSettings) -> None:
-    """Raise HostError ``missing_source``, in check mode warn, if ``keep_from`` names a runtime that is not here."""
+    """Raise HostError ``missing_source``, in check mode warn, if ``keep_from`` names a runtime that was not found."""
     for name in settings.keep_from or ():
         if name not in sources.RUNTIMES or name in live.found:
             continue
         message = (
-            f"keep_from names {name}, but nothing on this host speaks of it; leave it out, or leave keep_from out "
-            "to ask every source that is found"
+            f"keep_from names {name}, which was not found on this host; remove it, or omit keep_from to ask every "
+            "source that is found"
         )
         if not settings.check_mode:
             raise HostError(message, code="missing_source", source=name)
@@ -157,7 +157,7 @@ def _tell_missing(live: LiveSet, plan: GcPlan, settings: GcSettings) -> None:
 
 
 def _check_access(settings: GcSettings, files: Sequence[ConfFile], contents: cache.CacheContents) -> None:
-    """Raise HostError if others than root can say where leases and rules are looked for, or what a DEL runs."""
+    """Raise HostError if users other than root can change where leases and rules are sought, or what a DEL runs."""
     check_trusted(settings.conf_dir)
     check_cache_dir(settings.cache_dir)
     paths = [part for file in files for part in paths_of(settings.conf_dir, file.path, file.network or "")]
@@ -178,7 +178,7 @@ def _lists(files: Sequence[ConfFile]) -> List[NetworkConfigList]:
 
 
 def _owners(found: Sequence[Lease], caches: Sequence[cache.CacheContents]) -> Dict[bytes, Set[Tuple[str, str]]]:
-    """Return packed address -> (network, container id) of those that it was given to."""
+    """Return packed address -> (network, container ID) of those to which it was assigned."""
     owners: Dict[bytes, Set[Tuple[str, str]]] = {}
     for lease in found:
         if lease.container_id:
@@ -192,7 +192,7 @@ def _owners(found: Sequence[Lease], caches: Sequence[cache.CacheContents]) -> Di
 
 
 def _dates(found: Sequence[Lease], contents: cache.CacheContents) -> Dict[Tuple[str, str], float]:
-    """Return (network, container id) -> when its youngest dated thing was made."""
+    """Return (network, container ID) -> when its newest dated object was made."""
     dates: Dict[Tuple[str, str], float] = {}
     for lease in found:
         if lease.status is not None and lease.container_id:
@@ -204,14 +204,14 @@ def _dates(found: Sequence[Lease], contents: cache.CacheContents) -> Dict[Tuple[
 
 
 def _refuse(plan: GcPlan) -> None:
-    """Refuse to collect anything for want of a single live container, and say what would have been."""
+    """Refuse to collect anything if there is no live container, and report what would have been collected."""
     going = [candidate for candidate in plan.candidates if candidate.action == DELETED]
     for candidate in going:
         candidate.leave("empty_live_set", "no source names any live container")
     if going:
         raise HostError(
-            f"no source names any live container, so that {len(going)} things would be collected; if it is true that "
-            "nothing lives here, say allow_empty, otherwise name sources in keep_from or containers in keep",
+            f"no source names any live container, so {len(going)} objects would be collected; if no container is alive "
+            "on this host, set allow_empty: true, otherwise name sources in keep_from or containers in keep",
             code="empty_live_set",
             collected=[candidate.row() for candidate in plan.candidates],
             live=plan.live,
@@ -234,6 +234,6 @@ def _step(candidate: Candidate) -> Step:
         None,
         remove,
         item=candidate.key,
-        # Only DELs are done side by side; a bridge goes after its ports.
+        # Only DELs run in parallel; a bridge is removed after its ports.
         lane=candidate.container_id if candidate.kind == ATTACHMENT else "",
     )

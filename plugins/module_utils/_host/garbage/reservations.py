@@ -19,7 +19,7 @@ from .outcome import LEASE, Candidate, GcPlan, GcSettings
 def lease_candidates(
     found: Sequence[Lease], contents: CacheContents, live: LiveSet, plan: GcPlan, settings: GcSettings
 ) -> List[Candidate]:
-    """Return what is not plainly a live container's; the rest is counted as kept."""
+    """Return the leases that do not clearly belong to a live container; the rest is counted as kept."""
     wanted = []
     for lease in found:
         if not settings.wants(lease.network):
@@ -34,7 +34,7 @@ def lease_candidates(
 def _candidate(lease: Lease, contents: CacheContents, settings: GcSettings) -> Candidate:
     owner = f"container {lease.container_id}, interface {lease.ifname}"
     if not lease.container_id:
-        owner = "nobody: the file is empty, as a crash leaves it"
+        owner = "no container: the file is empty, as after a crash"
     elif not lease.ifname:
         owner = f"container {lease.container_id} (old format, without an interface)"
     if lease.container_id:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``cni_info`` says of attachments: libcni's cache with our records, and leases."""
+"""What ``cni_info`` reports on attachments: libcni's cache with the records beside it, and leases."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ Rows = List[Dict[str, Any]]
 
 
 class AttachmentsInfo:
-    """What a cache directory holds: ``entries`` in order, our ``records`` of them, and the ``problems`` of both.
+    """What a cache directory holds: ``entries`` in order, their ``records``, and the ``problems`` of both.
 
-    ``states`` tells of each entry whether it is ``attached``, or known by its record only: ``interrupted`` or ``lost``.
+    ``states`` tells for each entry whether it is ``attached``, or known from its record: ``interrupted``, ``lost``.
     """
 
     def __init__(self, cache_dir: str) -> None:
@@ -67,12 +67,12 @@ class AttachmentsInfo:
             entry = cache.Entry.from_bytes(data)
             key = Key(entry.network_name, entry.container_id, entry.if_name)
             if name != "-".join(key):
-                raise CacheError("its content does not fit its name")
+                raise CacheError("its content does not match its file name")
             self.entries.append(attached_from_entry(entry, key, path))
         except HostError as error:
             self.problems.append(problem(WARNING, error.code, error.msg, path))
         except CNIError as error:
-            text = f"this is no entry of libcni's cache: {error}"
+            text = f"this is not a valid entry of libcni's cache: {error}"
             self.problems.append(problem(WARNING, "cache_damaged", text, path))
 
     def _read_records(self, cache_dir: str) -> None:
@@ -87,13 +87,13 @@ class AttachmentsInfo:
                 self.records[attached.key] = record
 
     def _read_lonely(self, path: str) -> None:
-        """Read a record without a cache entry: that of an ADD without an end, or of one whose entry is lost."""
+        """Read a record without a cache entry: that of an interrupted ADD, or of one whose entry is lost."""
         key, record = record_from_bytes(cache.read_bytes(path) or b"")
         if record is None or record.state == ADDING:
-            text = "an ADD was interrupted or could not be taken back; the next cni_attach of it begins with a DEL"
+            text = "an ADD was interrupted or could not be undone; the next cni_attach of it begins with a DEL"
             self.problems.append(problem(WARNING, "interrupted", text, path))
         else:
-            text = "the cache has lost the entry of this attachment; the next cni_attach of it restores the entry"
+            text = "the cache entry of this attachment is lost; the next cni_attach of it restores the entry"
             self.problems.append(problem(WARNING, "cache_lost", text, path))
         if key is not None and record is not None and record.attached is not None:
             self.entries.append(record.attached)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``cni_info`` says of configurations and plugin binaries."""
+"""What ``cni_info`` reports on configurations and plugin binaries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[
             if candidate.error:
                 problems.append(problem(ERROR, "bad_config", mask_text(candidate.error), candidate.path))
         for candidate in [file, *folder]:
-            # A link's own mode says nothing.
+            # A link's own mode does not matter.
             mode = 0 if candidate.is_link else candidate.mode
             problems += readable_secret(candidate.text or b"", mode, candidate.path)
         rows.append(_conf_row(file, folder, manifest.network_file(file.path, file.text)))
@@ -86,7 +86,7 @@ def aside(conf_dir: str, manifest: Manifest) -> Rows:
 
 
 def _masked(text: Optional[bytes]) -> Any:
-    """Return what a file says, without secrets; None if it is no JSON."""
+    """Return the content of a file without secrets; None if it is not JSON."""
     if text is None:
         return None
     try:
@@ -114,7 +114,7 @@ def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[
                 check_executable(row["path"])
                 row["cni_versions"] = binaries.ask(row["name"])[1]
             except HostError as error:
-                # A README is no plugin; an executable script is one that root will not run.
+                # A README is not a plugin; an executable script is one that root does not run.
                 if row["machine"] or row["mode"][-3:] != "644":
                     level = INFO if error.code == "not_elf" and not row["managed"] else WARNING
                     problems.append(problem(level, error.code, error.msg, row["path"]))
@@ -136,7 +136,7 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
     managed = manifest.binaries.get(path)
     original = managed.get("original") if managed else None
     if managed and managed.get("gone"):
-        # We removed ours; what stands here now is not it.
+        # The managed file was removed; the file here now is another one.
         managed = None
     status = os.lstat(path)
     link = os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""
@@ -146,7 +146,7 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
         with open(path, "rb") as stream:
             machine = elf_machine(stream) or ""
             stream.seek(0)
-            # Reading all of them takes longer than everything else here.
+            # Reading all of them would take longer than everything else here.
             known = manifest.versions.get(os.path.realpath(path), {})
             is_known = known.get("identity") == identity(target) and bool(known.get("sha256"))
             digest = str(known["sha256"]) if is_known else digest_of(stream)
@@ -167,7 +167,7 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
 
 
 def scan_conf(conf_dir: str) -> Tuple[List[ConfFile], Rows]:
-    """Return the files of *conf_dir*; that the directory cannot be read is a problem, not an end."""
+    """Return the files of *conf_dir*; an unreadable directory is a problem, not an error."""
     try:
         return scan_conf_dir(conf_dir), []
     except HostError as error:

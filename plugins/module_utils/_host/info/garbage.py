@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``cni_info`` says a collection would find: ``cni_gc``'s own plan, never applied."""
+"""What ``cni_info`` reports on garbage: the plan of ``cni_gc``, never applied."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..secrets import mask
 def garbage(
     conf_dir: str, bin_dirs: Sequence[str], cache_dir: str
 ) -> Tuple[Optional[List[Dict[str, Any]]], List[Dict[str, Any]]]:
-    """Return a row for each thing that nobody seems to own, None if that cannot be told; and the problems.
+    """Return a row for each object that seems to have no owner, None if that cannot be determined; and the problems.
 
-    Age does not count here: it would make the result depend on the time of the call.
+    Age is ignored here: it would make the result depend on the time of the call.
     """
     settings = GcSettings(
         conf_dir, bin_dirs, cache_dir, scope=list(SCOPES), min_age=0, allow_empty=True, check_mode=True
@@ -27,7 +27,7 @@ def garbage(
     try:
         plan = GcPlanner(settings).make()
     except HostError as error:
-        return None, [problem(WARNING, error.code, f"what a collection would find is not known: {error.msg}")]
+        return None, [problem(WARNING, error.code, f"cannot determine what cni_gc would find: {error.msg}")]
     rows = []
     for candidate in plan.candidates:
         row = candidate.row()

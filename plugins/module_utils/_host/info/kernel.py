@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``cni_info`` says of the kernel: interfaces and routes of the host and of its attachments."""
+"""What ``cni_info`` reports on the kernel: interfaces and routes of the host and of its attachments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rows = List[Dict[str, Any]]
 def kernel(entries: Sequence[Attached], records: Mapping[Key, Record]) -> Tuple[Dict[str, Any], Rows]:
     """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems.
 
-    *records* are those of our notes that there are.
+    *records*: the existing records of attachments.
     """
     state = kernel_drift.read_kernel(entries)
     routes: Dict[str, Rows] = {path: _routes(view) for path, view in state.inside.items()}
@@ -64,10 +64,10 @@ def _interface(interface: Interface) -> Dict[str, Any]:
 
 
 def _routes(view: KernelView) -> Rows:
-    """Return the routes by which packets are sent on, sorted."""
+    """Return the unicast routes outside of the local table, sorted."""
     wanted = [route for route in view.routes if route.unicast and route.table != LOCAL_TABLE]
     wanted.sort(key=lambda route: (*_order(route), view.name_of(route.link), route.gateway))
-    # Every interface has the route to its link-local neighbours.
+    # Every interface has a route to its link-local neighbours.
     return [_route(view, route) for route in wanted if not written(route.raw).startswith("fe80:")]
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the host's end of a network answers to somebody in a namespace."""
+"""Whether the host's end of a network answers pings from inside a namespace."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..addresses import packed
 from ..errors import HostError
 from ..netns import visit
 
-# An IPv6 address is of use some seconds after it was given only.
+# An IPv6 address is usable only some seconds after it was assigned.
 _DEADLINE = 5.0
 _PAUSE = 0.1
 
 
 class Target(NamedTuple):
-    """A ``gateway``, and the container's own address (``source``) that it is for."""
+    """A ``gateway``, and the container's address (``source``) that uses it."""
 
     gateway: str
     source: str
@@ -42,7 +42,7 @@ def targets(result: Mapping[str, Any]) -> List[Target]:
 
 
 def gateways_on_host(found: List[Target]) -> List[Target]:
-    """Return those whose gateway this host has. A link-local one needs an interface, and is left out."""
+    """Return those whose gateway is an address of this host. Link-local ones need an interface and are left out."""
     here = netlink.host_addresses()
     return [one for one in found if packed(one.gateway) in here and not one.gateway.lower().startswith("fe80:")]
 
@@ -56,15 +56,15 @@ def find_ping() -> Optional[str]:
 
 
 def ping(program: str, netns: str, target: Target) -> str:
-    """Ping from inside of *netns*; return "" for an answer, else what ping said."""
-    # A thread takes its network namespace along to what it starts.
+    """Ping from inside *netns*; return "" for an answer, else the error of ping."""
+    # A process that a thread starts inherits the thread's network namespace.
     return visit([netns], lambda: _until_answered(program, target)).get(netns, "the namespace is gone")
 
 
 def _until_answered(program: str, target: Target) -> str:
     deadline = time.monotonic() + _DEADLINE
     while True:
-        # sbr lets the source decide which way a packet goes.
+        # sbr routes packets by their source.
         done = commands.run_command([program, "-c", "1", "-W", "1", "-I", target.source, target.gateway], _DEADLINE)
         if done.rc == 0:
             return ""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Planning of ``cni_smoke``: which networks are tried, and what an interrupted run left to be taken back."""
+"""Planning of ``cni_smoke``: which networks to test, and what to undo of an interrupted run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..trust import check_trusted
 from .trial import TAKE_BACK, SmokePlan, SmokeSettings, Trial, Trier
 
 _DHCP_SOCKET = "/run/cni/dhcp.sock"
-# What needs nothing but a namespace and what is in its configuration.
+# Plugins that need nothing but a namespace and their configuration.
 _REFERENCE = {
     "bandwidth",
     "bridge",
@@ -47,7 +47,7 @@ _REFERENCE = {
     "vlan",
     "vrf",
 }
-# They move a device into the container, or make one of which there can be one only.
+# They move a device into the container, or make one that can exist only once.
 _TAKE_DEVICES = {"host-device", "ib-sriov", "sriov", "vlan"}
 
 Reason = Tuple[str, str]
@@ -56,8 +56,8 @@ Reason = Tuple[str, str]
 def network_files(conf_dir: str) -> List[ConfFile]:
     """Return the file of each network, in the order of the runtimes, and those that no runtime can load.
 
-    Of several files with one network's name libcni takes the first list, else the first other one. What has no name is
-    no network that libcni could attach to, and kubeconfigs are never read.
+    Of several files with the name of one network, libcni takes the first conflist, else the first other one. libcni
+    cannot attach to a network without a name. Kubeconfigs are never read.
     """
     files = [file for file in scan_conf_dir(conf_dir) if "kubeconfig" not in file.name.lower()]
     chosen: Dict[str, ConfFile] = {}
@@ -88,12 +88,12 @@ def load(file: ConfFile) -> NetworkConfigList:
 
 
 def reason_against(config: NetworkConfigList) -> Optional[Reason]:
-    """Return (word, sentence) for what speaks against trying the network unless it is asked for by name."""
+    """Return (word, sentence) for why the network is tested only if it is requested by name, None if nothing is."""
     plugins = [plugin.network for plugin in config.plugins]
     unknown = [name for name in types_of(plugins) if name not in _REFERENCE | _TAKE_DEVICES]
     if unknown:
         names = ", ".join(unknown)
-        return "third_party", f"nobody can tell whether {names} works outside of a runtime, and what it leaves behind"
+        return "third_party", f"it is not known whether {names} works outside of a runtime, and what it leaves behind"
     return next((reason for plugin in plugins for reason in _reasons(plugin)), None)
 
 
@@ -101,7 +101,7 @@ def _reasons(plugin: Mapping[str, Any]) -> Iterator[Reason]:
     plugin = dict(plugin)
     kind, ipam = text_of(plugin, "type"), object_of(plugin, "ipam")
     if kind in _TAKE_DEVICES or (kind == "macvlan" and text_of(plugin, "mode") == "passthru"):
-        yield "takes_device", f"{kind} takes a device, which a container may have or need"
+        yield "takes_device", f"{kind} takes a device that a container may have or need"
     if text_of(ipam, "type") == "static":
         yield "fixed_address", "its address is fixed, and a container may have it"
     if kind == "tuning" and member_of(plugin, "mac"):
@@ -109,7 +109,7 @@ def _reasons(plugin: Mapping[str, Any]) -> Iterator[Reason]:
     if text_of(ipam, "type") == "dhcp":
         path = text_of(ipam, "daemonsocketpath") or _DHCP_SOCKET
         if not _is_socket(path):
-            yield "no_dhcp_daemon", f"its addresses come from the daemon of dhcp, which has no socket {path}"
+            yield "no_dhcp_daemon", f"its addresses come from the CNI DHCP daemon, whose socket {path} does not exist"
 
 
 def _is_socket(path: str) -> bool:
@@ -120,7 +120,7 @@ def _is_socket(path: str) -> bool:
 
 
 def choose(conf_dir: str, names: Optional[Sequence[str]]) -> Tuple[List[ConfFile], List[str]]:
-    """Return the files of the networks *names* (None: of all), and those of *names* that there are none of."""
+    """Return the files of the networks *names* (None: of all), and the *names* without a file."""
     files = network_files(conf_dir)
     if names is None:
         return files, []
@@ -128,12 +128,12 @@ def choose(conf_dir: str, names: Optional[Sequence[str]]) -> Tuple[List[ConfFile
     return found, [name for name in names if name not in {file.network for file in found}]
 
 
-# Below cache_dir: attachments that nobody but this module knows, so that no other takes them for somebody's.
+# Below cache_dir: a cache of its own, so that no other module takes these attachments for those of containers.
 _CACHE = "smoke"
 
 
 class SmokePlanner:
-    """Makes one plan. Reads files and asks plugins (VERSION); changes nothing."""
+    """Makes one plan. Reads files, asks plugins (VERSION), and changes nothing."""
 
     def __init__(self, settings: SmokeSettings) -> None:
         self._settings = settings
@@ -145,7 +145,7 @@ class SmokePlanner:
     def make(self) -> SmokePlan:
         """Return the plan.
 
-        Raises HostError ``missing_network``, ``unsafe_permissions``, and what reading the directories raises.
+        Raises HostError ``missing_network``, ``unsafe_permissions``, and the errors of reading the directories.
         """
         check_trusted(self._settings.conf_dir)
         check_cache_dir(self._settings.cache_dir)
@@ -158,7 +158,7 @@ class SmokePlanner:
             self._tell_missing(missing)
         elif not files and not os.path.isdir(self._settings.conf_dir):
             self._plan.warn(
-                "missing_conf_dir", f"there is no directory {self._settings.conf_dir}, so no network to try"
+                "missing_conf_dir", f"there is no directory {self._settings.conf_dir}, so there is no network to test"
             )
         for file in files:
             trial = self._trial(file)
@@ -187,7 +187,7 @@ class SmokePlanner:
             else:
                 self._networks.test_plugins(trial.config)
                 plugins = [plugin.network for plugin in trial.config.plugins]
-                require_tools(f"cannot try {trial.network}", plugins, {}, self._settings.bin_dirs)
+                require_tools(f"cannot test {trial.network}", plugins, {}, self._settings.bin_dirs)
         except HostError as error:
             if self._settings.check_mode and error.code in ("missing_plugin", "missing_tool"):
                 self._plan.warn(error.code, error.msg)
@@ -195,7 +195,7 @@ class SmokePlanner:
                 trial.fail(error)
         return trial
 
-    # ---- what a run that was killed has left
+    # ---- leftovers of a killed run
 
     def _add_take_back(self, trier: Trier, entry: CachedAttachment) -> None:
         target = str(entry.key or entry.name)
@@ -212,7 +212,7 @@ class SmokePlanner:
                 trier.take_back(entry.attached, entry.record)
             remove_files(entry.files)
         except HostError as error:
-            self._plan.warn(error.code, f"what an earlier run left could not be taken back: {error.msg}")
+            self._plan.warn(error.code, f"could not remove what an earlier run left: {error.msg}")
             raise
 
     def _finish(self, trier: Trier) -> None:
@@ -221,5 +221,5 @@ class SmokePlanner:
             try:
                 os.rmdir(os.path.join(self._cache_dir, folder))
             except OSError:
-                # What could not be taken back stays, so that the next run can try.
+                # What could not be removed stays, so that the next run can try again.
                 continue

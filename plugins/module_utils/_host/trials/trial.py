@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Trying one network: ADD, CHECK, ping and DEL in a namespace that lives for that only, and a look at what is left."""
+"""The test of one network: ADD, CHECK, ping and DEL in a namespace that exists only for it, and a search for leaks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TAKE_BACK = "take_back"
 
 
 class SmokeSettings(NamedTuple):
-    """The options of cni_smoke. ``networks`` None: all that can be tried without harm. ``timeout`` in seconds."""
+    """The options of cni_smoke. ``networks`` None: all that can be tested without harm. ``timeout`` in seconds."""
 
     conf_dir: str
     bin_dirs: Sequence[str]
@@ -36,10 +36,10 @@ class SmokeSettings(NamedTuple):
 
 
 class Trial:
-    """One network on its way.
+    """The test of one network.
 
-    ``add``, ``check``, ``ping``, ``deleted``: how each ended, None for what did not take place. ``notes`` say why it
-    did not, or cannot count.
+    ``add``, ``check``, ``ping``, ``deleted``: the result of each, None if it did not run. ``notes`` tell why one did
+    not run, or does not count.
     """
 
     def __init__(self, network: str, file: str) -> None:
@@ -65,13 +65,13 @@ class Trial:
         self.note(reason, message)
 
     def fail(self, error: HostError) -> None:
-        """Note what went wrong; the first error is the one to look at."""
+        """Mark the test as failed. Only the first error is kept."""
         self.status = FAILED
         if self.error is None:
             self.error = dict(error.facts, code=error.code, message=error.msg)
 
     def row(self) -> Dict[str, Any]:
-        """Return what the module returns of this network."""
+        """Return the module's result for this network."""
         return {
             "network": self.network,
             "file": self.file,
@@ -89,7 +89,7 @@ class Trial:
 
 
 class SmokePlan(Plan):
-    """The plan, and the trial of each network. To try a network is no change: nothing of it stays."""
+    """The plan, and the trial of each network. A test is not a change, because it leaves nothing behind."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ _IFNAME = "eth0"
 
 
 class Trier:
-    """Tries the networks of one plan, one after the other."""
+    """Tests the networks of one plan, one after the other."""
 
     def __init__(self, settings: SmokeSettings, cache_dir: str, verbs: Verbs, plan: SmokePlan) -> None:
         self._settings = settings
@@ -127,7 +127,7 @@ class Trier:
         self._ping: Optional[str] = None
 
     def run(self, trial: Trial) -> None:
-        """Try one network, and note in *trial* how it went. Nothing of it stays, whatever happens."""
+        """Test one network and record the result in *trial*. It leaves nothing behind, whatever happens."""
         if trial.config is None:
             return
         if self._settings.ping and not self._tried:
@@ -143,7 +143,7 @@ class Trier:
                     self._try(trial, given, interfaces)
                     trial.leaks += interfaces.left()
                 except BaseException:
-                    # The process was told to end.
+                    # The process was told to terminate.
                     self._undo(given)
                     raise
             trial.leaks += leaks.leases_left(key, trial.config)
@@ -151,7 +151,7 @@ class Trier:
         except HostError as error:
             trial.fail(error)
         except OSError as error:
-            text = f"cannot make a network namespace to try {trial.network} in: {error.strerror}"
+            text = f"cannot create a network namespace to test {trial.network} in: {error.strerror}"
             trial.fail(HostError(text, code="no_netns"))
 
     def _try(self, trial: Trial, given: Attached, interfaces: leaks.Interfaces) -> None:
@@ -167,7 +167,7 @@ class Trier:
         interfaces.note(added.result)
         if added.check is not None:
             trial.check = UNUSABLE
-            text = f"{trial.network}: CHECK fails although ADD has succeeded ({added.check}); it can never pass here"
+            text = f"{trial.network}: CHECK fails right after a successful ADD ({added.check}); it can never pass here"
             trial.note("check_unusable", text)
             self._plan.warn("check_unusable", text)
         elif trial.config is not None and can_check(trial.config):
@@ -186,10 +186,10 @@ class Trier:
         here = ping.gateways_on_host(targets)
         if not here:
             gateways = ", ".join(target.gateway for target in targets)
-            what = f"{gateways} is no address of this host" if gateways else "the result names none"
+            what = f"{gateways} is not an address of this host" if gateways else "the result names none"
             trial.note("no_gateway", f"no gateway to ping: {what}")
         elif self._ping is None:
-            text = "nothing is pinged: this host has no program ping"
+            text = "no gateway is pinged: this host does not have the program ping"
             trial.note("no_ping", text)
             self._plan.warn("no_ping", text)
         else:
@@ -206,34 +206,34 @@ class Trier:
             if said:
                 trial.ping = FAILED
                 text = (
-                    f"{trial.network}: the gateway {target.gateway} does not answer to {target.source} ({said}); look "
-                    "at the bridge and at the host's firewall, or leave ping out if it must not answer"
+                    f"{trial.network}: the gateway {target.gateway} does not answer pings from {target.source} "
+                    f"({said}); check the bridge and the host's firewall, or set ping: false if it must not answer"
                 )
                 trial.fail(HostError(text, code="ping_failed"))
 
     def _undo(self, given: Attached) -> None:
-        """Take back an ADD that may have come to any point."""
+        """Undo an ADD that was interrupted at any point."""
         try:
             there = read_cached(self._cache_dir, given.key) or given
             self._verbs.delete(there, self._verbs.records.read(given.key), given.netns)
             leaks.leases_left(given.key, given.config)
         except HostError:
-            # Its record stays, by which the next run takes it back.
+            # Its record stays, so that the next run can undo it.
             return
 
     def take_back(self, attached: Attached, record: Optional[Record]) -> None:
-        """Take back what a run that was killed has left. Raises HostError ``del_failed``; then it stays for the next.
+        """Undo what a killed run has left. Raises HostError ``del_failed``; then it stays for the next run.
 
-        Without a namespace the plugin bridge leaves its rules, so that DEL alone is not enough.
+        Without a namespace, the plugin bridge leaves its rules, so DEL alone is not enough.
         """
         self._verbs.delete(attached, record, "")
         leaks.leases_left(attached.key, attached.config)
         self._taken_back.append(attached)
 
-    # ---- when all were tried
+    # ---- after all tests
 
     def finish(self) -> None:
-        """Look for firewall rules that were left, and say of each network whether it has passed."""
+        """Remove leaked firewall rules, and set the status of each network."""
         made = [(key, trial.config, trial.ips or []) for key, trial in self._tried.items() if trial.config is not None]
         made += [(attached.key, attached.config, attached.ips) for attached in self._taken_back]
         making = {key: leaks.free(key, config, ips) for key, config, ips in made if leaks.makes_rules(config)}
@@ -243,7 +243,7 @@ class Trier:
                 if key in self._tried:
                     self._tried[key].leaks += rows
             for message in problems:
-                self._plan.warn("rules_unreadable", f"{message}; rules that were left are not found there")
+                self._plan.warn("rules_unreadable", f"{message}; rules that were left there go undetected")
         for trial in self._tried.values():
             if trial.leaks:
                 what = "; ".join(str(leak["message"]) for leak in trial.leaks)

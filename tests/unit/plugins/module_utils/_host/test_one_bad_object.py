@@ -280,7 +280,7 @@ def test_a_broken_conflist_of_ours_is_a_step_of_cni_conf_and_no_error(managed, t
     assert [code for code in codes(plan) if code != "drifted"] == ["missing_network", "missing_network"]
     plan = host.run(*entries, on_drift="repair")
     assert actions(plan) == ["failed", "repaired", "failed"]
-    assert "cni_conf writes it again" in plan.outcomes[0].error["message"]
+    assert "write it again with cni_conf" in plan.outcomes[0].error["message"]
 
 
 def test_a_broken_conflist_of_others_only_concerns_networks_that_no_file_has(managed):

@@ -19,14 +19,35 @@ from ansible_collections.podwire.cni.plugins.plugin_utils._report.view import MO
 
 @pytest.mark.parametrize(
     "host",
-    ["web1.example.net", "a b", "a'b", "$(id)", "all:!web", "a,b", "~x", "*", "-x", "@x", "{{x}}", "[a]", "a\\b", "\u05d0"],
+    [
+        "web1.example.net",
+        "a b",
+        "a'b",
+        "$(id)",
+        "all:!web",
+        "a,b",
+        "~x",
+        "*",
+        "-x",
+        "@x",
+        "{{x}}",
+        "[a]",
+        "a\\b",
+        "\u05d0",
+    ],
 )
 def test_a_command_is_for_that_host_and_no_other(host):
     words = shlex.split(playbook("drift", host))
     assert words[:3] == ["ansible-playbook", "podwire.cni.drift", "-e"] and len(words) == 4
     chosen = parse_kv(words[3])["cni_hosts"]
     # Hosts whose names differ in one character, and those that Ansible would find if it took the name apart.
-    others = {host[:at] + "x" + host[at + 1 :] for at in range(len(host))} | {host + "x", "x" + host, "a", "b", "all-web"}
+    others = {host[:at] + "x" + host[at + 1 :] for at in range(len(host))} | {
+        host + "x",
+        "x" + host,
+        "a",
+        "b",
+        "all-web",
+    }
     inventory = InventoryManager(DataLoader(), parse=False)
     for name in others | {host}:
         inventory.add_host(name)

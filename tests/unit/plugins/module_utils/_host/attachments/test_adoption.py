@@ -165,7 +165,7 @@ def test_a_failed_add_over_an_existing_interface_runs_no_del(host, ifname, faili
     plan = host.run(web(ifname=ifname), force=True)
     error = plan.outcomes[0].error
     assert error["code"] == "add_failed"
-    assert "no DEL followed" in error["message"]
+    assert "DEL did not run" in error["message"]
     assert host.verbs("DEL") == []
     assert host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
     assert host.cached() == host.records() == []

@@ -76,7 +76,7 @@ def test_one_host_port_twice_within_a_request_is_a_warning(host, one, other):
     plan = host.check(mapped(port(**one)), mapped(port(**other), name="db"))
     assert codes(plan) == ([] if apart else ["host_port_twice"])
     if not apart:
-        assert "demo/db/eth0: the host port 9001/tcp is mapped for demo/web/eth0, too" in plan.warnings[0][1]
+        assert "demo/db/eth0: the host port 9001/tcp is mapped for demo/web/eth0 as well" in plan.warnings[0][1]
 
 
 def test_one_host_port_twice_in_an_attachment_is_a_warning(host):

@@ -46,7 +46,7 @@ def test_it_is_repaired(drifted):
 def test_it_is_an_error(drifted):
     plan = drifted.run(web(), on_drift="fail")
     assert plan.outcomes[0].error["code"] == "drifted"
-    assert "lost its address 10.1.0.2/24; on_drift=repair" in plan.outcomes[0].error["message"]
+    assert "lost its address 10.1.0.2/24; set on_drift: repair" in plan.outcomes[0].error["message"]
 
 
 def test_a_failed_check_says_it_all(drifted):

@@ -80,10 +80,10 @@ def test_nothing_has_changed():
     [
         ({"inside": []}, "the interface eth0 is gone"),
         ({"inside": [INSIDE._replace(up=False)]}, "the interface eth0 is down"),
-        ({"inside": [INSIDE._replace(mtu=1500)]}, "the interface eth0 has the MTU 1500 and not 1450"),
+        ({"inside": [INSIDE._replace(mtu=1500)]}, "the interface eth0 has the MTU 1500 instead of 1450"),
         (
             {"inside": [INSIDE._replace(mac="0a:00:00:00:00:04")]},
-            "the interface eth0 has the MAC 0a:00:00:00:00:04 and not 0a:00:00:00:00:03",
+            "the interface eth0 has the MAC 0a:00:00:00:00:04 instead of 0a:00:00:00:00:03",
         ),
         (
             {"inside": [INSIDE._replace(addresses=ADDRESSES[:1])]},
@@ -108,9 +108,12 @@ def test_nothing_has_changed():
         ({"host": [BRIDGE]}, "the host's interface veth1 is gone"),
         ({"host": [PORT._replace(master="")]}, "the host's interface cni0 is gone"),
         ({"host": [BRIDGE, PORT._replace(up=False)]}, "the host's interface veth1 is down"),
-        ({"host": [BRIDGE, PORT._replace(mtu=1500)]}, "the host's interface veth1 has the MTU 1500 and not 1450"),
-        ({"host": [BRIDGE, PORT._replace(master="")]}, "the host's interface veth1 is on no bridge and not on cni0"),
-        ({"host": [BRIDGE, PORT._replace(master="br1")]}, "the host's interface veth1 is on br1 and not on cni0"),
+        ({"host": [BRIDGE, PORT._replace(mtu=1500)]}, "the host's interface veth1 has the MTU 1500 instead of 1450"),
+        ({"host": [BRIDGE, PORT._replace(master="")]}, "the host's interface veth1 is no longer a port of cni0"),
+        (
+            {"host": [BRIDGE, PORT._replace(master="br1")]},
+            "the host's interface veth1 is a port of br1 instead of cni0",
+        ),
     ],
 )
 def test_each_difference_is_told(changed, told):
@@ -131,7 +134,7 @@ def test_each_difference_is_told(changed, told):
 def test_an_mtu_that_no_result_has_is_that_of_the_network(plugins, mtu):
     result = dict(RESULT, interfaces=[{"name": "cni0"}, {"name": "veth1"}, {"name": "eth0", "sandbox": NETNS}])
     kernel = Kernel(KernelView([BRIDGE, PORT], []), {NETNS: KernelView([INSIDE], ROUTES)}, Missing())
-    wrong = [f"the interface eth0 has the MTU 1450 and not {mtu}"] if mtu else []
+    wrong = [f"the interface eth0 has the MTU 1450 instead of {mtu}"] if mtu else []
     assert kernel.drift(entry(result, *plugins), None) == wrong
 
 

@@ -156,7 +156,10 @@ def test_a_shim_that_does_not_say_whose_it_is_is_the_usual_daemons(_host, argv):
 def test_a_socket_that_is_not_there_is_not_waited_for(_running):
     _running.setattr(containerd.os.path, "exists", lambda path: path != SOCKET)
     _running.setattr(commands, "run_command", lambda argv, timeout: pytest.fail("run"))
-    assert f"containers run whose containerd's socket {SOCKET} is not there; start the containerd of" in refused()
+    assert (
+        f"containers run, but the socket {SOCKET} of their containerd does not exist; start the containerd of"
+        in refused()
+    )
 
 
 @pytest.mark.usefixtures("_running")
@@ -220,13 +223,13 @@ def test_what_one_question_does_not_answer_ends_it(_running, key, answer):
 
 def test_a_table_without_titles_is_not_a_table(_running):
     _running.setattr(commands, "run_command", Ctr({("k8s.io", "sandboxes"): commands.Done(0, b"failed: x\n", "")}).run)
-    assert "no id" in refused()
+    assert "not an ID" in refused()
 
 
 def test_without_ctr_it_cannot_be_asked(_running):
     _running.setattr(commands, "find_command", lambda name: None)
     message = refused()
-    assert f"there is the socket {SOCKET} of containerd, but no ctr in" in message
+    assert f"found the socket {SOCKET} of containerd, but no ctr in" in message
     assert "install it" in message
 
 

@@ -123,7 +123,7 @@ def test_a_server_has_no_allocations(_agent):
     _agent.answer(DataDir="/nonexistent", Client={"Enabled": False, "AllocDir": ""})
     answer = nomad.ask_nomad()
     assert answer.containers == {}
-    assert "which is no client" in answer.asked
+    assert "which is not a client" in answer.asked
 
 
 def test_a_token_is_sent_and_the_lack_of_one_is_said(_agent, _environment):
@@ -139,7 +139,7 @@ def test_a_token_is_sent_and_the_lack_of_one_is_said(_agent, _environment):
 def test_a_token_cannot_add_headers(_agent, _environment, token):
     _environment.setenv("NOMAD_TOKEN", token)
     message = refused()
-    assert "NOMAD_TOKEN is no token" in message
+    assert "NOMAD_TOKEN is not a valid token" in message
     assert token not in message
     assert not _agent.requests
 
@@ -188,7 +188,7 @@ def test_an_agent_that_does_not_run_is_said(_environment):
     _environment.setenv("NOMAD_ADDR", f"http://127.0.0.1:{agent.port}/")
     message = refused()
     assert f"no answer from the agent at http://127.0.0.1:{agent.port}/" in message
-    assert "see to it that the agent runs" in message
+    assert "make sure that the agent runs" in message
 
 
 def test_what_is_no_http_is_said(_environment):

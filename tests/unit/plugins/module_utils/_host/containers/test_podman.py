@@ -49,7 +49,7 @@ def test_a_podman_that_was_never_used_is_not_there_and_is_not_run(monkeypatch, t
     monkeypatch.setattr(podman, "TRACES", (str(tmp_path / "none"),))
     monkeypatch.setattr(commands, "run_command", lambda argv, timeout: pytest.fail("run"))
     assert podman.podman_evidence() is None
-    assert "there is none of" in refused()
+    assert "none of" in refused()
 
 
 def test_its_state_shows_that_it_was_used(_used, tmp_path):
@@ -85,9 +85,9 @@ def test_no_containers_is_an_answer(_used):
 )
 def test_what_is_no_answer_is_not_taken_for_one(_used, done):
     answers(_used, done)
-    assert "see to it that 'podman ps --all' works" in refused()
+    assert "make sure that 'podman ps --all' works" in refused()
 
 
 def test_without_podman_it_cannot_be_asked(_used, tmp_path):
     _used.setattr(commands, "find_command", lambda name: None)
-    assert f"there is podman's state {tmp_path}, but no podman in" in refused()
+    assert f"found podman's state {tmp_path}, but no podman in" in refused()

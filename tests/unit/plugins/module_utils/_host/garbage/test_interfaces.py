@@ -46,7 +46,7 @@ def test_a_veth_whose_peer_is_in_a_namespace_that_exists_is_not_collected():
     # Nothing leads to that namespace, but it exists.
     (found,) = make(host, unseen=["veth1"]).veths()
     assert (found.ident, found.action, found.reason) == ("veth1", "left", "live")
-    assert "that exists and that nothing leads to" in found.evidence[1]
+    assert "that exists, but nothing leads to it" in found.evidence[1]
 
 
 def test_interfaces_on_bridges_of_others_are_not_looked_at():

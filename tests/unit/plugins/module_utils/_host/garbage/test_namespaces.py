@@ -270,7 +270,7 @@ def test_a_runtime_that_only_the_first_process_sees_makes_the_set_incomplete(tmp
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", hide, str(trace.parent), *argv], check=True, stdout=subprocess.PIPE
     )
-    assert done.stdout.decode() == f"CRI-O has left {trace} and cannot be asked\n"
+    assert done.stdout.decode() == f"found {trace} of CRI-O, which cannot be asked\n"
 
 
 def test_a_cached_path_of_a_process_that_cannot_be_seen_is_a_refusal(host, keep):

@@ -138,7 +138,7 @@ def test_a_lease_of_nobody_is_collected_with_its_evidence(host):
     (row,) = [candidate.row() for candidate in plan.candidates]
     assert (row["kind"], row["action"], row["reason"]) == ("lease", "deleted", "owner_dead")
     assert "reserves it for container dead, interface eth0" in row["evidence"][0]
-    assert row["evidence"][1] == "container dead is not among: podman (1), cache (0)"
+    assert row["evidence"][1] == "no source names container dead; asked: podman (1), cache (0)"
     assert row["evidence"][2] == "10.1.0.5 is in none of the 1 network namespaces"
     assert plan.actions() == [{"kind": "release", "target": str(path), "class": "safe"}]
     plan.apply()

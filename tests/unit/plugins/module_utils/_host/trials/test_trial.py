@@ -138,7 +138,7 @@ def test_what_there_is_nothing_to_ping_with_or_at(tried, monkeypatch):
     row = tried.rows()[0]
     assert (row["status"], row["ping"]) == ("passed", None)
     assert row["notes"] == [
-        {"code": "no_gateway", "message": "no gateway to ping: 10.1.0.1 is no address of this host"}
+        {"code": "no_gateway", "message": "no gateway to ping: 10.1.0.1 is not an address of this host"}
     ]
 
 
