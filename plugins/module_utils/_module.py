@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every module of the collection shares: arguments, the root rule, and how a plan becomes a result."""
+"""The shared parts of all modules: arguments, the check for root, and how a plan becomes a result."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ CLASSES_ARGUMENTS: Dict[str, Any] = {
 }
 
 
-# Data of containers, which no rule can judge by its keys; only their names go into the log and the invocation.
+# Data of containers, whose keys tell nothing about secrets; only the names go into the log and the invocation.
 _OPAQUE = ("args", "capability_args")
 
 
 class Module(AnsibleModule):
-    """A module that gives no secret away, wherever its arguments and results appear, and that no terminal obeys.
+    """A module whose arguments and results show no secrets and no terminal control characters, wherever they appear.
 
-    The option ``no_log`` would not do: Ansible removes such values from all texts of the result, even if it is a port.
+    The option ``no_log`` is not enough: Ansible removes such values from all texts of the result, even a port number.
     """
 
     def warn(self, warning: str, **keywords: Any) -> None:
@@ -47,7 +47,7 @@ class Module(AnsibleModule):
         super().exit_json(**self._published(result))
 
     def fail_json(self, msg: str, **result: Any) -> NoReturn:
-        # Only a list of problems has lines of its own.
+        # Only a list of problems has several lines.
         result["msg"] = msg if result.get("problems") else one_line(str(msg))
         super().fail_json(**self._published(result))
 
@@ -57,7 +57,7 @@ class Module(AnsibleModule):
         return out
 
     def _known(self) -> Set[str]:
-        """Return the secrets among the arguments that cannot be taken for a part of anything else."""
+        """Return the secrets among the arguments that are long enough not to be part of other words."""
         return {secret for secret in secrets_of(self.params) if len(secret) >= 8}
 
     def _log_invocation(self) -> None:
@@ -75,8 +75,8 @@ def _without_opaque(params: Any) -> Any:
 
 
 def create_module(arguments: Dict[str, Any], **keywords: Any) -> AnsibleModule:
-    """Return the module, after the tests that every module of the collection makes."""
-    # Enough for whoever walks through a JSON value, which may have 500 levels.
+    """Return the module, after the checks that all modules of the collection make."""
+    # Enough to walk through a JSON value, which may have 500 levels.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 5000))
     module = Module(argument_spec=arguments, supports_check_mode=True, **keywords)
     if os.geteuid() != 0:
@@ -101,13 +101,13 @@ def create_module(arguments: Dict[str, Any], **keywords: Any) -> AnsibleModule:
 
 
 def fail(module: AnsibleModule, error: HostError, **result: Any) -> NoReturn:
-    """End the module with what *error* says."""
+    """End the module with *error*."""
     result.update(error.facts)
     module.fail_json(msg=error.msg, code=error.code, **result)
 
 
 def execute(module: AnsibleModule, make_plan: Callable[[], P], holder: str, workers: int = 1) -> P:
-    """Plan and, outside check mode, apply under the lock; ends the module with the message of a HostError."""
+    """Plan and, outside check mode, apply under the lock; a HostError ends the module."""
 
     def allowed() -> P:
         plan = make_plan()
@@ -122,20 +122,20 @@ def execute(module: AnsibleModule, make_plan: Callable[[], P], holder: str, work
 
 
 def finish(module: AnsibleModule, plan: Plan, **result: Any) -> None:
-    """End the module with *result*. In check mode, it fails with what could not be planned."""
+    """End the module with *result*. In check mode, it fails if something could not be planned."""
     if plan.error is not None:
         fail(module, HostError(plan.error.msg, plan.error.code, **dict(plan.error.facts, **result)))
     module.exit_json(**result)
 
 
 def result_of(module: AnsibleModule, plan: Plan) -> Dict[str, Any]:
-    """Return ``changed``, ``actions`` and, when asked for, ``diff``, all from the one plan; pass its warnings on."""
+    """Return ``changed``, ``actions`` and, if requested, ``diff``, all from the one plan; print its warnings."""
     for code, message in plan.warnings:
-        module.warn("[%s] %s" % (code, message))
+        module.warn(f"[{code}] {message}")
     result: Dict[str, Any] = {"changed": plan.changed, "actions": plan.actions()}
     if "classes" in module.params:
         result["left"] = [step.describe() for step in plan.left]
     if module._diff:
-        # Structures are masked as all results are; who hands over text has masked it, since they know how to read it.
+        # Structures are masked as all results are. Text was masked by the code that knows its format.
         result["diff"] = [entry for entry in plan.diff() if entry["before"] != entry["after"]]
     return result

@@ -478,7 +478,7 @@ problems:
       pointer: ""
       line: null
       column: null
-      message: "the reservation is empty: no DEL will ever free it"
+      message: the lease is empty, so no DEL will ever free it
 """
 
 from typing import Any, Callable, Dict, List

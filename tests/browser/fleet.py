@@ -50,8 +50,9 @@ def _host(dice: random.Random, number: int) -> dict[str, Any]:
     elif kind == "refused":
         results["networks"] = {
             "failed": True,
-            "msg": "/etc/cni/net.d/87-podman-bridge.conflist is a network 'podnet' of somebody else; to take it over, "
-            "name the file: file: 87-podman-bridge.conflist",
+            "msg": "/etc/cni/net.d/87-podman-bridge.conflist: this unmanaged file already has a network named "
+            "'podnet', and runtimes load the one that sorts first; adopt it with 'file: 87-podman-bridge.conflist' "
+            "(its original is kept), or choose another name",
         }
     return build(name, results, host.info(), time=time)
 
@@ -72,7 +73,7 @@ def _digest(dice: random.Random) -> str:
 def _vulnerable(dice: random.Random) -> dict[str, Any]:
     message = (
         "/opt/cni/bin/portmap is release 1.6.2, which has CVE-2025-67499 (GHSA-jv3w-x3r3-g6rm) with the backend "
-        "nftables: it also takes traffic to mapped ports that is not for this host; install 1.9.0 or later"
+        "nftables: it also redirects traffic to mapped ports that is not for this host; install 1.9.0 or later"
     )
     return {
         "level": dice.choice(["warning", "warning", "info"]),

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Addresses in a form that can be compared and sorted, and where host-local keeps those that it has given out."""
+"""Addresses in a form that can be compared and sorted, and the default directory of host-local's leases."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ DEFAULT_DATA_DIR = "/var/lib/cni/networks"
 
 
 def packed(ip: str) -> bytes:
-    """Return an address as bytes that sort by family and value, empty for what is no address."""
+    """Return an address as bytes that sort by family and value, empty if *ip* is not an address."""
     for family, prefix in ((socket.AF_INET, b"4"), (socket.AF_INET6, b"6")):
         try:
             return prefix + socket.inet_pton(family, ip)
         except (OSError, ValueError):
-            # ValueError: a NUL, or a character that no address has.
+            # ValueError: a NUL, or a character that cannot be in an address.
             continue
     return b""
 
 
 def prefix_length(text: str, longest: int) -> Optional[int]:
-    """Return the length of a prefix as it is written behind the slash, None for what is none up to *longest*."""
-    # Other scripts have digits, too, and Python refuses a number of more than 4,300 of them.
+    """Return the prefix length that *text* (after the slash) is, None unless it is a number up to *longest*."""
+    # isdigit() accepts digits of all scripts, and int() refuses more than 4,300 of them.
     if not (text.isascii() and text.isdigit() and len(text) < 4):
         return None
     return int(text) if int(text) <= longest else None
 
 
 def written(raw: bytes) -> str:
-    """Return an address from :func:`packed` as it is written, "" for none."""
+    """Return an address from :func:`packed` as text, "" for none."""
     return socket.inet_ntop(socket.AF_INET6 if raw[:1] == b"6" else socket.AF_INET, raw[1:]) if raw else ""

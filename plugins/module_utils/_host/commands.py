@@ -11,18 +11,18 @@ from typing import Mapping, NamedTuple, Optional, Sequence
 from .errors import HostError
 from .trust import check_executable
 
-# Where root looks for commands, in root's order. PATH is not asked.
+# Where root looks for commands, in root's order. PATH does not count.
 DIRECTORIES = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
-# The firewall of a host with ten thousand services prints some megabytes.
+# The firewall rules of a host with ten thousand services are a few megabytes.
 OUTPUT_LIMIT = 32 * 1024 * 1024
 
-# So much of what a command says about its failure is quoted.
+# The longest quotation from the output of a failed command.
 _QUOTE_LIMIT = 500
 
 
 class Done(NamedTuple):
-    """What a command that ran to its end left: ``stderr`` is its end, as text."""
+    """The result of a command that ran to its end: ``stderr`` is the end of its error output, as text."""
 
     rc: int
     stdout: bytes
@@ -30,10 +30,9 @@ class Done(NamedTuple):
 
 
 def find_command(name: str, directories: Sequence[str] = DIRECTORIES) -> Optional[str]:
-    """Return the path of the command *name*, None where it is not installed.
+    """Return the path of the command *name*, None if it is not installed.
 
-    One that root must not run is passed over if there is another; else it raises HostError ``unsafe_permissions`` or
-    ``not_elf``.
+    Skips a file that root must not run. If there is no other, raises HostError ``unsafe_permissions`` or ``not_elf``.
     """
     refused: Optional[HostError] = None
     for directory in directories:
@@ -64,7 +63,7 @@ def run_command(
     check_executable(argv[0])
     environment = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C", "HOME": os.environ.get("HOME", "/root")}
     environment.update(env or {})
-    # Most calls of a module run no command, and need not compile what does.
+    # Most calls of a module run no command and do not have to compile this.
     from ..libcni.process import run_program
 
     ended = run_program(argv[0], argv, stdin or b"", environment, timeout, OUTPUT_LIMIT)
@@ -75,7 +74,7 @@ def run_command(
 
 
 def failure(argv: Sequence[str], reason: str, stderr: str = "") -> HostError:
-    """Return the HostError ``command_failed`` for a command, with the end of what it said."""
+    """Return the HostError ``command_failed`` for a command, with the end of its error output."""
     said = " ".join(stderr.split())[-_QUOTE_LIMIT:]
     text = f"{' '.join(argv)} failed: {reason}" + (f": {said}" if said else "")
     return HostError(text, code="command_failed", command=list(argv))

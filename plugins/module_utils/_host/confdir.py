@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is in a directory of network configurations, read by libcni's rules and with nothing else opened.
+"""The files of a directory of network configurations, read by libcni's rules.
 
-Only what a runtime would read is read: entries whose text from the last dot on is a CNI extension, regular files of at
-most 1 MiB, and never one that calls itself a kubeconfig. What is broken stays in the list, with its reason.
+Opens only what a runtime would read: entries whose text from the last dot on is a CNI extension, regular files of at
+most 1 MiB, and never one with the name of a kubeconfig. A broken file stays in the result, with its reason.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class ConfFile:
     ``name`` file name, ``path``, ``kind`` (``conflist``, ``conf``, ``json``), ``is_link``, ``is_special`` (neither link
     nor regular file), ``mode``, ``uid``, ``gid`` (of the entry itself), ``text`` (bytes; None if it was not read),
     ``network`` (its network's name, None if it cannot be read or has none), ``cni_version`` (negotiated, "" if none),
-    ``plugins`` (parsed plugin objects), ``inlined_only`` (it does without drop-ins), ``error`` (why no runtime can load
-    it, "" if it can be loaded).
+    ``plugins`` (parsed plugin objects), ``inlined_only`` (it ignores drop-ins), ``error`` (why no runtime can load it,
+    "" if it can be loaded).
     """
 
     __slots__ = (
@@ -74,12 +74,12 @@ class ConfFile:
 
 
 def sort_key(name: str) -> bytes:
-    """Return what runtimes order file names by: their bytes."""
+    """Return the key by which runtimes order file names: their bytes."""
     return os.fsencode(name)
 
 
 def scan_conf_dir(conf_dir: str) -> List[ConfFile]:
-    """Return the configuration files of *conf_dir* in the order of the runtimes; none if it does not exist.
+    """Return the configuration files of *conf_dir*, in the order of the runtimes; none if it does not exist.
 
     Raises HostError ``path_is_link`` or ``no_directory``.
     """
@@ -99,7 +99,7 @@ def scan_conf_dir(conf_dir: str) -> List[ConfFile]:
 
 
 def read_as(conf_dir: str, name: str, future: str) -> Optional[ConfFile]:
-    """Return the file *name* of *conf_dir* as it is read when it has the name *future*; None if it is gone."""
+    """Return the file *name* of *conf_dir*, read as if it had the name *future*; None if it is gone."""
     with Directory(conf_dir) as directory:
         return _read_entry(directory, name, future)
 
@@ -123,20 +123,20 @@ def _read_entry(directory: Directory, name: str, future: str = "") -> Optional[C
 
 def _read(dir_fd: int, name: str) -> bytes:
     if "kubeconfig" in name.lower():
-        raise HostError("by its name it is a kubeconfig; such files are never opened")
+        raise HostError("is a kubeconfig by its name; such files are never opened")
     try:
         # Links are followed, as runtimes do. Opening a FIFO must not wait for its writer.
         fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
     except OSError as error:
-        raise HostError("cannot be opened: %s" % error.strerror) from error
+        raise HostError(f"cannot be opened: {error.strerror}") from error
     return read_regular(fd)
 
 
 def read_regular(fd: int) -> bytes:
-    """Return the content of a file and close it. HostError, with the reason, for what is no file or too large."""
+    """Return the content of a file and close it. Raises HostError if it is not a regular file, or too large."""
     try:
         status = os.fstat(fd)
-        # A directory, where a link leads to one, could not even be made a stream of.
+        # A link may lead to a directory, which cannot be opened as a stream.
         if not stat.S_ISREG(status.st_mode):
             raise HostError("is not a regular file")
         if status.st_size > MAX_SIZE:
@@ -144,7 +144,7 @@ def read_regular(fd: int) -> bytes:
         with os.fdopen(fd, "rb", closefd=False) as stream:
             return stream.read(MAX_SIZE + 1)
     except OSError as error:
-        raise HostError("cannot be read: %s" % error.strerror) from error
+        raise HostError(f"cannot be read: {error.strerror}") from error
     finally:
         os.close(fd)
 
@@ -152,7 +152,7 @@ def read_regular(fd: int) -> bytes:
 def parse_conf(file: ConfFile, text: bytes) -> None:
     """Set ``network``, ``cni_version`` and ``plugins`` from *text*; HostError with libcni's reason if it does not load.
 
-    Lists have to be in ``.conflist``, single plugins in ``.conf`` and ``.json``: so runtimes read them.
+    As runtimes do, reads conflists from ``.conflist``, and single plugins from ``.conf`` and ``.json``.
     """
     if not text.strip():
         raise HostError("is empty")
@@ -171,16 +171,16 @@ def parse_conf(file: ConfFile, text: bytes) -> None:
 
 
 def paths_of(conf_dir: str, path: str, network: str) -> List[str]:
-    """Return all that says what the plugins of a network do: its file *path*, the folder of its drop-ins, and these."""
+    """Return all paths that configure the plugins of a network: its file *path*, its drop-in folder, and drop-ins."""
     extra = drop_ins(conf_dir, network)
     folder = os.path.join(conf_dir, network)
     return [path, *([folder] if os.path.isdir(folder) else []), *(file.path for file in extra)]
 
 
 def drop_ins(conf_dir: str, network: str) -> List[ConfFile]:
-    """Return the files of the folder ``<conf_dir>/<network>/``, whose plugins libcni appends to the network's list.
+    """Return the files of the folder ``<conf_dir>/<network>/``, whose plugins libcni appends to the network's chain.
 
-    Only ``.conf`` counts there. An invalid network name has no folder.
+    Only ``.conf`` files count there. An invalid network name has no folder.
     """
     folder = os.path.join(conf_dir, network)
     try:
@@ -193,7 +193,7 @@ def drop_ins(conf_dir: str, network: str) -> List[ConfFile]:
 
 
 def plugins_in(files: Sequence[ConfFile], conf_dir: str) -> List[Tuple[str, Dict[str, Any]]]:
-    """Return a pair of network name and parsed plugin for every plugin that loads, drop-ins included."""
+    """Return a pair of network name and parsed plugin for every plugin that loads, including drop-ins."""
     found: List[Tuple[str, Dict[str, Any]]] = []
     for file in files:
         if file.network and not file.error:

@@ -9,9 +9,9 @@ from typing import Any, Dict
 
 
 class HostError(Exception):
-    """What is wrong on the host or with the request, in words for a person.
+    """A problem on the host or with the request.
 
-    ``msg`` says what, where, which rule and what to do. ``code`` is a stable word to test for.
+    ``msg`` is a human-readable text: what failed, where, why, and what to do. ``code`` is a stable word to test for.
     ``facts`` are JSON-ready details that a module returns beside the message.
     """
 

@@ -12,7 +12,7 @@ from .trust import check_executable
 
 
 class SafeExecutor(Executor):
-    """libcni's executor, which first tests what it is about to run."""
+    """libcni's executor; it first checks that root may run the plugin."""
 
     def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float] = None) -> bytes:
         check_executable(path)

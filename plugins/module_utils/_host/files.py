@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that appear whole, once, and in a way that every runtime's directory watcher notices.
+"""Files that go live complete, once, and in a way that the directory watcher of every runtime notices.
 
 A file goes live by a rename *within* its directory, from a name whose last extension no runtime reads. containerd
-ignores files that are renamed in from elsewhere or linked in (CREATE, CHMOD), and reads whatever ends in ``.conf``,
+ignores files that are renamed from elsewhere or linked (CREATE, CHMOD), and reads any file that ends in ``.conf``,
 ``.conflist`` or ``.json`` as soon as it is written to.
 """
 
@@ -24,12 +24,12 @@ from .paths import file_name
 
 TEMP_SUFFIX = ".podwire-tmp"
 _CHUNK = 1 << 20
-# A nameless file is not to be had here: other file system, no support, no /proc, or not allowed.
+# A nameless file is not possible here: other file system, no support, no /proc, or not allowed.
 _NO_NAMELESS = (errno.EXDEV, errno.EOPNOTSUPP, errno.EPERM, errno.EACCES, errno.EISDIR, errno.EINVAL, errno.ENOENT)
 
 
 class Directory:
-    """A directory held open: what happens to its path afterwards cannot redirect a write.
+    """A directory held open, so that later changes of its path cannot redirect a write.
 
     The last component must not be a symbolic link (HostError ``path_is_link``).
     """
@@ -41,10 +41,10 @@ class Directory:
         except OSError as error:
             if error.errno in (errno.ENOTDIR, errno.ELOOP) and os.path.islink(path):
                 raise HostError(
-                    "%s is a symbolic link; name the directory that it leads to (%s)" % (path, os.path.realpath(path)),
+                    f"{path} is a symbolic link; name the directory that it leads to ({os.path.realpath(path)})",
                     code="path_is_link",
                 ) from error
-            raise HostError("cannot open the directory %s: %s" % (path, error.strerror), code="no_directory") from error
+            raise HostError(f"cannot open the directory {path}: {error.strerror}", code="no_directory") from error
 
     def join(self, name: str) -> str:
         return os.path.join(self.path, file_name(name, self.path))
@@ -53,7 +53,7 @@ class Directory:
         os.fsync(self.fd)
 
     def remove(self, name: str) -> None:
-        """Unlink a file; that it is gone already is fine."""
+        """Unlink a file, if it still exists."""
         try:
             os.unlink(file_name(name, self.path), dir_fd=self.fd)
         except FileNotFoundError:
@@ -61,7 +61,7 @@ class Directory:
         self.sync()
 
     def discard(self, name: str) -> None:
-        """Unlink what a failed write left. If that fails, too, the first error is the one to tell."""
+        """Unlink what a failed write left. An error here is ignored, because the first one is reported."""
         with contextlib.suppress(OSError):
             self.remove(name)
 
@@ -71,7 +71,7 @@ class Directory:
         self.sync()
 
     def remove_stale_temps(self) -> None:
-        """Remove what an interrupted write left. Only for the holder of the lock: nobody else writes then."""
+        """Remove what an interrupted write left. Only for the holder of the lock, who is the only writer."""
         with os.scandir(self.fd) as entries:
             names = [entry.name for entry in entries if entry.name.endswith(TEMP_SUFFIX)]
         for name in names:
@@ -96,7 +96,7 @@ class Attributes:
 
 
 def make_directory(path: str, mode: int) -> None:
-    """Make *path* and its missing parents (0755); an existing directory keeps its mode and owner."""
+    """Create *path* and its missing parents (0755); an existing directory keeps its mode and owner."""
     try:
         os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
         try:
@@ -106,11 +106,11 @@ def make_directory(path: str, mode: int) -> None:
         # mkdir's mode is subject to the umask.
         os.chmod(path, mode)
     except OSError as error:
-        raise HostError("cannot make the directory %s: %s" % (path, error.strerror), code="no_directory") from error
+        raise HostError(f"cannot create the directory {path}: {error.strerror}", code="no_directory") from error
 
 
 def write(directory: Directory, name: str, data: bytes, attributes: Attributes) -> None:
-    """Put *data* live under *name*; a crash at any point leaves the old file or the new one.
+    """Write *data* to *name*; a crash at any point leaves the old file or the new one.
 
     A link of that name is replaced, never followed.
     """
@@ -129,7 +129,7 @@ def write(directory: Directory, name: str, data: bytes, attributes: Attributes) 
 
 
 class Staged:
-    """A complete file under a neutral name beside its target: testable, not yet live."""
+    """A complete file under a temporary name beside its target: it can be tested and is not live yet."""
 
     def __init__(self, directory: Directory, temp: str, name: str) -> None:
         self.directory = directory
@@ -177,7 +177,7 @@ def _temp_name(name: str) -> str:
 
 
 def _link_nameless(directory: Directory, temp: str, target: str, data: bytes, attributes: Attributes) -> bool:
-    """Write to a nameless file in the parent directory and link it in; False where that cannot be done here."""
+    """Write to a nameless file in the parent directory and link it into *directory*; False if that is not possible."""
     try:
         parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory.fd)
         try:
@@ -225,7 +225,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _finish(fd: int, target: str, attributes: Attributes) -> None:
-    # chown first: it clears the set-id bits that a mode may ask for.
+    # chown comes first, because it clears set-id bits that the mode may have.
     os.fchown(fd, attributes.uid, attributes.gid)
     os.fchmod(fd, attributes.mode)
     _label(fd, target)
@@ -233,7 +233,7 @@ def _finish(fd: int, target: str, attributes: Attributes) -> None:
 
 
 def _label(fd: int, target: str) -> None:
-    """Give the file the label that the SELinux policy has for its final path, on hosts that use SELinux."""
+    """On hosts that use SELinux, give the file the label that the policy has for its final path."""
     try:
         import selinux
     except ImportError:
@@ -246,12 +246,12 @@ def _label(fd: int, target: str) -> None:
 
 
 def read_attributes(mode: Any, owner: str, group: str) -> Attributes:
-    """Return mode and numeric owner from what the user wrote."""
+    """Return mode and numeric owner from the user's options."""
     return Attributes(_mode(mode), _id(owner, "owner"), _id(group, "group"))
 
 
 def _mode(mode: Any) -> int:
-    # An unquoted 0644 is the number 420 in YAML, an unquoted 644 is 0o1204: only one of the two is what was meant.
+    # In YAML, an unquoted 0644 is the number 420, as intended, but an unquoted 644 is 0o1204.
     number = mode if isinstance(mode, int) and not isinstance(mode, bool) else -1
     if isinstance(mode, str) and re.match(r"0?[0-7]{3}\Z", mode):
         number = int(mode, 8)
@@ -271,7 +271,7 @@ def _id(name: str, option: str) -> int:
         return pwd.getpwnam(name).pw_uid if option == "owner" else grp.getgrnam(name).gr_gid
     except KeyError:
         raise HostError(
-            "%s: there is no %s %r on this host; create it, or write a number"
-            % (option, "user" if option == "owner" else option, name),
+            f"{option}: there is no {'user' if option == 'owner' else option} {name!r} on this host; create it, or "
+            "write a number",
             code="bad_%s" % option,
         ) from None

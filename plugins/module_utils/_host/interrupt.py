@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A process that is told to end tidies up before it does."""
+"""Turns signals that end the process into an exception, so that it can clean up first."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(BaseException):
-    """The process was told to end; ``args[0]`` is the name of the signal. No error that code on the way deals with."""
+    """A signal asked the process to end; ``args[0]`` is its name. A BaseException, so no error handler catches it."""
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise Interrupted in the main thread for the first signal that tells to end; later ones are ignored."""
+    """Raise Interrupted in the main thread for the first signal that asks to end; later ones are ignored."""
     told: List[int] = []
 
     def stop(number: int, _frame: Any) -> None:
-        # Ignored by a function and not by SIG_IGN, which the plugins that tidy up would inherit.
+        # A function ignores later signals, not SIG_IGN, which the plugins that clean up would inherit.
         if not told:
             told.append(number)
             raise Interrupted(signal.Signals(number).name)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The address reservations of the IPAM plugin host-local.
+"""The leases (address reservations) of the IPAM plugin host-local.
 
 Its store is ``<dataDir>/<network>/``: one file for each address, ``<container id> CR LF <ifname>`` (before 0.7.2 the id
 alone), beside ``lock`` and ``last_reserved_ip.<range>`` (plugins/ipam/host-local/backend/disk/backend.go).
@@ -24,9 +24,9 @@ _MAX_SIZE = 4096
 
 
 class Lease:
-    """One reservation: ``ip`` as text, ``container_id`` ("" for an empty file), ``ifname`` ("" in the old format).
+    """One lease: ``ip`` as text, ``container_id`` ("" for an empty file), ``ifname`` ("" in the old format).
 
-    ``status`` and ``text`` are the file's.
+    ``status`` and ``text`` are those of the file.
     """
 
     __slots__ = ("container_id", "data_dir", "ifname", "ip", "network", "status", "text")
@@ -66,10 +66,10 @@ class Lease:
 def lease_stores(
     networks: Iterable[Tuple[str, Mapping[str, Any]]], default: str = DEFAULT_DATA_DIR
 ) -> List[Tuple[str, str]]:
-    """Return ``(data dir, network)`` of every store that there is, sorted.
+    """Return ``(data dir, network)`` of every existing store, sorted.
 
     *networks* are the configured ones with their parsed plugin objects, one pair for each plugin. In host-local's
-    default directory every store counts, also of networks that are not configured any more.
+    default directory every store counts, even if its network is no longer configured.
     """
     found = {(default, name) for name in _folders(default)}
     for network, plugin in networks:
@@ -92,10 +92,10 @@ def _folders(path: str) -> List[str]:
 
 
 def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Dict[str, Any]]]:
-    """Return the reservations of one store, sorted by address, and what is wrong with it.
+    """Return the leases of one store, sorted by address, and its problems.
 
-    Reads without host-local's lock: every file is written by one write, and a reader that makes the lock file would
-    alter the store.
+    Reads without host-local's lock: each file is written by a single write, and a reader that created the lock file
+    would change the store.
     """
     folder = os.path.join(data_dir, network)
     leases: List[Lease] = []
@@ -111,12 +111,12 @@ def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Dict[str
         path = os.path.join(folder, name)
         text, status = _content(path)
         if not packed(name) or text is None:
-            problems.append(problem(WARNING, "lease_unknown", "this is no reservation of host-local", path))
+            problems.append(problem(WARNING, "lease_unknown", "this file is not a lease of host-local", path))
             continue
         lines = text.splitlines()
         container_id = lines[0].strip() if lines else ""
         if not container_id:
-            problems.append(problem(WARNING, "lease_empty", "the reservation is empty: no DEL will ever free it", path))
+            problems.append(problem(WARNING, "lease_empty", "the lease is empty, so no DEL will ever free it", path))
         ifname = lines[1].strip() if len(lines) > 1 else ""
         leases.append(Lease(data_dir, network, name, container_id, ifname, text, status))
     leases.sort(key=lambda lease: packed(lease.ip))
@@ -125,7 +125,7 @@ def read_leases(data_dir: str, network: str) -> Tuple[List[Lease], List[Dict[str
 
 
 def last_reserved(data_dir: str, network: str) -> List[str]:
-    """Return the addresses that host-local gave last, one for each range, as far as they can be read."""
+    """Return the addresses that host-local assigned last, one for each range, as far as they can be read."""
     folder = os.path.join(data_dir, network)
     try:
         names = sorted(name for name in os.listdir(folder) if name.startswith("last_reserved_ip."))
@@ -136,15 +136,15 @@ def last_reserved(data_dir: str, network: str) -> List[str]:
 
 
 def remove_lease(lease: Lease, timeout: float) -> None:
-    """Free a reservation under host-local's own lock, unless it is gone or not the one that was read any more.
+    """Free a lease under host-local's own lock, unless it is gone or has changed since it was read.
 
-    *timeout* in seconds for the lock. Raises HostError ``lease_locked`` or ``lease_not_removed``.
+    *timeout* for the lock is in seconds. Raises HostError ``lease_locked`` or ``lease_not_removed``.
     """
     folder = os.path.join(lease.data_dir, lease.network)
     try:
         with _locked(folder, timeout):
             text, status = _content(lease.path)
-            # The same content could be a newer reservation of a container with that id.
+            # The same content could be a newer lease of a container with that ID.
             if text == lease.text and _same_file(status, lease.status):
                 os.unlink(lease.path)
     except FileNotFoundError:
@@ -192,7 +192,7 @@ def _content(path: str) -> Tuple[Optional[str], Optional[os.stat_result]]:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             return None, None
-        # One byte more than is allowed tells what is too long.
+        # One byte more than allowed shows that the file is too long.
         data = os.read(fd, _MAX_SIZE + 1)
     except OSError:
         return None, None

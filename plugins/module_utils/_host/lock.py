@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection's one lock, and the rule that goes with it: who had to wait plans again."""
+"""The collection's one lock, and its rule: a module that had to wait for it plans again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ P = TypeVar("P", bound=Plan)
 
 
 def read_state(path: str = LOCK_PATH) -> Dict[str, Any]:
-    """Return ``{generation, holder, pid}`` as the last holder left it; generation 0 where nobody ever held it."""
+    """Return ``{generation, holder, pid}`` as the last holder left it; generation 0 if the lock was never held."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -33,7 +33,7 @@ def read_state(path: str = LOCK_PATH) -> Dict[str, Any]:
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return {"generation": 0, "holder": "", "pid": 0}
-        raise HostError("cannot read the lock file %s: %s" % (path, error.strerror), code="lock_unusable") from error
+        raise HostError(f"cannot read the lock file {path}: {error.strerror}", code="lock_unusable") from error
 
 
 def _parse(raw: bytes) -> Dict[str, Any]:
@@ -46,7 +46,7 @@ def _parse(raw: bytes) -> Dict[str, Any]:
 
 
 class Lock:
-    """An exclusive flock(2). ``moved`` tells that somebody may have applied something since *seen* was read."""
+    """An exclusive flock(2). ``moved`` tells that another module may have applied changes since *seen* was read."""
 
     def __init__(self, holder: str, timeout: float, seen: Dict[str, Any], path: str = LOCK_PATH) -> None:
         self.holder = holder
@@ -62,14 +62,14 @@ class Lock:
         try:
             waited = self._wait()
             state = _parse(os.pread(self._fd, 4096, 0))
-            # A holder that is still named after we got the lock died in the middle of its work.
+            # A holder that the file still names has died in the middle of its work.
             self.moved = waited or bool(state["holder"]) or state["generation"] != self.seen["generation"]
             self._generation = state["generation"]
             self._note(self.holder)
         except OSError as error:
             os.close(self._fd)
             raise HostError(
-                "cannot write the lock file %s: %s; nothing was changed" % (self.path, error.strerror),
+                f"cannot write the lock file {self.path}: {error.strerror}; nothing was changed",
                 code="lock_unusable",
             ) from error
         except BaseException:
@@ -86,27 +86,27 @@ class Lock:
                 return waited
             except OSError as error:
                 if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EINTR):
-                    raise HostError("cannot lock %s: %s" % (self.path, error.strerror), code="lock_unusable") from error
+                    raise HostError(f"cannot lock {self.path}: {error.strerror}", code="lock_unusable") from error
             if time.monotonic() >= deadline:
                 state = _parse(os.pread(self._fd, 4096, 0))
+                holder = state["holder"] or "another module"
                 raise HostError(
-                    "waited %g s for %s, which %s (process %d) holds; "
-                    "let it finish, or give more time with lock_timeout"
-                    % (self.timeout, self.path, state["holder"] or "another module", state["pid"]),
+                    f"waited {self.timeout:g} s for the lock {self.path}, which {holder} (process {state['pid']}) "
+                    "holds; let it finish, or increase lock_timeout",
                     code="lock_timeout",
                 )
             waited = True
             time.sleep(0.05)
 
     def _note(self, holder: str) -> None:
-        # Bumped when taken and when given back: whoever planned in between has seen a host in motion.
+        # Incremented when the lock is taken and when it is released: a plan made in between saw a changing host.
         self._generation += 1
         text = json.dumps({"generation": self._generation, "holder": holder, "pid": os.getpid() if holder else 0})
         os.pwrite(self._fd, text.encode("utf-8"), 0)
         os.ftruncate(self._fd, len(text))
 
     def __exit__(self, *_exception: object) -> None:
-        # What was done is done. A note that stays says that its holder died, so that others plan again: no harm.
+        # A note that stays says that its holder died; then other modules only plan again.
         with contextlib.suppress(OSError):
             self._note("")
         os.close(self._fd)
@@ -119,20 +119,20 @@ def _open(path: str) -> int:
         found = os.lstat(folder)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
             raise HostError(
-                "%s must be a directory of root that nobody else can write; remove it and run again" % folder,
+                f"{folder} must be a directory of root that only root can write; remove it and run again",
                 code="unsafe_permissions",
             )
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise HostError("cannot open the lock file %s: %s" % (path, error.strerror), code="lock_unusable") from error
+        raise HostError(f"cannot open the lock file {path}: {error.strerror}", code="lock_unusable") from error
 
 
 def run_locked(
     make_plan: Callable[[], P], holder: str, timeout: float, check_mode: bool, workers: int = 1, path: str = LOCK_PATH
 ) -> P:
-    """Plan, and unless *check_mode* (or nothing is to do) apply under the lock. Returns the plan that counts.
+    """Plan, and apply under the lock unless *check_mode* or the plan is empty. Returns the plan that counts.
 
-    *make_plan* may be called twice: what was planned before the lock was ours is stale if somebody else applied.
+    *make_plan* may be called twice: a plan from before the lock was taken is stale if another module applied changes.
     """
     seen = read_state(path)
     plan = make_plan()
@@ -144,7 +144,7 @@ def run_locked(
         try:
             _apply(plan, workers)
         except HostError as error:
-            # What was done before the failure stays done, and the user is told how far it went.
+            # Steps before the failure stay applied, and the result shows them.
             error.facts.setdefault("actions", plan.progress())
             raise
     return plan
@@ -154,6 +154,6 @@ def _apply(plan: Plan, workers: int) -> None:
     try:
         plan.apply(workers)
     except OSError as error:
-        # Of what comes before and after the steps, such as removing what an interrupted run left.
-        where = " (%s)" % error.filename if error.filename else ""
-        raise HostError("cannot write to this host: %s%s" % (error.strerror, where), code="write_failed") from error
+        # From work before and after the steps, such as removing what an interrupted run left.
+        where = f" ({error.filename})" if error.filename else ""
+        raise HostError(f"cannot write to this host: {error.strerror}{where}", code="write_failed") from error

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection's memory on a host: who wrote which file, and the originals of what was replaced."""
+"""The collection's records on a host: the managed files, and the originals of files that it replaced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FILE = "manifest.json"
 _OBJECTS = "objects"
 _VERSION = 1
 
-# The shape of what each section maps a path or digest to: keys with the types of their values, see _conforms.
+# The shape of the entries of each section: keys with the types of their values, see _conforms.
 _NONE = type(None)
 _SCALAR = (str, int, bool, float, _NONE)
 _NUMBERS = {"mode": int, "uid": int, "gid": int}
@@ -51,25 +51,25 @@ class Manifest:
     """``manifest.json`` in the state directory (root, 0700), and ``objects/`` with kept files by their sha256.
 
     - ``networks``: path of a conflist -> ``{network, sha256, original}``; ``original`` (None or
-      ``{sha256, mode, uid, gid, path}``) is the foreign file that was adopted. ``yields`` is there while a file of
-      somebody else is brought back to the path: the sha256 of ours; what has another one is not ours any more.
+      ``{sha256, mode, uid, gid, path}``) is the unmanaged file that was adopted. ``yields`` exists while an unmanaged
+      file is restored to the path. It is the sha256 of the managed file: a file with another one is unmanaged.
     - ``binaries``: path of a plugin -> ``{sha256, archive, cni_versions, gone, replaced, original, displaced}``.
       ``archive`` (sha256 or None) says what it was installed from, ``gone`` that it was removed on purpose. The last
       three are kept files, each None, ``{sha256, mode, uid, gid, archive}`` or ``{link}`` (text of a symbolic link):
-      ``replaced`` is what the newest version took the place of (an older one of ours, or ``original``), ``original``
-      the foreign file that stood there before the first of ours, ``displaced`` what somebody had put over ours and a
-      repair took away.
+      ``replaced`` is the file that the newest version replaced (an older managed one, or ``original``), ``original``
+      the unmanaged file from before the first managed one, ``displaced`` an unmanaged file that had replaced a managed
+      one and that a repair removed.
     - ``archives``: sha256 of an archive -> ``{sha512, plugins}``, the latter ``{plugin name: sha256}`` of all in it.
-    - ``aside``: path of a file that was set aside -> ``{path, network}``: where it was, and which network it holds ("":
-      nobody can tell). ``managed`` is there for a file of ours: its entry of ``networks``.
-    - ``versions``: real path of a plugin -> ``{identity, cni_versions, sha256, release}``: what VERSION answered, and
-      the inode, size and times of the file that answered; saves executing it again. ``sha256`` is there if it was
-      computed, ``release`` ("": nobody can tell) if it was asked for.
+    - ``aside``: path of a file that was set aside -> ``{path, network}``: its original path, and the network that it
+      holds ("": unknown). ``managed`` exists for a managed file: its entry of ``networks``.
+    - ``versions``: real path of a plugin -> ``{identity, cni_versions, sha256, release}``: the answer to VERSION, and
+      the inode, size and times of the file that gave it, so that it need not run again. ``sha256`` exists if it was
+      computed, ``release`` ("": unknown) if it was needed.
 
-    *tolerant*: if it cannot be read, it is empty, and ``error`` says why.
+    *tolerant*: a manifest that cannot be read is empty, and ``error`` says why.
 
-    An entry is written before the file that it speaks of goes live, so that after a crash a file of ours is never
-    taken for a foreign one; an entry alone therefore says "ours", not "there".
+    An entry is written before its file goes live, so that a managed file never counts as unmanaged after a crash. An
+    entry therefore means "managed", not "exists".
     """
 
     def __init__(self, state_dir: str = STATE_DIR, tolerant: bool = False) -> None:
@@ -78,7 +78,7 @@ class Manifest:
         try:
             data = self._read()
         except HostError as error:
-            # Who only reads can go on without it.
+            # Readers can continue without it.
             if not tolerant:
                 raise
             self.error = error
@@ -94,28 +94,29 @@ class Manifest:
         try:
             data = json.loads(read_file(path, _LARGEST).decode("utf-8"))
             if data["version"] != _VERSION:
+                found = data["version"]
                 raise HostError(
-                    "%s has format %r, this release reads %d; upgrade the collection on the controller"
-                    % (path, data["version"], _VERSION),
+                    f"{path} has format {found!r}, but this release reads {_VERSION}; upgrade the collection on the "
+                    "controller",
                     code="manifest_version",
                 )
             return {key: _section(key, data[key], shape) for key, shape in _SECTIONS.items()}
         except FileNotFoundError:
             return {key: {} for key in _SECTIONS}
         except OSError as error:
-            raise HostError("cannot read %s: %s" % (path, error.strerror), code="manifest_unreadable") from error
+            raise HostError(f"cannot read {path}: {error.strerror}", code="manifest_unreadable") from error
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise HostError(
-                "%s is damaged (%s); move it away and run again: files that are there are then taken for foreign ones "
-                "and must be named with 'file' once to be adopted" % (path, error),
+                f"{path} is damaged ({error}); move it away and run again: existing files are then unmanaged, and you "
+                "must name each once with 'file' to adopt it",
                 code="manifest_damaged",
             ) from error
 
     def network_file(self, path: str, text: Optional[bytes]) -> Optional[Dict[str, Any]]:
-        """Return the entry of the conflist *path*, which holds *text*, if it is ours; None if it is not."""
+        """Return the entry of the conflist *path*, which holds *text*, if it is managed; None if it is not."""
         entry = self.networks.get(path)
         if entry is not None and "yields" in entry and text is not None:
-            # A run was interrupted that brought the file of somebody else back to this place.
+            # A run that restored an unmanaged file to this path was interrupted.
             return entry if entry["yields"] == hashlib.sha256(text).hexdigest() else None
         return entry
 
@@ -142,33 +143,31 @@ class Manifest:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise HostError("cannot read %s to keep it: %s" % (path, error.strerror), code="unreadable") from error
+            raise HostError(f"cannot read {path} to keep it: {error.strerror}", code="unreadable") from error
         with os.fdopen(fd, "rb") as source, Directory(objects) as directory:
             found = os.fstat(source.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise HostError("%s is not a regular file, so it cannot be kept" % path, code="not_regular")
+                raise HostError(f"{path} is not a regular file, so it cannot be kept", code="not_regular")
             digest = digest_of(source)
             source.seek(0)
             stage(directory, digest, source, Attributes(0o600)).publish()
         return {"sha256": digest, "mode": stat.S_IMODE(found.st_mode), "uid": found.st_uid, "gid": found.st_gid}
 
     def kept(self, digest: str) -> BinaryIO:
-        """Open a kept file, after testing that it is still what its name says."""
+        """Open a kept file, after checking that its content still has the digest that is its name."""
         path = os.path.join(self.state_dir, _OBJECTS, digest)
         try:
             stream = open_file(path)
         except OSError as error:
-            raise HostError(
-                "the kept file %s is not there any more: %s" % (path, error.strerror), code="not_kept"
-            ) from error
+            raise HostError(f"the kept file {path} is gone: {error.strerror}", code="not_kept") from error
         if digest_of(stream) != digest:
             stream.close()
-            raise HostError("the kept file %s is damaged: its sha256 is another one" % path, code="not_kept")
+            raise HostError(f"the kept file {path} is damaged: its sha256 has changed", code="not_kept")
         stream.seek(0)
         return stream
 
     def remove_stale_temps(self) -> None:
-        """Remove what an interrupted write left in our directories. Only for the holder of the lock."""
+        """Remove what an interrupted write left in the state directory. Only for the holder of the lock."""
         for path in (self.state_dir, os.path.join(self.state_dir, _OBJECTS)):
             if os.path.isdir(path):
                 with Directory(path) as directory:
@@ -183,7 +182,7 @@ class Manifest:
         return True
 
     def prune(self) -> None:
-        """Remove kept files and archive lists that no entry refers to any more."""
+        """Remove kept files and archive entries that no entry refers to."""
         wanted: Set[str] = set()
         managed = [record["managed"] for record in self.aside.values() if record.get("managed")]
         for entry in list(self.networks.values()) + managed + list(self.binaries.values()):
@@ -202,17 +201,17 @@ class Manifest:
 
 
 def _section(name: str, entries: Any, shape: Any) -> Dict[str, Any]:
-    """Return a section of the manifest. Raises ValueError for what this release has not written."""
+    """Return a section of the manifest. Raises ValueError if this release has not written it."""
     for key, entry in dict(entries).items():
         if not (_conforms(key, str) and _conforms(entry, shape)):
-            raise ValueError("the entry %.200r of %s has another shape than this release writes" % (key, name))
+            raise ValueError(f"the entry {key!r:.200} of {name} is not in the form that this release writes")
     return dict(entries)
 
 
 def _conforms(value: Any, shape: Any) -> bool:
     """Tell whether *value* is of a type, one of several shapes, or an object that has these keys (``key?``: may have).
 
-    Texts are in lists and dicts of no other shape, and in what a later release may have added.
+    A plain list or dict contains only strings. Unknown keys, which a later release may have added, have scalar values.
     """
     if isinstance(shape, tuple):
         return any(_conforms(value, one) for one in shape)
@@ -232,7 +231,7 @@ def _conforms(value: Any, shape: Any) -> bool:
 
 
 def _is_encodable(text: str) -> bool:
-    """Tell whether a text can be a path: without NUL, and with no surrogate but those that stand for a raw byte."""
+    """Tell whether a text can be a path: without NUL, and without surrogates except those that stand for a raw byte."""
     try:
         return b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
@@ -240,7 +239,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def identity(status: os.stat_result) -> str:
-    """Return what changes whenever a file is written or replaced; its ctime nobody can set."""
+    """Return a text that changes whenever a file is written or replaced; no program can set the ctime in it."""
     return "%d:%d:%d:%d" % (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
@@ -260,7 +259,6 @@ def _private_directory(path: str) -> None:
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise HostError(
-            "%s must be a directory of root with mode 0700; set that with: chown root %s && chmod 0700 %s"
-            % (path, path, path),
+            f"{path} must be a directory of root with mode 0700; set that with: chown root {path} && chmod 0700 {path}",
             code="unsafe_permissions",
         )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Making and removing named network namespaces, with pyroute2."""
+"""Creating and removing named network namespaces, with pyroute2."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .errors import HostError
 from .netns import NETNS_DIR, check_name, look
 from .plan import DISRUPTIVE, SAFE, Plan, Step
 
-# What stands under a name in /run/netns.
+# What a name in /run/netns can be.
 _NOTHING, _NAMESPACE, _LEFTOVER = "nothing", "namespace", "leftover"
 
 
@@ -27,9 +27,9 @@ class NetnsPlan(Plan):
 
 
 def plan_netns(names: Sequence[str], present: bool, check_mode: bool = False) -> NetnsPlan:
-    """Plan so that the namespaces are there, or are not. Changes nothing.
+    """Plan to create the namespaces, or to remove them. Changes nothing.
 
-    Raises HostError ``bad_netns``, ``duplicate_netns`` or ``not_a_namespace``, which check mode only notes.
+    Raises HostError ``bad_netns``, ``duplicate_netns`` or ``not_a_namespace``; check mode only notes the last one.
     """
     plan = NetnsPlan()
     for index, name in enumerate(names):
@@ -68,17 +68,17 @@ def plan_netns(names: Sequence[str], present: bool, check_mode: bool = False) ->
 
 
 def _leftover(path: str) -> str:
-    """Return what is there instead of a namespace; a file or a link stays behind when a namespace's mount is gone."""
+    """Return what is there instead of a namespace; a file or a link stays when the mount of a namespace is gone."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return _NOTHING
     except OSError as error:
-        raise HostError(f"cannot look at {path}: {error.strerror}", code="not_a_namespace") from error
+        raise HostError(f"cannot inspect {path}: {error.strerror}", code="not_a_namespace") from error
     if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
         return _LEFTOVER
     raise HostError(
-        f"{path} is neither a network namespace nor the empty file that one leaves behind; look at it and remove it",
+        f"{path} is neither a network namespace nor the empty file that one leaves behind; inspect it and remove it",
         code="not_a_namespace",
     )
 
@@ -91,14 +91,14 @@ def _create(name: str, there: str) -> None:
         os.makedirs(NETNS_DIR, mode=0o755, exist_ok=True)
         if there == _LEFTOVER:
             os.unlink(path)
-        # By its path, in bytes: of a name pyroute2 expects that it is ASCII.
+        # By its path, in bytes, because pyroute2 expects names to be ASCII.
         pyroute2.netns.create(os.fsencode(path))
     except Exception as error:
-        raise HostError(f"cannot make the network namespace {name}: {_text(error)}", code="create_failed") from error
+        raise HostError(f"cannot create the network namespace {name}: {_text(error)}", code="create_failed") from error
     if look({path: ()})[path].identity is None:
         raise HostError(
-            f"made the network namespace {name}, but {path} does not lead to it; is {NETNS_DIR} on a file system that "
-            "takes mounts?",
+            f"created the network namespace {name}, but {path} does not lead to it; check that {NETNS_DIR} is on a "
+            "file system that allows mounts",
             code="create_failed",
         )
 
@@ -107,7 +107,7 @@ def _remove(name: str, there: str) -> None:
     path = os.path.join(NETNS_DIR, name)
     try:
         if there == _LEFTOVER or os.path.islink(path):
-            # A link leads to a namespace that has its own place; only the name goes.
+            # A link leads to a namespace with another path; only the name is removed.
             os.unlink(path)
             return
         import pyroute2.netns

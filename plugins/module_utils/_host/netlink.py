@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The little of netlink that has to work on every host, with the standard library alone.
+"""The part of netlink that must work on every host, with only the standard library.
 
-Which addresses a namespace has decides what is garbage, so that it cannot depend on a library that may be missing.
-Addresses on interfaces that are down count, too; they are not in ``/proc/net/fib_trie``.
+The addresses of a namespace decide what is a leak, so reading them cannot depend on a library that may be missing.
+Addresses on interfaces that are down count, too; ``/proc/net/fib_trie`` does not have them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _TIMEOUT = 10.0
 class Link:
     """One interface. ``link`` is the index of its other end or lower device, ``master`` that of its bridge; else 0.
 
-    ``abroad`` tells that ``link`` counts in another namespace, ``nsid`` is this namespace's number for that one (-1: it
-    has none, as while it comes to its end). ``mac`` is "" where there is none.
+    ``abroad`` tells that ``link`` is an index in another namespace, ``nsid`` is this namespace's number for that one
+    (-1: none, as while that namespace ends). ``mac`` is "" if there is none.
     """
 
     __slots__ = ("abroad", "index", "kind", "link", "mac", "master", "mtu", "name", "nsid", "up")
@@ -80,9 +80,9 @@ class Route(NamedTuple):
     """A route: ``raw`` (``addresses.packed``) and ``length`` of the destination.
 
     ``link`` is the index of its interface (0 for none, or several), ``remote`` tells that it leads through a gateway;
-    ``gateway`` is that one's address, packed, if there is one only and of the same family. ``source`` is the address
-    that packets get, packed, b"" if the route does not say. ``unicast`` tells that packets are sent on: others are
-    dropped, or are for the host itself.
+    ``gateway`` is the packed address of the gateway, if there is only one and of the same family. ``source`` is the
+    packed source address of packets, b"" if the route does not set it. ``unicast`` tells that packets are sent on:
+    other routes drop them, or deliver them to the host itself.
     """
 
     raw: bytes
@@ -102,12 +102,12 @@ def host_addresses() -> Dict[bytes, Tuple[int, int]]:
 
 
 def address_list() -> List[Tuple[bytes, int, int]]:
-    """Return the same as a list: an address may be on several interfaces."""
+    """Return the same as a list of (address, index, prefix length), because an address may be on several interfaces."""
     found = []
     for payload in _dump(_GETADDR, _NEWADDR, _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
         family, prefix, _flags, _scope, index = _ADDRESS.unpack_from(payload)
         attributes = _attributes(payload, _ADDRESS.size)
-        # On a point-to-point interface IFA_ADDRESS is the other side's.
+        # On a point-to-point interface, IFA_ADDRESS is the address of the other side.
         raw = attributes.get(_IFA_LOCAL) or attributes.get(_IFA_ADDRESS)
         if raw and family in (socket.AF_INET, socket.AF_INET6):
             found.append(((b"4" if family == socket.AF_INET else b"6") + raw, index, prefix))
@@ -115,7 +115,7 @@ def address_list() -> List[Tuple[bytes, int, int]]:
 
 
 def routes() -> List[Route]:
-    """Return the routes of this thread's namespace, of all its tables."""
+    """Return the routes of this thread's namespace, from all tables."""
     found = []
     for payload in _dump(_GETROUTE, _NEWROUTE, _ROUTE.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0)):
         family, length, _source, _tos, table, _protocol, _scope, kind, _flags = _ROUTE.unpack_from(payload)
@@ -144,7 +144,7 @@ def routes() -> List[Route]:
 def links() -> Dict[int, Link]:
     """Return the interfaces of this thread's namespace by index."""
     found = {}
-    # Counters would be a good part of the answer.
+    # Without this, counters would be a large part of the answer.
     request = (
         _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + _ATTRIBUTE.pack(8, _IFLA_EXT_MASK) + struct.pack("=I", _SKIP_STATS)
     )
@@ -168,18 +168,18 @@ def links() -> Dict[int, Link]:
 
 
 def namespace_exists(nsid: int) -> bool:
-    """Tell whether this namespace's number *nsid* is of one that exists: its links linger while the kernel ends it."""
+    """Tell whether the namespace with the number *nsid* still exists: its links remain while the kernel ends it."""
     attribute = _ATTRIBUTE.pack(8, _IFLA_TARGET_NETNSID) + struct.pack("=i", nsid)
     try:
         _dump(_GETLINK, _NEWLINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute)
     except HostError as error:
-        # A kernel that refuses for another reason has not said that it is gone.
+        # Another error does not mean that the namespace is gone.
         return getattr(error.__cause__, "errno", None) != errno.EINVAL
     return True
 
 
 def delete_link(index: int, name: str) -> None:
-    """Remove an interface if it still has that index and that name; one that is gone is fine.
+    """Remove an interface if it still has that index and that name. It may be gone already.
 
     Raises HostError ``link_not_removed``.
     """
@@ -196,7 +196,7 @@ def delete_link(index: int, name: str) -> None:
 
 
 def _dump(request: int, answer: int, payload: bytes) -> List[bytes]:
-    """Return what the kernel lists; once more if something changed while it did, so that nothing is missed."""
+    """Return what the kernel lists. If something changes meanwhile, ask again, so that nothing is missed."""
     for _try in range(_TRIES):
         found = _dump_once(request, answer, payload)
         if found is not None:
@@ -212,11 +212,11 @@ def _dump_once(request: int, answer: int, payload: bytes) -> Optional[List[bytes
         while True:
             for kind, flags, content in _messages(_receive(netlink)):
                 whole = whole and not flags & _INTERRUPTED
-                # A dump that fails at its beginning or half-way ends with the error's number.
+                # A dump that fails, at its beginning or halfway, ends with the error's number.
                 number = -struct.unpack_from("=i", content)[0] if kind in (_ERROR, _DONE) else 0
                 if number:
                     cause = OSError(number, os.strerror(number))
-                    raise HostError(f"cannot ask the kernel: {cause.strerror}", code="kernel_unreadable") from cause
+                    raise HostError(f"cannot query the kernel: {cause.strerror}", code="kernel_unreadable") from cause
                 if kind == _DONE:
                     return found if whole else None
                 if kind == answer:
@@ -236,7 +236,7 @@ def _receive(netlink: socket.socket) -> bytes:
     try:
         return netlink.recv(_BUFFER)
     except OSError as error:
-        raise HostError(f"cannot ask the kernel: {error}", code="kernel_unreadable") from error
+        raise HostError(f"cannot query the kernel: {error}", code="kernel_unreadable") from error
 
 
 def _messages(data: bytes) -> Iterator[Tuple[int, int, bytes]]:
@@ -251,7 +251,7 @@ def _messages(data: bytes) -> Iterator[Tuple[int, int, bytes]]:
 
 
 def _attributes(data: bytes, begin: int) -> Dict[int, bytes]:
-    """Return the attributes that stand in *data* from *begin* on."""
+    """Return the attributes in *data* from *begin* on."""
     found = {}
     while len(data) - begin >= _ATTRIBUTE.size:
         length, kind = _ATTRIBUTE.unpack_from(data, begin)

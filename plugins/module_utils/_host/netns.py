@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Network namespaces: their names and paths, which one a path leads to, and which interfaces are in it.
+"""Network namespaces: their names and paths, the namespace that a path leads to, and the interfaces in it.
 
-Nothing here needs more than the standard library.
+Uses only the standard library.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 _OWN = "/proc/self/ns/net"
 _CLONE_NEWNET = 0x40000000
 _SO_NETNS_COOKIE = 71
-# What iproute2 accepts, less what only makes trouble in a shell: blanks, control characters, a leading dash.
+# The names that iproute2 accepts, except those that cause trouble in a shell: blanks, control characters, leading dash.
 _NAME = re.compile(r"[^\s/\x00-\x20\x7f-][^\s/\x00-\x20\x7f]*")
 
 
@@ -45,14 +45,14 @@ def check_name(name: str, where: str) -> None:
     """Raise HostError ``bad_netns`` if *name* cannot be the name of a namespace."""
     if name in (".", "..") or not _NAME.fullmatch(name) or len(os.fsencode(name)) > 255:
         raise HostError(
-            f"{where}: {name!r} is no name for a network namespace; it must not be empty, '.' or '..', start with '-', "
-            "contain '/', blanks or control characters, or be longer than 255 bytes",
+            f"{where}: {name!r} cannot be the name of a network namespace; it must not be empty, '.' or '..', start "
+            "with '-', contain '/', blanks or control characters, or be longer than 255 bytes",
             code="bad_netns",
         )
 
 
 def boot_id() -> str:
-    """Return the id of this boot of the host, "" where the kernel does not tell."""
+    """Return the ID of this boot of the host, "" if the kernel does not tell it."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
             return stream.read().strip()
@@ -61,11 +61,11 @@ def boot_id() -> str:
 
 
 class Seen:
-    """What a path leads to: ``identity`` (None: to no network namespace), and which of the wanted ``links`` are there.
+    """What a path leads to: ``identity`` (None: no network namespace), and which requested ``links`` exist there.
 
     ``identity`` is ``{boot_id, dev, inode, cookie, processes}``. The kernel gives the inode of a dead namespace to a
-    new one; the cookie (Linux 5.14, else None) is never given twice. ``processes`` tells from where it was seen, see
-    ``pid_namespace``.
+    new one; the cookie (Linux 5.14, else None) is never given twice. ``processes`` is the PID namespace that it was
+    seen from, see ``pid_namespace``.
     """
 
     __slots__ = ("identity", "links")
@@ -76,7 +76,7 @@ class Seen:
 
 
 def same(one: Optional[Mapping[str, Any]], other: Optional[Mapping[str, Any]]) -> bool:
-    """Tell whether two identities are of one namespace. What is None is of none."""
+    """Tell whether two identities are those of one namespace; False if one of them is None."""
     if one is None or other is None:
         return False
     if any(one.get(key) != other.get(key) for key in ("boot_id", "dev", "inode")):
@@ -86,9 +86,9 @@ def same(one: Optional[Mapping[str, Any]], other: Optional[Mapping[str, Any]]) -
 
 
 def apart(work: Callable[[], Result]) -> Result:
-    """Call *work* in a short-lived thread of its own, which may enter namespaces; return or raise what it does.
+    """Call *work* in a short-lived thread, which may enter namespaces; return or raise what it does.
 
-    A thread has a network namespace of its own, so that the rest of the process never leaves the one it is in.
+    A thread has a network namespace of its own, so the rest of the process never leaves its namespace.
     """
     results: List[Result] = []
     errors: List[BaseException] = []
@@ -108,7 +108,7 @@ def apart(work: Callable[[], Result]) -> Result:
 
 
 def look(wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
-    """Say of each path which namespace it leads to, and which of the interface names given for it exist in there.
+    """Return for each path the namespace that it leads to, and which of the interface names given for it exist there.
 
     Raises HostError ``netns_unusable``.
     """
@@ -122,7 +122,7 @@ def look(wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
 
 
 def visit(paths: Iterable[str], read: Callable[[], Result]) -> Dict[str, Result]:
-    """Call *read* inside of each namespace, and return what it returns; a path that leads to none is left out.
+    """Call *read* inside each namespace, and return its results; a path that leads to no namespace is left out.
 
     Raises HostError ``netns_unusable``, and what *read* raises.
     """
@@ -130,17 +130,17 @@ def visit(paths: Iterable[str], read: Callable[[], Result]) -> Dict[str, Result]
 
 
 def look_at(path: str, name: str) -> Seen:
-    """The same for one path and one interface name."""
+    """Do the same as :func:`look` for one path and one interface name."""
     return look({path: (name,)})[path]
 
 
 def enter(path: str) -> bool:
-    """Move this thread, for good, into the namespace at *path*; False if there is none."""
+    """Move this thread permanently into the namespace at *path*; False if there is none."""
     return _open_and_enter(path, os.stat(_OWN).st_dev) is not None
 
 
 def enter_known(path: str, status: os.stat_result) -> bool:
-    """Move this thread into the namespace at *path*; False if it is not the one that *status* is of any more.
+    """Move this thread into the namespace at *path*; False if it is no longer the one with *status*.
 
     Raises HostError ``netns_unusable``.
     """
@@ -149,7 +149,7 @@ def enter_known(path: str, status: os.stat_result) -> bool:
 
 
 def pid_namespace() -> int:
-    """Return the inode of the PID namespace whose processes /proc shows, 0 if that cannot be told."""
+    """Return the inode of the PID namespace whose processes /proc shows, 0 if it is unknown."""
     try:
         return os.stat("/proc/1/ns/pid").st_ino
     except OSError:
@@ -177,12 +177,12 @@ def _look(path: str, names: Iterable[str], boot: str, own_device: int) -> Seen:
 
 def _open_and_enter(path: str, own_device: int) -> Optional[os.stat_result]:
     try:
-        # Whatever is not on the namespaces' own file system is not opened: it may be a device or a pipe.
+        # Anything outside the file system of namespaces is not opened: it may be a device or a pipe.
         if os.stat(path).st_dev != own_device:
             return None
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError):
-        # ValueError: what a file says is the path of a namespace can hold a NUL.
+        # ValueError: a path read from a file can contain a NUL.
         return None
     try:
         _setns(fd)
@@ -213,7 +213,7 @@ def unshare() -> None:
 
 
 def _call_libc(function: str, *arguments: int) -> None:
-    """Call what Python has from 3.12 on only. ctypes costs memory, so it is loaded here only."""
+    """Call a function that Python has only since 3.12. ctypes costs memory, so it is imported only here."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)

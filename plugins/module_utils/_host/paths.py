@@ -18,17 +18,17 @@ def is_url(text: str) -> bool:
 def absolute(path: str, option: str) -> str:
     """Return *path* without a trailing slash; it must be absolute and free of ``.`` and ``..`` components.
 
-    ``..`` is refused and not resolved: across a symbolic link its textual resolution is another directory.
+    ``..`` is refused, not resolved: after a symbolic link, resolving it in the text leads to another directory.
     """
     if not path.startswith("/"):
         raise HostError(
-            "%s: %r is not an absolute path; write it from the root, such as '/etc/cni/net.d'" % (option, path),
+            f"{option}: {path!r} is not an absolute path; write it from the root, such as '/etc/cni/net.d'",
             code="path_not_absolute",
         )
     parts = [part for part in path.split("/") if part]
     if not parts or "\0" in path or any(part in (".", "..") for part in parts):
         raise HostError(
-            "%s: %r is refused; the path must name a directory below / without '.' and '..'" % (option, path),
+            f"{option}: {path!r} is refused; the path must name a directory below / without '.' and '..'",
             code="path_not_clean",
         )
     return "/" + "/".join(parts)
@@ -38,9 +38,9 @@ def file_name(name: str, where: str) -> str:
     """Return *name* if it is one plain file name, so that joining it to a directory cannot leave the directory."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise HostError(
-            "%s: %r is not a plain file name; it must not be empty, '.', '..' or contain '/'" % (where, name),
+            f"{where}: {name!r} is not a plain file name; it must not be empty, '.', '..' or contain '/'",
             code="bad_file_name",
         )
     if len(os.fsencode(name)) > 200:
-        raise HostError("%s: the file name %r is longer than 200 bytes" % (where, name), code="bad_file_name")
+        raise HostError(f"{where}: the file name {name!r} is longer than 200 bytes", code="bad_file_name")
     return name

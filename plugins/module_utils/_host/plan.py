@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One plan decides ``changed``, the diff and the actions; check mode prints it, a run executes it."""
+"""One plan determines ``changed``, the diff and the actions; check mode prints it, a run executes it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .errors import HostError
 from .workers import each_of
 
 SAFE = "safe"
-"""Content, mode or owner of our file; a missing or changed binary of ours."""
+"""No running container notices: content, mode or owner of a managed file; a missing or changed managed binary."""
 DISRUPTIVE = "disruptive"
 """Needs a DEL, removes a network, changes a name, bridge or subnet, or restarts a runtime."""
 FOREIGN = "foreign"
-"""Set by another owner: reported, never fought, never executed."""
+"""Made by another owner: reported, never executed."""
 
 
 class Step:
@@ -23,9 +23,10 @@ class Step:
 
     ``kind`` is a verb (``write``, ``install``, ``add`` ...), ``target`` what it acts on (a path, or
     ``network/container_id/ifname``), ``step_class`` one of the constants above, ``before`` and ``after`` the JSON-ready
-    state for the diff (None: does not exist; what only a run can know is None inside), ``action`` the function that
-    makes the change. Steps with the same ``item`` belong together: when one fails the rest of them are left out, the
-    other items go on. A failing step without item ends the plan. Steps of one ``lane`` run in order, lanes in parallel.
+    state for the diff (None: does not exist; a value inside that only a run can know is None), ``action`` the function
+    that makes the change. Steps with the same ``item`` belong together: when one fails, the rest of them are left out
+    and other items continue. A failing step without item ends the plan. Steps of one ``lane`` run in order, lanes in
+    parallel.
     """
 
     __slots__ = ("action", "after", "before", "error", "item", "kind", "lane", "state", "step_class", "target")
@@ -53,15 +54,16 @@ class Step:
         self.error: Optional[HostError] = None
 
     def describe(self) -> Dict[str, str]:
-        """Return what is shown to the user."""
+        """Return what the user sees."""
         return {"kind": self.kind, "target": self.target, "class": self.step_class}
 
 
 class Plan:
-    """An ordered list of steps, and the warnings that came up while planning.
+    """An ordered list of steps, and the warnings from planning.
 
     ``left`` are steps that the user does not allow, see ``restrict``: they are reported and never executed. ``errors``
-    are what could not be planned. A run raises them before it changes anything; check mode shows the rest, too.
+    are the parts that could not be planned. A run raises them before it changes anything; check mode shows the rest,
+    too.
     """
 
     def __init__(self) -> None:
@@ -74,12 +76,12 @@ class Plan:
         self.steps.append(step)
 
     def warn(self, code: str, message: str) -> None:
-        """Note something the user should know; the same sentence is kept once."""
+        """Add a warning, unless it is there already."""
         if (code, message) not in self.warnings:
             self.warnings.append((code, message))
 
     def refuse(self, error: HostError, check_mode: bool) -> None:
-        """Raise *error*, in check mode note it."""
+        """Raise *error*; in check mode, note it."""
         if not check_mode:
             raise error
         self.errors.append(error)
@@ -93,7 +95,7 @@ class Plan:
         return HostError("; ".join(error.msg for error in self.errors), first.code, **first.facts)
 
     def restrict(self, classes: Container[str]) -> None:
-        """Leave out the steps of other classes, and with each of them its whole lane: later steps may build on it."""
+        """Leave out steps of other classes, and with each its whole lane, because later steps may depend on it."""
         barred = {step.lane for step in self.steps if step.step_class != FOREIGN and step.step_class not in classes}
         self.left = [step for step in self.steps if step.lane in barred and step.step_class != FOREIGN]
         for step in self.left:
@@ -118,7 +120,7 @@ class Plan:
         return [dict(step.describe(), state=step.state) for step in self.steps]
 
     def diff(self) -> List[Dict[str, Any]]:
-        """Return Ansible's diff structure, one entry a step."""
+        """Return Ansible's diff structure, with one entry for each step."""
         return [
             {
                 "before_header": "%s (before)" % step.target,
@@ -130,7 +132,7 @@ class Plan:
         ]
 
     def apply(self, workers: int = 1) -> None:
-        """Execute the steps. Raises the first error of a step without item; others stay at their step."""
+        """Execute the steps. Raises the first error of a step without item; other errors are stored in their steps."""
         self.apply_steps(self.steps, workers)
 
     @staticmethod

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The shape of what is found wrong with a configuration; the same on the controller and on the host."""
+"""The structure of a problem with a configuration; the same on the controller and on the host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence
 ERROR = "error"
 """Nothing is written."""
 WARNING = "warning"
-"""Works now, or somebody else's affair, but will surprise."""
+"""Works now or belongs to another owner, but will have unexpected effects."""
 INFO = "info"
 """Good to know."""
 
@@ -27,7 +27,7 @@ def problem(
     """Return ``{level, code, file, pointer, line, column, message}``.
 
     ``file`` is a path on the host or controller, or the place in the task's arguments; ``pointer`` a JSON pointer in it
-    ("" is the whole); ``line`` and ``column`` count from 1, None where the text is not known.
+    ("" is the whole); ``line`` and ``column`` count from 1, None if the text is not known.
     """
     return {
         "level": level,
@@ -41,15 +41,15 @@ def problem(
 
 
 def errors_of(problems: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Return those that forbid to go on."""
+    """Return the problems that prevent the run."""
     return [entry for entry in problems if entry["level"] == ERROR]
 
 
 def strict(problems: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Return *problems* with errors for warnings.
+    """Return *problems* with errors instead of warnings.
 
-    What is missing is a warning in check mode only, since an earlier task of the run may install it; a run fails
-    without it in any case. It stays a warning here, so that check mode promises what the run does.
+    A ``missing_`` problem stays a warning. It is one only in check mode, where an earlier task of the run may install
+    what is missing; a run fails without it in any case. So check mode predicts what the run does.
     """
     note = " (a warning, which 'strict' makes an error)"
     return [
@@ -61,20 +61,20 @@ def strict(problems: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 
 def summary(problems: Sequence[Dict[str, Any]]) -> str:
-    """Return the errors among *problems* as one text: each with its place, its rule and its remedy."""
+    """Return the errors among *problems* as one text, each with its place."""
     errors: List[str] = [place(entry) + str(entry["message"]) for entry in errors_of(problems)]
     if len(errors) == 1:
         return errors[0]
-    return "%d errors:\n- %s" % (len(errors), "\n- ".join(errors))
+    return "\n- ".join([f"{len(errors)} errors:", *errors])
 
 
 def place(entry: Dict[str, Any]) -> str:
-    """Return where a problem is, followed by a colon; "" if that is not known."""
+    """Return the place of a problem, followed by a colon; "" if it is not known."""
     parts = []
     if entry["file"]:
         parts.append(entry["file"])
     if entry["line"]:
-        parts.append("line %d, column %d" % (entry["line"], entry["column"]))
+        parts.append(f"line {entry['line']}, column {entry['column']}")
     if entry["pointer"]:
         parts.append(entry["pointer"])
     return ", ".join(parts) + ": " if parts else ""

@@ -20,10 +20,10 @@ class Process(NamedTuple):
 
 
 def processes(*names: str) -> List[Process]:
-    """Return root's processes whose name, which the kernel cuts to 15 characters, is one of *names*, sorted by number.
+    """Return root's processes whose name, which the kernel cuts to 15 characters, is one of *names*, sorted by PID.
 
-    Only those that see this process' files: what is in another mount namespace (a cluster in a container, a user's own
-    runtime) keeps its containers' state elsewhere, and its paths mean nothing here.
+    Only processes in this mount namespace count: those in another one (a cluster in a container, a user's own runtime)
+    keep the state of their containers elsewhere, and their paths mean nothing here.
     """
     wanted = {name.encode("ascii"): name for name in names}
     found = []

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What leaves the host: secrets are masked, and characters that a terminal would obey are escaped.
+"""Filters for everything that leaves the host: masks secrets, and escapes characters that a terminal interprets.
 
-A key is judged by its words (``clientKeyData``: client, key, data). Neither a list of keys nor a search for substrings
+The words of a key decide (``clientKeyData``: client, key, data). Neither a list of keys nor a search for substrings
 tells ``private_key_pem`` from ``public_key``, or ``pass`` from ``bypass``. When in doubt, a value is masked.
 """
 
@@ -19,7 +19,7 @@ MASK = "********"
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # Compounds are often written without a separator: authtoken, dbpassword.
 _SECRET = re.compile(r".*(password|passwd|passphrase|passcode|secret|token|credential)s?|creds|bearer|authorization")
-# These are parts of other names, too (pass_through), and count at the end only.
+# These are parts of other names, too (pass_through), and count only at the end.
 _SECRET_AT_END = re.compile(r"cookies?|cred|jwt|otp|pass|pin|psks?|pwd?")
 _COMPOUND_KEY = re.compile(
     r"(access|account|api|auth|ca|client|encrypt|encryption|host|license|master|pass|(pre)?shared|priv|private|secret"
@@ -43,10 +43,10 @@ _OPEN_KEY = re.compile(
     r"|partition|primary|pub|public|routing|row|sort|trusted|unique"
 )
 _PLAIN_PATH = re.compile(r"/(etc|var|run|opt|usr|root|home|srv|mnt|tmp)(/[\w.@+-]+)+")
-# The one of {"name": "DB_PASSWORD", "value": ...} that says what the value is.
+# The member of {"name": "DB_PASSWORD", "value": ...} that says what the value is.
 _LABELS = ("name", "key", "variable", "header")
 
-# Bounded, and never begun in the middle of a word: the time must not grow with the square of a text from elsewhere.
+# Bounded, and never started within a word: the time must not grow with the square of an untrusted text's length.
 _KEY = r"(?P<key>[A-Za-z][\w.-]{0,127})"
 _VALUE = r"""(?P<value>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|(?:(?:Bearer|Basic|Token) +)?[^\s,;&}\]]+)"""
 _PAIR = re.compile(rf"""(?P<head>(?<![\w.-])["']?{_KEY}["']?\s*[:=]\s*){_VALUE}""")
@@ -67,9 +67,9 @@ _BY_FORM = re.compile(
 )
 # A shorter text would turn half of a message into asterisks.
 _SHORTEST = 4
-# What is nested deeper is not shown; nothing that a person wrote is.
+# Deeper values are not shown; nothing that a person writes is nested so deeply.
 _DEEPEST = 100
-# Their texts are one line, whatever they quote.
+# Their values are always on one line, whatever they quote.
 _ONE_LINE = frozenset(["message", "reason", "target", "before_header", "after_header"])
 
 
@@ -81,7 +81,7 @@ def is_secret(key: str, value: Any) -> bool:
     if kind == "kubeconfig":
         return not (isinstance(value, str) and value.startswith("/") and "\n" not in value)
     if kind == "auth":
-        # Mostly the name of a method; but Docker's is user:password in base64.
+        # Usually the name of a method, but user:password in base64 for Docker.
         return isinstance(value, str) and (":" in value or len(value) > 16)
     if kind == "key":
         # A number is the key of a tunnel; an object is described by its own keys.
@@ -90,10 +90,10 @@ def is_secret(key: str, value: Any) -> bool:
     return kind == "secret"
 
 
-# The same keys come again and again.
+# The same keys occur again and again.
 @lru_cache(maxsize=1024)
 def _kind(key: str) -> str:
-    """Return what a key says of its value: ``secret``, or with some values ``kubeconfig``, ``auth`` and ``key``."""
+    """Return what a key says about its value: ``secret``, or ``kubeconfig``, ``auth`` and ``key`` for some values."""
     words = [word.lower() for word in _WORD.findall(key)]
     while len(words) > 1 and _ENCODING.fullmatch(words[-1]):
         words.pop()
@@ -181,13 +181,13 @@ def _masked_string(text: str, found: Set[str]) -> str:
 
 
 def _masked_json(text: str, found: Set[str]) -> str:
-    """Return JSON with its layout, as far as nothing in it is secret. Raises ValueError and RecursionError."""
+    """Return masked JSON, unchanged if nothing in it is secret. Raises ValueError and RecursionError."""
     hidden: List[Any] = []
 
     def no_key_twice(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
-            # Only the last value is tested, and the text has them all.
+            # Only the last value is tested, but the text has all of them.
             hidden.extend(pairs)
         return members
 
@@ -235,7 +235,7 @@ def _without_value(found: Set[str]) -> Callable[[Match[str]], str]:
 
 
 def mask_text(text: str) -> str:
-    """Mask what looks like ``key: value`` in a text that is not valid JSON."""
+    """Mask values of secret keys (``key: value``) in a text that is not valid JSON."""
     return _masked_text(text, set())
 
 
@@ -247,9 +247,9 @@ def scrub(text: str, known: AbstractSet[str]) -> str:
 
 
 def visible(text: str, kept: str = "\n\t") -> str:
-    """Return *text* with JSON escapes for all characters that cannot be seen or that a terminal obeys, except *kept*.
+    """Return *text* with JSON escapes for characters that are invisible or that a terminal interprets, except *kept*.
 
-    That is control characters, line separators, marks that change the direction of text, and lone surrogates.
+    These are control characters, line separators, marks that change the direction of text, and lone surrogates.
     """
     if text.isprintable():
         return text
@@ -257,7 +257,7 @@ def visible(text: str, kept: str = "\n\t") -> str:
 
 
 def one_line(text: str) -> str:
-    """Return *text*, in which somebody else's words are quoted, as one line."""
+    """Return *text*, which may quote untrusted text, as one line."""
     return visible(text, "")
 
 

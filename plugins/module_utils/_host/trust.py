@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What root may execute, and what may tell root what to execute: what only root can change.
+"""Checks that only root can change what root executes, and the files that decide what root executes.
 
-Plugins are regular ELF files. Configurations and caches of attachments say which plugins run, with which arguments.
+Plugins are regular ELF files. Configurations and cache entries of attachments decide which plugins run, with which
+arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO, Dict, Iterable, List, Optional
 from .errors import HostError
 from .problems import WARNING, problem
 
-# (e_machine, byte order) -> a word for it: what uname -m says, the family for arm and i386, with the order for mips.
+# (e_machine, byte order) -> a word: as uname -m prints it, the family for arm and i386, with the byte order for mips.
 MACHINES = {
     (3, "little"): "i386",
     (8, "little"): "mips64le",
@@ -33,13 +34,13 @@ MACHINES = {
     (258, "little"): "loongarch64",
 }
 ELF_HEADER_SIZE = 20
-"""As many bytes of a file's beginning :func:`elf_machine` looks at."""
-# As many as Linux follows.
+"""The number of bytes at the beginning of a file that :func:`elf_machine` reads."""
+# The most links that Linux follows.
 _MOST_LINKS = 40
 
 
 def elf_machine(stream: BinaryIO) -> Optional[str]:
-    """Return the machine that an ELF file is for (unknown ones as ``elf-N``), None if it is not ELF."""
+    """Return the machine that an ELF file is built for (unknown ones as ``elf-N``), None if it is not ELF."""
     header = stream.read(ELF_HEADER_SIZE)
     if len(header) < ELF_HEADER_SIZE or header[:4] != b"\x7fELF" or header[5] not in (1, 2):
         return None
@@ -69,21 +70,21 @@ def check_executable(path: str) -> str:
     real = os.path.realpath(path)
     try:
         if not stat.S_ISREG(os.stat(real).st_mode):
-            raise HostError("%s is not a regular file and is not executed" % path, code="not_elf")
+            raise HostError(f"{path} is not a regular file and is not executed", code="not_elf")
         with open(real, "rb") as stream:
             if elf_machine(stream) is None:
-                raise HostError("%s is not an ELF file and is not executed" % path, code="not_elf")
+                raise HostError(f"{path} is not an ELF file and is not executed", code="not_elf")
     except OSError as error:
         raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable") from error
     return real
 
 
 def check_trusted(path: str) -> None:
-    """Raise HostError ``unsafe_permissions`` unless only root can change what *path* leads to, or lead it elsewhere.
+    """Raise HostError ``unsafe_permissions`` unless only root can change what *path* leads to, or redirect it.
 
     *path* is absolute and may be a file or a directory. Every part of it counts, and every part of the links in it.
-    What does not exist is trusted where only root could make it. Access control lists count, as their mask is in the
-    group's bits.
+    A missing file is trusted if only root could create it. Access control lists count, because their mask is in the
+    bits of the group.
     """
     try:
         _check_parts(path)
@@ -92,7 +93,7 @@ def check_trusted(path: str) -> None:
 
 
 def untrusted(paths: Iterable[str]) -> List[Dict[str, Any]]:
-    """Return a problem for each thing that lets others than root change some of *paths*."""
+    """Return a problem for each file or directory that lets users other than root change some of *paths*."""
     found: Dict[str, Dict[str, Any]] = {}
     for path in paths:
         try:
@@ -121,8 +122,8 @@ def _check_parts(path: str) -> None:
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             if found.st_uid != 0 and os.lstat(here).st_mode & stat.S_ISVTX:
-                # Where everybody may make links, its maker may lead it elsewhere.
-                raise _refusal("link", below, "belongs to user %d" % found.st_uid, "rm")
+                # In a directory where every user may create links, its owner may redirect it.
+                raise _refusal("link", below, f"belongs to user {found.st_uid}", "rm")
             target = os.readlink(below)
             here, rest = "/" if target.startswith("/") else here, [*target.split("/"), *rest]
         else:
@@ -133,17 +134,16 @@ def _check_parts(path: str) -> None:
 def _check(path: str, found: os.stat_result, is_last: bool) -> None:
     what = "directory" if stat.S_ISDIR(found.st_mode) else "file"
     if found.st_uid != 0:
-        raise _refusal(what, path, "belongs to user %d" % found.st_uid, "chown root")
-    # In a sticky directory others cannot rename or remove what root owns.
+        raise _refusal(what, path, f"belongs to user {found.st_uid}", "chown root")
+    # In a sticky directory, other users cannot rename or remove what root owns.
     if found.st_mode & 0o022 and (is_last or not found.st_mode & stat.S_ISVTX):
         mode = stat.S_IMODE(found.st_mode)
-        raise _refusal(what, path, "(mode %04o) can be written by others than root" % mode, "chmod go-w")
+        raise _refusal(what, path, f"(mode {mode:04o}) can be written by users other than root", "chmod go-w")
 
 
 def _refusal(what: str, path: str, why: str, remedy: str) -> HostError:
     return HostError(
-        "the %s %s %s, who could make root run other programs; fix it with: %s %s"
-        % (what, path, why, remedy, shlex.quote(path)),
+        f"the {what} {path} {why}, who could make root run other programs; fix it with: {remedy} {shlex.quote(path)}",
         code="unsafe_permissions",
         file=path,
     )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Work on several items at once, for what waits for plugins."""
+"""Parallel work on several items, most of which wait for plugins."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ T = TypeVar("T")
 
 
 def workers_of(parallel: Optional[int] = None) -> int:
-    """Return how many workers the option ``parallel`` asks for, a number for this host if it is not set.
+    """Return the number of workers that the option ``parallel`` sets, or a number for this host if it is not set.
 
     Raises HostError ``bad_parallel``.
     """
     if parallel is None:
-        # One more than there are processors, because plugins wait; more than four compete for the same locks.
+        # One more than the processors, because plugins wait; more than four workers compete for the same locks.
         return min(4, len(os.sched_getaffinity(0)) + 1)
     if parallel < 1:
         raise HostError("parallel must be at least 1", code="bad_parallel")

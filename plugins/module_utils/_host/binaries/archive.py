@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plugin binaries in a tar archive or a directory: which there are, and their content.
+"""Plugin binaries in a tar archive or a directory: their names and their content.
 
-Read on the controller and on hosts. Only regular ELF files in the root count. Owners, modes, documents and folders are
-ignored. An archive that has anything else in it than files and folders with plain relative names is refused whole.
+Both the controller and hosts read them. Only regular ELF files in the root count. Owners, modes, documents and folders
+are ignored. An archive with anything other than files and folders with plain relative names is refused as a whole.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .store import PLAIN_NAME
 
 try:
     from lzma import LZMAError
-except ImportError:  # a Python that was built without it cannot read xz
+except ImportError:  # a Python that was built without lzma cannot read xz
     LZMAError = OSError  # type: ignore[misc, assignment]
 
 MEMBER_LIMIT = 512 << 20
@@ -34,19 +34,19 @@ TOTAL_LIMIT = 2 << 30
 COUNT_LIMIT = 4096
 # A header extension holds a long name; a path has at most 4 KiB.
 _EXTENSION_LIMIT = 64 << 10
-# A global and an own extension, or a long name and a long link.
+# A global extension and the member's own, or a long name and a long link.
 _EXTENSIONS_IN_A_ROW = 2
 _BLOCK = tarfile.BLOCKSIZE
 _CHUNK = 1 << 20
 _LONG_NAME = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
-# What reading a damaged archive raises.
+# The exceptions that reading a damaged archive raises.
 _DAMAGE = (tarfile.TarError, zlib.error, LZMAError, EOFError, ImportError, OSError, ValueError)
 _MAGIC = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\x00", "xz"))
 
 
 class Member(NamedTuple):
-    """One plugin binary: sha256 (hex), the machine it is for, and its size in bytes."""
+    """One plugin binary: sha256 (hex), the machine that it is built for, and its size in bytes."""
 
     sha256: str
     machine: str
@@ -54,7 +54,7 @@ class Member(NamedTuple):
 
 
 def inspect(stream: BinaryIO) -> Optional[Member]:
-    """Return what a file is as a plugin, None if it is not ELF."""
+    """Return the plugin binary in a file, None if it is not ELF."""
     machine = elf_machine(stream)
     if machine is None:
         return None
@@ -63,7 +63,7 @@ def inspect(stream: BinaryIO) -> Optional[Member]:
 
 
 class DirectorySource:
-    """The regular ELF files of a directory. Links are not followed. *look* may know files without reading them."""
+    """The regular ELF files of a directory. Links are not followed. *look* may know a file without reading it."""
 
     def __init__(self, path: str, look: Callable[[BinaryIO], Optional[Member]] = inspect) -> None:
         self.path = path
@@ -81,9 +81,7 @@ class DirectorySource:
                 if member is not None:
                     found[name] = member
         except OSError as error:
-            raise HostError(
-                "cannot read the directory %s: %s" % (self.path, error.strerror), code="bad_source"
-            ) from error
+            raise HostError(f"cannot read the directory {self.path}: {error.strerror}", code="bad_source") from error
         return found
 
     def contents(self, names: Iterable[str]) -> Iterator[Tuple[str, BinaryIO]]:
@@ -111,9 +109,9 @@ def _open_regular(path: str) -> BinaryIO:
 
 
 class ArchiveSource:
-    """The regular ELF files in the root of a tar archive, plain or packed by gzip, bzip2 or xz.
+    """The regular ELF files in the root of a tar archive, plain or compressed by gzip, bzip2 or xz.
 
-    The file is opened once: what :meth:`digests` says holds for what the other methods read.
+    The file is opened once, so the other methods read the same content that :meth:`digests` has read.
     *shown* names the archive in messages.
     """
 
@@ -142,8 +140,8 @@ class ArchiveSource:
     def members(self) -> Dict[str, Member]:
         """Return the plugins by name.
 
-        Raises HostError ``bad_source`` (cannot be read as an archive) or ``bad_archive`` (has something in it that must
-        not be there).
+        Raises HostError ``bad_source`` (cannot be read as an archive) or ``bad_archive`` (contains something that is
+        not allowed).
         """
         return {
             name: Member(digest_of(cast(BinaryIO, stream)), stream.machine, stream.size)
@@ -151,14 +149,14 @@ class ArchiveSource:
         }
 
     def contents(self, names: Iterable[str]) -> Iterator[Tuple[str, BinaryIO]]:
-        """Yield ``(name, stream)`` for each of *names*, in the archive's order; each to be read before the next."""
+        """Yield ``(name, stream)`` for each of *names*, in the archive's order; read each before the next."""
         wanted = set(names)
         for name, stream in self._walk():
             if name in wanted:
                 yield name, cast(BinaryIO, stream)
 
     def _walk(self) -> Iterator[Tuple[str, _MemberStream]]:
-        """Yield ``(name, stream)`` of the plugins, and test everything that is passed on the way."""
+        """Yield ``(name, stream)`` of the plugins, and check every member on the way."""
         self._file.seek(0)
         seen = set()
         try:
@@ -168,7 +166,7 @@ class ArchiveSource:
                     if not member.isfile() or "/" in name:
                         continue
                     if name in seen:
-                        raise self._refused(member.name, "is in it twice")
+                        raise self._refused(member.name, "is in the archive twice")
                     seen.add(name)
                     if PLAIN_NAME.match(name) and stream.begin():
                         yield name, stream
@@ -178,8 +176,8 @@ class ArchiveSource:
     def _members(self, plain: IO[bytes]) -> Iterator[Tuple[tarfile.TarInfo, _MemberStream]]:
         """Yield each member with its content; the headers are read here one by one, in bounded pieces.
 
-        The standard library parses a single header. Its reader of whole archives recurses for each extension, reads
-        one of any size, and takes quadratic time for some.
+        The standard library parses single headers. Its reader for whole archives recurses for each extension, accepts
+        an extension of any size, and takes quadratic time for some.
         """
         total = count = 0
         while True:
@@ -207,20 +205,21 @@ class ArchiveSource:
                 return member
             if not 0 <= member.size <= _EXTENSION_LIMIT:
                 raise self._refused(
-                    member.name, "has a header extension of %d bytes; %d are allowed" % (member.size, _EXTENSION_LIMIT)
+                    member.name,
+                    f"has a header extension of {member.size} bytes; at most {_EXTENSION_LIMIT} are allowed",
                 )
             data = _read_padded(plain, member.size)
             if member.type == tarfile.GNUTYPE_LONGNAME:
                 name = data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
             elif member.type in _PAX:
                 name = self._name_in(data, member) or name
-        raise self._refused(member.name, "has more than %d header extensions in a row" % _EXTENSIONS_IN_A_ROW)
+        raise self._refused(member.name, f"has more than {_EXTENSIONS_IN_A_ROW} header extensions in a row")
 
     def _name_in(self, data: bytes, member: tarfile.TarInfo) -> str:
         """Return the path that a pax extension gives to the next member, "" if none."""
         name = ""
         for key, value in _pax_records(data):
-            # A size is written for files of 8 GiB and more; the path of all members is nobody's wish.
+            # Only files of 8 GiB and more have a size here, and no real archive sets one path for all members.
             refused = key == b"size" or key.startswith(b"GNU.sparse.")
             if refused or (key == b"path" and member.type == tarfile.XGLTYPE):
                 raise self._refused(member.name, "sets %s in a header extension" % key.decode("ascii", "replace")[:100])
@@ -230,8 +229,8 @@ class ArchiveSource:
 
     def _broken(self, error: Exception) -> HostError:
         return HostError(
-            "cannot read %s as a tar archive (plain, gz, bz2 or xz): %s; check that the file is complete"
-            % (self.shown, error),
+            f"cannot read {self.shown} as a tar archive (plain, gz, bz2 or xz): {error}; check that the file is "
+            "complete",
             code="bad_source",
         )
 
@@ -248,22 +247,22 @@ class ArchiveSource:
         if not (member.isfile() or member.isdir()) or member.type == tarfile.GNUTYPE_SPARSE:
             raise self._refused(member.name, "is neither a regular file nor a directory")
         if not 0 <= member.size <= MEMBER_LIMIT:
-            raise self._refused(member.name, "is larger than %d bytes" % MEMBER_LIMIT)
+            raise self._refused(member.name, f"is larger than {MEMBER_LIMIT} bytes")
         if total > TOTAL_LIMIT:
-            raise self._refused(member.name, "makes it larger than %d bytes unpacked" % TOTAL_LIMIT)
+            raise self._refused(member.name, f"makes the archive larger than {TOTAL_LIMIT} bytes when unpacked")
         if count > COUNT_LIMIT:
-            raise self._refused(member.name, "is more than the %d members that are allowed" % COUNT_LIMIT)
+            raise self._refused(member.name, f"exceeds the limit of {COUNT_LIMIT} members")
 
     def _refused(self, member: str, why: str) -> HostError:
         return HostError(
-            "%s: the member %.300r %s; such an archive is refused whole, nothing was installed. Pack the plugin "
-            "binaries alone" % (self.shown, member, why),
+            f"{self.shown}: the member {member!r:.300} {why}; the whole archive is refused and nothing was installed. "
+            "Pack only the plugin binaries",
             code="bad_archive",
         )
 
 
 def _read_padded(plain: IO[bytes], size: int) -> bytes:
-    """Read *size* bytes and what fills their last block."""
+    """Read *size* bytes and the padding of their last block."""
     data = plain.read(size + -size % _BLOCK)
     if len(data) < size:
         raise EOFError("it ends within a header")
@@ -279,13 +278,13 @@ def _pax_records(data: bytes) -> Iterator[Tuple[bytes, bytes]]:
         end = at + int(data[at:blank])
         key, equals, value = data[blank + 1 : end - 1].partition(b"=")
         if not blank < end <= len(data) or data[end - 1 : end] != b"\n" or not equals:
-            raise ValueError("a pax header with a record that is none")
+            raise ValueError("a pax header with an invalid record")
         yield key, value
         at = end
 
 
 def _unpacked(packed: BinaryIO) -> Any:
-    """Return a context manager with the archive's plain bytes; the kind is told by the first bytes."""
+    """Return a context manager with the archive's plain bytes; the first bytes tell the compression."""
     head = packed.read(8)
     packed.seek(0)
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
@@ -316,7 +315,7 @@ class _MemberStream:
         self._broken = broken
 
     def begin(self) -> bool:
-        """Read the head; tell whether it is that of an ELF file."""
+        """Read the header; tell whether it is that of an ELF file."""
         self._head = self.read(ELF_HEADER_SIZE)
         self.machine = elf_machine(io.BytesIO(self._head)) or ""
         return bool(self.machine)

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The changes of one plugin directory, applied so that what does not run never goes live.
+"""The changes of one plugin directory, applied so that a binary that does not run never goes live.
 
-All new binaries are staged and tested first, then what stands in their place is kept, then the manifest is written, and
-only then the first file is renamed. A crash at any point leaves each binary old or new, and the next run completes.
+All new binaries are staged and tested first, then the files in their places are kept, then the manifest is written, and
+only then the first file is renamed. A crash at any point leaves each binary old or new, and the next run finishes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ SET_ATTRIBUTES = "set_attributes"
 
 
 class PluginChange:
-    """What is to happen to one plugin.
+    """The change of one plugin.
 
-    ``kind`` one of the constants above; ``found`` what stands there; ``target`` the record (see Manifest) of what shall
-    stand there, None to remove; ``keep`` the slots of the manifest's entry (``replaced``, ``original``, ``displaced``)
-    that get what stands there now. ``during`` and ``after`` are the manifest's entry while the change happens and when
-    it is done (None: no entry). ``report`` (in the result) and ``shown`` (in the diff) are what a user sees of it.
+    ``kind`` is one of the constants above, ``found`` the current file, ``target`` the record (see Manifest) of the
+    desired one, None to remove it. ``keep`` has the slots of the manifest's entry (``replaced``, ``original``,
+    ``displaced``) that get the current file. ``during`` and ``after`` are the manifest's entry while the change happens
+    and when it is done (None: no entry). ``report`` (in the result) and ``shown`` (in the diff) are what a user sees.
     """
 
     def __init__(self, name: str, kind: str, found: FoundPlugin, target: Record) -> None:
@@ -54,7 +54,7 @@ class PluginChange:
         self.shown: Record = None
 
     def answered(self, versions: List[str]) -> None:
-        """Note what VERSION of the new binary answered, in the manifest's entry and in everything that is shown."""
+        """Note the new binary's answer to VERSION in the manifest's entry and in everything that is shown."""
         for place in (self.during, self.after, self.report):
             if place is not None:
                 place["cni_versions"] = versions
@@ -63,7 +63,7 @@ class PluginChange:
 
 
 class PluginBatch:
-    """The changes of one run, in the order of their steps. ``contents`` hands out what is new; see Contents."""
+    """The changes of one run, in the order of their steps. *contents* yields the new binaries; see Contents."""
 
     def __init__(
         self, store: Store, manifest: Manifest, contents: Optional[Contents], from_contents: Iterable[str]
@@ -72,7 +72,7 @@ class PluginBatch:
         self.manifest = manifest
         self.changes: List[PluginChange] = []
         self.archive: Record = None
-        # Called when all new binaries have told their versions and none is live; what it raises ends the run.
+        # Called when the versions of all new binaries are known and none is live; an exception ends the run.
         self.preflight: Callable[[], None] = lambda: None
         self._contents = contents
         self._from_contents = set(from_contents)
@@ -104,7 +104,7 @@ class PluginBatch:
         return self._directory
 
     def note_archive(self) -> None:
-        """Put into the manifest what is in the archive, so that it need not be looked into again."""
+        """Put the contents of the archive into the manifest, so that no later run has to read the archive."""
         if self.archive is not None:
             self.manifest.archives[self.archive["sha256"]] = {k: self.archive[k] for k in ("sha512", "plugins")}
 
@@ -142,19 +142,19 @@ class PluginBatch:
                 entry.update(dict.fromkeys(change.keep, record))
 
     def finish(self) -> None:
-        """Write the manifest as it is after all changes, and forget what is needed no longer."""
+        """Write the manifest as it is after all changes, and remove what is no longer needed."""
         if self._directory is None:
             return
         for change in self.changes:
             record_plugin(self.manifest.binaries, self.store.path(change.name), change.after)
         self._learn()
-        # Saved first: what the manifest on disk refers to must be there.
+        # Saved first: the manifest on disk must not refer to files that are gone.
         self.manifest.save()
         self.manifest.prune()
         self.manifest.save()
 
     def _learn(self) -> None:
-        """Read back what went live, so that the next run need not."""
+        """Read the new files, so that the next run does not have to."""
         time.sleep(1.5 * SETTLING / 10**9)
         fresh = Store(self.store.bin_dir, self.manifest)
         for change in self.changes:
@@ -165,7 +165,7 @@ class PluginBatch:
         self.manifest.versions.update(fresh.learned)
 
     def close(self) -> None:
-        """Remove what was staged and not published."""
+        """Remove files that were staged and not published."""
         for change in self.changes:
             if change.staged is not None:
                 change.staged.discard()
@@ -176,7 +176,7 @@ class PluginBatch:
 
 
 def make_bin_dir(path: str) -> None:
-    """Make the directory, owned by root and with mode 0755."""
+    """Create the directory, owned by root and with mode 0755."""
     make_directory(path, 0o755)
 
 
@@ -207,13 +207,13 @@ def _stage_new(directory: Directory, change: PluginChange, stream: BinaryIO) -> 
         sha256 = digest_of(staged)
     if sha256 != _sha256(change):
         raise HostError(
-            "%s arrived with the sha256 %s instead of %s; nothing was installed. Run again"
-            % (change.name, sha256, _sha256(change)),
+            f"{change.name} arrived with the sha256 {sha256} instead of {_sha256(change)}; nothing was installed. Run "
+            "again",
             code="damaged_transfer",
         )
     if machine != host_machine():
         raise HostError(
-            "%s is for the machine %s, this host is %s; nothing was installed" % (change.name, machine, host_machine()),
+            f"{change.name} is built for {machine}, but this host is {host_machine()}; nothing was installed",
             code="wrong_machine",
         )
     check_executable(path)
@@ -221,8 +221,8 @@ def _stage_new(directory: Directory, change: PluginChange, stream: BinaryIO) -> 
         change.answered(ask_version(path, directory.join(change.name)))
     except HostError as error:
         raise HostError(
-            "the new %s does not run here, so nothing was installed: %s. If it is no CNI plugin, leave it out with "
-            "'plugins'; if %s is mounted noexec, use another bin_dir" % (change.name, error.msg, directory.path),
+            f"the new {change.name} does not run on this host, so nothing was installed: {error.msg}. If it is not a "
+            f"CNI plugin, leave it out with 'plugins'; if {directory.path} is mounted noexec, use another bin_dir",
             code="plugin_failed",
         ) from error
     attributes = _attributes(change)
@@ -241,7 +241,7 @@ def _set_attributes(directory: Directory, change: PluginChange) -> None:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise HostError(
-                "%s is not a regular file any more; run again" % directory.join(change.name), code="host_changed"
+                f"{directory.join(change.name)} is no longer a regular file; run again", code="host_changed"
             )
         attributes = _attributes(change)
         # The owner first: changing it clears set-id bits.

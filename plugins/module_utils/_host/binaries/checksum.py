@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checksums of archives: as users write them, and as they are computed."""
+"""Checksums of archives: parsing, computing and comparing them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHUNK = 1 << 20
 
 
 def parse_checksum(text: str) -> Tuple[str, str]:
-    """Split ``sha256:HEX`` or ``sha512:HEX`` into the algorithm and the lower case digits.
+    """Split ``sha256:HEX`` or ``sha512:HEX`` into the algorithm and the lowercase digits.
 
     Raises HostError ``bad_checksum``.
     """
@@ -25,21 +25,21 @@ def parse_checksum(text: str) -> Tuple[str, str]:
     digits = digits.lower()
     if not colon or algorithm not in _LENGTHS:
         raise HostError(
-            "checksum: %r does not begin with 'sha256:' or 'sha512:'; write the algorithm, a colon and the digits"
-            % text,
+            f"checksum: {text!r} does not begin with 'sha256:' or 'sha512:'; write the algorithm, a colon and the "
+            "digits",
             code="bad_checksum",
         )
     if len(digits) != _LENGTHS[algorithm] or not re.match(r"[0-9a-f]+\Z", digits):
         raise HostError(
-            "checksum: a %s has %d hexadecimal digits, and %r has not; copy it again from where it is published"
-            % (algorithm, _LENGTHS[algorithm], digits),
+            f"checksum: a {algorithm} has {_LENGTHS[algorithm]} hexadecimal digits, but {digits!r} does not; copy it "
+            "again from where it is published",
             code="bad_checksum",
         )
     return algorithm, digits
 
 
 def digests(stream: BinaryIO, algorithms: Iterable[str] = ("sha256", "sha512")) -> Dict[str, str]:
-    """Return ``{algorithm: HEX}`` of *stream* from its beginning, where it is left again."""
+    """Return ``{algorithm: HEX}`` of the whole *stream*, and rewind it."""
     both = {name: hashlib.new(name) for name in algorithms}
     stream.seek(0)
     while True:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fetching a file over https, on the controller or on a host, with the standard library."""
+"""Downloads over https, on the controller or on a host, with the standard library."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 from ..errors import HostError
 
 SIZE_LIMIT = 512 << 20
-"""Bytes; the official archives have about 50 MB."""
+"""In bytes. The official archives have about 50 MB."""
 _SOCKET_TIMEOUT = 30.0
 _TOTAL_TIMEOUT = 900.0
 _CHUNK = 1 << 18
 
 
 def check_url(url: str) -> None:
-    """Raise HostError ``not_https`` unless *url* is an https URL with a host and without a user in it."""
+    """Raise HostError ``not_https`` unless *url* is an https URL with a host and without a user."""
     parts = urlsplit(url)
     if parts.scheme.lower() != "https" or not parts.hostname:
         raise HostError(
-            "src: %s is not an https URL; only https is fetched, so that nobody on the way can see or exchange "
-            "the file. Use https, or copy the file and name its path" % shown_url(url),
+            f"src: {shown_url(url)} is not an https URL; without https, the file could be read or replaced on the way. "
+            "Use https, or copy the file and set its path",
             code="not_https",
         )
     if "@" in parts.netloc:
         raise HostError(
-            "src: %s has a user name or password in it, which is not supported; fetch the file with a task of its own "
-            "and name its path" % shown_url(url),
+            f"src: {shown_url(url)} has a user name or password in it, which is not supported; download the file in a "
+            "separate task and set its path",
             code="not_https",
         )
 
@@ -51,21 +51,21 @@ class _OnlyHttps(HTTPRedirectHandler):
     ) -> Optional[Request]:
         if urlsplit(newurl).scheme.lower() != "https":
             raise HostError(
-                "%s redirects to %s, which is not https; nothing was fetched. Name a URL that stays on https"
-                % (shown_url(req.full_url), shown_url(newurl)),
+                f"{shown_url(req.full_url)} redirects to {shown_url(newurl)}, which is not https; nothing was "
+                "downloaded. Use a URL that stays on https",
                 code="not_https",
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 class _TooLate(Exception):
-    """The time for all of a download is over."""
+    """The time limit of the whole download has expired."""
 
 
 def _context(deadline: float) -> ssl.SSLContext:
-    """Return what connections are made with that may be read from until *deadline*.
+    """Return a context for connections that can be read from until *deadline*.
 
-    The time limit of a socket starts again with each byte that comes, in the headers as well as in the body.
+    The timeout of a socket starts again with each byte received, in the headers as well as in the body.
     """
 
     class Socket(ssl.SSLSocket):
@@ -87,7 +87,7 @@ def _context(deadline: float) -> ssl.SSLContext:
 
 
 def fetch(url: str, target: BinaryIO, limit: int = SIZE_LIMIT) -> None:
-    """Write what is at the https *url* to *target*, at most *limit* bytes.
+    """Download the https *url* to *target*, at most *limit* bytes.
 
     Proxies come from the environment (``https_proxy``, ``no_proxy``), trusted CAs from the system's store or from
     ``SSL_CERT_FILE``. Raises HostError ``not_https`` or ``download_failed``.
@@ -106,26 +106,26 @@ def fetch(url: str, target: BinaryIO, limit: int = SIZE_LIMIT) -> None:
                 received += len(chunk)
                 if max(received, announced) > limit:
                     raise _failed(
-                        url, "it is larger than %d bytes" % limit, "name the archive itself, not a page or image"
+                        url, f"it is larger than {limit} bytes", "use the URL of the archive, not of a page or image"
                     )
                 target.write(chunk)
             if announced and received != announced:
-                raise _failed(url, "it ended after %d of %d bytes" % (received, announced), "run again")
+                raise _failed(url, f"it ended after {received} of {announced} bytes", "run again")
     except _TooLate as error:
-        raise _failed(url, "it took longer than %d s" % _TOTAL_TIMEOUT, "use a mirror that is nearer") from error
+        raise _failed(url, f"it took longer than {_TOTAL_TIMEOUT:.0f} s", "use a closer mirror") from error
     except HTTPError as error:
-        raise _failed(url, "the server answered %d %s" % (error.code, error.reason), "check the URL") from error
+        raise _failed(url, f"the server answered {error.code} {error.reason}", "check the URL") from error
     except URLError as error:
         reason = str(error.reason)
         if "CERTIFICATE_VERIFY_FAILED" in reason:
-            remedy = "for a private CA, put it into the system's store or name its file in SSL_CERT_FILE (environment)"
+            remedy = "for a private CA, add it to the system's store or set SSL_CERT_FILE (environment) to its file"
         else:
-            remedy = "check DNS and outbound HTTPS; a proxy is taken from https_proxy (environment)"
+            remedy = "check DNS and outbound HTTPS; set https_proxy (environment) if a proxy is needed"
         raise _failed(url, reason, remedy) from error
     except (OSError, HTTPException, ValueError) as error:
         reason = str(error) or type(error).__name__
-        raise _failed(url, reason, "run again; if it stays, use a mirror or a local file") from error
+        raise _failed(url, reason, "run again; if it fails again, use a mirror or a local file") from error
 
 
 def _failed(url: str, reason: str, remedy: str) -> HostError:
-    return HostError("cannot fetch %s: %s; %s" % (shown_url(url), reason, remedy), code="download_failed")
+    return HostError(f"cannot download {shown_url(url)}: {reason}; {remedy}", code="download_failed")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan for the plugin binaries of one directory, and what it tells the user."""
+"""The plan for the plugin binaries of one directory, and its report."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _ACTIONS = {
 
 
 class WantedPlugins:
-    """The plugins that shall be there.
+    """The desired plugins.
 
-    ``files`` name -> sha256; ``archive`` None or ``{sha256, sha512, plugins}`` of the archive that they are from;
-    ``contents`` hands out those of *shipped*, see plugin_batch.Contents.
+    ``files`` is name -> sha256, ``archive`` None or ``{sha256, sha512, plugins}`` of the archive that they are from.
+    ``contents`` yields the content of those in ``shipped``, see batch.Contents.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class WantedPlugins:
 
 
 class Where(NamedTuple):
-    """Where networks and attachments that need plugins are; ``force``: to break them is warned of only."""
+    """Where the networks and attachments are that need plugins. ``force``: breaking them is only a warning."""
 
     conf_dir: str
     bin_dirs: Sequence[str]
@@ -111,7 +111,7 @@ class PluginsPlan(Plan):
         self.add(Step(change.kind, path, step_class, before, after, lambda: self.batch.commit(change)))
         sha256 = None if target is None else target.get("sha256")
         self._note(change.name, sha256, self._versions(change), _ACTIONS[change.kind])
-        # What VERSION answers when the plan is applied is shown as part of it.
+        # The answers to VERSION while the plan is applied become part of the report and the diff.
         change.report, change.shown = self._report[change.name], after
 
     def restrict(self, classes: Container[str]) -> None:
@@ -137,11 +137,11 @@ class PluginsPlan(Plan):
         }
 
     def report(self) -> List[Dict[str, Any]]:
-        """Return ``[{name, path, sha256, cni_versions, action}]``; after a run with what VERSION answered."""
+        """Return ``[{name, path, sha256, cni_versions, action}]``; after a run with the answers to VERSION."""
         return [self._report[name] for name in sorted(self._report)]
 
     def apply(self, workers: int = 1) -> None:
-        """Execute the steps, one after another: nothing goes live before all is staged and tested."""
+        """Execute the steps one after another: nothing goes live before everything is staged and tested."""
         try:
             super().apply(1)
             self._settle()
@@ -155,9 +155,10 @@ class PluginsPlan(Plan):
         self.manifest.versions.update(self.store.learned)
 
     def remember(self, seen: Dict[str, Any], lock_path: str = LOCK_PATH) -> None:
-        """Write down what an unchanged run found out, so that the next one is faster; if it cannot, it is no loss.
+        """Save what an unchanged run found out, so that the next one is faster; a failure does not matter.
 
-        *seen* is the lock's state from before this plan was made: what somebody else did since then counts more.
+        *seen* is the lock's state from before this plan was made. If another module has applied changes since then,
+        nothing is saved.
         """
         archive = self.batch.archive
         if archive is not None and archive["sha256"] in self.manifest.archives:

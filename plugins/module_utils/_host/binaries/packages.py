@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which package of the host's distribution a file is of, by dpkg or rpm."""
+"""The distribution package that a file belongs to, by dpkg or rpm."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..commands import Done, find_command, run_command
 from ..errors import HostError
 from ..trust import check_executable
 
-# Without a command a plugin says what it is (pkg/utils/buildversion).
+# A plugin that is run without CNI_COMMAND prints what it is (pkg/utils/buildversion).
 _ABOUT = re.compile(r"CNI \S+ plugin v?(\d+\.\d+\.\d+)")
 _PACKAGE = re.compile(r"(?:\d+:)?v?(\d+\.\d+\.\d+)")
 
 
 def release_of(path: str, timeout: float) -> str:
-    """Return the release, such as ``1.9.1``, of the plugin at *path*, "" if neither it nor a package tells.
+    """Return the release, such as ``1.9.1``, of the plugin at *path*, "" if neither the plugin nor a package tells it.
 
     *timeout* is in seconds. Raises HostError ``unsafe_permissions`` or ``not_elf``.
     """
     check_executable(path)
-    # The manifest mostly knows the release already, so this is seldom compiled.
+    # The manifest usually has the release already, so few calls have to compile this.
     from ...libcni.process import run_program
 
     ended = run_program(path, [path], b"", {}, timeout)
@@ -49,7 +49,7 @@ class Package(NamedTuple):
 
 
 def packages_of(paths: Sequence[str]) -> Dict[str, Package]:
-    """Return the packages of *paths*, of those that are of one. Where nobody can be asked there are none."""
+    """Return the packages of those *paths* that belong to one; none if neither dpkg nor rpm can be asked."""
     if not paths:
         return {}
     found = _by_dpkg(paths)
@@ -61,7 +61,7 @@ def packages_of(paths: Sequence[str]) -> Dict[str, Package]:
 
 
 def _by_dpkg(paths: Sequence[str]) -> Dict[str, Package]:
-    # An exit status of 1 means that some are of no package.
+    # An exit status of 1 means that some files belong to no package.
     listed = _run("dpkg-query", ["--search", "--", *paths])
     owners: Dict[str, str] = {}
     for line in _lines(listed):
@@ -74,7 +74,7 @@ def _by_dpkg(paths: Sequence[str]) -> Dict[str, Package]:
         "dpkg-query", ["--show", "--showformat=${binary:Package} ${Version}\\n", *sorted(set(owners.values()))]
     )
     versions = {line.partition(" ")[0]: line.partition(" ")[2] for line in _lines(shown)}
-    # Whether the architecture is said with the name differs between the two.
+    # Only one of the two commands may add the architecture to the name.
     bare = {name.partition(":")[0]: version for name, version in versions.items()}
     return {
         path: Package(name.partition(":")[0], versions.get(name) or bare.get(name.partition(":")[0], ""), DPKG)

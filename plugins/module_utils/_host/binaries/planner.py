@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plans for the plugin binaries of one directory: make them present, absent, or what they were before."""
+"""Plans for the plugin binaries of one directory: install, remove or restore them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .batch import INSTALL, REMOVE, REPLACE, RESTORE, SET_ATTRIBUTES, PluginChan
 from .outcome import PluginsPlan, WantedPlugins, Where
 from .store import MISSING, OTHER, FoundPlugin
 
-# The manifest's entry of a path where nothing of ours ever was.
+# The manifest's entry of a path that never had a managed binary.
 _NOTHING_OURS: Dict[str, Any] = {
     "sha256": "",
     "archive": None,
@@ -31,7 +31,7 @@ _NOTHING_OURS: Dict[str, Any] = {
 
 
 class ContentMissing(Exception):
-    """The plan is made, but what it has to write is not at hand: *names*."""
+    """The plan must write binaries whose content is not available on the host: *names*."""
 
     def __init__(self, names: List[str]) -> None:
         super().__init__(", ".join(names))
@@ -39,7 +39,7 @@ class ContentMissing(Exception):
 
 
 def known_archive(manifest: Manifest, algorithm: str, digits: str) -> Record:
-    """Return ``{sha256, sha512, plugins}`` of an archive that was seen before, None if it was not."""
+    """Return ``{sha256, sha512, plugins}`` of an archive that an earlier run has read, None for another archive."""
     for sha256, entry in manifest.archives.items():
         if digits == (sha256 if algorithm == "sha256" else entry.get("sha512")):
             return dict(entry, sha256=sha256)
@@ -54,11 +54,11 @@ def plan_present(
     check_mode: bool,
     where: Optional[Where] = None,
 ) -> PluginsPlan:
-    """Plan to have the *wanted* plugins in *bin_dir* with these *attributes*.
+    """Plan to install the *wanted* plugins in *bin_dir* with these *attributes*.
 
-    *where* are the networks that they must not break. Raises ContentMissing if a run would have to write what is
-    neither in the contents nor kept on the host, and HostError ``unsafe_permissions``, ``path_is_link``,
-    ``not_regular`` or ``network_unsupported``.
+    *where* names the networks and attachments that they must not break. Raises ContentMissing if a run would have to
+    write binaries that are neither in the contents nor kept on the host, and HostError ``unsafe_permissions``,
+    ``path_is_link``, ``not_regular`` or ``network_unsupported``.
     """
     plan = PluginsPlan(bin_dir, manifest, wanted)
     plan.batch.archive = wanted.archive
@@ -88,11 +88,11 @@ def plan_present(
     if missing and not check_mode:
         raise ContentMissing(missing)
     if where is not None and plan.batch.changes:
-        # Imported here because only a change has to know it.
+        # Imported here because only a change needs it.
         from .versions import refuse_unsupported
 
         plan.batch.preflight = partial(refuse_unsupported, plan.batch, where, plan.warn)
-        # Of what is kept on the host it is known before the run.
+        # The versions of binaries that the host has kept are known before the run.
         try:
             plan.batch.preflight()
         except HostError as error:
@@ -106,7 +106,7 @@ def _already_there(plan: PluginsPlan, name: str, found: FoundPlugin, wanted: Wan
     try:
         versions = plan.store.ask(name, found)
     except HostError as error:
-        plan.warn(error.code, "%s has the wanted content, but does not run: %s" % (plan.store.path(name), error.msg))
+        plan.warn(error.code, f"{plan.store.path(name)} has the desired content, but does not run: {error.msg}")
     plan.keep_as_is(name, found, versions)
     if entry is not None and not entry["gone"] and entry["sha256"] != found.sha256 and found.is_ours(entry):
         # An interrupted run got as far as the manifest.
@@ -115,14 +115,14 @@ def _already_there(plan: PluginsPlan, name: str, found: FoundPlugin, wanted: Wan
 
 
 def _record_install(change: PluginChange, entry: Record, archive: Record, versions: Optional[List[str]]) -> None:
-    """Set what the manifest will say, and where what stands there now is kept."""
+    """Set the manifest's future entry, and the slots that keep the current file."""
     found = change.found
     new: Dict[str, Any] = dict(entry or _NOTHING_OURS)
     new.update(sha256=(change.target or {})["sha256"], archive=None, cni_versions=versions, gone=False)
     if archive is not None:
         new["archive"] = archive["sha256"]
     if found.kind == MISSING or found.is_kept(new["replaced"]) or found.is_kept(new["original"]):
-        pass  # nothing is there, or what an interrupted run had kept already
+        pass  # nothing is there, or an interrupted run has kept it already
     elif entry is None or (entry["gone"] and entry["original"] is None):
         change.keep = ["replaced", "original"]
     elif not found.is_ours(entry):
@@ -137,7 +137,7 @@ def plan_absent(
 ) -> PluginsPlan:
     """Plan to remove the plugins *names*.
 
-    Raises HostError ``foreign_file`` for what is not ours, ``plugin_in_use`` for what is needed, both unless *force*.
+    Raises HostError ``foreign_file`` for an unmanaged file, ``plugin_in_use`` for a needed plugin, both unless *force*.
     """
     plan = PluginsPlan(bin_dir, manifest)
     changes = []
@@ -156,11 +156,11 @@ def plan_absent(
             change.during = dict(entry, gone=True)
             change.after = _gone(entry)
         elif not force:
-            raise _foreign(plan.store.path(name), "remove")
+            raise _foreign(plan.store.path(name), "remove it")
         else:
             gone = dict(entry or _NOTHING_OURS, gone=True)
             gone["replaced"] = gone["original"]
-            # A file that came after ours had gone, or where ours never was, can be restored.
+            # A file that never replaced a managed one can be restored.
             first = gone["original"] is None and (entry is None or entry["gone"])
             change.keep = ["replaced", "original"] if first else ["displaced"]
             change.during = change.after = gone
@@ -170,7 +170,7 @@ def plan_absent(
 
 
 def _gone(entry: Dict[str, Any]) -> Record:
-    """Return the entry of a removed plugin of ours: only what may have to be restored is remembered."""
+    """Return the entry of a managed plugin after its removal: it has only what can be restored."""
     if entry["original"] is None and entry["displaced"] is None:
         return None
     return dict(entry, gone=True, replaced=entry["original"])
@@ -180,7 +180,7 @@ def _add_removals(plan: PluginsPlan, changes: List[PluginChange], conf_dir: str,
     removed = [change.name for change in changes if change.kind == REMOVE]
     used: Dict[str, List[str]] = {}
     if removed:
-        # Imported here because only a removal has to know it.
+        # Imported here because only a removal needs it.
         from .users import plugin_in_use, users_of
 
         used = users_of(removed, conf_dir, cache_dir)
@@ -193,17 +193,17 @@ def _add_removals(plan: PluginsPlan, changes: List[PluginChange], conf_dir: str,
 def plan_restored(
     bin_dir: str, names: Optional[Iterable[str]], manifest: Manifest, conf_dir: str, cache_dir: str, force: bool
 ) -> PluginsPlan:
-    """Plan to bring back what the plugins *names* (None: all of ours) replaced; those that replaced nothing go.
+    """Plan to restore the files that the plugins *names* (None: all managed ones) replaced.
 
-    That is one version back; with *force* what was there before the first of ours. Raises HostError ``foreign_file``
-    and ``plugin_in_use``, both unless *force*.
+    That is the previous version; with *force*, the file from before the first managed one. Plugins that replaced
+    nothing are removed. Raises HostError ``foreign_file`` and ``plugin_in_use``, both unless *force*.
     """
     plan = PluginsPlan(bin_dir, manifest)
     if names is None:
         names = [
             os.path.basename(path)
             for path, entry in manifest.binaries.items()
-            # What is gone and had replaced nothing is remembered only for what somebody had put over it.
+            # A removed plugin without an original has an entry only for a file that had displaced it.
             if os.path.dirname(path) == bin_dir and (not entry["gone"] or entry["original"] is not None)
         ]
     changes = []
@@ -224,11 +224,11 @@ def plan_restored(
             raise _not_regular(plan.store.path(name))
         change = PluginChange(name, REMOVE if target is None else RESTORE, found, copy.deepcopy(target))
         change.after = after
-        # What is not ours in the end is declared gone first, so that it is never taken for ours.
+        # A file that will be unmanaged is marked as gone first, so that it never counts as managed.
         change.during = dict(entry, gone=True) if after is None or after["gone"] else dict(entry)
         if found.kind != MISSING and not found.is_ours(entry) and not found.is_kept(target):
             if not force:
-                raise _foreign(plan.store.path(name), "restore what was before")
+                raise _foreign(plan.store.path(name), "restore the previous file")
             change.keep = ["displaced"]
             change.after = after or dict(entry, gone=True, replaced=None, original=None)
         changes.append(change)
@@ -237,7 +237,7 @@ def plan_restored(
 
 
 def _restored(entry: Dict[str, Any], target: Record) -> Record:
-    """Return the manifest's entry when *target* is back: none if it is foreign or nothing, else the older version's."""
+    """Return the manifest's entry when *target* is restored: none if it is unmanaged or nothing, else the older one."""
     if target is None or target == entry["original"]:
         return dict(entry, gone=True, replaced=None, original=None) if entry["displaced"] else None
     return dict(
@@ -247,14 +247,14 @@ def _restored(entry: Dict[str, Any], target: Record) -> Record:
 
 def _foreign(path: str, what: str) -> HostError:
     return HostError(
-        "%s is not what this collection put there; it was left alone. Set 'force: true' to %s all the same; the file "
-        "is then kept in the state directory" % (path, what),
+        f"{path} is not the file that this collection installed, so it was left alone. Set 'force: true' to {what} "
+        "anyway; a copy is then kept in the state directory",
         code="foreign_file",
     )
 
 
 def _not_regular(path: str) -> HostError:
     return HostError(
-        "%s is a directory or a special file; nothing was changed. Move it away and run again" % path,
+        f"{path} is a directory or a special file; nothing was changed. Move it away and run again",
         code="not_regular",
     )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the wanted plugins come from, as the host sees it: told by the controller, remembered, or read here."""
+"""The source of the desired plugins on a host: sent by the controller, remembered, or read here."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ from .store import FILE, Store, plugin_name, select
 
 
 def attributes_of(mode: Any, owner: str, group: str) -> Attributes:
-    """Return mode and owner for plugins: root must be able to run them, and nobody but the owner may write them."""
+    """Return mode and owner for plugins: root must be able to run them, and only the owner may write them."""
     attributes = read_attributes(mode, owner, group)
     if attributes.mode & 0o022:
         raise HostError(
-            "mode: %04o lets others than the owner write plugins, which root runs; use '0755'" % attributes.mode,
+            f"mode: {attributes.mode:04o} lets users other than the owner write plugins, which root runs; use '0755'",
             code="unsafe_permissions",
         )
     if not attributes.mode & 0o100:
-        raise HostError("mode: %04o does not let plugins be run; use '0755'" % attributes.mode, code="bad_mode")
+        raise HostError(
+            f"mode: {attributes.mode:04o} does not let the owner run the plugins; use '0755'", code="bad_mode"
+        )
     return attributes
 
 
 def names_of(plugins: Optional[List[str]]) -> Optional[List[str]]:
-    """Return the names of the option ``plugins``, each tested; None means all."""
+    """Return the names of the option ``plugins``, each checked; None means all."""
     if plugins is None:
         return None
     if not plugins:
@@ -50,14 +52,14 @@ def check_machines(machines: Mapping[str, str]) -> None:
     wrong = sorted(name for name, machine in machines.items() if machine != here)
     if wrong:
         raise HostError(
-            "%s is for the machine %s, this host is %s; nothing was installed. Name the archive for %s"
-            % (wrong[0], machines[wrong[0]], here, here),
+            f"{wrong[0]} is built for {machines[wrong[0]]}, but this host is {here}; nothing was installed. Use the "
+            f"archive for {here}",
             code="wrong_machine",
         )
 
 
 class Source:
-    """The request's source: *told* is what the controller sends (see the option ``_source`` of the module)."""
+    """The request's source. ``told`` is what the controller sends (see the option ``_source`` of the module)."""
 
     def __init__(self, params: Mapping[str, Any], tmpdir: Callable[[], str]) -> None:
         self.told: Dict[str, Any] = params["_source"]
@@ -70,7 +72,7 @@ class Source:
         return str(self.told.get(table, {}).get(host_machine()) or "")
 
     def at_hand(self, manifest: Manifest) -> Optional[WantedPlugins]:
-        """Return what is wanted if that is known without reading a source, else None."""
+        """Return the desired plugins if they are known without reading a source, else None."""
         if "files" in self.told:
             return self._told()
         checksum = self.told["checksum"] or self._by_machine("checksums")
@@ -92,25 +94,26 @@ class Source:
         return WantedPlugins(self.told["files"], self.told.get("archive"), contents, self.told.get("shipped", ()))
 
     def need(self, store: Store) -> Dict[str, Any]:
-        """Return what the controller has to know to send the rest: ``{machine, have}``, name -> sha256."""
+        """Return what the controller needs to know to send the rest: ``{machine, have}``, the latter name -> sha256."""
         names = store.names() if self.plugins is None else self.plugins
         found = {name: store.find(name) for name in names}
         return {"machine": host_machine(), "have": {n: f.sha256 for n, f in found.items() if f.kind == FILE}}
 
     def read_here(self) -> WantedPlugins:
-        """Return what is wanted from the source on this host: a directory, an archive, or an archive behind a URL."""
+        """Return the desired plugins from the source on this host: a directory, an archive, or the URL of one."""
         from .archive import ArchiveSource, DirectorySource
 
         checksum = self.told["checksum"] or self._by_machine("checksums")
         if not self.where:
             raise HostError(
-                "there is no official archive for the machine %s in this release; name one with 'src'" % host_machine(),
+                f"this release has no official archive for {host_machine()}; set 'src' to an archive or directory",
                 code="no_release",
             )
         if not is_url(self.where) and os.path.isdir(self.where):
             if checksum:
                 raise HostError(
-                    "checksum: %s is a directory; only an archive has one" % self.where, code="bad_checksum"
+                    f"checksum: {self.where} is a directory; only an archive has a checksum, so leave the option out",
+                    code="bad_checksum",
                 )
             folder = DirectorySource(self.where)
             return self._chosen(folder.members(), folder.contents)
@@ -118,12 +121,12 @@ class Source:
             self._path = self.where
         elif not checksum:
             raise HostError(
-                "no checksum is known for %s; take it from where the archive is published and name it with 'checksum'"
-                % self.where,
+                f"no checksum is known for {self.where}; copy it from where the archive is published and set "
+                "'checksum'",
                 code="checksum_required",
             )
         elif not self._path:
-            # It takes with it as much as the rest of the module.
+            # It imports as much as the rest of the module.
             from .download import fetch
 
             fd, path = tempfile.mkstemp(dir=self._tmpdir())

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plugin binaries of one directory: what stands where, its sha256 and spec versions, and whose it is."""
+"""The plugin binaries of one directory: their files, sha256, spec versions, and whether they are managed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def plugin_name(name: str, where: str) -> str:
     """Return *name* if it can be a plugin's; raises HostError ``bad_plugin_name``."""
     if not PLAIN_NAME.match(name):
         raise HostError(
-            "%s: %r is not a plugin name; it consists of letters, digits, '.', '_', '+' and '-', at most 128, and "
-            "begins with a letter, a digit or '_'" % (where, name),
+            f"{where}: {name!r} is not a plugin name; a name has at most 128 letters, digits, '.', '_', '+' and '-', "
+            "and begins with a letter, a digit or '_'",
             code="bad_plugin_name",
         )
     return name
@@ -36,23 +36,23 @@ def select(members: Mapping[str, T], plugins: Optional[Iterable[str]], where: st
     if plugins is None:
         if not members:
             raise HostError(
-                "there is no ELF file in the root of %s, so no plugin to install" % where, code="missing_member"
+                f"{where} has no ELF file in its root, so there is no plugin to install", code="missing_member"
             )
         return dict(members)
     missing = [name for name in plugins if name not in members]
     if missing:
         raise HostError(
-            "%s has no plugin %s; its plugins are: %s. Only regular ELF files in its root count"
-            % (where, ", ".join(repr(name) for name in missing), there),
+            f"{where} has no plugin {', '.join(repr(name) for name in missing)}; its plugins are: {there}. Only "
+            "regular ELF files in its root count",
             code="missing_member",
         )
     return {name: members[name] for name in plugins}
 
 
 VERSION_TIMEOUT = 15.0
-"""Seconds; a plugin answers VERSION in some milliseconds."""
+"""In seconds. A plugin answers VERSION in a few milliseconds."""
 SETTLING = 20 * 10**6
-"""Nanoseconds that a file must have been left alone for its times to tell every later change."""
+"""In nanoseconds. Once a file is unchanged for this long, every later change shows in its times."""
 
 MISSING = "missing"
 FILE = "file"
@@ -61,7 +61,7 @@ OTHER = "other"
 
 
 class FoundPlugin(NamedTuple):
-    """What stands at a plugin's path. ``sha256`` counts for a FILE, ``link`` (its text) for a LINK."""
+    """The object at a plugin's path. ``sha256`` is set for a FILE, ``link`` (its text) for a LINK."""
 
     kind: str
     sha256: str = ""
@@ -71,7 +71,7 @@ class FoundPlugin(NamedTuple):
     link: str = ""
 
     def is_kept(self, record: Optional[Dict[str, Any]]) -> bool:
-        """Tell whether this has the content of a kept file's *record* (see Manifest)."""
+        """Tell whether this has the content that the *record* of a kept file describes (see Manifest)."""
         if record is None or self.kind == MISSING:
             return False
         if "link" in record:
@@ -87,7 +87,7 @@ class FoundPlugin(NamedTuple):
         )
 
     def is_ours(self, entry: Optional[Dict[str, Any]]) -> bool:
-        """Tell whether this is what the manifest's *entry* says we put there, now or before an interrupted run."""
+        """Tell whether this is what the manifest's *entry* says was installed, now or before an interrupted run."""
         if entry is None or self.kind != FILE:
             return False
         older = entry["replaced"] if entry["replaced"] != entry["original"] else None
@@ -95,11 +95,11 @@ class FoundPlugin(NamedTuple):
 
 
 class Store:
-    """A plugin directory as it is now, and what the manifest knows of it.
+    """The current state of a plugin directory, and what the manifest has about it.
 
-    Hashing 18 plugins costs more than everything else a run without changes does. So the manifest remembers sha256 and
-    VERSION's answer together with inode, size and times, as git's index does. ``learned`` is what this object found out
-    and the manifest does not know yet.
+    Hashing 18 plugins costs more than everything else that an unchanged run does. So the manifest remembers sha256 and
+    the answer to VERSION together with inode, size and times, as git's index does. ``learned`` is what this object has
+    found out and the manifest does not have yet.
     """
 
     def __init__(self, bin_dir: str, manifest: Manifest) -> None:
@@ -113,7 +113,7 @@ class Store:
         return os.path.join(self.bin_dir, name)
 
     def entry(self, name: str) -> Optional[Dict[str, Any]]:
-        """Return the manifest's entry of a plugin, None if we never wrote it."""
+        """Return the manifest's entry of a plugin, None if it was never managed."""
         return self.manifest.binaries.get(self.path(name))
 
     def names(self) -> List[str]:
@@ -124,11 +124,11 @@ class Store:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise HostError("cannot list %s: %s" % (self.bin_dir, error.strerror), code="no_directory") from error
+            raise HostError(f"cannot list {self.bin_dir}: {error.strerror}", code="no_directory") from error
         return sorted(found)
 
     def find(self, name: str) -> FoundPlugin:
-        """Return what stands at the plugin's path."""
+        """Return the object at the plugin's path."""
         path = self.path(name)
         try:
             status = os.lstat(path)
@@ -160,7 +160,7 @@ class Store:
         return os.path.join(self._real, name)
 
     def cni_versions(self, name: str, found: FoundPlugin) -> Optional[List[str]]:
-        """Return the spec versions that the file's plugin supports, if that is known without executing it."""
+        """Return the spec versions that the plugin supports, if they are known without executing it."""
         if found.kind != FILE:
             return None
         entry = self.entry(name) or {}
@@ -179,7 +179,7 @@ class Store:
         return versions
 
     def learn(self, name: str, sha256: str, versions: List[str]) -> None:
-        """Note digest and versions of the file, if a later change of it could be told from its times."""
+        """Note digest and versions of the file, if a later change would show in its times."""
         settled = self._settled.get(name)
         if settled is not None:
             self.learned[self._key(name)] = {"identity": settled, "cni_versions": versions, "sha256": sha256}
@@ -195,7 +195,7 @@ def is_settled(status: os.stat_result, now: int) -> bool:
 
 
 def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:
-    """Execute VERSION, as *argv0* if given: some binaries are several plugins and choose by the name they are run by.
+    """Execute VERSION, as *argv0* if given: some binaries are several plugins, chosen by the name that they are run as.
 
     Raises HostError ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
     """

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which plugin binaries a configuration makes a runtime execute, its delegates included."""
+"""The plugin binaries that a configuration makes a runtime execute, including delegates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
     """Return ``(JSON pointer of the place that names it, plugin type)`` for everything that *plugin* executes.
 
     That is its own ``type``, its ``ipam.type``, and the same of its ``delegate``. flannel delegates to bridge with
-    host-local where its ``delegate`` says nothing else. Values of the wrong type count for nothing here.
+    host-local unless its ``delegate`` says otherwise. Values of the wrong type are ignored.
     """
     found: List[Tuple[str, str]] = []
     own = text_of(plugin, "type")
@@ -23,7 +23,7 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
         found.append((pointer + "/ipam/type", ipam))
     delegate = object_of(plugin, "delegate")
     if own == "flannel":
-        # Where flannel's own choice applies, the place to name is what would have to be written to change it.
+        # For flannel's defaults, the pointer names the place to write to change them.
         delegate = dict({"type": "bridge"}, **delegate)
         delegate["ipam"] = dict({"type": "host-local"}, **object_of(delegate, "ipam"))
     if delegate:
@@ -32,24 +32,24 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
 
 
 def types_of(plugins: List[Dict[str, Any]]) -> List[str]:
-    """Return the types of all that *plugins* execute, each once, sorted."""
+    """Return the types of everything that *plugins* execute, each once, sorted."""
     return sorted({name for plugin in plugins for _pointer, name in named_plugins(plugin)})
 
 
 def text_of(data: Dict[str, Any], key: str) -> str:
-    """Return the text of a member, "" for anything else. *key* in lower case."""
+    """Return the text of a member, "" if it is anything else. *key* is in lowercase."""
     value = member_of(data, key)
     return value if isinstance(value, str) else ""
 
 
 def object_of(data: Dict[str, Any], key: str) -> Dict[str, Any]:
-    """Return the object in a member, an empty one for anything else. *key* in lower case."""
+    """Return the object in a member, an empty one if it is anything else. *key* is in lowercase."""
     value = member_of(data, key)
     return value if isinstance(value, dict) else {}
 
 
 def member_of(data: Dict[str, Any], key: str) -> Any:
-    """Return a member as Go does: *key* (lower case) in any case, the last one in document order; None for none."""
+    """Return a member as Go does: *key* (in lowercase) matches any case, the last match counts; None for none."""
     value = None
     for name, candidate in data.items():
         if name.lower() == key:

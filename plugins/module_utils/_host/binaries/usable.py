@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the plugins that a network names are there, may be executed and speak its version."""
+"""Whether the plugins that a network names exist, may be executed, and support its spec version."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..problems import ERROR, WARNING, problem
 from ..trust import check_executable
 from .types import named_plugins
 
-# A plugin answers VERSION in a few milliseconds; this only ends one that hangs.
+# A plugin answers VERSION in a few milliseconds; the timeout only ends one that hangs.
 _TIMEOUT = 10.0
 
 
 class Binaries:
-    """The plugin binaries of *bin_dirs*: each is looked for, tested and asked once, and its answer remembered.
+    """The plugin binaries of *bin_dirs*: each is searched, checked and asked once, and its answer is remembered.
 
-    The answer is kept in *manifest* together with what identifies the file, so that a run that changes nothing executes
-    nothing. It reaches the disk only when a run saves the manifest.
+    The answer is kept in *manifest* together with the identity of the file, so that an unchanged run executes nothing.
+    It reaches the disk only when a run saves the manifest.
     """
 
     def __init__(self, bin_dirs: Sequence[str], manifest: Manifest) -> None:
@@ -52,7 +52,7 @@ class Binaries:
         return self._asked[name]
 
     def memory(self, name: str) -> Dict[str, Any]:
-        """Return what the manifest remembers of plugin *name*, to be added to. Raises as :meth:`ask`."""
+        """Return what the manifest remembers about plugin *name*; the caller may add to it. Raises as :meth:`ask`."""
         path, _versions = self.ask(name)
         return self._remembered[os.path.realpath(path)]
 
@@ -61,8 +61,8 @@ class Binaries:
             path = find_in_path(name, self.bin_dirs)
         except PluginNotFoundError:
             raise HostError(
-                "there is no plugin %r in %s; %sinstall it (podwire.cni.cni_plugins), or name the directory it is in "
-                "with bin_dirs" % (name, ", ".join(self.bin_dirs), _meant(name, self.bin_dirs)),
+                f"there is no plugin {name!r} in {', '.join(self.bin_dirs)}; {_meant(name, self.bin_dirs)}install it "
+                "(podwire.cni.cni_plugins), or add its directory to bin_dirs",
                 code="missing_plugin",
             ) from None
         try:
@@ -70,17 +70,19 @@ class Binaries:
         except HostError as error:
             if not self._will_be_replaced(path, error):
                 raise
-            text = "%s is not what cni_plugins installed (%s); run cni_plugins again, which replaces it"
-            raise HostError(text % (path, error.msg), code="missing_plugin") from error
+            text = (
+                f"{path} is not the file that cni_plugins installed ({error.msg}); run cni_plugins again to replace it"
+            )
+            raise HostError(text, code="missing_plugin") from error
 
     def _will_be_replaced(self, path: str, error: HostError) -> bool:
-        """Tell whether the next cni_plugins replaces *path*, which it wrote and which *error* says is unusable."""
+        """Tell whether the next cni_plugins replaces *path*: it is managed, and *error* says that it is unusable."""
         entry = self._manifest.binaries.get(path)
         if entry is None or entry["gone"]:
             return False
         status = os.stat(path)
         if error.code == "unsafe_permissions" and status.st_uid == 0 and not status.st_mode & 0o022:
-            # It is the directory's.
+            # The permissions of the directory are the problem.
             return False
         if error.code != "plugin_failed":
             return True
@@ -97,22 +99,21 @@ class Binaries:
             versions = get_version_info(real, SafeExecutor(), _TIMEOUT)
         except CNIError as error:
             raise HostError(
-                "%s does not answer VERSION: %s; it is no CNI plugin, or a broken one: install it again"
-                % (path, error),
+                f"{path} does not answer VERSION: {error}; it is not a CNI plugin, or it is damaged: install it again",
                 code="plugin_failed",
             ) from error
         self._remembered[real] = {"identity": here, "cni_versions": versions}
         return versions
 
     def forget_missing(self) -> None:
-        """Drop what is remembered of files that are no longer there."""
+        """Remove the memory of files that are gone."""
         for path in [path for path in self._remembered if not os.path.exists(path)]:
             del self._remembered[path]
 
 
 def _meant(name: str, bin_dirs: Sequence[str]) -> str:
-    """Return the question whether the plugin with a name like *name* is meant, "" if there is none."""
-    # Almost nobody mistypes anything, and until then this need not be loaded.
+    """Return the question whether a plugin with a similar name is meant, "" if there is none."""
+    # Imported here because only a mistyped name needs it.
     import difflib
 
     there = [entry for path in bin_dirs if os.path.isdir(path) for entry in os.listdir(path) if entry != name]
@@ -121,7 +122,7 @@ def _meant(name: str, bin_dirs: Sequence[str]) -> str:
 
 
 class Use:
-    """One place of a configuration that names a plugin: ``plugin`` its type, ``file`` and ``pointer`` where."""
+    """One place of a configuration that names a plugin: ``plugin`` is its type, ``file`` and ``pointer`` the place."""
 
     __slots__ = ("file", "plugin", "pointer")
 
@@ -141,8 +142,8 @@ def check_uses(
 ) -> List[Dict[str, Any]]:
     """Return the problems of a network with the plugins that it names.
 
-    A missing binary is a warning if *tolerate_missing*; what cannot be asked, or does not support *cni_version* (""
-    counts as 0.1.0, as libcni has it), is an error.
+    A missing binary is a warning if *tolerate_missing*. A binary that cannot be asked or does not support *cni_version*
+    ("" counts as 0.1.0, as in libcni) is an error.
     """
     wanted = cni_version or "0.1.0"
     problems = []
@@ -153,7 +154,7 @@ def check_uses(
             path, versions = binaries.ask(use.plugin)
         except HostError as error:
             level = WARNING if tolerate_missing and error.code == "missing_plugin" else ERROR
-            message = "network %r: %s" % (network, error.msg)
+            message = f"network {network!r}: {error.msg}"
             problems.append(problem(level, error.code, message, use.file, use.pointer))
             continue
         answers[use.plugin] = versions
@@ -165,8 +166,8 @@ def check_uses(
             problem(
                 ERROR,
                 "unsupported_by_plugin",
-                "network %r: the plugin %s (%s) supports %s, but not the list's cniVersion %s; %s"
-                % (network, use.plugin, path, ", ".join(versions), wanted, _advice(best)),
+                f"network {network!r}: the plugin {use.plugin} ({path}) supports {', '.join(versions)}, but not the "
+                f"cniVersion {wanted} of the conflist; {_advice(best)}",
                 use.file,
                 use.pointer,
             )
@@ -186,5 +187,5 @@ def _advice(best: Optional[str]) -> str:
     if best is None:
         return "its plugins have no version in common: install releases that belong together"
     return (
-        'write "cniVersion": "%s", the highest that all plugins of this list support, or install newer plugins' % best
+        f'write "cniVersion": "{best}", the highest that all plugins of this conflist support, or install newer plugins'
     )

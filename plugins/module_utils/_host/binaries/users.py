@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who needs a plugin binary: networks that name it, attachments whose DEL will run it."""
+"""The users of a plugin binary: networks that name it, and attachments whose DEL runs it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .types import named_plugins
 
 
 class User(NamedTuple):
-    """One file or attachment that names *plugins*: ``text`` in words; ``cni_version`` as libcni negotiates it."""
+    """A file or attachment naming ``plugins``. ``text`` describes it, ``cni_version`` is as libcni negotiates it."""
 
     text: str
     cni_version: str
@@ -25,34 +25,34 @@ class User(NamedTuple):
 
 
 def networks_in(conf_dir: str) -> Iterator[User]:
-    """Yield the networks of a directory; what they have by drop-ins comes by itself."""
+    """Yield the networks of a directory, and their drop-ins as users of their own."""
     for file in scan_conf_dir(conf_dir):
-        yield User("the network %r in %s" % (file.network, file.path), file.cni_version, file.plugins)
+        yield User(f"the network {file.network!r} in {file.path}", file.cni_version, file.plugins)
         if file.network and not file.inlined_only:
             for drop_in in drop_ins(conf_dir, file.network):
-                text = "the network %r in %s" % (file.network, drop_in.path)
+                text = f"the network {file.network!r} in {drop_in.path}"
                 yield User(text, file.cni_version, drop_in.plugins)
 
 
 def attachments_in(cache_dir: str) -> Iterator[User]:
-    """Yield the attachments that will need their plugins for DEL. Raises HostError ``cache_unreadable``."""
+    """Yield the attachments, which need their plugins for DEL. Raises HostError ``cache_unreadable``."""
     try:
         entries = list_entries(cache_dir)
     except CacheError as error:
         raise HostError(
-            "cannot tell which plugins the attachments in %s need: %s; mend that, or name another cache_dir"
-            % (cache_dir, error),
+            f"cannot tell which plugins the attachments in {cache_dir} need: {error}; fix that, or set another "
+            "cache_dir",
             code="cache_unreadable",
         ) from error
     for entry in entries:
-        text = "the attachment %s/%s/%s" % (entry.network_name, entry.container_id, entry.if_name)
+        text = f"the attachment {entry.network_name}/{entry.container_id}/{entry.if_name}"
         yield User(text, *_cached(entry.config))
 
 
 def users_of(names: Iterable[str], conf_dir: str, cache_dir: str) -> Dict[str, List[str]]:
-    """Return, for each of *names* that is needed, who needs it, in words.
+    """Return the descriptions of the users of each of *names* that has any.
 
-    Raises HostError ``cache_unreadable``: not to know is not the same as nobody.
+    Raises HostError ``cache_unreadable``: an unreadable cache does not mean that there are no users.
     """
     found: Dict[str, List[str]] = {name: [] for name in names}
     for user in chain(networks_in(conf_dir), attachments_in(cache_dir)):
@@ -64,7 +64,7 @@ def users_of(names: Iterable[str], conf_dir: str, cache_dir: str) -> Dict[str, L
 
 def _all_named(plugin: Dict[str, Any]) -> List[Any]:
     named = list(named_plugins(plugin))
-    # Multus' own file lists whole configurations.
+    # The conflist of Multus contains whole configurations.
     delegates = plugin.get("delegates")
     for delegate in delegates if isinstance(delegates, list) else []:
         if isinstance(delegate, dict):
@@ -75,7 +75,7 @@ def _all_named(plugin: Dict[str, Any]) -> List[Any]:
 
 
 def _cached(config: bytes) -> Tuple[str, List[Dict[str, Any]]]:
-    """Return version and plugins of a cached configuration, which need not be one."""
+    """Return version and plugins of a cached configuration, which may be invalid."""
     try:
         data = gojson.loads(config)
     except JSONError:
@@ -89,11 +89,11 @@ def _cached(config: bytes) -> Tuple[str, List[Dict[str, Any]]]:
 
 
 def plugin_in_use(used: Dict[str, List[str]]) -> HostError:
-    """Return the error for *used* (of :func:`users_of`); its fact ``users`` lists by whom."""
+    """Return the error for *used* (of :func:`users_of`); its fact ``users`` has the users of each plugin."""
+    needed = "; ".join(f"{name} by {', '.join(used[name])}" for name in sorted(used))
     return HostError(
-        "not removed, because still needed: %s. Remove the networks and attachments first, or set 'force: true' to "
-        "remove the binaries all the same"
-        % "; ".join("%s by %s" % (name, ", ".join(used[name])) for name in sorted(used)),
+        f"nothing was removed, because plugins are in use: {needed}. Remove the networks and attachments first, or set "
+        "'force: true' to remove the binaries anyway",
         code="plugin_in_use",
         users=[{"name": name, "users": used[name]} for name in sorted(used)],
     )

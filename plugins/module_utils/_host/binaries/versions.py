@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether new plugin binaries speak the versions of the networks and attachments that will run them."""
+"""Whether new plugin binaries support the spec versions of the networks and attachments that will run them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ UNSUPPORTED = "network_unsupported"
 
 
 def refuse_unsupported(batch: PluginBatch, where: Where, warn: Callable[[str, str], None]) -> None:
-    """Test the new binaries of *batch* whose versions are known.
+    """Check the new binaries of *batch* whose versions are known.
 
-    Raises HostError ``network_unsupported`` for who worked with the old binary and would not with the new one. With
-    ``force``, and for who did not work before either, *warn* is told.
+    Raises HostError ``network_unsupported`` for users that worked with the old binary and would not work with the new
+    one. Calls *warn* instead with ``force``, and for users that did not work before either.
     """
     new = {change.name: change for change in batch.changes if _is_new(change, batch.store.bin_dir, where.bin_dirs)}
     if not new:
@@ -33,22 +33,20 @@ def refuse_unsupported(batch: PluginBatch, where: Where, warn: Callable[[str, st
     for user, change in _unsupported(new, _users(batch, where)):
         if change.name not in old:
             old[change.name] = _old_versions(batch, change)
-        text = "%s has the cniVersion %s, which the new %s does not support (%s)" % (
-            user.text,
-            _version(user),
-            change.name,
-            ", ".join(_versions(change) or []),
+        text = (
+            f"{user.text} has the cniVersion {_version(user)}, which the new {change.name} does not support (it "
+            f"supports {', '.join(_versions(change) or [])})"
         )
         if _version(user) not in old[change.name]:
-            warn(UNSUPPORTED, "%s; it did not work with what was there before either" % text)
+            warn(UNSUPPORTED, f"{text}; it did not work before either")
         elif where.force:
             warn(UNSUPPORTED, text)
         else:
             refused.append(text)
     if refused:
         raise HostError(
-            "nothing was installed: %s. Write a cniVersion that both support, take another release, or set "
-            "'force: true' to install it all the same" % "; ".join(refused),
+            f"nothing was installed: {'; '.join(refused)}. Write a cniVersion that both support, install another "
+            "release, or set 'force: true' to install it anyway",
             code=UNSUPPORTED,
         )
 
@@ -83,7 +81,7 @@ def _unsupported(new: Dict[str, PluginChange], users: Iterator[User]) -> Iterato
 
 
 def _old_versions(batch: PluginBatch, change: PluginChange) -> Set[str]:
-    """Return what the binary that is there supports; nothing if there is none, or one that does not run."""
+    """Return the versions that the current binary supports; none if there is no binary, or it does not run."""
     if change.found.kind == MISSING:
         return set()
     known = batch.store.cni_versions(change.name, change.found)

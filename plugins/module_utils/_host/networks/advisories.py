@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Known security problems of the reference plugins: said only where the release has them and the feature is in use."""
+"""Known vulnerabilities of the reference plugins, reported only if the release has them and the feature is in use."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TIMEOUT = 10.0
 
 
 class Advisory(NamedTuple):
-    """``used`` says of a plugin's configuration why the problem concerns it, "" if it does not.
+    """A vulnerability. ``used`` returns why it affects a plugin's configuration, "" if it does not.
 
-    ``safe`` says of the spec versions that the binary answers with whether they alone prove that it is not affected.
+    ``safe`` tells whether the spec versions that the binary supports prove by themselves that it is not affected.
     """
 
     name: str
@@ -44,9 +44,9 @@ def _nftables(plugin: Plugin, has: Has) -> str:
     backend = text_of(plugin, "backend")
     if backend == "nftables":
         return "with the backend nftables"
-    # Where there is no iptables the plugin takes nft (plugins/meta/portmap/main.go:ensureBackend).
+    # Without iptables the plugin uses nft (plugins/meta/portmap/main.go:ensureBackend).
     if not backend and has("nft") and not has("iptables"):
-        return "with the backend nftables, which it takes because this host has no iptables"
+        return "with the backend nftables, which it uses because this host has no iptables"
     return ""
 
 
@@ -64,9 +64,9 @@ ADVISORIES = (
         ("portmap",),
         (1, 9, 0),
         _nftables,
-        # The backend came with 1.6.0, which brought version 1.1.0, too.
+        # Release 1.6.0 introduced both the backend and spec version 1.1.0.
         lambda versions: "1.1.0" not in versions,
-        "it also takes traffic to mapped ports that is not for this host",
+        "it also redirects traffic to mapped ports that is not for this host",
     ),
     Advisory(
         "CVE-2025-52881 (GHSA-cgrx-mc8f-2prm)",
@@ -74,7 +74,7 @@ ADVISORIES = (
         (1, 9, 1),
         _selinux,
         lambda versions: False,
-        "its library for SELinux labels can be led to another file",
+        "its library for SELinux labels can be redirected to another file",
     ),
     Advisory(
         "CVE-2020-10749 (GHSA-fx6x-h9g4-56f8)",
@@ -90,13 +90,13 @@ ADVISORIES = (
         (0, 7, 5),
         _iptables,
         lambda versions: "0.4.0" in versions,
-        "its rules come before those of Kubernetes services (kube-proxy with IPVS)",
+        "its rules take precedence over those of Kubernetes services (kube-proxy with IPVS)",
     ),
 )
 
 
 def security_problems(view: ConfView, binaries: Binaries) -> Iterator[Dict[str, Any]]:
-    """Yield the known problems of what the networks of the request, and others of ours, use."""
+    """Yield the known vulnerabilities in the plugins of the requested and of the other managed networks."""
     known: Dict[str, bool] = {}
 
     def has(command: str) -> bool:
@@ -131,21 +131,25 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has
         if "release" not in memory:
             memory["release"] = release_of(os.path.realpath(path), _TIMEOUT)
     except HostError:
-        # What is wrong with the binary the level `plugins` says.
+        # The level `plugins` reports what is wrong with the binary.
         return
     release = str(memory["release"])
     if release and numbers(release) >= advisory.fixed:
         return
     fixed = ".".join(str(number) for number in advisory.fixed)
     if release:
-        text = "%s is release %s, which has %s %s: %s; install %s or later"
-        message = text % (path, release, advisory.name, used, advisory.effect, fixed)
+        message = (
+            f"{path} is release {release}, which has {advisory.name} {used}: {advisory.effect}; "
+            f"install {fixed} or later"
+        )
     else:
-        text = "%s does not tell its release; before %s it has %s %s: %s"
-        message = text % (path, fixed, advisory.name, used, advisory.effect)
+        message = (
+            f"the release of {path} is unknown; releases before {fixed} have {advisory.name} {used}: "
+            f"{advisory.effect}; install {fixed} or later"
+        )
     yield problem(WARNING if release else INFO, "known_vulnerability", message, placed.path, placed.pointer)
 
 
 def numbers(release: str) -> Tuple[int, ...]:
-    """Return ``1.9.0`` as something to compare."""
+    """Return ``1.9.0`` as numbers, which compare in the right order."""
     return tuple(int(part) for part in release.split("."))

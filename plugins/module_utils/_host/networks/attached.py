@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who is attached to which network, by libcni's cache."""
+"""The attachments of each network, as libcni's cache has them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..errors import HostError
 
 
 def attached(cache_dir: str) -> Dict[str, List[Entry]]:
-    """Return the attachments that *cache_dir* knows by their network.
+    """Return the attachments in *cache_dir*, by network.
 
-    Raises HostError ``cache_unreadable``: not to know is not the same as nobody.
+    Raises HostError ``cache_unreadable``: an unreadable cache does not mean that nothing is attached.
     """
     try:
         entries = list_entries(cache_dir)
     except CacheError as error:
         raise HostError(
-            "cannot tell which networks are in use: %s; mend that, or name another cache_dir" % error,
+            f"cannot tell which networks are in use: {error}; fix that, or set another cache_dir",
             code="cache_unreadable",
         ) from error
     found: Dict[str, List[Entry]] = {}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How two texts of a network differ: not at all, harmlessly, or so that attached containers are left behind."""
+"""How two conflists differ: not at all, harmlessly, or so that existing attachments no longer fit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IPAM_KEYS = ("subnet", "rangestart", "rangeend", "ranges")
 
 
 def same_json(one: Optional[bytes], other: bytes) -> bool:
-    """Tell whether both mean the same to libcni: key order, blanks and the way a number is written do not count."""
+    """Tell whether both mean the same to libcni. Key order, whitespace and the notation of numbers do not count."""
     if one == other:
         return True
     try:
@@ -29,7 +29,7 @@ def same_json(one: Optional[bytes], other: bytes) -> bool:
 def moves_addresses(one: Optional[bytes], other: bytes) -> bool:
     """Tell whether the bridge, a subnet or a range differs, so that attachments of *one* do not fit *other*.
 
-    What nobody could load has no attachments that fit it.
+    A conflist that does not load has no attachments.
     """
     try:
         return one is not None and _essence(gojson.loads(one)) != _essence(gojson.loads(other))
@@ -38,7 +38,7 @@ def moves_addresses(one: Optional[bytes], other: bytes) -> bool:
 
 
 def fits(config: bytes, text: bytes) -> bool:
-    """Tell whether what was attached with *config* fits a network that is *text*, as far as both can be read."""
+    """Tell whether an attachment made with *config* fits the conflist *text*; False if one of them cannot be read."""
     try:
         return _essence(gojson.loads(config)) == _essence(gojson.loads(text))
     except JSONError:
@@ -56,7 +56,7 @@ def _essence(data: Any) -> List[Tuple[str, bytes]]:
 def _collect(plugin: Any, found: List[Tuple[str, bytes]]) -> None:
     members = _folded(plugin)
     if "bridge" in members or members.get("type") == "bridge":
-        # What the plugin takes where nothing is named.
+        # The plugin's default.
         found.append(("bridge", gojson.dumps(members.get("bridge") or "cni0")))
     ipam = _folded(members.get("ipam"))
     found.extend((key, gojson.dumps(ipam[key])) for key in _IPAM_KEYS if key in ipam)
@@ -77,14 +77,14 @@ def readable_secret(text: bytes, mode: int, path: str) -> List[Dict[str, Any]]:
     if mask(data) == data:
         return []
     message = (
-        f"the configuration holds a secret, and its mode {mode:04o} lets every user of the host read it; set "
-        'mode: "0600", as runtimes read the file as root'
+        f"the conflist contains a secret, and its mode {mode:04o} lets every user of the host read it; set "
+        'mode: "0600" (runtimes read the file as root)'
     )
     return [problem(WARNING, "readable_secret", message, path)]
 
 
 def shown_conflist(text: bytes) -> str:
-    """Return *text* for a diff: laid out as we lay out, without its secrets."""
+    """Return *text* for a diff, in the layout that this collection writes and without secrets."""
     try:
         return json.dumps(mask(gojson.loads(text)), indent=2, ensure_ascii=False) + "\n"
     except JSONError:

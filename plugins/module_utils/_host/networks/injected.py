@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plugins that a daemon has put into a list of ours, as Istio and Linkerd do: they are kept."""
+"""Plugins that another program has added to a managed conflist, as Istio and Linkerd do. They are kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...libcni.errors import JSONError
 
 
 def injected(current: Optional[bytes], wanted: bytes, of_others: Callable[[str], bool]) -> List[Dict[str, Any]]:
-    """Return the plugins of the list *current* that *wanted* has not and whose type *of_others* says yes to."""
+    """Return the plugins of the conflist *current* that *wanted* does not have and whose type *of_others* accepts."""
     asked = {plugin.get("type") for plugin in _plugins(wanted)}
     return [
         plugin
@@ -23,14 +23,14 @@ def injected(current: Optional[bytes], wanted: bytes, of_others: Callable[[str],
 
 
 def with_injected(wanted: bytes, plugins: List[Dict[str, Any]]) -> bytes:
-    """Return the list *wanted* with *plugins* at the end of its chain, where their daemons put them."""
+    """Return the conflist *wanted* with *plugins* at the end of its chain, where their owners put them."""
     data = json.loads(wanted.decode("utf-8"))
     data["plugins"] = data["plugins"] + plugins
     return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
 
 
 def split(text: bytes, of_others: Callable[[str], bool]) -> Tuple[Any, List[Dict[str, Any]]]:
-    """Return the parsed list *text* without the plugins whose type *of_others* says yes to, and those plugins.
+    """Return the parsed conflist *text* without the plugins whose type *of_others* accepts, and those plugins.
 
     Raises JSONError.
     """

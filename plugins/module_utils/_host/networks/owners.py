@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose a file is that we did not write: told by its content, and by what runs on the host."""
+"""The owner of an unmanaged file: recognised by its content or name, and by the processes on the host."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from ..confdir import ConfFile
 
 
 class Owner(NamedTuple):
-    """A daemon. A file is its if a plugin of ``types`` is in the chain, or if the path matches ``path`` (a pattern).
+    """A program that writes conflists.
 
-    ``processes`` are the names of its processes, one of which has to run as root. ``config`` is a file and a pattern
-    that has to be in it, where running alone proves nothing. ``setting`` says what to change so that it lets go.
+    It owns a file if a plugin of ``types`` is in the chain, or if the path matches the pattern ``path``. ``processes``
+    are the names of its processes, one of which must run as root. ``config`` is a file and a pattern that must match
+    in it, for programs whose running proves nothing. ``setting`` says what to change so that it stops writing the file.
     """
 
     name: str
@@ -29,24 +30,24 @@ class Owner(NamedTuple):
 
 
 INJECTED = {"istio-cni": "Istio", "linkerd-cni": "Linkerd"}
-"""Plugins that a daemon puts into the lists of others -> its name."""
+"""Plugins that a program adds to the conflists of other owners -> its name."""
 
-# The first that fits and runs counts, so those that take over the files of others stand before them.
+# The first match that runs counts, so programs that take over files of other owners come first.
 OWNERS = (
     Owner(
         "Multus",
         ("multus", "multus-shim"),
         r"/00-multus\.conf(list)?\Z",
         ("multus-daemon", "thin_entrypoint"),
-        "set 'multusConfigFile' of its daemon-config.json (thin plugin: --multus-conf-file) to a file of your own in "
-        "place of 'auto', or remove its DaemonSet",
+        "set 'multusConfigFile' in its daemon-config.json (thin plugin: --multus-conf-file) to a file of your own "
+        "instead of 'auto', or remove its DaemonSet",
     ),
     Owner(
         "Cilium",
         ("cilium-cni",),
         r"/05-cilium\.conf(list)?\Z",
         ("cilium-agent",),
-        "set cni.customConf=true among its Helm values (write-cni-conf-when-ready: '' in the ConfigMap cilium-config), "
+        "set cni.customConf=true in its Helm values (write-cni-conf-when-ready: '' in the ConfigMap cilium-config), "
         "so that the agent writes no configuration",
     ),
     Owner(
@@ -147,28 +148,28 @@ OWNERS = (
         ("istio-cni",),
         r"/YYY-istio-cni\.conf(list)?\Z",
         ("install-cni",),
-        "set cniConfFileName to another file, or chained: false, among the values of the chart istio-cni",
+        "set cniConfFileName to another file, or chained: false, in the values of the chart istio-cni",
     ),
     Owner(
         "Linkerd",
         ("linkerd-cni",),
         r"/01-linkerd-cni\.conf(list)?\Z",
         ("install-cni.sh", "linkerd-cni-repair-controller"),
-        "set destCNINetDir to another directory among the values of the chart linkerd2-cni, or remove its DaemonSet",
+        "set destCNINetDir to another directory in the values of the chart linkerd2-cni, or remove its DaemonSet",
     ),
 )
 
 
 CILIUM_SUFFIX = ".cilium_bak"
-"""What Cilium renames the configurations of others to, with ``cni.exclusive``."""
+"""The suffix that Cilium, with ``cni.exclusive``, adds to the names of files of other owners."""
 
-# The kernel cuts the name of a process.
+# The kernel truncates the name of a process.
 _NAME_LENGTH = 15
 _CONFIG_SIZE = 1 << 20
 
 
 class Living(NamedTuple):
-    """A daemon that runs, by one of its processes."""
+    """A running owner, known by one of its processes."""
 
     owner: Owner
     process: str
@@ -176,11 +177,7 @@ class Living(NamedTuple):
 
     @property
     def claim(self) -> str:
-        return "this file is written by %s, which is running (%s, process %d)" % (
-            self.owner.name,
-            self.process,
-            self.pid,
-        )
+        return f"this file is written by {self.owner.name}, which is running ({self.process}, process {self.pid})"
 
     @property
     def setting(self) -> str:
@@ -188,14 +185,14 @@ class Living(NamedTuple):
 
 
 class Owners:
-    """Finds the daemons behind files. Processes are listed once, and only if a file asks for it."""
+    """Finds the owners of files. Lists processes once, and only if a file has a possible owner."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
         self._processes: Optional[Dict[str, int]] = None
 
     def living(self, file: ConfFile) -> Optional[Living]:
-        """Return the running daemon whose *file* is, by its content or its name; None if there is none."""
+        """Return the running owner of *file*, by its content or its name; None if there is none."""
         for owner in _fitting(file):
             found = self._running(owner)
             if found is not None:
@@ -203,11 +200,11 @@ class Owners:
         return None
 
     def named(self, name: str) -> Optional[Living]:
-        """Return the daemon *name* of the table if it is running."""
+        """Return the owner *name* of the table if it is running."""
         return next((self._running(owner) for owner in OWNERS if owner.name == name), None)
 
     def injector(self, plugin_type: str) -> Optional[Living]:
-        """Return the running daemon that puts plugins of this type into the lists of others."""
+        """Return the running program that adds plugins of this type to the conflists of other owners."""
         return self.named(INJECTED[plugin_type]) if plugin_type in INJECTED else None
 
     def _running(self, owner: Owner) -> Optional[Living]:
@@ -221,7 +218,7 @@ class Owners:
 
 
 def recognise(file: ConfFile) -> Optional[Owner]:
-    """Return whose *file* is by its content or name, whether that runs or not; None for anybody's."""
+    """Return the owner of *file* by its content or name, whether it runs or not; None if there is none."""
     return next(_fitting(file), None)
 
 
@@ -233,9 +230,9 @@ def _fitting(file: ConfFile) -> Iterator[Owner]:
 
 
 def _processes_of_root(proc: str) -> Dict[str, int]:
-    """Return the names of the processes of root -> the lowest id.
+    """Return the names of root's processes -> the lowest process ID.
 
-    Only root's count: anybody could give a process of his own the name of a daemon.
+    Only root's processes count: any user could give a process the name of an owner's.
     """
     found: Dict[str, int] = {}
     for pid in sorted((int(name) for name in os.listdir(proc) if name.isdigit()), reverse=True):

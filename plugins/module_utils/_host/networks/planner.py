@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the networks that are wanted and the directory as it is, to the plan that leads from one to the other."""
+"""Plans the steps from the current state of a directory to the requested networks."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from ..runtimes.planner import Setup
 
 _PACKAGE_SETTINGS = {
-    "cri-o": "; CRI-O takes the network that cni_default_network in crio.conf names, else the first one",
-    "podman": "; podman takes the network that default_network in containers.conf names, else one named 'podman'",
+    "cri-o": "; CRI-O uses the network that cni_default_network in crio.conf names, otherwise the first one",
+    "podman": "; podman uses the network that default_network in containers.conf names, otherwise one named 'podman'",
 }
 _KUBECONFIG = re.compile(rb"""["']?kind["']?\s*:\s*["']?Config\b""")
 
 
 def plan_networks(request: ConfRequest) -> ConfPlan:
-    """Return the plan. HostError with all errors (``problems``) if one of them forbids to go on."""
+    """Return the plan. Raises HostError with all errors (``problems``) if there are any."""
     return ConfPlanner(request).make()
 
 
@@ -81,23 +81,23 @@ class ConfPlanner:
         return self.plan
 
     def _try(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call a part of the planning; in check mode, what it raises does not hide the rest."""
+        """Call one part of the planning; in check mode, an error in it does not hide the rest."""
         try:
             function(*arguments)
         except HostError as error:
             self.plan.refuse(error, self.request.tolerate_missing)
 
     def _test_access(self, present: Sequence[WantedNetwork], targets: Dict[str, str]) -> None:
-        """Warn of secrets that every user may read, and of a directory that others than root may write to."""
+        """Warn about secrets that every user may read, and about a directory that not only root may write to."""
         for wanted in present:
             path = self.plan.path(targets[wanted.name])
             self.plan.problems += readable_secret(wanted.text, self.request.attributes.mode, path)
         self.plan.problems += untrusted([self.request.conf_dir])
 
     def _plan_steps(self, present: Sequence[WantedNetwork], targets: Dict[str, str]) -> None:
-        """Plan what is to be done: removals last, so that a runtime is not left without any network.
+        """Plan all steps. Removals come last, so that no runtime is left without a network.
 
-        Except where what goes stands in the way.
+        The exception is a file that is in the place of a requested one: it is removed first.
         """
         state = self.state
         texts = {wanted.name: wanted.text for wanted in present}
@@ -119,11 +119,11 @@ class ConfPlanner:
         self._warn_of_cilium()
 
     def _restore(self) -> Set[str]:
-        """Plan to bring back what was before; return the names of the files that then stay."""
+        """Plan to restore what was there before; return the names of the files that `exclusive` must leave."""
         restored = [wanted for wanted in self.request.networks if wanted.restored]
         if not restored:
             return set()
-        # Seldom asked for, so it is compiled only then.
+        # Rarely requested, so other calls do not have to compile it.
         from .restoration import restore_network
 
         return set().union(*(restore_network(self.state, wanted) for wanted in restored))
@@ -162,15 +162,15 @@ class ConfPlanner:
             self.plan.problems.extend(problems)
 
     def _setup(self, settings: RuntimeSettings) -> Setup:
-        # Most calls leave the runtimes as they are; their code is not compiled then.
+        # Most calls do not change runtimes and do not have to compile this.
         from ..runtimes.planner import Setup
 
         return Setup(self.plan, self.plan.configured, settings, self.request.tolerate_missing)
 
-    # ---- networks that shall be there
+    # ---- networks that must exist
 
     def _put(self, wanted: WantedNetwork, target: str) -> None:
-        """Plan what makes *target* hold the network."""
+        """Plan the steps after which *target* holds the network."""
         own = self.state.own_files(wanted.name)
         if not own and self._taken_by_cilium(wanted):
             return
@@ -182,9 +182,9 @@ class ConfPlanner:
         action, held = "none", ""
         if standing is not None and standing not in own:
             if self.state.is_ours(target):
-                # `file` gives this file of ours to another network: the old one is gone after that.
+                # `file` gives this managed file to another network, which removes the old one.
                 held = self.state.manifest.networks[standing.path]["network"]
-                self.state.refuse_attached(held, target, "the file is given to the network %r" % wanted.name)
+                self.state.refuse_attached(held, target, f"the file would go to the network {wanted.name!r}")
             else:
                 plan.adopt(target, wanted.name, standing.text or b"")
                 self.state.disturbed.append(standing)
@@ -203,9 +203,9 @@ class ConfPlanner:
         self.state.report(wanted, plan.path(target), action)
 
     def _write(self, wanted: WantedNetwork, target: str, current: Optional[ConfFile], held: str, action: str) -> str:
-        """Plan what makes the file right once it has its name; return the action to report.
+        """Plan the content and attributes of a file that has its name; return the action to report.
 
-        *held* is the network whose file of ours is given away, "" for none.
+        *held* is the network that loses its managed file, "" for none.
         """
         plan, wish = self.state.plan, self.request.attributes
         text = self._keep_injections(wanted, target, current)
@@ -218,11 +218,11 @@ class ConfPlanner:
             renamed = not held and current.network is not None and current.network != wanted.name
             moved = moves_addresses(current.text, text)
             if renamed:
-                # Rules and reservations of containers go by the network's name.
-                why = "its name changes from %r to %r" % (current.network, wanted.name)
+                # Firewall rules and leases of containers are filed under the network's name.
+                why = f"its name would change from {current.network!r} to {wanted.name!r}"
                 self.state.refuse_attached(str(current.network), target, why)
             if moved and not held:
-                self.state.refuse_attached(wanted.name, target, "its bridge, subnet or ranges change", text)
+                self.state.refuse_attached(wanted.name, target, "its bridge, subnet or ranges would change", text)
             step_class = DISRUPTIVE if moved or renamed or held else SAFE
             self.state.contents[target] = text
             plan.put(target, wanted.name, current.text, text, step_class, replaces=True)
@@ -233,7 +233,7 @@ class ConfPlanner:
         return action
 
     def _brought_back(self, network: str, target: str) -> Tuple[Optional[ConfFile], str]:
-        """Plan to bring a file of ours back from aside; return it, with the action to report."""
+        """Plan to restore a managed file that was set aside; return it, with the action to report."""
         found = self.state.own_aside(network)
         if found is None:
             return None, "none"
@@ -243,24 +243,24 @@ class ConfPlanner:
         self.state.contents[target] = file.text or b""
         return file, "restored"
 
-    # ---- networks that shall not be there, and what `exclusive` sets aside
+    # ---- networks that must not exist, and what `exclusive` sets aside
 
     def _remove(self, wanted: WantedNetwork) -> None:
-        """Plan to remove our files of the network; those of others go aside with force, or with `exclusive`."""
+        """Plan to remove the network's managed files; with force or `exclusive`, unmanaged ones are set aside."""
         plan = self.plan
         own, foreign = self.state.own_files(wanted.name), self.state.foreign_files(wanted.name)
         if foreign and not self.request.force and not self.request.exclusive:
             for file in foreign:
                 self.state.error(
                     "foreign_file",
-                    "the network %r is in this file, which is not ours, so it stays; 'force: true' sets it aside (it "
-                    "is renamed within the directory, never deleted)" % wanted.name,
+                    f"the network {wanted.name!r} is in this unmanaged file, which cni_conf does not remove; set "
+                    "'force: true' to set it aside (the file is renamed within the directory, never deleted)",
                     file.name,
                 )
             return
         paths = [file.path for file in own + foreign]
         for file in own:
-            self.state.refuse_attached(wanted.name, file.name, "the network is removed")
+            self.state.refuse_attached(wanted.name, file.name, "the network would be removed")
             plan.remove(file.name, file.text)
             self.state.gone(file)
         for file in foreign:
@@ -273,9 +273,9 @@ class ConfPlanner:
         self.state.report(wanted, path, "removed" if path else "none")
 
     def _set_aside_others(self, kept: Iterable[str], texts: Mapping[str, bytes]) -> None:
-        """Plan to set aside every file that runtimes read and that is not of the names *kept*.
+        """Plan to set aside every file that runtimes read and whose name is not in *kept*.
 
-        *texts* are the networks that will be there, by name.
+        *texts* are the planned conflists, by network.
         """
         keep = set(kept)
         for name, file in self.state.files.items():
@@ -285,8 +285,7 @@ class ConfPlanner:
     def _make_room(
         self, present: Sequence[WantedNetwork], targets: Mapping[str, str], texts: Mapping[str, bytes]
     ) -> None:
-        """Plan to set aside files of others that stand where networks of the request belong, unless they are
-        adopted.
+        """Plan to set aside unmanaged files in the places of requested networks, unless they are adopted.
 
         *targets* are the names of the networks' files, *texts* as for :meth:`_set_aside_others`.
         """
@@ -296,16 +295,16 @@ class ConfPlanner:
                 self._set_aside(standing, texts)
 
     def _set_aside(self, file: ConfFile, texts: Optional[Mapping[str, bytes]] = None) -> None:
-        """Plan to set one file aside, or note what forbids it. *texts* as for :meth:`_set_aside_others`."""
+        """Plan to set one file aside, or note what prevents it. *texts* as for :meth:`_set_aside_others`."""
         texts = texts or {}
         if self.state.refuse_owned(file, "set aside"):
             return
         if file.network is not None and file.network in texts:
             if moves_addresses(file.text, texts[file.network]):
-                why = "its bridge, subnet or ranges change"
+                why = "its bridge, subnet or ranges would change"
                 self.state.refuse_attached(file.network, file.name, why, texts[file.network])
         elif file.network:
-            self.state.refuse_attached(file.network, file.name, "the network is set aside")
+            self.state.refuse_attached(file.network, file.name, "the network would be set aside")
         managed = self.state.manifest.networks[file.path] if self.state.is_ours(file.name) else None
         network = managed["network"] if managed else file.network
         self.plan.set_aside(file.name, network or "", managed)
@@ -314,23 +313,25 @@ class ConfPlanner:
         self.state.gone(file)
 
     def _note_packages(self) -> None:
-        """Say of which packages the files of others are that the plan adopts or sets aside."""
+        """Warn about unmanaged files that the plan adopts or sets aside and that belong to a package."""
         found = packages_of([file.path for file in self.state.disturbed])
         for file in self.state.disturbed:
             package = found.get(file.path)
             if package is None:
                 continue
             future = (
-                "leaves it where it is put" if package.manager == DPKG else "brings the file back at its next update"
+                "whose updates leave the change alone"
+                if package.manager == DPKG
+                else "whose next update brings the file back"
             )
             setting = next((text for name, text in _PACKAGE_SETTINGS.items() if package.name.startswith(name)), "")
-            text = "this file is of the package %s %s, which %s%s" % (package.name, package.version, future, setting)
+            text = f"this file belongs to the package {package.name} {package.version}, {future}{setting}"
             self.state.warning("package_file", text, file.name)
 
-    # ---- what running daemons do to managed files: it is reported, and left
+    # ---- what running programs do to managed files: it is reported, and left
 
     def _keep_injections(self, wanted: WantedNetwork, target: str, current: Optional[ConfFile]) -> bytes:
-        """Return the text to write: what is wanted, and what a running daemon has put into it."""
+        """Return the text to write: the requested conflist, with the plugins that a running program has added to it."""
         if current is None or self.request.force:
             return wanted.text
         plugins = injected(current.text, wanted.text, lambda kind: self.state.owners.injector(kind) is not None)
@@ -343,15 +344,15 @@ class ConfPlanner:
             if owner is not None:
                 self.state.warning(
                     "foreign_owner",
-                    "%s has put its plugin %s into this list and is running (%s, process %d), so the plugin stays; if "
-                    "you do not want it, %s (or remove it with 'force: true', and it will be back)"
-                    % (owner.owner.name, plugin["type"], owner.process, owner.pid, owner.setting),
+                    f"{owner.owner.name}, which is running ({owner.process}, process {owner.pid}), has added its "
+                    f"plugin {plugin['type']} to this conflist, so the plugin stays; to get rid of it, {owner.setting} "
+                    "('force: true' removes it only until it is added again)",
                     target,
                 )
         return text
 
     def _taken_by_cilium(self, wanted: WantedNetwork) -> bool:
-        """Note that Cilium has renamed our file, and would do so again; True if it has, and nothing is to be done."""
+        """Tell whether Cilium has renamed the managed file and would do so again; if so, note it and plan nothing."""
         taken = [
             path
             for path, entry in sorted(self.state.manifest.networks.items())
@@ -366,31 +367,31 @@ class ConfPlanner:
         self.plan.leave(os.path.basename(path), {"path": path + CILIUM_SUFFIX}, {"path": path})
         self.state.warning(
             "foreign_owner",
-            "Cilium, which is running (%s, process %d), has renamed this file to %s, and would do so again; set "
-            "cni.exclusive=false among its Helm values (cni-exclusive in the ConfigMap cilium-config) and run again"
-            % (cilium.process, cilium.pid, os.path.basename(path) + CILIUM_SUFFIX),
+            f"Cilium, which is running ({cilium.process}, process {cilium.pid}), has renamed this file to "
+            f"{os.path.basename(path) + CILIUM_SUFFIX}, and would do so again; set cni.exclusive=false in its Helm "
+            "values (cni-exclusive in the ConfigMap cilium-config) and run again",
             os.path.basename(path),
         )
         self.state.report(wanted, path, "foreign")
         return True
 
     def _warn_of_cilium(self) -> None:
-        """Say so if Cilium has renamed files of others here and will probably do so with what is new."""
+        """Warn if Cilium has renamed files of other owners here and will probably rename new ones."""
         new = sorted(name for name in self.state.after if name not in self.state.files)
         taken = [name for name in _names(self.request.conf_dir) if name.endswith(CILIUM_SUFFIX)] if new else []
         cilium = self.state.owners.named("Cilium") if taken and not self.request.force else None
         if cilium is not None:
             self.state.warning(
                 "foreign_owner",
-                "Cilium, which is running (%s, process %d), has renamed other files here, such as %s, and may do so "
-                "with this one; set cni.exclusive=false among its Helm values (cni-exclusive in the ConfigMap "
-                "cilium-config)" % (cilium.process, cilium.pid, taken[0]),
+                f"Cilium, which is running ({cilium.process}, process {cilium.pid}), has renamed other files here, "
+                f"such as {taken[0]}, and may rename this one; set cni.exclusive=false in its Helm values "
+                "(cni-exclusive in the ConfigMap cilium-config)",
                 new[0],
             )
 
 
 def _may_go(file: ConfFile) -> bool:
-    """Tell whether `exclusive` may set a file aside: not what is no file, and not somebody's access to a cluster."""
+    """Tell whether `exclusive` may set a file aside: no special file, and no kubeconfig."""
     is_kubeconfig = "kubeconfig" in file.name.lower() or (file.error and _KUBECONFIG.search(file.text or b""))
     return not file.is_special and not is_kubeconfig
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def check_plugins(plan: ConfPlan, binaries: Binaries, files: Sequence[ConfFile], request: ConfRequest) -> None:
-    """Add the problems of *files*, the planned ones of the request, with the plugins that they name."""
+    """Add the problems with the plugins that *files*, the planned files of the request, name."""
     for file in files:
         if file.error or not file.network:
-            text = "libcni cannot load this network: %s" % (file.error or "it has no name")
+            text = f"libcni cannot load this network: {file.error or 'it has no name'}"
             plan.problems.append(problem(ERROR, "not_loadable", text, file.path))
             continue
         uses: List[Use] = []
@@ -38,10 +38,13 @@ def check_plugins(plan: ConfPlan, binaries: Binaries, files: Sequence[ConfFile],
 
 
 def _check_tools(plan: ConfPlan, file: ConfFile, bin_dirs: Sequence[str]) -> None:
-    """Warn of a command that a plugin needs: the runtime may have another PATH, and it may be installed later."""
+    """Warn about a missing command that a plugin needs.
+
+    It is not an error: the runtime may have another PATH, and the command may be installed later.
+    """
     if not any(plugin.get("type") in ("bridge", "ptp", "portmap", "firewall") for plugin in file.plugins):
         return
-    # No other plugin needs commands, and for those this need not be compiled.
+    # No other plugin needs commands, so most calls do not have to compile this.
     from ..firewall.tools import require_tools
 
     for index, plugin in enumerate(file.plugins):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How full host-local's pools are: the ranges of the configured networks, and what of them is reserved.
+"""How full host-local's pools are: the ranges of the configured networks, and the leases in them.
 
 Ranges are read as the plugin reads them (plugins/ipam/host-local/backend/allocator/range.go).
 """
@@ -23,9 +23,9 @@ _FAMILIES: Dict[int, str] = {socket.AF_INET: "ipv4", socket.AF_INET6: "ipv6"}
 
 
 class Range:
-    """Addresses from ``start`` to ``end`` (numbers, both inclusive), without ``gateway``, which is never given.
+    """Addresses from ``start`` to ``end`` (numbers, both inclusive), without ``gateway``, which is never assigned.
 
-    ``first`` and ``last`` are those of the whole subnet, ``length`` is that of its prefix.
+    ``first`` and ``last`` are the bounds of the whole subnet, ``length`` is the length of its prefix.
     """
 
     __slots__ = ("end", "family", "first", "gateway", "last", "length", "start")
@@ -58,12 +58,12 @@ class Range:
 
 
 def pool_rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequence[Lease]) -> List[Dict[str, Any]]:
-    """Return a row for each store and address family of a configured network, sorted: its addresses and who holds them.
+    """Return a row for each store and address family of a configured network, sorted: its addresses and their owners.
 
-    *networks* are the configured ones, one pair (name, plugin object) for each plugin. Families are counted apart: the
-    addresses that IPv6 has left are of no use to a container that needs one of IPv4, too.
+    *networks* are the configured ones, one pair (name, plugin object) for each plugin. Families are counted separately:
+    free IPv6 addresses do not help a container that also needs an IPv4 address.
     """
-    # A network that is in two files has its addresses once.
+    # The ranges of a network that is in two files count once.
     pools: Dict[Tuple[str, str], Dict[str, Range]] = {}
     for network, plugin in networks:
         ipam = plugin.get("ipam")
@@ -77,7 +77,7 @@ def pool_rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequenc
         for family in _FAMILIES:
             parts = [one for one in ranges.values() if one.family == family]
             held = [lease for lease in own if address_number(packed(lease.ip))[0] == family]
-            # A network without any range has a row, too.
+            # A network without ranges gets a row, too.
             if parts or held or (family == socket.AF_INET and not ranges and not own):
                 found.append(_row(network, place, family, parts, held))
     return found
@@ -103,7 +103,7 @@ def _row(network: str, data_dir: str, family: int, ranges: Sequence[Range], own:
 
 
 def ranges_of(ipam: Mapping[str, Any]) -> List[Range]:
-    """Return the ranges of host-local's configuration; what it would refuse is left out."""
+    """Return the ranges of host-local's configuration, without those that it would refuse."""
     sets = ipam.get("ranges")
     entries: List[Any] = [ipam] if ipam.get("subnet") else []
     for one in sets if isinstance(sets, list) else []:
@@ -113,7 +113,7 @@ def ranges_of(ipam: Mapping[str, Any]) -> List[Range]:
 
 
 def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
-    """Return one range, None for what host-local would refuse."""
+    """Return one range, None if host-local would refuse it."""
     address, _slash, text = str(entry.get("subnet") or "").partition("/")
     raw = packed(address)
     family, number = address_number(raw)
@@ -143,5 +143,5 @@ def address_number(raw: bytes) -> Tuple[int, int]:
 
 
 def address_text(family: int, number: int) -> str:
-    """Return an address as it is written."""
+    """Return an address as text."""
     return socket.inet_ntop(family, number.to_bytes(4 if family == socket.AF_INET else 16, "big"))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``cni_conf`` is asked for. The controller uses the tests of single options, too."""
+"""The request of ``cni_conf``. The controller uses the checks of single options, too."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DEFAULT_PRIORITY = 10
 
 
 def read_file_name(name: Optional[str], option: str) -> Optional[str]:
-    """Return the name of a network's file; it must be plain, visible and end in ``.conflist``."""
+    """Return the name of a network's file; it must be plain, not hidden, and end in ``.conflist``."""
     if name is None:
         return None
     file_name(name, option)
     if name.startswith(".") or not name.endswith(".conflist"):
         raise HostError(
-            "%s: %r is refused; a list of plugins needs a visible file with the extension .conflist, such as "
-            "'10-apps.conflist'" % (option, name),
+            f"{option}: {name!r} cannot hold a network; the name must end in .conflist and not begin with a dot, such "
+            "as '10-apps.conflist'",
             code="bad_file_name",
         )
     return name
@@ -36,17 +36,17 @@ def check_priority(priority: Optional[int], option: str) -> Optional[int]:
     """Return *priority* if it has at most two digits, so that the order as text is the order as numbers."""
     if priority is not None and not 0 <= priority <= 99:
         raise HostError(
-            "%s: %d is not from 0 to 99; names are compared as text, so 100- would come before 20-"
-            % (option, priority),
+            f"{option}: {priority} is not from 0 to 99; runtimes compare file names as text, so 100- would come before "
+            "20-",
             code="bad_priority",
         )
     return priority
 
 
 class WantedNetwork:
-    """One network of the request: ``text`` is the rendered list (empty unless ``present``).
+    """One network of the request: ``text`` is the rendered conflist (empty unless ``present``).
 
-    ``restored`` tells that what was before is to come back; then ``name`` may be "", if there is a ``file``.
+    ``restored`` asks for what was there before; then ``name`` may be "" if there is a ``file``.
     """
 
     __slots__ = ("file", "name", "present", "priority", "restored", "text")
@@ -72,11 +72,11 @@ class WantedNetwork:
 
 
 class ConfRequest:
-    """What the module was asked for. ``levels``: those of ``plugins`` and ``directory`` that apply.
+    """All options of the module. ``levels``: those of ``plugins`` and ``directory`` that apply.
 
-    ``strict``: warnings are errors. ``exclusive``: files of networks that are not asked for go aside.
-    ``runtimes``: the profiles whose effective network is to be told, None for those of this host; ``ensure_effective``
-    the network that it has to be. ``settings``: what is to be asked of their configurations, if anything.
+    ``strict``: warnings are errors. ``exclusive``: files of networks that are not requested are set aside.
+    ``runtimes``: the profiles whose effective network is reported, None for those of this host; ``ensure_effective``:
+    the network that they must use. ``settings``: the desired settings of their configurations, if any.
     """
 
     def __init__(

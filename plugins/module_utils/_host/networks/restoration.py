@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Planning of files that are to come back: what was set aside, and the originals of what was adopted."""
+"""Planning which files to restore: those that were set aside, and the originals of adopted ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Entry = Dict[str, Any]
 
 
 class _Return:
-    """What comes back for one entry of the request, and which networks that concerns."""
+    """The files that are restored for one entry of the request, and the networks of those files."""
 
     def __init__(self, state: ConfState, wanted: WantedNetwork) -> None:
         self.state = state
@@ -32,17 +32,17 @@ class _Return:
         self.removed = False
 
     def means(self, network: str, path: str) -> bool:
-        """Tell whether the entry asks for *network* at *path*; who names both means both."""
+        """Tell whether the entry asks for *network* at *path*; if it names both, both must match."""
         if self.wanted.name and self.wanted.name != network:
             return False
         return not self.wanted.file or os.path.basename(path) == self.wanted.file
 
 
 def restore_network(state: ConfState, wanted: WantedNetwork) -> Set[str]:
-    """Plan to bring back what belongs to the network, or stood at the file, of *wanted*.
+    """Plan to restore the files of the network of *wanted*, or what was at its file name.
 
-    Returns the names of all files that `exclusive` has to leave. A file of ours goes when a file of somebody else for
-    the same network is there again; one that took nobody's place stays.
+    Returns the names of all files that `exclusive` must leave. A managed file is removed if an unmanaged file of the
+    same network is restored; a managed file that replaced nothing stays.
     """
     work = _Return(state, wanted)
     for aside, record in _newest(state, work):
@@ -67,7 +67,7 @@ def _is_meant(work: _Return, file: ConfFile) -> bool:
 
 
 def _newest(state: ConfState, work: _Return) -> List[Tuple[str, Entry]]:
-    """Return what was set aside and is meant; of several from one place the last one."""
+    """Return the files set aside that *work* asks for; of several with one original path, the latest."""
     newest: Dict[str, Tuple[str, Entry]] = {}
     for aside, record in sorted(state.records().items()):
         if work.means(record["network"], record["path"]):
@@ -85,7 +85,7 @@ def _bring_back(work: _Return, aside: str, record: Entry) -> None:
     file = state.read_aside(aside, name)
     managed = record.get("managed") or {}
     if managed.get("original"):
-        # Ours had taken the place of somebody's file: that one is to come back, not ours.
+        # The managed file had replaced an unmanaged one, which is the file to restore.
         _bring_original(work, file, os.path.basename(aside), managed["original"])
         return
     standing = state.standing(name)
@@ -100,7 +100,7 @@ def _bring_back(work: _Return, aside: str, record: Entry) -> None:
 
 
 def _bring_original(work: _Return, ours: ConfFile, current: str, original: Entry) -> None:
-    """Plan to put the kept original of *ours*, which is in the file *current*, back to its place."""
+    """Plan to restore the kept original of the managed file *ours*, which has the name *current* now."""
     state = work.state
     path = original.get("path", ours.path)
     name = os.path.basename(path)
@@ -112,7 +112,7 @@ def _bring_original(work: _Return, ours: ConfFile, current: str, original: Entry
     except HostError as error:
         file.error = error.msg
     standing = None if name == current else state.standing(name)
-    # An interrupted run has put it there already.
+    # An interrupted run may have restored it already.
     there = standing is not None and standing.text == file.text and not state.is_ours(name)
     if name != current and not there and not _is_free(work, name, file, standing):
         return
@@ -133,36 +133,41 @@ def _will_stand(work: _Return, file: ConfFile, ours: bool) -> None:
 
 
 def _is_free(work: _Return, name: str, file: ConfFile, standing: Optional[ConfFile]) -> bool:
-    """Tell whether *file* can come back to *name*, where *standing* is; if not, note why unless it is there already."""
+    """Tell whether *file* can be restored to *name*, where *standing* is now.
+
+    If it cannot, the reason is noted, unless it is there already.
+    """
     state = work.state
     if standing is None:
         if name in state.after and name not in state.files:
-            state.error("file_in_use", "another network of this task takes the place of what is to come back", name)
+            state.error("file_in_use", "cannot restore this file: another network of this task is written to it", name)
             return False
         if name not in state.vacated and os.path.lexists(state.plan.path(name)):
-            state.error("not_regular", "a directory stands where a file is to come back; remove it", name)
+            state.error("not_regular", "cannot restore this file: a directory is in its place; remove it", name)
             return False
         return True
     if state.is_ours(name):
         holder = state.manifest.networks[standing.path]["network"]
         if holder in work.networks:
             return True
-        text = "this file holds our network %r, so what stood here before cannot come back; remove %r first"
-        state.error("file_in_use", text % (holder, holder), name)
+        text = (
+            f"cannot restore the previous file: this one holds the managed network {holder!r}; remove {holder!r} first"
+        )
+        state.error("file_in_use", text, name)
         return False
     if standing.network != file.network:
-        text = "somebody has put another file here, so what was set aside cannot come back; move one of them away"
+        text = "cannot restore the file that was set aside: another file is in its place; move one of them away"
         state.error("file_in_use", text, name)
     return False
 
 
 def _refuse_move(state: ConfState, ours: ConfFile, file: ConfFile) -> None:
     if ours.network and moves_addresses(ours.text, file.text or b""):
-        state.refuse_attached(ours.network, ours.name, "its bridge, subnet or ranges change", file.text)
+        state.refuse_attached(ours.network, ours.name, "its bridge, subnet or ranges would change", file.text)
 
 
 def _remove_ours(work: _Return) -> None:
-    """Plan to remove files of ours whose networks are in files of others again."""
+    """Plan to remove managed files whose networks are in unmanaged files again."""
     state = work.state
     for network in sorted(work.networks):
         foreign = [file for file in work.foreign if file.network == network] or state.foreign_files(network)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Validation level ``directory``: what is wrong with the files of a conf_dir taken together, as planned."""
+"""Validation level ``directory``: problems of the planned files of a conf_dir, taken together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Place = Tuple[str, str]
 
 
 def store_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Dict[str, Any]]:
-    """Yield what is wrong with the directories of host-local. A network's directory is ``dataDir/NETWORK``."""
+    """Yield the problems with host-local's lease directories. The directory of a network is ``dataDir/NETWORK``."""
     stores: Dict[str, Dict[Place, List[Pool]]] = {}
     for pool in (pool for use in uses for pool in use.pools):
         place = (pool.path, pool.pointer.partition("/ipam")[0] + "/ipam")
@@ -41,15 +41,17 @@ def _shared(view: ConfView, store: str, found: Dict[Place, List[Pool]]) -> Itera
     for place, mine in others:
         same_list = place[0] == first[0]
         if not same_list and _ranges(mine) == _ranges(theirs):
-            # One network in two files: that is what duplicate_name says.
+            # One network in two files, which duplicate_name reports.
             continue
         if same_list and any(_overlap(one, other) for one in mine for other in theirs):
             effect = "the second of them fails (duplicate allocation is not allowed)"
         else:
-            effect = "what one of them reserves or frees counts for the other"
-        text = "host-local keeps the reservations of this and of %s in one directory, %s: %s; %s"
-        other = first[1] if same_list else "%s, %s" % first
-        message = text % (other, store, effect, "give one of them another 'dataDir'")
+            effect = "an address that one of them reserves or frees counts for the other, too"
+        other = first[1] if same_list else f"{first[0]}, {first[1]}"
+        message = (
+            f"this configuration of host-local and {other} store their leases in the same directory, {store}: "
+            f"{effect}; give one of them another 'dataDir'"
+        )
         yield problem(view.level(mine[0].file, theirs[0].file), "shared_store", message, *place)
 
 
@@ -58,11 +60,10 @@ def _nested(
 ) -> Dict[str, Any]:
     place, mine = next(iter(found.items()))
     theirs = next(iter(around.values()))[0]
-    text = (
-        "host-local's directory for this network, %s, is inside of that of the network %r, %s, where it does not "
-        "belong; give this network another 'dataDir'"
+    message = (
+        f"host-local's directory for this network, {store}, is inside its directory for the network "
+        f"{theirs.file.network!r}, {outer}; give this network another 'dataDir'"
     )
-    message = text % (store, theirs.file.network, outer)
     return problem(view.level(mine[0].file, theirs.file), "shared_store", message, *place)
 
 
@@ -78,14 +79,14 @@ def _overlap(one: Pool, other: Pool) -> bool:
     )
 
 
-# Names that people and tools give to what should not be live; only a last extension other than CNI's makes it so.
+# Names that people and tools give to files that should not be live. Runtimes ignore a file only by its last extension.
 _BACKUP = re.compile(
     r"(^|[-_. ])(bak|backup|old|orig|save|saved|copy|tmp|temp|rpmsave|rpmnew)([-_. \d]|$)", re.IGNORECASE
 )
 
 
 def file_problems(view: ConfView) -> Iterator[Problem]:
-    """Yield what is to be said of the files that are not ours and stay."""
+    """Yield the problems of the unmanaged files that stay."""
     last_of_ours = max((sort_key(name) for name in view.ours | view.wanted), default=b"")
     for file in view.files:
         if file.name not in view.ours | view.wanted:
@@ -93,7 +94,7 @@ def file_problems(view: ConfView) -> Iterator[Problem]:
 
 
 def _foreign_file(file: ConfFile, before_ours: bool) -> Iterator[Problem]:
-    """Yield what is to be said of a file that is not ours; *before_ours* if it sorts before a network of ours."""
+    """Yield the problems of an unmanaged file; *before_ours*: it sorts before a managed network."""
     if file.name.startswith(".ansible_tmp"):
         text = "Ansible's copy or template left this half-written file, and runtimes read it; remove it"
         yield problem(WARNING, "temp_file", text, file.path)
@@ -107,24 +108,30 @@ def _foreign_file(file: ConfFile, before_ours: bool) -> Iterator[Problem]:
         text = "looks like a backup, but runtimes read it; give it an extension such as .bak at the end"
         yield problem(WARNING, "backup_file", text, file.path)
     elif not file.error and file.kind != "conflist":
-        text = "is a single plugin, not a list; libcni looks at it only where no list has the name, others by order"
+        text = (
+            "is a single plugin, not a conflist; libcni loads it by name only if no conflist has the name, but "
+            "runtimes that go by order use it"
+        )
         yield problem(INFO, "single_plugin", text, file.path)
 
 
 def _broken(file: ConfFile, before_ours: bool) -> Problem:
     effect = "containerd then loads no network at all, others skip it" if before_ours else "most runtimes skip it"
+    name = file.name[: file.name.rfind(".")]
     data = None if file.kind == "conflist" else _json(file.text or b"")
     if isinstance(data, dict) and "plugins" in data:
-        text = "is a list, and lists are read from .conflist only; %s: rename it to %s.conflist"
-        return problem(WARNING, "list_in_conf", text % (effect, file.name[: file.name.rfind(".")]), file.path)
+        text = (
+            f"is a conflist, and conflists are read only from .conflist files; {effect}: rename it to {name}.conflist"
+        )
+        return problem(WARNING, "list_in_conf", text, file.path)
     if file.kind == "json" and data is not None:
         text = (
-            "is no network configuration, but every .json here is read as one; %s, and Nomad and cnitool fail: move it "
-            "to another directory, or give it another extension"
+            f"is not a network configuration, but runtimes read every .json file here as one; {effect}, and Nomad and "
+            "cnitool fail: move it to another directory, or give it another extension"
         )
-        return problem(WARNING, "stray_json", text % effect, file.path)
-    text = "cannot be loaded: %s; %s: mend it, remove it, or give it another extension"
-    return problem(WARNING, "broken_file", text % (file.error, effect), file.path)
+        return problem(WARNING, "stray_json", text, file.path)
+    text = f"cannot be loaded: {file.error}; {effect}: fix it, remove it, or give it another extension"
+    return problem(WARNING, "broken_file", text, file.path)
 
 
 def _json(text: bytes) -> Any:
@@ -134,15 +141,15 @@ def _json(text: bytes) -> Any:
         return None
 
 
-# They work on the interface that another plugin has made, and fail without it.
+# They work on the interface that another plugin has created, and fail without it.
 _META = {"portmap", "bandwidth", "firewall", "tuning", "sbr", "vrf"}
-# They make an interface of the name that the runtime asks for, and fail if there is one already. tap and ipvlan do not.
+# They create an interface with the name that the runtime asks for, and fail if it exists. tap and ipvlan do not fail.
 _INTERFACE = {"bridge", "ptp", "macvlan", "vlan", "host-device", "dummy", "flannel"}
 _RATES = ("ingressrate", "egressrate")
 
 
 def chain_problems(view: ConfView, file: ConfFile) -> Iterator[Problem]:
-    """Yield what is wrong with the chain of one network."""
+    """Yield the problems of the chain of one network."""
     chain = view.chain(file)
     yield from _chain_order(view, file, chain)
     for placed in chain:
@@ -154,55 +161,57 @@ def _chain_order(view: ConfView, file: ConfFile, chain: List[Placed]) -> Iterato
     makers = [placed for placed in chain if text_of(placed.plugin, "type") in _INTERFACE]
     first = text_of(chain[0].plugin, "type") if chain else ""
     if first in _META:
-        after = "put it after %s" % text_of(makers[0].plugin, "type") if makers else "begin with one such as bridge"
-        text = "%s comes first, but works on the interface that another plugin makes, so every ADD fails; %s"
-        yield _at(view.certain(file), "chain_order", text % (first, after), chain[0])
-    for placed in makers[1:]:
-        kind = text_of(placed.plugin, "type")
+        after = f"put it after {text_of(makers[0].plugin, 'type')}" if makers else "begin with one such as bridge"
         text = (
-            "%s makes the container's interface, which %s has made already, so every ADD fails; make a network of its "
-            "own of it"
+            f"{first} comes first, but works on the interface that another plugin creates, so every ADD fails; {after}"
         )
-        message = text % (kind, text_of(makers[0].plugin, "type"))
+        yield _at(view.certain(file), "chain_order", text, chain[0])
+    for placed in makers[1:]:
+        message = (
+            f"{text_of(placed.plugin, 'type')} creates the container's interface, which "
+            f"{text_of(makers[0].plugin, 'type')} has created already, so every ADD fails; move it to a network of its "
+            "own"
+        )
         yield _at(view.certain(file), "chain_order", message, placed)
 
 
 def _capability(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Problem]:
     plugin, kind = placed.plugin, text_of(placed.plugin, "type")
     capabilities = object_of(plugin, "capabilities")
-    # What is written there stays unless a runtime hands over something else.
+    # Values written there stay unless a runtime passes other ones.
     written = object_of(plugin, "runtimeconfig")
     ports = capabilities.get("portMappings") is True or member_of(written, "portmappings")
     if kind == "portmap" and not ports:
         text = (
-            "portmap never gets a port to map, because runtimes hand them over only where the capability is declared; "
+            "portmap never gets port mappings, because runtimes pass them only to plugins that declare the capability; "
             'write "capabilities": {"portMappings": true}'
         )
         yield _at(view.level(file), "capability_missing", text, placed)
     limits = [plugin, object_of(written, "bandwidth")]
-    # A runtime's key can be spelled as it likes, if the capability is: the plugin reads it in any case.
+    # A runtime may spell its key in any way in which the capability is spelled: the plugin ignores case.
     limited = member_of(capabilities, "bandwidth") is True or any(
         member_of(place, rate) for place in limits for rate in _RATES
     )
     if kind == "bandwidth" and not limited:
         text = (
-            "bandwidth has no limits, and no runtime hands it any without the capability; write "
+            "bandwidth has no limits, and runtimes pass it none without the capability; write "
             '"capabilities": {"bandwidth": true}, or ingressRate and ingressBurst'
         )
         yield _at(view.level(file), "capability_missing", text, placed)
 
 
 def _delegate_of_multus(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Problem]:
-    """Yield where Multus points at a file that will not be there: it keeps the path, whatever becomes of the file."""
+    """Yield a problem if Multus refers to a file that will not exist: it keeps the path even if the file is gone."""
     target = text_of(placed.plugin, "clusternetwork")
     if not text_of(placed.plugin, "type").startswith("multus") or os.path.dirname(target) != view.conf_dir:
         return
     if os.path.basename(target) not in {other.name for other in view.files}:
-        text = "Multus takes its first network from %s, which will not be there; put the network there, or change this"
-        # Ours to know only if it is this plan that takes the file away.
+        message = (
+            f"Multus reads its default network from {target}, which will not exist; write it there, or change this path"
+        )
+        # In an unmanaged conflist this matters only if the plan itself removes the file.
         taken = os.path.basename(target) in {other.name for other in view.before}
         level = WARNING if taken else view.level(file)
-        message = text % target
         yield _at(level, "multus_target_missing", message, Placed(placed.path, placed.pointer + "/clusterNetwork", {}))
 
 
@@ -214,7 +223,7 @@ Problem = Dict[str, Any]
 
 
 def directory_problems(view: ConfView, binaries: Binaries) -> List[Problem]:
-    """Return the problems of the planned directory. *binaries* are asked for releases only where that matters."""
+    """Return the problems of the planned directory. *binaries* are asked for their releases only if that matters."""
     problems: List[Problem] = []
     problems.extend(_order(view))
     problems.extend(_names(view))
@@ -232,25 +241,25 @@ def directory_problems(view: ConfView, binaries: Binaries) -> List[Problem]:
 
 
 def _order(view: ConfView) -> Iterator[Problem]:
-    """Yield that another network than before comes first: by another file, or by another name in the same one."""
+    """Yield a problem if another network becomes the first: in another file, or by another name in the same file."""
     if not view.before or not view.files:
         return
     old, new = view.before[0], view.files[0]
     if old.network is None or new.network is None or old.network == new.network:
         return
-    runtimes = "runtimes that go by order (containerd, CRI-O) change from the network %r to %r"
+    change = f"runtimes that go by order (containerd, CRI-O) change from the network {old.network!r} to {new.network!r}"
     if old.name == new.name:
         text = (
-            "this file, which comes first, changes its network's name, so " + runtimes + "; rules and reservations of "
-            "attached containers go by the name: detach them first, and choose another 'file' if that is not meant"
+            f"the name of the network in this file, the first one, changes, so {change}; firewall rules and leases of "
+            "attached containers go by the name: detach them first, and choose another 'file' if this is not intended"
         )
-        yield problem(WARNING, "name_flip", text % (old.network, new.network), new.path, "/name")
+        yield problem(WARNING, "name_flip", text, new.path, "/name")
         return
     text = (
-        "this file becomes the first one in place of %s, so " + runtimes + "; choose another 'priority' if that is not "
-        "meant (names are compared as text: 100- comes before 20-, capitals and dots before small letters)"
+        f"this file becomes the first one in place of {old.name}, so {change}; choose another 'priority' if this is "
+        "not intended (names are compared as text: 100- comes before 20-, capitals and dots before lowercase letters)"
     )
-    yield problem(WARNING, "order_flip", text % (old.name, old.network, new.network), new.path)
+    yield problem(WARNING, "order_flip", text, new.path)
 
 
 def _names(view: ConfView) -> Iterator[Problem]:
@@ -263,23 +272,31 @@ def _names(view: ConfView) -> Iterator[Problem]:
             continue
         if (file.kind == "conflist") != (other.kind == "conflist"):
             listed, single = (file, other) if file.kind == "conflist" else (other, file)
-            text = (
-                "the network %r is in %s, too: by name libcni takes the list (%s), by order runtimes take %s, and some "
-                "take both; remove one"
+            message = (
+                f"the network {file.network!r} is also in {other.name}: by name, libcni loads the conflist "
+                f"({listed.name}); by order, runtimes load {other.name}, and some load both; remove one"
             )
-            message = text % (file.network, other.name, listed.name, other.name)
             yield problem(WARNING, "conf_and_conflist", message, single.path)
             continue
-        text = "the network %r is in %s already; runtimes take the file that sorts first, some take both: remove one"
-        yield problem(WARNING, "duplicate_name", text % (file.network, other.name), file.path)
+        text = (
+            f"the network {file.network!r} is also in {other.name}; runtimes load the file that sorts first, and some "
+            "load both; remove one"
+        )
+        yield problem(WARNING, "duplicate_name", text, file.path)
 
 
 def _drop_ins(view: ConfView, file: ConfFile) -> Iterator[Problem]:
     for extra in view.drop_ins(file):
         if extra.error:
-            text = "%s; because of it no runtime with libcni 1.3 or later loads the network %r: fix or remove it"
+            text = (
+                f"{extra.error}; no runtime with libcni 1.3 or later loads the network {file.network!r} because of "
+                "this file: fix or remove it"
+            )
             level = ERROR if file.name in view.wanted else WARNING
-            yield problem(level, "drop_in_broken", text % (extra.error, file.network), extra.path)
+            yield problem(level, "drop_in_broken", text, extra.path)
             continue
-        text = "libcni 1.3 and later append this plugin to the network %r, older ones do not; it is not ours and stays"
-        yield problem(view.level(file), "drop_in", text % file.network, extra.path)
+        text = (
+            f"libcni 1.3 and later append this plugin to the network {file.network!r}, older versions do not; the file "
+            "is unmanaged and stays"
+        )
+        yield problem(view.level(file), "drop_in", text, extra.path)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about what the networks of a directory take from each other: bridges and addresses."""
+"""Rules about what networks can take from each other and from the host: bridges and addresses."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ..problems import INFO, problem
 from .pools import address_number, address_text
 from .view import Bridge, ConfView, Pool, Uses
 
-# What plugins themselves make for single containers.
+# What plugins create for single containers.
 _OF_CONTAINERS = {"veth"}
-# They make their interface on one of the host.
+# They create their interface on an interface of the host.
 _ON_MASTER = {"macvlan", "ipvlan", "vlan"}
-# So many addresses and routes are named in one message.
+# The most addresses and routes that one message names.
 _LISTED = 3
 
 
 class Taken(NamedTuple):
-    """What the host uses: numbers from ``first`` to ``last``, on the interface ``link`` ("" for none)."""
+    """Addresses that the host uses: numbers from ``first`` to ``last``, on the interface ``link`` ("" for none)."""
 
     family: int
     first: int
@@ -43,7 +43,7 @@ class HostKernel(NamedTuple):
 
 
 def read_host_kernel() -> HostKernel:
-    """Return what the host's network namespace has. Raises HostError ``kernel_unreadable``."""
+    """Return the addresses and routes of the host's network namespace. Raises HostError ``kernel_unreadable``."""
     names = {index: link for index, link in links().items() if link.kind not in _OF_CONTAINERS}
     kernel = HostKernel({}, [])
     seen = set()
@@ -52,20 +52,20 @@ def read_host_kernel() -> HostKernel:
             family, number = address_number(raw)
             name = names[index].name
             kernel.addresses.setdefault(name, []).append((family, number, length))
-            text = "the address %s/%d of the interface %s" % (address_text(family, number), length, name)
+            text = f"the address {address_text(family, number)}/{length} of the interface {name}"
             taken = _taken(family, number, length, name, text, False)
             seen.add((taken.family, taken.first, taken.last, name))
             kernel.taken.append(taken)
     for route in routes():
-        # A default route takes nothing from anybody.
+        # A default route conflicts with nothing.
         if route.table != MAIN_TABLE or not route.length or (route.link and route.link not in names):
             continue
         family, number = address_number(route.raw)
         name = names[route.link].name if route.link else ""
-        text = "the host's route to %s/%d" % (address_text(family, number), route.length)
+        text = f"the host's route to {address_text(family, number)}/{route.length}"
         text += " on the interface " + name if name else ""
         taken = _taken(family, number, route.length, name, text, route.remote)
-        # The kernel makes such a route for every address.
+        # The kernel creates such a route for every address.
         if (taken.family, taken.first, taken.last, name) not in seen:
             kernel.taken.append(taken)
     return kernel
@@ -78,7 +78,7 @@ def _taken(family: int, number: int, length: int, link: str, text: str, remote: 
 
 
 def host_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
-    """Yield where networks and host take the same; *uses* are those of the networks of *view*, in its order."""
+    """Yield the conflicts between networks and host; *uses* are those of the networks of *view*, in its order."""
     yield from _masters(view, {bridge.link for use in uses for bridge in use.bridges})
     pools = [pool for use in uses for pool in use.pools if pool.routed]
     bridges = [bridge for use in uses for bridge in use.bridges if bridge.gateway]
@@ -87,8 +87,9 @@ def host_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
     try:
         kernel = read_host_kernel()
     except HostError as error:
-        text = "cannot compare the networks with the host's own addresses and routes: %s"
-        yield problem(INFO, error.code, text % error.msg)
+        yield problem(
+            INFO, error.code, f"cannot compare the networks with the host's own addresses and routes: {error.msg}"
+        )
         return
     for pool in pools:
         yield from _host_overlaps(view, pool, kernel)
@@ -97,7 +98,7 @@ def host_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
 
 
 def _masters(view: ConfView, made: Set[str]) -> Iterator[Problem]:
-    """Yield the interfaces that networks are put on and that are not there, except *made*, which networks make."""
+    """Yield the missing interfaces that networks are put on, except *made*, which networks create."""
     for file in view.loaded():
         for index, (path, pointer, plugin) in enumerate(view.chain(file)):
             for place, part in ((pointer, plugin), (pointer + "/delegate", object_of(plugin, "delegate"))):
@@ -106,34 +107,34 @@ def _masters(view: ConfView, made: Set[str]) -> Iterator[Problem]:
                     continue
                 if name and name not in made and not _is_there(name):
                     text = (
-                        "%s: the host has no interface %s, and every ADD fails until there is one; write the name of "
-                        "one that is there (ip link), or make it first"
+                        f"{kind}: the host has no interface {name}, so every ADD fails; write the name of an existing "
+                        "one (ip link), or create it first"
                     )
-                    yield problem(view.level(file), "master_missing", text % (kind, name), path, place + "/master")
-                # ipvlan takes the interface of the plugin before it; vlan has to have one, says its schema.
+                    yield problem(view.level(file), "master_missing", text, path, place + "/master")
+                # ipvlan uses the interface of the plugin before it; the schema of vlan requires a master.
                 chained = kind == "ipvlan" and index
                 if not name and kind != "vlan" and not chained and not _has_default_route():
                     text = (
-                        "%s: there is no master, and the host has no default route to take an interface from, so every "
-                        'ADD fails; write one, such as "master": "eth0"'
+                        f"{kind}: master is not set, and the host has no default route to take an interface from, so "
+                        'every ADD fails; write one, such as "master": "eth0"'
                     )
-                    yield problem(view.level(file), "master_missing", text % kind, path, place)
+                    yield problem(view.level(file), "master_missing", text, path, place)
 
 
 def _has_default_route() -> bool:
     try:
         return any(route.unicast and not route.length and route.table == MAIN_TABLE for route in routes())
     except HostError:
-        # That it cannot be read is said where addresses are compared.
+        # The comparison of addresses reports that they cannot be read.
         return True
 
 
 def _is_there(name: str) -> bool:
     try:
-        # Like the plugins it finds an interface by an alternative name, too.
+        # Like the plugins, this finds an interface by an alternative name, too.
         return socket.if_nametoindex(name) > 0
     except (OSError, ValueError):
-        # A name may hold what is in no interface's.
+        # The name in a conflist may not be a valid name of an interface.
         return False
 
 
@@ -147,16 +148,19 @@ def _host_overlaps(view: ConfView, pool: Pool, kernel: HostKernel) -> Iterator[P
         and own.first <= taken.last
         and not (taken.link and taken.link == pool.link)
     ]
-    # A route to a company's whole network is fine: the subnet takes a part of it.
+    # A wider route, such as one to a company's whole network, is fine: the subnet takes a part of it.
     wider = [taken for taken in found if taken.remote and taken.first <= own.first and own.last <= taken.last]
     other = [taken for taken in found if taken not in wider]
     place = (pool.path, pool.pointer + "/subnet")
     if other:
-        text = "%s overlaps with %s, and packets go to one of them only; choose another subnet"
-        yield problem(view.level(pool.file), "host_overlap", text % (own.subnet, _listed(other)), *place)
+        text = f"{own.subnet} overlaps with {_listed(other)}, and packets reach only one of them; choose another subnet"
+        yield problem(view.level(pool.file), "host_overlap", text, *place)
     if wider:
-        text = "%s is a part of %s, and cannot be reached there any more; choose another subnet if that is not meant"
-        yield problem(INFO, "host_overlap", text % (own.subnet, _listed(wider)), *place)
+        text = (
+            f"{own.subnet} is a part of {_listed(wider)}, and can no longer be reached there; choose another subnet if "
+            "this is not intended"
+        )
+        yield problem(INFO, "host_overlap", text, *place)
 
 
 def _listed(taken: Sequence[Taken]) -> str:
@@ -166,23 +170,22 @@ def _listed(taken: Sequence[Taken]) -> str:
 
 
 def _bridge_address(view: ConfView, bridge: Bridge, kernel: HostKernel) -> Iterator[Problem]:
-    """Yield where a bridge that is there has another address than the network's gateway."""
+    """Yield a problem if an existing bridge has another address than the network's gateway."""
     if bridge.force or not bridge.pools:
         return
     name = bridge.link
-    # Several IPv6 addresses go together.
+    # A bridge can have several IPv6 addresses.
     here = [(number, length) for family, number, length in kernel.addresses.get(name, ()) if family == socket.AF_INET]
     for pool in [pool for pool in bridge.pools if pool.range.family == socket.AF_INET][:1]:
         if not here or (pool.range.gateway, pool.range.length) in here:
             continue
-        text = (
-            "the bridge %s is there with the address %s/%d, but the network's gateway is %s/%d: every ADD fails "
-            "('already has an IP address different from'); detach its containers and remove the bridge (ip link delete "
-            'dev %s), or write "forceAddress": true'
-        )
         old = address_text(socket.AF_INET, here[0][0])
         new = address_text(socket.AF_INET, pool.range.gateway)
-        message = text % (name, old, here[0][1], new, pool.range.length, name)
+        message = (
+            f"the bridge {name} exists with the address {old}/{here[0][1]}, but the network's gateway is "
+            f"{new}/{pool.range.length}: every ADD fails ('already has an IP address different from'); detach its "
+            f'containers and remove the bridge (ip link delete dev {name}), or write "forceAddress": true'
+        )
         level = view.level(bridge.file)
         yield problem(level, "bridge_address", message, bridge.path, bridge.pointer + "/bridge")
 
@@ -191,7 +194,7 @@ Problem = Dict[str, Any]
 
 
 def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
-    """Yield what is wrong with bridges and addresses; *uses* are those of the networks of *view*, in its order."""
+    """Yield the problems of bridges and addresses; *uses* are those of the networks of *view*, in its order."""
     pools = [pool for use in uses for pool in use.pools]
     for pool in pools:
         yield from _gateway(view, pool)
@@ -199,14 +202,11 @@ def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
         for path, pointer, plugin in view.chain(file):
             for place, address, gateway in _static(plugin):
                 if not _is_in(address, gateway):
-                    text = "static: the gateway %s is not in the subnet of %s; %s"
-                    yield problem(
-                        view.level(file),
-                        "gateway_outside",
-                        text % (gateway, address, "no container can reach it: write an address of that subnet"),
-                        path,
-                        pointer + place,
+                    text = (
+                        f"static: the gateway {gateway} is not in the subnet of {address}, so no container can reach "
+                        "it; write an address of that subnet"
                     )
+                    yield problem(view.level(file), "gateway_outside", text, path, pointer + place)
     yield from _bridges(view, [bridge for use in uses for bridge in use.bridges])
     yield from _overlaps(view, pools)
 
@@ -237,7 +237,7 @@ def _static(plugin: Dict[str, Any]) -> Iterator[Tuple[str, str, str]]:
 
 
 def _is_in(address: str, gateway: str) -> bool:
-    """Tell whether *gateway* is in the subnet of *address*; what is no address is not spoken of here."""
+    """Tell whether *gateway* is in the subnet of *address*; True if one of them is not an address."""
     ip, _slash, text = address.partition("/")
     raw, other = packed(ip), packed(gateway)
     bits = 8 * (len(raw) - 1)
@@ -264,48 +264,47 @@ def _bridges(view: ConfView, bridges: Sequence[Bridge]) -> Iterator[Problem]:
 
 
 def _shared_bridge(view: ConfView, bridge: Bridge, others: Sequence[Bridge]) -> Problem:
-    """Return what is to be said of a bridge that *others* use, too: the worst first."""
+    """Return the worst problem of a bridge that *others* use, too."""
     for other in others:
         clash = _clash(other, bridge)
         if clash is not None:
-            text = (
-                "the bridge %s gets %s here and %s for the network %r in %s, and it can have one of them only: ADD "
-                "fails for the network that comes second ('already has an IP address different from'); give one of "
-                "them another bridge"
+            message = (
+                f"the bridge {bridge.name} gets {clash[1]} here and {clash[0]} for the network {other.file.network!r} "
+                f"in {other.file.name}, but can have only one of them: ADD fails for the network that comes second "
+                "('already has an IP address different from'); give one of them another bridge"
             )
-            message = text % (bridge.name, clash[1], clash[0], other.file.network, other.file.name)
             return _at_bridge(bridge, view.level(bridge.file, other.file), "bridge_two_subnets", message)
     other = next((other for other in others if other.gateway), others[0])
-    text = (
-        "the network %r in %s uses the bridge %s, too, so that containers of both reach each other; give one of "
-        "them another bridge if that is not meant"
-    )
     level = view.level(bridge.file, other.file) if bridge.gateway or other.gateway else INFO
-    message = text % (other.file.network, other.file.name, bridge.name)
+    message = (
+        f"the network {other.file.network!r} in {other.file.name} also uses the bridge {bridge.name}, so containers of "
+        "both reach each other; give one of them another bridge if this is not intended"
+    )
     return _at_bridge(bridge, level, "bridge_shared", message)
 
 
 def _two_gateways(view: ConfView, bridge: Bridge) -> Iterator[Problem]:
-    """Yield the problem of a single network with two IPv4 gateways on its bridge, which takes one only."""
+    """Yield the problem of a single network with two IPv4 gateways on its bridge, which can have only one."""
     found = [pool for pool in bridge.pools if pool.range.family == socket.AF_INET] if bridge.gateway else []
     for pool in found[1:]:
         if _gateway_text(pool) == _gateway_text(found[0]):
             continue
-        text = (
-            "the bridge %s would get the gateways %s and %s, and it takes one IPv4 address only%s; leave one subnet, "
-            "or make a network with a bridge of its own of the other"
-        )
         always = pool.group != found[0].group and not bridge.force
-        effect = ": every ADD fails" if always else ": containers of one of the subnets lose their gateway"
-        message = text % (bridge.name, _gateway_text(found[0]), _gateway_text(pool), effect)
+        effect = "every ADD fails" if always else "containers of one of the subnets lose their gateway"
+        message = (
+            f"the bridge {bridge.name} would get the gateways {_gateway_text(found[0])} and {_gateway_text(pool)}, but "
+            f"can have only one IPv4 address: {effect}; keep one subnet here, and move the other to a network with a "
+            "bridge of its own"
+        )
         level = view.certain(bridge.file) if always else view.level(bridge.file)
         yield problem(level, "bridge_two_subnets", message, pool.path, pool.pointer)
 
 
 def _clash(one: Bridge, other: Bridge) -> Any:
-    """Return two gateways that do not go together on one bridge, as text; None if there are none.
+    """Return two gateways that cannot be on one bridge, as text; None if there are none.
 
-    IPv4 allows one address; IPv6 several, unless their subnets overlap (plugins/main/bridge/bridge.go:ensureAddr).
+    A bridge gets one IPv4 address, or several of IPv6 unless their subnets overlap
+    (plugins/main/bridge/bridge.go:ensureAddr).
     """
     if not one.gateway or not other.gateway:
         return None
@@ -330,7 +329,7 @@ def _at_bridge(bridge: Bridge, level: str, code: str, message: str) -> Problem:
 
 
 def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
-    """Yield the pairs of networks that overlap, each once. Sorted by their beginning, only neighbours can."""
+    """Yield the pairs of networks that overlap, each once. Pools are sorted, so that few pairs are compared."""
     ordered = sorted(pools, key=lambda pool: (pool.range.family, pool.range.first))
     seen = set()
     for index, left in enumerate(ordered):
@@ -340,7 +339,7 @@ def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
             pair = frozenset((left.file.name, right.file.name))
             if left.file.network == right.file.network or pair in seen:
                 continue
-            # The place to name is the network that is asked for, or else the later file.
+            # The problem is reported at the requested network, or else at the later file.
             one, other = sorted((left, right), key=lambda pool: (pool.file.name in view.wanted, pool.file.name))
             found = _overlap(other, one)
             if found:
@@ -350,24 +349,22 @@ def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
 
 
 def _overlap(pool: Pool, other: Pool) -> Tuple[str, ...]:
-    """Return code and message of what is wrong between two pools of different networks; () if nothing is."""
+    """Return code and message of the problem between two pools of different networks; () if there is none."""
     same_link = bool(pool.link) and pool.link == other.link
     of_containers = pool.routed and other.routed and not pool.link and not other.link
-    names = (pool.range.subnet, other.range.subnet, other.file.network, other.file.name)
+    network = f"the network {other.file.network!r} in {other.file.name}"
+    text = f"{pool.range.subnet} overlaps with {other.range.subnet} of {network}"
     if same_link or of_containers:
         if pool.range.start > other.range.end or other.range.start > pool.range.end:
             return ()
-        text = (
-            "%s overlaps with %s of the network %r in %s on the same link, and each network keeps its own "
-            "reservations: addresses are given twice; give them ranges (rangeStart, rangeEnd) that are apart"
+        text += (
+            " on the same link, and each network keeps its own leases, so addresses are assigned twice; give them "
+            "separate ranges (rangeStart, rangeEnd)"
         )
-        return ("range_overlap", text % names)
+        return ("range_overlap", text)
     if pool.routed or other.routed:
-        text = (
-            "%s overlaps with %s of the network %r in %s, and the host can send packets for an address to one of them "
-            "only; choose another subnet"
-        )
-        return ("subnet_overlap", text % names)
+        text += ", and the host can send packets for an address to only one of them; choose another subnet"
+        return ("subnet_overlap", text)
     return ()
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of a directory of network configurations while a plan for it is made, and what is planned so far."""
+"""The current state of a directory of network configurations during planning, and the state planned so far."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class ConfState:
-    """``files`` is what is there, ``after`` what will be: name of each file -> its network (None: nobody can tell).
+    """``files`` is the current state, ``after`` the planned one: name of each file -> its network (None: unknown).
 
-    ``contents`` has the text of the files that will be written, moved or brought back, ``vacated`` the names that an
-    earlier step of the plan frees, ``replaced`` those of our files that others come back to, ``disturbed`` the files of
-    others that are adopted or set aside.
+    ``contents`` has the text of the files that will be written, moved or restored, ``vacated`` the names that an
+    earlier step of the plan frees, ``replaced`` the names of managed files that unmanaged ones are restored to,
+    ``disturbed`` the unmanaged files that are adopted or set aside.
     """
 
     def __init__(self, request: ConfRequest, manifest: Manifest) -> None:
@@ -58,27 +58,27 @@ class ConfState:
         self.plan.problems.append(problem(WARNING, code, message, self.plan.path(file)))
 
     def report(self, wanted: WantedNetwork, path: Optional[str], action: str, name: str = "") -> None:
-        """Say what becomes of one entry of the request."""
+        """Note the result for one entry of the request."""
         self._reports[id(wanted)] = {"name": wanted.name or name, "path": path, "action": action}
 
     def reports(self) -> List[Dict[str, Any]]:
-        """Return what becomes of the request, in its order."""
+        """Return the results, in the order of the request."""
         return [
             self._reports.get(id(wanted)) or {"name": wanted.name, "path": None, "action": "failed"}
             for wanted in self.request.networks
         ]
 
-    # ---- whose file
+    # ---- managed and unmanaged files
 
     def is_ours(self, name: str) -> bool:
         return name in self._entries
 
     def own_files(self, network: str) -> List[ConfFile]:
-        """Return the files that we wrote for *network*, whatever is in them now, as far as they stay so far."""
+        """Return the managed files of *network*, whatever they contain now, without those that the plan removes."""
         return [file for file in self._own.get(network, []) if file.name not in self.vacated | self.replaced]
 
     def foreign_files(self, network: str) -> List[ConfFile]:
-        """Return the files of others that hold *network* and stay where they are."""
+        """Return the unmanaged files that hold *network* and stay where they are."""
         return [
             file
             for name, file in self.files.items()
@@ -86,7 +86,7 @@ class ConfState:
         ]
 
     def standing(self, name: str) -> Optional[ConfFile]:
-        """Return the file that stands at *name* when the next step is carried out."""
+        """Return the file that has the name *name* when the next step runs."""
         return None if name in self.vacated else self.files.get(name)
 
     def records(self) -> Dict[str, Dict[str, Any]]:
@@ -98,23 +98,23 @@ class ConfState:
         }
 
     def read_aside(self, aside: str, name: str) -> ConfFile:
-        """Return the file that was set aside as it is read under its future *name*."""
+        """Return a file that was set aside, read as if it had its future *name*."""
         file = read_as(self.request.conf_dir, os.path.basename(aside), name)
         if file is None:
-            raise HostError("%s went away while this run was planning; run again" % aside, code="changed_meanwhile")
+            raise HostError(f"{aside} disappeared while this run was planning; run again", code="changed_meanwhile")
         return file
 
     def refuse_owned(self, file: ConfFile, what: str) -> bool:
-        """Note an error if a daemon that is running would undo what is to be done to its file; True if so."""
+        """Note an error if a running owner of the file would undo the change; True if so."""
         owner = self.owners.living(file)
         if owner is not None:
-            self.error("foreign_owner", "%s; it cannot be %s: %s" % (owner.claim, what, owner.setting), file.name)
+            self.error("foreign_owner", f"{owner.claim}, so it cannot be {what}; {owner.setting}", file.name)
         return owner is not None
 
     # ---- the file of a network
 
     def target_of(self, wanted: WantedNetwork) -> str:
-        """Return the name of the file that is to hold the network."""
+        """Return the name of the file for the network."""
         if wanted.file:
             return wanted.file
         if wanted.priority is None:
@@ -122,7 +122,7 @@ class ConfState:
             if own:
                 return own[0].name
             for path, entry in self.manifest.networks.items():
-                # The file was deleted by somebody: it comes back under the name that it had.
+                # The file was deleted, and is written again under the name that it had.
                 if entry["network"] == wanted.name and os.path.dirname(path) == self.request.conf_dir:
                     return os.path.basename(path)
             aside = self.own_aside(wanted.name)
@@ -136,14 +136,14 @@ class ConfState:
             if target in users:
                 self.error(
                     "file_in_use",
-                    "the networks %r and %r would share this file; give one of them another 'file' or 'priority'"
-                    % (users[target], network),
+                    f"the networks {users[target]!r} and {network!r} would share this file; give one of them another "
+                    "'file' or 'priority'",
                     target,
                 )
             users[target] = network
 
     def own_aside(self, network: str) -> Optional[Tuple[str, Dict[str, Any]]]:
-        """Return path and record of a file of ours that `exclusive` has set aside for *network*."""
+        """Return path and record of a managed file of *network* that `exclusive` has set aside."""
         found = [
             (aside, record)
             for aside, record in sorted(self.records().items())
@@ -152,16 +152,16 @@ class ConfState:
         return found[0] if found else None
 
     def may_use(self, wanted: WantedNetwork, target: str, standing: Optional[ConfFile]) -> bool:
-        """Note every reason against putting the network into *target*; True if there is none."""
+        """Note every reason that prevents writing the network to *target*; True if there is none."""
         before = len(self.plan.problems)
         for foreign in self.foreign_files(wanted.name):
-            # What is in the way goes aside anyway with `exclusive`.
+            # With `exclusive`, such a file is set aside anyway.
             if (foreign.name != target or not wanted.file) and not self.request.exclusive:
                 self.error("duplicate_name", _duplicate_text(wanted, foreign), foreign.name)
         if target in self.vacated:
             return len(self.plan.problems) == before
         if standing is None and os.path.lexists(self.plan.path(target)):
-            self.error("not_regular", "a directory stands where the network's file belongs; remove it", target)
+            self.error("not_regular", "a directory is in the place of the network's file; remove it", target)
         elif standing is not None and not self.is_ours(target):
             self._check_foreign_target(wanted, target, standing)
         elif standing is not None:
@@ -170,21 +170,21 @@ class ConfState:
 
     def _check_foreign_target(self, wanted: WantedNetwork, target: str, standing: ConfFile) -> None:
         if standing.is_link or standing.is_special:
-            text = "is a link or a special file that is not ours; remove it, or choose another 'file'"
+            text = "is an unmanaged link or special file; remove it, or choose another 'file'"
             self.error("not_regular", text, target)
         elif not wanted.file:
             if standing.network != wanted.name:
                 self.error(
                     "foreign_file",
-                    "this file is not ours and stands where the network %r belongs; adopt it with 'file: %s' (its "
-                    "original is kept), or choose another 'priority' or 'file'" % (wanted.name, target),
+                    f"this unmanaged file is in the place of the network {wanted.name!r}; adopt it with 'file: "
+                    f"{target}' (its original is kept), or choose another 'priority' or 'file'",
                     target,
                 )
         elif standing.network not in (None, wanted.name) and not self.request.force:
             self.error(
                 "file_in_use",
-                "this file, which is not ours, holds the network %r; choose another 'file' for %r, or take it over "
-                "with 'force: true' (its original is kept)" % (standing.network, wanted.name),
+                f"this unmanaged file holds the network {standing.network!r}; choose another 'file' for "
+                f"{wanted.name!r}, or adopt it with 'force: true' (its original is kept)",
                 target,
             )
         else:
@@ -197,8 +197,8 @@ class ConfState:
         if any(other.present and other.name == holder for other in self.request.networks) or not wanted.file:
             self.error(
                 "file_in_use",
-                "this file holds our network %r, so %r cannot have it; choose another 'file' or 'priority', or move %r "
-                "in a task before this one" % (holder, wanted.name, holder),
+                f"this file holds the managed network {holder!r}, so {wanted.name!r} cannot have it; choose another "
+                f"'file' or 'priority', or move {holder!r} to another file in an earlier task",
                 target,
             )
 
@@ -206,7 +206,7 @@ class ConfState:
 
     def attached(self, network: str) -> List[Entry]:
         if self._attached is None:
-            # Nobody asks while nothing changes, and then libcni's cache need not be compiled.
+            # Only a change asks for attachments, so an unchanged run does not compile libcni's cache.
             from .attached import attached
 
             self._attached = attached(self.request.cache_dir)
@@ -215,8 +215,8 @@ class ConfState:
     def refuse_attached(self, network: str, file: str, why: str, text: Optional[bytes] = None) -> None:
         """Note an error if containers are attached to *network*, unless force.
 
-        *text* is what the network becomes. Attachments that were made with its bridge, subnets and ranges are no
-        hindrance: who has edited the file since then left them behind, and they fit again.
+        *text* is the new conflist. Attachments that were made with its bridge, subnets and ranges do not prevent the
+        change: the file was edited after they were made, and they fit the new conflist again.
         """
         if self.request.force:
             return
@@ -226,11 +226,12 @@ class ConfState:
             if text is None or not fits(entry.config, text)
         ]
         if users:
+            count = "1 attachment" if len(users) == 1 else f"{len(users)} attachments"
             self.error(
                 "attachments_exist",
-                "%s, but the network %r has %d attachments in %s: %s; detach them first (podwire.cni.cni_attach with "
-                "'state: absent'), or set 'force: true' and leave them as they are"
-                % (why, network, len(users), self.request.cache_dir, ", ".join(users)),
+                f"{why}, but the network {network!r} has {count} in {self.request.cache_dir}: {', '.join(users)}; "
+                "detach them first (podwire.cni.cni_attach with 'state: absent'), or set 'force: true' to change it "
+                "anyway",
                 file,
             )
 
@@ -242,12 +243,12 @@ class ConfState:
         self.contents[new] = text or b""
 
     def gone(self, file: ConfFile) -> None:
-        """Note that a step takes the file from its name."""
+        """Note that a step removes or renames the file."""
         self.vacated.add(file.name)
         self.after.pop(file.name, None)
 
     def ours_after(self) -> Set[str]:
-        """Return the names of the files that will be ours."""
+        """Return the names of the files that will be managed."""
         kept = set(self._entries) - self.vacated - self.replaced
         return {name for name in self.after if name in kept or self.plan.claims(name)}
 
@@ -270,11 +271,10 @@ class ConfState:
 def _duplicate_text(wanted: WantedNetwork, foreign: ConfFile) -> str:
     if foreign.kind == "conflist" and not foreign.is_link:
         return (
-            "this file, which is not ours, already has a network named %r, and of two a runtime takes the one that "
-            "sorts first; adopt it with 'file: %s' (its original is kept), or choose another name"
-            % (wanted.name, foreign.name)
+            f"this unmanaged file already has a network named {wanted.name!r}, and runtimes load the one that sorts "
+            f"first; adopt it with 'file: {foreign.name}' (its original is kept), or choose another name"
         )
     return (
-        "this file, which is not ours and cannot hold a list of ours, already has a network named %r; set it aside "
-        "first with 'state: absent' and 'force: true', or choose another name" % wanted.name
+        f"this unmanaged file already has a network named {wanted.name!r}, and cannot be adopted because it is a link "
+        "or not a .conflist; set it aside first with 'state: absent' and 'force: true', or choose another name"
     )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps that change a directory of network configurations, and how they are carried out."""
+"""The steps that change a directory of network configurations, and how they are applied."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ ASIDE_SUFFIX = ".podwire-aside"
 class ConfPlan(Plan):
     """A plan over one conf_dir.
 
-    ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes do,
-    ``configured`` what becomes of their own configurations. ``confirm`` asks them after the steps whether they have
-    loaded it (see runtimes.confirm).
-    What is about to be written is in the manifest before it goes live; after the steps, entries whose file is not there
-    are dropped again.
+    ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes use,
+    ``configured`` the changes of their own configurations. ``confirm`` asks the runtimes after the steps whether they
+    have loaded the network (see runtimes.confirm).
+    The manifest has a file before the file goes live; after the steps, entries without a file are removed again.
     """
 
     def __init__(self, conf_dir: str, manifest: Manifest, attributes: Attributes) -> None:
@@ -49,7 +48,7 @@ class ConfPlan(Plan):
         return os.path.join(self.conf_dir, name)
 
     def claims(self, name: str) -> bool:
-        """Tell whether a step makes the file *name* ours."""
+        """Tell whether a step makes the file *name* managed."""
         return self.path(name) in self._intents
 
     # ---- planning
@@ -63,7 +62,7 @@ class ConfPlan(Plan):
     def put(
         self, name: str, network: str, before: Optional[bytes], after: bytes, step_class: str, replaces: bool
     ) -> None:
-        """Write a file of ours; *replaces* tells that a file is expected to be there (whatever its content)."""
+        """Write a managed file; *replaces*: a file is expected to be there, with whatever content."""
         path = self.path(name)
         self._own(path, network, hashlib.sha256(after).hexdigest())
 
@@ -83,7 +82,7 @@ class ConfPlan(Plan):
         )
 
     def rename(self, old: str, new: str, network: str) -> None:
-        """Move a file of ours to another name, where nothing is or a file that was adopted just before."""
+        """Rename a managed file; the new name is free, or that of a file adopted just before."""
         old_path, new_path = self.path(old), self.path(new)
         entry = self.manifest.networks[old_path]
         replaces = new_path in self._adopted
@@ -96,7 +95,7 @@ class ConfPlan(Plan):
             if not replaces:
                 self._expect_nothing(new_path)
             elif entry.get("original"):
-                # The new name has an original of its own to remember.
+                # The entry of the new name keeps the original of the adopted file.
                 self._return_original(old, network, entry["original"])
             self._claim(new_path)
             self._open().rename(old, new)
@@ -104,7 +103,7 @@ class ConfPlan(Plan):
         self._step("rename", old_path, SAFE, {"path": old_path}, {"path": new_path}, action)
 
     def adopt(self, name: str, network: str, text: bytes) -> None:
-        """Make a foreign file, which holds *text*, ours; its original is kept before anything says that it is."""
+        """Adopt an unmanaged file, which holds *text*. The original is kept before the manifest has the file."""
         path = self.path(name)
         self._adopted.add(path)
         self._own(path, network, hashlib.sha256(text).hexdigest())
@@ -129,7 +128,7 @@ class ConfPlan(Plan):
         self._step("set_attributes", self.path(name), SAFE, _describe(before), _describe(self.attributes), action)
 
     def remove(self, name: str, before: Optional[bytes]) -> None:
-        """Remove a file of ours. If it replaced an adopted one, the original comes back, set aside."""
+        """Remove a managed file. If it replaced an adopted one, the original is written again, set aside."""
         path = self.path(name)
         self._touched.add(path)
         original = self.manifest.networks[path].get("original")
@@ -143,9 +142,9 @@ class ConfPlan(Plan):
         self._step("remove", path, DISRUPTIVE, shown_conflist(before or b""), None, action)
 
     def set_aside(self, name: str, network: str, managed: Optional[Dict[str, Any]]) -> None:
-        """Rename a file so that no runtime reads it; the manifest records how to bring it back.
+        """Rename a file so that no runtime reads it; the manifest records how to restore it.
 
-        *managed* is the manifest's entry of a file of ours, which stays ours there.
+        *managed* is the manifest's entry of a managed file, which stays managed.
         """
         path = self.path(name)
         aside = self._aside_name(name)
@@ -167,9 +166,9 @@ class ConfPlan(Plan):
         replaced: Optional[bytes] = None,
         text: Optional[bytes] = None,
     ) -> None:
-        """Rename a file that was set aside to *name*, in place of our file with the text *replaced* if there is one.
+        """Rename a file that was set aside back to *name*.
 
-        *text* is what is brought back.
+        *text* is its content. *replaced* is the content of the managed file that it replaces, None for none.
         """
         path = self.path(name)
         managed = record.get("managed")
@@ -195,9 +194,9 @@ class ConfPlan(Plan):
     def restore_original(
         self, name: str, current: str, original: Dict[str, Any], texts: Tuple[bytes, bytes], there: bool
     ) -> None:
-        """Put a kept original back under *name* and remove our file *current*, which may be the same or set aside.
+        """Restore a kept original to *name* and remove the managed file *current*, which may be the same or set aside.
 
-        *texts* are ours and the original's; *there* tells that an interrupted run has put it there already.
+        *texts* are those of the managed file and of the original; *there*: an interrupted run has restored it already.
         """
         path, ours = self.path(name), self.path(current)
 
@@ -217,17 +216,17 @@ class ConfPlan(Plan):
         self._step("restore", path, step_class, shown_conflist(texts[0]), shown_conflist(texts[1]), action)
 
     def remove_aside(self, aside: str) -> None:
-        """Remove a file of ours that was set aside."""
+        """Remove a managed file that was set aside."""
         self._step(
             "remove", self.path(aside), SAFE, {"path": self.path(aside)}, None, lambda: self._open().remove(aside)
         )
 
     def leave(self, name: str, before: Any, after: Any) -> None:
-        """Report what somebody else has made of a file of ours, and leave it so."""
+        """Report what another program has done to a managed file, and leave it."""
         self.add(Step("leave", self.path(name), FOREIGN, before, after, lambda: None))
 
     def _own(self, path: str, network: str, digest: str) -> None:
-        # What an earlier step of this plan brings to the path counts, its original above all.
+        # An entry from an earlier step of this plan counts first, mainly for its original.
         known = self._intents.get(path) or self.manifest.networks.get(path) or {}
         self._intents[path] = {"network": network, "sha256": digest, "original": known.get("original")}
         self._touched.add(path)
@@ -245,13 +244,13 @@ class ConfPlan(Plan):
             row["action"] = "none" if row["action"] == "none" else "left"
         for row in self.configured:
             row.update(action="none" if row["action"] == "none" else "left", restart=False)
-        # What was foretold is not what the runtimes shall have loaded.
+        # With steps left out, the predicted networks are not what the runtimes load.
         self.confirm = lambda: (None, [])
 
     # ---- applying
 
     def apply(self, workers: int = 1) -> None:
-        """Execute the steps, in order; the manifest is right at every moment."""
+        """Execute the steps, in order; the manifest is correct at every moment."""
         self.manifest.remove_stale_temps()
         self.manifest.networks.update(
             {path: entry for path, entry in self._intents.items() if path not in self._adopted | self._vacated}
@@ -260,7 +259,7 @@ class ConfPlan(Plan):
         try:
             super().apply(1)
         except HostError:
-            # What cannot be settled now is settled by the next run; the first error is the one to tell.
+            # The next run settles what cannot be settled now; the first error is the one to report.
             with contextlib.suppress(HostError, OSError):
                 self._settle()
             raise
@@ -286,7 +285,7 @@ class ConfPlan(Plan):
         return self._directory
 
     def _claim(self, path: str) -> None:
-        """Record that *path* is ours now, where somebody else's file stood when the plan was begun."""
+        """Record *path* as managed now, if an unmanaged file had that name when the plan began."""
         if path in self._vacated:
             self.manifest.networks[path] = self._intents[path]
             self.manifest.save()
@@ -294,7 +293,7 @@ class ConfPlan(Plan):
     def _expect_nothing(self, path: str) -> None:
         if os.path.lexists(path):
             raise HostError(
-                "%s appeared while this run was planning, and is not ours to replace; run again" % path,
+                f"{path} appeared while this run was planning, so it was not replaced; run again",
                 code="changed_meanwhile",
             )
 
@@ -313,7 +312,7 @@ class ConfPlan(Plan):
         self.manifest.save()
 
     def _yield(self, path: str, text: bytes) -> None:
-        """Record that our file, which holds *text*, gives way to one that is not ours."""
+        """Record that a managed file, which holds *text*, is being replaced by an unmanaged one."""
         self.manifest.networks[path]["yields"] = hashlib.sha256(text).hexdigest()
         self.manifest.save()
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A directory of network configurations as it is and as it will be, for the rules of the level ``directory``."""
+"""The current and the planned state of a directory of network configurations, for the level ``directory``."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..confdir import ConfFile, drop_ins
 from ..problems import ERROR, INFO, WARNING
 from .pools import Range, range_of
 
-# Plugins whose interface is part of a network outside of the host, so that the host routes nothing to it.
+# Plugins whose interface is part of a network outside the host, so that the host routes nothing to it.
 _OUTSIDE = {"macvlan", "ipvlan", "vlan", "host-device", "sriov", "ovs", "tap", "dummy"}
 _RANGE_KEYS = ("subnet", "rangeStart", "rangeEnd", "gateway")
 
 
 class Pool(NamedTuple):
-    """One range of host-local. ``group`` is the number of its set: a container gets one address of each.
+    """One range of host-local. ``group`` is the number of its set: a container gets one address from each set.
 
-    ``store`` is the directory of its reservations. ``link`` is the bridge or the lower interface that its addresses are
-    on, "" if every container has a link of its own. ``routed`` tells that the host has a route to them.
+    ``store`` is the directory of its leases. ``link`` is the bridge or the lower interface that its addresses are on,
+    "" if every container has a link of its own. ``routed`` tells whether the host has a route to them.
     """
 
     file: ConfFile
@@ -37,10 +37,10 @@ class Pool(NamedTuple):
 
 
 class Bridge(NamedTuple):
-    """A bridge that a plugin makes or joins.
+    """A bridge that a plugin creates or joins.
 
-    ``link`` is the interface that has its addresses. ``gateway`` tells that it gets those of the gateways, ``force``
-    that it loses others for them.
+    ``link`` is the interface that has its addresses. ``gateway`` tells whether it gets the addresses of the gateways,
+    ``force`` whether they replace its other addresses.
     """
 
     file: ConfFile
@@ -60,7 +60,7 @@ class Uses(NamedTuple):
 
 
 def uses_of_network(view: ConfView, file: ConfFile) -> Uses:
-    """Return what *file* takes. What a plugin would refuse is left out: the other levels speak of it."""
+    """Return what *file* uses. What a plugin would refuse is left out: other levels report it."""
     uses = Uses([], [])
     for placed in view.chain(file):
         _collect(file, placed, uses)
@@ -70,7 +70,7 @@ def uses_of_network(view: ConfView, file: ConfFile) -> Uses:
 def _collect(file: ConfFile, placed: Placed, uses: Uses) -> None:
     plugin, kind = placed.plugin, text_of(placed.plugin, "type")
     if kind == "flannel":
-        # It delegates to bridge unless told otherwise, with a subnet that it learns while it runs.
+        # By default, it delegates to bridge, with a subnet that it reads when it runs.
         delegate = dict({"type": "bridge"}, **object_of(plugin, "delegate"))
         _collect(file, Placed(placed.path, placed.pointer + "/delegate", delegate), uses)
         return
@@ -78,7 +78,7 @@ def _collect(file: ConfFile, placed: Placed, uses: Uses) -> None:
     vlan = _number(member_of(plugin, "vlan")) if kind == "bridge" else 0
     gateway = bool(member_of(plugin, "isgateway") or member_of(plugin, "isdefaultgateway"))
     if kind == "bridge":
-        # The gateway of a VLAN is on an interface of its own above the bridge.
+        # The gateway of a VLAN is on a separate interface above the bridge.
         link, routed = "%s.%d" % (name, vlan) if vlan else name, gateway
     else:
         link, routed = _lower(plugin, kind), kind not in _OUTSIDE
@@ -131,9 +131,9 @@ class Placed(NamedTuple):
 
 
 class ConfView:
-    """``before`` and ``files`` are what is there and what will be, both in the order of the runtimes.
+    """``before`` is the current state, ``files`` the planned one, both in the order of the runtimes.
 
-    ``ours`` are the names of the files that we wrote, ``wanted`` those of the networks that are asked for.
+    ``ours`` are the names of the managed files, ``wanted`` those of the requested networks' files.
     """
 
     def __init__(
@@ -156,15 +156,15 @@ class ConfView:
         return [file for file in self.files if file.network and not file.error]
 
     def level(self, *files: ConfFile) -> str:
-        """Return how much a problem between *files* matters here: what is between others is only to be known."""
+        """Return the level of a problem between *files*: between unmanaged files it is only a note."""
         return WARNING if any(file.name in self.ours | self.wanted for file in files) else INFO
 
     def certain(self, file: ConfFile) -> str:
-        """Return the level of what makes every ADD of *file* fail: an error if it is about to be written."""
+        """Return the level of a problem that makes every ADD of *file* fail: an error if the file will be written."""
         return ERROR if file.name in self.wanted else self.level(file)
 
     def drop_ins(self, file: ConfFile) -> List[ConfFile]:
-        """Return the files whose plugins libcni appends to the list in *file*."""
+        """Return the files whose plugins libcni appends to the conflist *file*."""
         if file.kind != "conflist" or file.inlined_only or not file.network:
             return []
         if file.network not in self._drop_ins:

@@ -98,7 +98,7 @@ def test_the_digests_are_the_archives(write):
         (("/opt/cni/bin/ptp", PTP), "absolute path"),
         (("../ptp", PTP), "'..' in its path"),
         (("doc/../../ptp", PTP), "'..' in its path"),
-        (("bridge", BRIDGE), "is in it twice"),
+        (("bridge", BRIDGE), "is in the archive twice"),
     ],
 )
 def test_a_hostile_archive_is_refused_whole_and_names_the_member(write, bad, why):
@@ -113,8 +113,8 @@ def test_a_hostile_archive_is_refused_whole_and_names_the_member(write, bad, why
     "limit, value, why",
     [
         ("MEMBER_LIMIT", 100, "larger than 100 bytes"),
-        ("TOTAL_LIMIT", 6020, "larger than 6020 bytes unpacked"),
-        ("COUNT_LIMIT", 2, "more than the 2 members"),
+        ("TOTAL_LIMIT", 6020, "larger than 6020 bytes when unpacked"),
+        ("COUNT_LIMIT", 2, "the limit of 2 members"),
     ],
 )
 def test_what_is_too_large_is_refused(write, monkeypatch, limit, value, why):

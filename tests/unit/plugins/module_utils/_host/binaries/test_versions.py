@@ -42,7 +42,7 @@ def test_nothing_goes_live_that_does_not_support_a_network_which_worked(host):
     with pytest.raises(HostError) as caught:
         host.apply(plan)
     assert caught.value.code == "network_unsupported"
-    for word in ("'apps'", path, "1.1.0", "bridge", "(1.0.0)", "force"):
+    for word in ("'apps'", path, "1.1.0", "bridge", "supports 1.0.0)", "force"):
         assert word in caught.value.msg
     assert host.files() == NEW
 

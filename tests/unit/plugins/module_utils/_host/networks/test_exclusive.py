@@ -230,8 +230,8 @@ def test_the_directory_is_judged_without_what_goes_aside(host):
 @pytest.mark.parametrize(
     ("package", "words"),
     [
-        (Package("podman", "4.3.1", DPKG), ["podman 4.3.1", "leaves it", "containers.conf"]),
-        (Package("cri-o1.30", "1.30", RPM), ["cri-o1.30", "at its next update", "cni_default_network"]),
+        (Package("podman", "4.3.1", DPKG), ["podman 4.3.1", "leave the change alone", "containers.conf"]),
+        (Package("cri-o1.30", "1.30", RPM), ["cri-o1.30", "next update brings the file back", "cni_default_network"]),
         (Package("other", "1", RPM), ["other 1"]),
     ],
 )

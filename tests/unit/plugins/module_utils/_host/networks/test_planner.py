@@ -311,7 +311,7 @@ def test_addresses_may_move_back_to_where_the_attachments_are(host):
     host.put("10-a.conflist", text("a", ipam=dict(ipam, subnet="10.2.0.0/24")))
     assert steps(host.plan(want("a", ipam=ipam))) == [("write", "10-a.conflist", "disruptive")]
     host.attach("a", text("a", ipam=dict(ipam, subnet="10.2.0.0/24")), "c2")
-    with pytest.raises(HostError, match=r"has 1 attachments in .*: c2/eth0;"):
+    with pytest.raises(HostError, match=r"has 1 attachment in .*: c2/eth0;"):
         host.plan(want("a", ipam=ipam))
     host.attach("a", b"damaged", "c2")
     assert host.refused(want("a", ipam=ipam)) == [("attachments_exist", "10-a.conflist")]
@@ -338,7 +338,7 @@ def test_a_changed_name_is_refused_while_the_old_one_is_attached(host):
     assert steps(host.plan(want("a"))) == [("write", "10-a.conflist", "disruptive")]
     host.attach("other")
     assert host.refused(want("a")) == [("attachments_exist", "10-a.conflist")]
-    with pytest.raises(HostError, match="its name changes from 'other' to 'a'"):
+    with pytest.raises(HostError, match="its name would change from 'other' to 'a'"):
         host.plan(want("a"))
     assert actions(host.run(want("a"), force=True)) == ["updated"]
 

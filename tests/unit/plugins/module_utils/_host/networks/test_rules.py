@@ -76,7 +76,7 @@ def test_one_network_as_list_and_single_plugin(directory, check, single):
     problems = [entry for entry in check(directory.files) if entry["level"] == "warning"]
     assert found(problems) == [("warning", "conf_and_conflist", "/net.d/" + single)]
     first = min("10-a.conflist", single)
-    assert "takes the list (10-a.conflist), by order runtimes take %s," % first in problems[0]["message"]
+    assert f"loads the conflist (10-a.conflist); by order, runtimes load {first}," in problems[0]["message"]
 
 
 def test_drop_ins_are_told_of_whoever_has_the_list(tmp_path, directory, check):
