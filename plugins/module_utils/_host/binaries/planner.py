@@ -160,7 +160,7 @@ def plan_absent(
         else:
             gone = dict(entry or _NOTHING_OURS, gone=True)
             gone["replaced"] = gone["original"]
-            # A file that never replaced a managed one can be restored.
+            # A file that came after the managed one was removed, or where none ever was, can be restored.
             first = gone["original"] is None and (entry is None or entry["gone"])
             change.keep = ["replaced", "original"] if first else ["displaced"]
             change.during = change.after = gone

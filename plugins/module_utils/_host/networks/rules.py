@@ -194,7 +194,7 @@ def _capability(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Prob
     )
     if kind == "bandwidth" and not limited:
         text = (
-            "bandwidth has no limits, and runtimes pass it none without the capability; write "
+            "bandwidth has no limits, and runtimes pass none without the capability; write "
             '"capabilities": {"bandwidth": true}, or ingressRate and ingressBurst'
         )
         yield _at(view.level(file), "capability_missing", text, placed)

@@ -230,8 +230,8 @@ class ConfState:
             self.error(
                 "attachments_exist",
                 f"{why}, but the network {network!r} has {count} in {self.request.cache_dir}: {', '.join(users)}; "
-                "detach them first (podwire.cni.cni_attach with 'state: absent'), or set 'force: true' to change it "
-                "anyway",
+                "detach the containers first (podwire.cni.cni_attach with 'state: absent'), or set 'force: true' to "
+                "change the network anyway",
                 file,
             )
 
