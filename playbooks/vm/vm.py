@@ -27,12 +27,12 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="vm.py", description=__doc__)
     parser.add_argument("--accelerator", default="auto", help="auto (default), kvm or tcg")
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("check", help="check the description of machines; tell what has to be built")
+    command = commands.add_parser("check", help="check the description of machines; report what must be built")
     command.add_argument("machines", type=json.loads, help="JSON list")
     command = commands.add_parser("build", help="build an image and save its state, unless they are in the cache")
     command.add_argument("image", nargs="+", help="a name, or JSON that describes a cloud image")
-    command = commands.add_parser("create", help="make a machine, unless it is running")
-    command.add_argument("directory", type=Path, help="where the run's machines are")
+    command = commands.add_parser("create", help="create a machine, unless it is running")
+    command.add_argument("directory", type=Path, help="directory of the run's machines")
     command.add_argument("machine", type=json.loads, help="JSON mapping")
     command = commands.add_parser("destroy", help="destroy all machines in or below a directory")
     command.add_argument("directory", type=Path)
@@ -45,16 +45,14 @@ def wanted_image(text: str) -> object:
 
 
 def check(descriptions: object, accelerator: str) -> dict[str, Any]:
-    """Return the names and images of the machines, and whether something has to be built for them."""
+    """Return the names and images of the machines, and whether an image must be built for them."""
     if not isinstance(descriptions, list) or not descriptions:
-        raise VmError(
-            "no machines: vm_machines (or platforms, in molecule.yml) has to be a list of at least one mapping"
-        )
+        raise VmError("no machines: vm_machines (or platforms, in molecule.yml) must be a list of at least one mapping")
     wishes = [machines.Wish.parse(description) for description in descriptions]
     names = [wish.name for wish in wishes]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise VmError(f"machine {', '.join(twice)}: there are two of that name")
+        raise VmError(f"machine {', '.join(twice)}: two machines have this name")
     return {
         "machines": [
             {"name": wish.name, "image": wish.image, "build": not states.is_saved(images.find(wish.image), accelerator)}
@@ -88,7 +86,7 @@ def main() -> int:
         else:
             result = {"destroyed": machines.destroy_all(arguments.directory.absolute())}
     except (VmError, OSError) as error:
-        print(f"The virtual machines failed, not what is tested on them: {error}", file=sys.stderr)
+        print(f"The virtual machines failed, not the tests on them: {error}", file=sys.stderr)
         return 1
     print(json.dumps(result))
     return 0

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Controller half of cni_conf: rejects bad input, and passes only names and rendered texts to the host."""
+"""Controller half of cni_conf: rejects bad input, and sends only names and rendered texts to the host."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ActionModule(ActionBase):
         problems = strict(checked.problems) if boolean(arguments.get("strict"), strict=False) else checked.problems
         for entry in problems:
             if entry["level"] == WARNING:
-                Display().warning(one_line("[%s] %s%s" % (entry["code"], place(entry), entry["message"])))
+                Display().warning(one_line(f"[{entry['code']}] {place(entry)}{entry['message']}"))
         errors = errors_of(problems)
         if errors:
             return self._failure(result, errors[0]["code"], summary(problems), problems)
@@ -99,7 +99,7 @@ class ActionModule(ActionBase):
         try:
             path = self._find_needle("files", src)
             if os.path.getsize(path) > MAX_SIZE:
-                raise ValueError("%s is larger than 1 MiB, so it is no network configuration" % path)
+                raise ValueError(f"{path} is larger than 1 MiB, so it cannot be a network configuration")
             real = self._loader.get_real_file(path)
             try:
                 with open(real, "rb") as stream:
@@ -108,8 +108,8 @@ class ActionModule(ActionBase):
                 self._loader.cleanup_tmp_file(real)
         except AnsibleFileNotFound as error:
             raise ValueError(
-                "there is no file %r on the controller; a relative name is looked for in 'files' of the role and of "
-                "the play, and beside them" % str(src)
+                f"file {str(src)!r} not found on the controller; relative names are searched in the directories "
+                "'files' of the role and of the play, and next to them"
             ) from error
         except (AnsibleError, OSError) as error:
-            raise ValueError("cannot read the file %r on the controller: %s" % (str(src), error)) from error
+            raise ValueError(f"cannot read the file {str(src)!r} on the controller: {error}") from error

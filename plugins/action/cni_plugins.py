@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Controller half of cni_plugins: validates options, fetches the archive if a host needs it, sends what differs."""
+"""Controller half of cni_plugins: validates options, fetches the archive if a host needs it, sends changed files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name != "_source"}
 class ActionModule(ActionBase):
     _supports_check_mode = True
     _supports_async = True
-    # Only what differs is transferred, which is usually nothing. The directory for it is created on demand.
+    # Only files that differ are sent, usually none. Their directory is created on demand.
     TRANSFERS_FILES = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -50,9 +50,9 @@ class ActionModule(ActionBase):
         if not version:
             return ""
         if self._task.args.get("checksum"):
-            other, means = "checksum", "'checksum' takes the place of the release's own checksum"
+            other, means = "checksum", "'checksum' overrides the checksum of the release"
         elif self._task.args.get("src"):
-            other, means = "src", "'src' is what is installed, and 'version' sets nothing but its checksum"
+            other, means = "src", "'src' is installed, and 'version' only provides its checksum"
         else:
             return ""
         return f". {means}: to install the release {version}, set '{other}' (for the roles: cni_plugins_{other}) to ''"
@@ -65,7 +65,7 @@ class ActionModule(ActionBase):
         if options["remote_src"]:
             return self._call(PluginSource(options, None).question(only_ask=False), task_vars)
         source = PluginSource(options, self._find)
-        # In the background, the host cannot ask for more files, so it is asked first.
+        # An asynchronous task cannot ask for more files, so the host is asked first.
         only_ask = bool(self._task.async_val)
         result = self._call(source.question_for_archive_here(only_ask), task_vars, in_background=False)
         answer = result.pop("plugins_needed", None)
@@ -83,7 +83,7 @@ class ActionModule(ActionBase):
         version = self._task.args.get("version")
         if isinstance(version, int | float):
             raise HostError(
-                f"version: YAML read {version} as a number, which loses zeros at the end; write it in quotes, "
+                f"version: YAML read {version} as a number, which drops trailing zeros; write it in quotes, "
                 "such as version: '1.9.1'",
                 code="bad_version",
             )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All of cni_report, which runs on the controller only and needs no connection to hosts."""
+"""The whole of cni_report, which runs only on the controller and needs no connection to hosts."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ class ActionModule(ActionBase):
         if given["results"] is None and not given["render"]:
             raise AnsibleActionFail("cni_report: nothing to do; set 'results', or 'render: true'")
         if given["compare"] and given["results"] is None:
-            raise AnsibleActionFail("cni_report: 'compare' needs 'results' to compare with what was kept before")
+            raise AnsibleActionFail(
+                "cni_report: 'compare' needs 'results' to compare with the previous record of the host"
+            )
         path = os.path.abspath(given["dir"])
         try:
-            # Check mode writes the report, too: it changes no host.
+            # Check mode also writes the report, because that changes no host.
             if given["results"] is not None:
                 record = self._record(given["results"], (task_vars or {})["inventory_hostname"])
                 if given["compare"]:
@@ -55,7 +57,7 @@ class ActionModule(ActionBase):
                 }
         except OSError as error:
             raise AnsibleActionFail(
-                "cni_report: cannot write to %s on the controller: %s" % (error.filename or path, error.strerror)
+                f"cni_report: cannot write to {error.filename or path} on the controller: {error.strerror}"
             ) from error
         result["changed"] = False
         return result

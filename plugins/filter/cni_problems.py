@@ -36,7 +36,7 @@ def cni_problems(
         ) from MISSING
     if not isinstance(conf, (dict, str)):
         kind = type(conf).__name__.lstrip("_")
-        raise AnsibleFilterError("cni_problems: it takes a mapping or JSON text, not %s" % kind)
+        raise AnsibleFilterError(f"cni_problems: the input must be a mapping or JSON text, not {kind}")
     try:
         as_errors = boolean(strict)
     except TypeError as error:

@@ -56,7 +56,9 @@ class LookupModule(LookupBase):
                 Display().warning(f"{sentence} No role or playbook of podwire.cni reads the former.")
             return [self._lacking(variables)]
         host = variables.get("inventory_hostname", "this host")
-        others = [f"{name} is set, which podwire.cni does not know." for name, known in unknown.items() if not known]
+        others = [
+            f"{name} is set, but podwire.cni has no such variable." for name, known in unknown.items() if not known
+        ]
         what = f"nothing declared for {host}: none of {', '.join(DECLARING)} is set."
         remedy = (
             "Load the host's variables (group_vars and host_vars are read from the directory of the inventory; "

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Archives that the controller fetched, kept by their checksum so that each is fetched once for all hosts."""
+"""Archives on the controller, stored by their checksum, so that each is fetched once for all hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..module_utils._host.errors import HostError
 
 
 def cache_dir() -> str:
-    """Return the directory, made with mode 0700: ``podwire.cni`` below ``XDG_CACHE_HOME`` or ``~/.cache``."""
+    """Return the directory, created with mode 0700: ``podwire.cni`` below ``XDG_CACHE_HOME`` or ``~/.cache``."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".cache")
@@ -27,10 +27,11 @@ def cache_dir() -> str:
         os.makedirs(path, mode=0o700, exist_ok=True)
         found = os.lstat(path)
     except OSError as error:
-        raise HostError(f"cannot make the cache directory {path}: {error.strerror}", code="no_cache") from error
+        raise HostError(f"cannot create the cache directory {path}: {error.strerror}", code="no_cache") from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise HostError(
-            f"{path} on the controller must be a directory of your own with mode 0700; mend that or remove it",
+            f"{path} on the controller must be a directory of your own with mode 0700; fix its owner and mode, or "
+            "remove it",
             code="unsafe_permissions",
         )
     return path
@@ -39,7 +40,7 @@ def cache_dir() -> str:
 def obtain(url: str, checksum: str) -> str:
     """Return the path of the archive at *url*, fetched unless an intact copy with this *checksum* is there.
 
-    Of several processes that want the same archive one fetches it and the others wait. Raises HostError
+    If several processes need the same archive, one fetches it and the others wait. Raises HostError
     ``download_failed``, ``not_https`` or ``checksum_mismatch``.
     """
     algorithm, digits = wanted = parse_checksum(checksum)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What files on the controller contain, so that they are read once and not once for each host and run."""
+"""A memory of files on the controller, so that each is read once, and not once for each host and run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LIMIT = 1000
 class FileMemory:
     """Digests by path, valid as long as inode, size and times are the same (see plugin_store.is_settled).
 
-    Losing it costs only time, so whatever is wrong with its file is passed over.
+    Losing it costs only time, so errors of its file are ignored.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class FileMemory:
     def __exit__(self, *exception: object) -> None:
         if not self._changed:
             return
-        # Of two processes that write at the same time one wins; what the other knew is found out again.
+        # If two processes write at the same time, one wins; the entries of the other are computed again.
         with contextlib.suppress(OSError, HostError):
             fd, temp = tempfile.mkstemp(dir=cache_dir())
             with os.fdopen(fd, "w", encoding="utf-8") as stream:
@@ -52,7 +52,7 @@ class FileMemory:
             os.replace(temp, os.path.join(cache_dir(), _FILE))
 
     def member(self, stream: BinaryIO) -> Member | None:
-        """Return what archive.inspect says of the open file."""
+        """Return the result of archive.inspect for the open file."""
         known = self._value(stream, "member", lambda: inspect(stream))
         return None if known is None else Member(*known)
 
@@ -69,7 +69,7 @@ class FileMemory:
         if kind not in entry:
             settled = is_settled(status, time.time_ns())
             entry[kind] = compute()
-            # Kept only if a later change of the file could be told.
+            # Kept only if a later change of the file could be detected.
             if settled:
                 if len(self._known) >= _LIMIT:
                     self._known.clear()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's half of cni_plugins: where the plugins come from, what a host is asked, and what it is sent."""
+"""The controller's half of cni_plugins: the source of the plugins, the question to a host, and the files for it."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ from . import archive_cache, file_memory, releases
 
 
 class Need:
-    """A host's answer to the first question; a host is not trusted, so every part of it is tested."""
+    """A host's answer to the first question; a host is not trusted, so every part is checked."""
 
     def __init__(self, answer: object) -> None:
         machine = answer.get("machine") if isinstance(answer, Mapping) else None
         have = answer.get("have") if isinstance(answer, Mapping) else None
         if machine not in MACHINES.values() or not isinstance(have, Mapping):
             raise HostError(
-                "the host's answer is not what this collection's module sends, or it is a machine that CNI "
-                "plugins do not exist for",
+                "the host did not return the answer of this collection's module, or its machine architecture is one "
+                "that CNI plugins do not exist for",
                 code="bad_answer",
             )
-        # The word from our own table, not the host's.
+        # The word from the table of the collection, not from the host.
         self.machine: str = next(word for word in MACHINES.values() if word == machine)
         self._have = have
 
     def has(self, name: str, sha256: str) -> bool:
-        """Tell whether the host says it has this file."""
+        """Tell whether the host reports that it has this file."""
         return self._have.get(name) == sha256
 
 
 class PluginSource:
-    """What the options say: ``where`` is a path or URL, or empty for an official release by the host's machine.
+    """The source from the options: ``where`` is a path or URL, or empty for the official release for the machine.
 
     Raises HostError for options that are wrong or do not go together, before any host is asked.
     """
 
     def __init__(self, options: Mapping[str, Any], find: Callable[[str], str] | None) -> None:
         """*find* resolves a path on the controller; None: the source is on the host."""
-        # An empty text is what a survey or a variable that was meant to be set sends: it is not set.
+        # Empty text counts as not set, because surveys send it.
         src, version, checksum = (options[name] or "" for name in ("src", "version", "checksum"))
         if not (src or version):
             raise HostError(
-                "src and version are empty: name an archive or a directory with 'src', or an official release with "
-                "'version'",
+                "src and version are empty: set 'src' to an archive or a directory, or 'version' to an official "
+                "release",
                 code="no_source",
             )
         self.plugins: list[str] | None = options["plugins"]
@@ -72,7 +72,7 @@ class PluginSource:
             self._release = number
             if not checksum and not self.checksums:
                 raise HostError(
-                    f"version: no checksum is known for the release {number}; name the published one with 'checksum'",
+                    f"version: no checksum is known for the release {number}; set 'checksum' to the published one",
                     code="checksum_required",
                 )
         self.where = src
@@ -81,8 +81,8 @@ class PluginSource:
             check_url(src)
             if not self.checksum and not self.checksums:
                 raise HostError(
-                    f"src: no checksum is known for {shown_url(src)}; name the published one with 'checksum', or the "
-                    "official release that it mirrors with 'version'",
+                    f"src: no checksum is known for {shown_url(src)}; set 'checksum' to the published one, or "
+                    "'version' to the official release that it mirrors",
                     code="checksum_required",
                 )
         elif src and find is not None:
@@ -97,7 +97,7 @@ class PluginSource:
             )
 
     def question(self, only_ask: bool) -> dict[str, Any]:
-        """Return the module's ``_source`` for the first call: all that is cheap to know."""
+        """Return the module's ``_source`` for the first call: all that is cheap to compute."""
         told: dict[str, Any] = {"where": self.where, "only_ask": only_ask, "last": False, "urls": self.urls}
         if self._is_directory:
             with file_memory.FileMemory() as memory:
@@ -107,7 +107,7 @@ class PluginSource:
         return {**told, "checksum": self.checksum, "checksums": self.checksums}
 
     def question_for_archive_here(self, only_ask: bool) -> dict[str, Any]:
-        """As :meth:`question`, where an archive on the controller without a known checksum is read to compute it."""
+        """Like :meth:`question`, but reads an archive on the controller to compute its checksum if it is not known."""
         told = self.question(only_ask)
         if not self._is_directory and not self._is_url and self.where and not self.checksum and not self.checksums:
             try:
@@ -119,7 +119,7 @@ class PluginSource:
 
     @contextlib.contextmanager
     def opened(self, machine: str) -> Iterator[Shipment]:
-        """Get and verify the source for *machine*, and read what is in it."""
+        """Fetch and verify the source for *machine*, and read its members."""
         if self._is_directory:
             folder = DirectorySource(self.where)
             yield Shipment(folder, folder.members(), None, self)
@@ -128,13 +128,14 @@ class PluginSource:
         url = self.where if self._is_url else self.urls.get(machine, "")
         if not checksum and (url or not self.where or self.checksums):
             raise HostError(
-                f"version: no checksum is known for the machine {machine} in this release; name the published one "
-                "with 'checksum', or another archive with 'src'",
+                f"version: no checksum is known for the machine {machine} in this release; set 'checksum' to the "
+                "published one, or 'src' to another archive",
                 code="checksum_required",
             )
         if not url and not self.where:
             raise HostError(
-                f"version: there is no official archive for the machine {machine}; name one with src", code="no_release"
+                f"version: there is no official archive for the machine {machine}; set 'src' to another archive",
+                code="no_release",
             )
         path = archive_cache.obtain(url, checksum) if url else self.where
         with ArchiveSource(path, shown_url(url) if url else path) as archive:
@@ -164,11 +165,11 @@ class Shipment:
             self._told["archive"] = {**found, "plugins": {name: member.sha256 for name, member in members.items()}}
 
     def lacking(self, need: Need) -> list[str]:
-        """Return the names that the host does not have with this content; always from our own list."""
+        """Return the plugins that the host does not have with this content; always names from the source."""
         return sorted(name for name, member in self._chosen.items() if not need.has(name, member.sha256))
 
     def told(self, bundle: str | None, shipped: list[str]) -> dict[str, Any]:
-        """Return the module's ``_source`` for the second call; *bundle* is the path on the host of what was sent."""
+        """Return the module's ``_source`` for the second call; *bundle* is the path on the host of the sent file."""
         return {**self._told, "bundle": bundle, "shipped": shipped}
 
     def bundle(self, names: list[str], path: str) -> str:

@@ -6,7 +6,7 @@
 Sources of the digests, which agree wherever they overlap: the checksum files in the history of
 https://github.com/kubernetes-sigs/kubespray (all architectures; not arm64 and amd64 of 1.9.0), and for amd64 and arm64
 also https://github.com/containerd/nerdctl (Dockerfile.d/SHA256SUMS.d/) and https://github.com/vexxhost/ansible-collection-containers
-(roles/cni_plugins/defaults/main.yml). Nobody records riscv64, s390x and mips64le; for those a checksum has to be named.
+(roles/cni_plugins/defaults/main.yml). They do not have riscv64, s390x and mips64le, which need the option checksum.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ARCHITECTURES = {
 }
 
 REFUSED = {
-    "1.6.1": "its archives were replaced after they had been published, some vanished; use '1.6.2', the same content",
-    "1.7.0": "its archives were replaced after they had been published; use '1.7.1', the same content",
+    "1.6.1": "its archives were replaced after publication, and some are gone; use '1.6.2', which has the same content",
+    "1.7.0": "its archives were replaced after publication; use '1.7.1', which has the same content",
 }
 
 SHA256: dict[str, dict[str, str]] = {
@@ -136,7 +136,7 @@ SHA256: dict[str, dict[str, str]] = {
 
 
 def parse_version(version: str) -> str:
-    """Return the version without a leading v; HostError ``bad_version`` if it is none, or one that is not installed."""
+    """Return the version without a leading v. Raises HostError ``bad_version``, or ``refused_version``."""
     number = version.strip().removeprefix("v")
     if not re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", number):
         raise HostError(
@@ -147,7 +147,7 @@ def parse_version(version: str) -> str:
         raise HostError(f"version: {number} is refused: {REFUSED[number]}", code="refused_version")
     if tuple(int(part) for part in number.split(".")) < (0, 8, 0):
         raise HostError(
-            f"version: {number} is older than 0.8.0, whose archives have other names; name one with src and checksum",
+            f"version: {number} is older than 0.8.0, and its archives have other names; set 'src' and 'checksum'",
             code="refused_version",
         )
     return number

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The variables of the roles and playbooks. A unit test holds these lists against the files."""
+"""The variables of the roles and playbooks. A unit test compares these lists with the files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DECLARING = (
     "cni_plugins_src",
     "cni_plugins_dhcp_daemon",
 )
-"""A host for which none of these is set is left as it is by all roles."""
+"""The roles do not change a host for which none of these is set."""
 
 PLAYBOOKS = """
 cni_drift_fail cni_gc_allow_empty cni_gc_apply cni_gc_keep cni_gc_keep_from cni_gc_min_age cni_gc_networks
 cni_gc_scope cni_hosts cni_remediate_classes cni_report_dir cni_serial cni_smoke_networks cni_smoke_ping
 cni_smoke_timeout cni_teardown_force cni_teardown_netns
 """.split()  # noqa: SIM905
-"""What users set for playbooks, beside the variables of the roles."""
+"""Variables that users set for playbooks, besides those of the roles."""
 
 ROLES = """
 cni_attachments cni_attachments_force cni_attachments_on_drift cni_attachments_parallel cni_attachments_timeout
@@ -47,13 +47,13 @@ cni_teardown_unknown cni_preflight cni_upgrade_actions cni_upgrade_after cni_upg
 cni_upgrade_broken cni_upgrade_edited cni_upgrade_found cni_upgrade_installed cni_upgrade_lost cni_upgrade_replaced
 cni_upgrade_why cni_upgrade_worked
 """.split()  # noqa: SIM905
-"""What playbooks and roles set themselves."""
+"""Variables that playbooks and roles set themselves."""
 
 
 def unknown_variables(names: Iterable[str]) -> dict[str, str]:
-    """Return those of *names* that only look like variables of this collection, each with the one that is meant.
+    """Return those of *names* that look like variables of this collection but are not, each with the closest one.
 
-    The latter is empty for a name that is close to none: playbooks may have variables of their own with this prefix.
+    The latter is empty for a name without a close one: playbooks may have variables of their own with this prefix.
     """
     settable = sorted({*PLAYBOOKS, *ROLES})
     known = {*settable, *OWN}

@@ -372,7 +372,7 @@ def number_too_big(turn: Turn, expected: Seen) -> Seen | None:
     for name, (_mode, data) in turn.before.items():
         # The file that Go has complained of is the one that it complains of again.
         if data == _TOO_BIG and turn.again(changed={name: b"{"}).stderr != expected.stderr:
-            said = "invalid JSON: 1e999 is no number that JSON allows (line 1, column 6)"
+            said = "invalid JSON: 1e999 is not a number that JSON allows (line 1, column 6)"
             return turn.refused(f"{turn.root}/{name}: error parsing configuration: {said}")
     return None
 

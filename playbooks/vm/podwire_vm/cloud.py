@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cloud images: somebody else's disk, told by cloud-init whom to let in."""
+"""Cloud images: ready-made disks, on which cloud-init sets up the SSH access."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYS = {"url", "checksum", "user"}
 
 @dataclass(frozen=True)
 class CloudImage:
-    """Where the image comes from, its digest, and the user that cloud-init is to make."""
+    """Where the image comes from, its digest, and the user that cloud-init creates."""
 
     url: str
     algorithm: str
@@ -68,8 +68,8 @@ def fetch(image: CloudImage, directory: Path) -> None:
     if digest.hexdigest() != image.digest:
         raise VmError(f"cloud image {image.url}: its {image.algorithm} is {digest.hexdigest()}, not {image.digest}")
     need_program("qemu-img", "ssh-keygen")
-    # Whatever its format is (raw or qcow2), a copy is in ours. An image that names a backing file is refused: it could
-    # read any file of this machine.
+    # A copy has the format of the cache, whether the image is raw or qcow2. An image with a backing file is refused,
+    # because it could read any file of this machine.
     about = json.loads(run(["qemu-img", "info", "--output=json", download], what=f"reading {image.url}"))
     if "backing-filename" in about or about["format"] not in ("raw", "qcow2"):
         raise VmError(f"cloud image {image.url}: not a raw or qcow2 disk of its own")
@@ -81,7 +81,7 @@ def fetch(image: CloudImage, directory: Path) -> None:
     download.unlink()
     run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "podwire-vm", "-f", directory / "ssh_key"],
-        what="making a key",
+        what="creating a key",
     )
     _write_seed(image, directory)
 
@@ -104,7 +104,7 @@ def _write_seed(image: CloudImage, directory: Path) -> None:
 
 
 def boot_options(directory: Path) -> list[str]:
-    """Return QEMU's options for a disk that boots itself and the seed beside it."""
+    """Return QEMU's options for a bootable disk and the seed."""
     seed = str(directory / "seed").replace(",", ",,")
     return [
         *("-drive", f"if=none,id=seed,format=raw,read-only=on,file.driver=vvfat,file.dir={seed},file.label=cidata"),

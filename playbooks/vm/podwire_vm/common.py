@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all parts share: the error for people, progress, the cache directory, locks."""
+"""Shared by all parts: the error for users, progress, the cache directory, locks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 class VmError(Exception):
-    """Something about the virtual machines failed, not what is tested on them: what, where, and what to do."""
+    """The virtual machines failed, not the tests on them: what, where, and what to do."""
 
 
 def say(text: str) -> None:
@@ -26,7 +26,7 @@ def say(text: str) -> None:
 
 
 def cache_directory() -> Path:
-    """Return the directory of images and saved states; it exists, and only its owner may look into it."""
+    """Return the directory of images and saved states; it exists, and only its owner can read it."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     path = Path(base) / "podwire-cni" / "vm"
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -37,8 +37,8 @@ def cache_directory() -> Path:
 def locked(path: Path, holder: str | None) -> Iterator[int]:
     """Hold the lock file ``path`` exclusively; yield its descriptor.
 
-    The kernel lets go of it when the last process that has it dies.
-    ``holder`` says what the one who is waited for does; None means not to wait, but to raise VmError.
+    The kernel releases it when the last process that has it ends.
+    ``holder`` says what the process that holds it does; with None, this raises VmError instead of waiting.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -47,7 +47,7 @@ def locked(path: Path, holder: str | None) -> Iterator[int]:
         except BlockingIOError as error:
             if holder is None:
                 raise VmError(f"{path}: in use; destroy the machines that run on it first") from error
-            say(f"waiting: something else {holder}")
+            say(f"waiting: another process {holder}")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor
     finally:
@@ -56,7 +56,7 @@ def locked(path: Path, holder: str | None) -> Iterator[int]:
 
 @contextlib.contextmanager
 def lock_shared(path: Path) -> Iterator[int]:
-    """Hold the lock file ``path`` together with others; yield its descriptor, and note the time of use."""
+    """Hold the lock file ``path`` shared with others; yield its descriptor, and record the time of use."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
@@ -77,7 +77,7 @@ def need_program(*names: str) -> None:
 
 
 def need_space(directory: Path, mebibytes: int) -> None:
-    """Raise VmError when the file system of ``directory`` has less than that to spare."""
+    """Raise VmError if the file system of ``directory`` has less free space than that."""
     free = shutil.disk_usage(directory).free // 2**20
     if free < mebibytes:
         raise VmError(
@@ -87,18 +87,18 @@ def need_space(directory: Path, mebibytes: int) -> None:
 
 
 def need_memory(mebibytes: int) -> None:
-    """Raise VmError when the machine has less memory than that to give."""
+    """Raise VmError if the machine has less memory available than that."""
     with open("/proc/meminfo", encoding="ascii") as lines:
         available = next(int(line.split()[1]) // 1024 for line in lines if line.startswith("MemAvailable:"))
     if available < mebibytes:
         raise VmError(
-            f"{available} MiB of memory are available, a virtual machine needs {mebibytes} MiB. End what uses memory, "
-            "or run fewer machines at once"
+            f"{available} MiB of memory are available, a virtual machine needs {mebibytes} MiB. Free memory, or run "
+            "fewer machines at once"
         )
 
 
 def run(command: Sequence[str | Path], *, what: str, env: Mapping[str, str] | None = None, timeout: float = 120) -> str:
-    """Run a short command and return its output; VmError with all it said when it fails."""
+    """Run a short command and return its output; raise VmError with the output if it fails."""
     try:
         done = subprocess.run(
             [str(part) for part in command],
@@ -121,7 +121,7 @@ def run(command: Sequence[str | Path], *, what: str, env: Mapping[str, str] | No
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory, if it is there, that may hold files of the users that an image was built as."""
+    """Remove a directory, if it exists, which may contain files of the users that an image was built as."""
     if not path.exists():
         return
     try:

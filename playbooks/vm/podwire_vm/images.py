@@ -43,22 +43,22 @@ class Image:
 
     @property
     def ready(self) -> bool:
-        """Whether all files are there, as long as they were when they were made."""
+        """Whether all files exist with their original lengths."""
         return complete(self.directory)
 
     @property
     def lock(self) -> Path:
-        """The lock of who removes the image; its machines hold it together."""
+        """The lock for removing the image; its machines share it."""
         return self.directory.with_name(f".{self.directory.name}.lock")
 
     @property
     def build_lock(self) -> Path:
-        """The lock of who builds the image."""
+        """The lock for building the image."""
         return self.lock.with_suffix(".build")
 
     @property
     def save_lock(self) -> Path:
-        """The lock of who boots the image to save its state."""
+        """The lock for booting the image to save its state."""
         return self.lock.with_suffix(".save")
 
     @property
@@ -84,9 +84,9 @@ class Image:
 
 
 def find(wanted: object) -> Image:
-    """Return the image for what the user wrote.
+    """Return the image for the user's description.
 
-    That is a name of SUITES, such a name with packages that are installed as well, or the description of a cloud image.
+    That is a name from SUITES, such a name with additional packages, or the description of a cloud image.
     """
     if isinstance(wanted, Mapping) and "name" not in wanted:
         cloud_image = cloud.parse(wanted)
@@ -102,16 +102,18 @@ def find(wanted: object) -> Image:
 
 
 def _packages(wanted: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the packages of ``{name: ..., packages: [...]}``, sorted: their order makes no other image."""
+    """Return the packages of ``{name: ..., packages: [...]}``, sorted, because their order makes no difference."""
     unknown = ", ".join(sorted(map(str, wanted.keys() - {"name", "packages"})))
     if unknown:
-        raise VmError(f"image {wanted['name']!r}: {unknown}: no such key; one of Debian has name and packages")
+        raise VmError(
+            f"image {wanted['name']!r}: unknown key {unknown}; the keys of a Debian image are name and packages"
+        )
     packages = wanted.get("packages", [])
     if not isinstance(packages, list):
-        raise VmError(f"image {wanted['name']!r}: packages is not a list of Debian's packages")
+        raise VmError(f"image {wanted['name']!r}: packages is not a list of Debian packages")
     for package in packages:
         if not isinstance(package, str) or not PACKAGE.fullmatch(package):
-            raise VmError(f"image {wanted['name']!r}: {package!r} is not the name of a package of Debian")
+            raise VmError(f"image {wanted['name']!r}: {package!r} is not the name of a Debian package")
     return tuple(sorted(set(packages)))
 
 
@@ -127,7 +129,7 @@ def image_directory() -> Path:
 
 
 def build(image: Image) -> bool:
-    """Build the image unless it is in the cache; return whether it was built. Others that need it wait."""
+    """Build the image unless it is in the cache; return whether it was built. Other processes that need it wait."""
     with locked(image.build_lock, f"builds the image {image.name}") as lock:
         if image.ready:
             return False
@@ -193,7 +195,7 @@ def _bootstrap(image: Image, directory: Path, lock: int) -> None:
 
 
 def _tick(name: str, directory: Path, stop: threading.Event) -> None:
-    """Say now and then that the build goes on, and how far it is."""
+    """Report the progress of the build from time to time."""
     begun = time.monotonic()
     while not stop.wait(15):
         step = "writing the disk" if (directory / "disk.raw").exists() else "installing packages"
@@ -201,13 +203,13 @@ def _tick(name: str, directory: Path, stop: threading.Event) -> None:
 
 
 def finish(directory: Path) -> None:
-    """Record what is in ``directory``, by which `complete` knows it as whole."""
+    """Record the files in ``directory``, which `complete` checks."""
     sizes = {path.name: path.stat().st_size for path in directory.iterdir() if path.is_file()}
     (directory / "complete.json").write_text(json.dumps(sizes), encoding="utf-8")
 
 
 def complete(directory: Path) -> bool:
-    """Return whether everything that `finish` recorded is there, as long as it was."""
+    """Return whether every file that `finish` recorded exists with its original length."""
     try:
         sizes: dict[str, Any] = json.loads((directory / "complete.json").read_text(encoding="utf-8"))
         return all((directory / name).stat().st_size == size for name, size in sizes.items())
@@ -222,7 +224,7 @@ def remove_unused(image: Image) -> None:
 
 
 def prune(parent: Path, keep: Image) -> None:
-    """Remove images that no machine was made of for UNUSED_DAYS."""
+    """Remove images from which no machine was created for UNUSED_DAYS."""
     for directory in parent.iterdir():
         if directory.name.startswith(".") or directory == keep.directory:
             continue

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines: clones of a saved state, made, found again and destroyed."""
+"""Machines: clones of a saved state; how they are created, found again and destroyed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Wish:
         wanted = {22: 0}
         for inside, outside in ports.items():
             wanted[_port(name, inside, 1)] = _port(name, outside, 0)
-        # molecule lets "image" be nothing but text.
+        # molecule allows only text for "image".
         return cls(name, machine.get("vm_image", machine.get("image", name)), restrict, wanted)
 
 
@@ -62,16 +62,16 @@ def _port(name: str, value: object, lowest: int) -> int:
 
 
 def create(parent: Path, wish: Wish, accelerator: str) -> dict[str, Any]:
-    """Make the machine in its own directory below ``parent``, unless it is running there as wished.
+    """Create the machine in its own directory below ``parent``, unless it is already running there as described.
 
-    Returns how Ansible reaches it. The image and its state are made if they are not there.
+    Returns how Ansible reaches it. The image and its state are created if they are missing.
     """
     directory = parent / wish.name
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(parent / f".{wish.name}.lock", f"works on the machine {wish.name}"):
         image = images.find(wish.image)
         images.build(image)
-        # Held by QEMU, too, so that nobody removes the files that it reads.
+        # QEMU holds it as well, so that no process removes the files that it reads.
         with lock_shared(image.lock) as lock:
             state, chosen, _dummy = states.save(image, accelerator)
             wanted = {
@@ -112,12 +112,12 @@ def _start(
             _destroy(directory)
             raise
         cold = str(error)
-    say(f"{wish.name}: the clone is of no use: {cold}; booting the machine instead")
+    say(f"{wish.name}: the clone does not work: {cold}; booting the machine instead")
     try:
         return cold, _boot(directory, wish, image, accelerator, lock)
     except VmError as error:
         raise VmError(
-            f"{wish.name}: neither a clone nor a booted machine could be had. Clone: {cold}. Boot: {error}"
+            f"{wish.name}: neither a clone nor a boot gave a working machine. Clone: {cold}. Boot: {error}"
         ) from error
 
 
@@ -164,7 +164,7 @@ def _boot(directory: Path, wish: Wish, image: images.Image, accelerator: str, lo
 
 
 def _introduce(directory: Path, wish: Wish, image: images.Image, ports: Mapping[int, int], seconds: float) -> None:
-    """Tell the machine the time and its name."""
+    """Set the time and the name of the machine."""
     script = (
         "echo ready; read now; date -s @$now >/dev/null; "
         f'hostname {wish.name}; echo {wish.name} >/etc/hostname; sed -i "s/ podwire-vm$/ {wish.name}/" /etc/hosts'
@@ -180,7 +180,7 @@ def _variables(image: images.Image, ports: Mapping[int, int]) -> dict[str, Any]:
         "ansible_user": image.login.user,
         "ansible_ssh_private_key_file": str(image.login.key),
         "ansible_ssh_common_args": " ".join([*image.login.options(), "-o IdentitiesOnly=yes"]),
-        # Without Ansible's -C: to compress costs an emulated processor more than it saves.
+        # Without Ansible's -C: compression costs an emulated processor more than it saves.
         "ansible_ssh_args": "-o ControlMaster=auto -o ControlPersist=300s",
         "ansible_ssh_pipelining": True,
         # An emulated machine beside others is slow; Ansible gives up after 12 s without an answer of sudo.

@@ -23,7 +23,7 @@ from typing import Any
 from .common import Deadline, VmError, need_program
 
 QEMU = "qemu-system-x86_64"
-MEMORY = 1024  # MiB; part of a saved state, which can only go on with as much
+MEMORY = 1024  # MiB; part of a saved state, which resumes only with the same size
 ACCELERATORS = {
     # x86-64-v2 is what today's distributions ask for; the newest CPU that TCG knows is no faster.
     "tcg": ["-accel", "tcg,thread=multi,tb-size=1024", "-cpu", "Nehalem"],
@@ -33,12 +33,12 @@ ACCELERATORS = {
 
 @dataclass
 class Hardware:
-    """What QEMU is to emulate. A saved state goes on only with what it was saved with, disk and forwards apart."""
+    """The machine that QEMU emulates. A saved state resumes only on an equal machine, except for disk and forwards."""
 
     accelerator: str
     disk: Path
     memory: Path
-    boot: list[str]  # options that say what is booted
+    boot: list[str]  # options for what to boot
     share_memory: bool = False  # whether what the machine writes to its memory goes to the file
     wait_for_state: bool = False
     restrict: bool = True
@@ -99,7 +99,7 @@ def start(directory: Path, hardware: Hardware, keep: Sequence[int] = ()) -> None
     if "Could not set up host forwarding rule" in said:
         ports = ", ".join(str(port) for port in hardware.forward.values() if port)
         raise VmError(
-            f"a port of 127.0.0.1 that is to lead to the machine is in use (asked for: {ports}); QEMU said: {said}"
+            f"a port of 127.0.0.1 that leads to the machine is in use (asked for: {ports}); QEMU said: {said}"
         )
     raise VmError(f"QEMU did not start (status {done.returncode}): {said or 'it said nothing'}")
 
@@ -134,7 +134,7 @@ class Monitor:
         try:
             line = self._stream.readline()
         except OSError as error:
-            raise VmError(f"{self._directory}: QEMU's monitor fell silent ({error})") from error
+            raise VmError(f"{self._directory}: QEMU's monitor stopped answering ({error})") from error
         if not line:
             raise VmError(f"{self._directory}: QEMU ended; {last_words(self._directory)}")
         answer: dict[str, Any] = json.loads(line)
@@ -160,7 +160,7 @@ class Monitor:
         self._migrated()
 
     def restore(self, state: Path) -> None:
-        """Go on where `save` stopped."""
+        """Resume where `save` stopped."""
         self._leave_memory_alone()
         self.command("migrate-incoming", uri=f"exec:cat {shlex.quote(str(state))}")
         self._migrated()
@@ -233,7 +233,7 @@ def _pid_file(pid: int) -> str:
 
 
 def end_processes(directory: Path) -> list[int]:
-    """End every QEMU process of ``directory``, by force where it does not go; return their pids when they are gone."""
+    """End every QEMU process of ``directory``, by force if needed; return their pids when they are gone."""
     ended = []
     for pid, descriptor in processes_in(directory):
         for sent, patience in ((signal.SIGTERM, 10), (signal.SIGKILL, 30)):
@@ -243,5 +243,5 @@ def end_processes(directory: Path) -> list[int]:
                 ended.append(pid)
                 break
         else:
-            raise VmError(f"the QEMU process {pid} of {directory} does not end, not even when killed")
+            raise VmError(f"the QEMU process {pid} of {directory} does not end, even when killed")
     return ended

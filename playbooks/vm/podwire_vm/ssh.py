@@ -44,7 +44,7 @@ class Login:
 
 
 def wait_for_banner(port: int, deadline: Deadline, check: Callable[[], None]) -> None:
-    """Wait until an SSH server answers; ``check`` is called in between and raises when waiting has become pointless."""
+    """Wait until an SSH server answers; ``check`` is called in between and raises if waiting has become pointless."""
     while not deadline.over:
         check()
         try:
@@ -59,7 +59,7 @@ def wait_for_banner(port: int, deadline: Deadline, check: Callable[[], None]) ->
 
 
 def run_as_root(login: Login, port: int, script: str, deadline: Deadline, check: Callable[[], None]) -> None:
-    """Run a shell script (without single quotes) on the machine as soon as it lets us in; it may be run more than once.
+    """Run a shell script (without single quotes) on the machine as soon as login works; it may run several times.
 
     The script's standard input has one line: the time in seconds since 1970 at the moment when the script asks for it
     by printing a line.
@@ -84,4 +84,6 @@ def run_as_root(login: Login, port: int, script: str, deadline: Deadline, check:
             if process.returncode == 0:
                 return
         time.sleep(0.2)
-    raise VmError(f"the machine on 127.0.0.1:{port} did not do as told by SSH within {deadline.seconds:g} s: {said}")
+    raise VmError(
+        f"the machine on 127.0.0.1:{port} did not run the commands over SSH within {deadline.seconds:g} s: {said}"
+    )

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Saved states: a machine of an image, booted once and stopped, of which clones go on in seconds.
+"""Saved states: a machine of an image, booted once and stopped; clones of it resume in seconds.
 
-Also decides between KVM and TCG: /dev/kvm may be there and still not run the kernel of a distribution.
+Also decides between KVM and TCG: /dev/kvm may exist but fail to run the kernel of a distribution.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SETTLE = (
 
 
 def qemu_version() -> str:
-    """Return QEMU's version; another one may not go on with a state of this one."""
+    """Return QEMU's version; another version may not resume a state of this one."""
     need_program(QEMU)
     return run([QEMU, "--version"], what="asking QEMU for its version").splitlines()[0]
 
@@ -139,11 +139,11 @@ def remove_partial(directory: Path) -> None:
 
 
 def sweep() -> None:
-    """Remove what interrupted builds of all images have left, unless somebody is at it."""
+    """Remove what interrupted builds of all images have left, unless a build is running."""
     parent = images.image_directory()
     for suffix, remove in ((".build", images.remove_partial), (".save", remove_partial)):
         for path in parent.glob(f".*{suffix}"):
-            # In use: then it is not left by anybody.
+            # In use, so it is not left over.
             with contextlib.suppress(VmError), locked(path, None):
                 remove(parent / path.name[1 : -len(suffix)])
 
@@ -164,7 +164,7 @@ def check_alive(directory: Path) -> None:
 
 
 def choose_accelerator(image: images.Image, wish: str) -> str:
-    """Return "kvm" or "tcg": what is wished, or for "auto" KVM where it runs the image's kernel; remembered."""
+    """Return "kvm" or "tcg": as requested, or for "auto" KVM if it runs the image's kernel; remembered."""
     if wish in ACCELERATORS:
         return wish
     if wish != "auto":

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A port of Go's libcni to Python, standard library only.
 
-Nothing is imported here, so that whoever imports one submodule loads (and ships) that one only. The public names are
+Nothing is imported here, so that importing one submodule loads (and ships) only that one. The public names are
 found on demand: `libcni.CNIConfig` imports `libcni.api`.
 """
 

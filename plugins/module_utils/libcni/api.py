@@ -6,7 +6,7 @@
 Deviations from Go: container id, network name and interface name are validated on every verb that has them, not on ADD
 only; whether the cache can be written is tested before ADD runs a plugin; the cached configuration includes plugins of
 the drop-in folder; GC without a list of valid attachments is refused, as is a cache directory that cannot be read; GC
-leaves entries alone whose names are none.
+leaves entries with invalid names alone.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class CNIConfig:
     def del_network_list(self, lst: NetworkConfigList, rt: RuntimeConf) -> None:
         """DEL: run the plugins in reverse order, from 0.4.0 on with the cached result, then remove the cache entry.
 
-        A failure stops and keeps the entry. What is cached of the arguments is not used: see
+        A failure stops and keeps the entry. The cached arguments are not used; see
         `get_network_list_cached_config`. Raises `PluginListError`, `VersionError`, `ValidationError`.
         """
         _validate(lst.name, rt)
@@ -121,14 +121,14 @@ class CNIConfig:
     ) -> tuple[bytes | None, RuntimeConf | None]:
         """Return the configuration of the ADD, and `rt` with the arguments of the ADD; (None, None) if not cached.
 
-        The cached netns is not put in. Raises `CacheError` for an entry that cannot be used.
+        The cached netns is not included. Raises `CacheError` for an entry that cannot be used.
         """
         return attachments.cached_config(self.cache_dir, lst.name, rt)
 
     def validate_network_list(self, lst: NetworkConfigList) -> list[str]:
-        """Test that every plugin is there and knows the network's version; return the capabilities, sorted.
+        """Check that every plugin exists and supports the network's version; return the capabilities, sorted.
 
-        IPAM plugins and other delegates are not looked at. Raises `MultiError`.
+        IPAM plugins and other delegates are not checked. Raises `MultiError`.
         """
         validate_network_name(lst.name)
         capabilities: set[str] = set()
@@ -155,7 +155,7 @@ class CNIConfig:
         validate_network_name(lst.name)
         if lst.disable_gc:
             return
-        # A text that is given for a pair by mistake must not become one of its first two letters.
+        # A string given instead of a pair must not count as a pair of its first two letters.
         pairs = [{"containerID": container_id, "ifname": if_name} for container_id, if_name in valid]
         errors = self._delete_stale(lst, {(pair["containerID"], pair["ifname"]) for pair in pairs})
         if _at_least(lst.cni_version, "1.1.0"):
@@ -169,7 +169,7 @@ class CNIConfig:
                 try:
                     conf = inject_conf(plugin, values)
                 except ConfigError as exc:
-                    # Go reports it, too, and goes on to run the plugin with no configuration, of which it dies.
+                    # Go also reports it, but then runs the plugin without a configuration and crashes.
                     errors.append(_prefixed(f"failed to generate configuration to GC plugin {plugin.type}", exc))
                     continue
                 try:
@@ -246,7 +246,7 @@ class CNIConfig:
         return attachments.cached_config(self.cache_dir, net.name, rt)
 
     def validate_network(self, net: PluginConfig) -> list[str]:
-        """Test that the plugin is there and knows the version; return its capabilities, sorted."""
+        """Check that the plugin exists and supports the version; return its capabilities, sorted."""
         self._validate_plugin(net.type, net.cni_version)
         return sorted(name for name, enabled in net.capabilities.items() if enabled)
 
@@ -311,7 +311,7 @@ def _require_check(cni_version: str) -> None:
 
 
 def _at_least(cni_version: str, minimum: str) -> bool:
-    """Compare versions; one that is none is older than all."""
+    """Compare versions; an invalid one is older than all others."""
     try:
         return version.greater_than_or_equal_to(cni_version, minimum)
     except VersionError:
@@ -323,7 +323,7 @@ def _build_one_config(
 ) -> PluginConfig:
     """Return what a plugin gets on stdin: its configuration with the network's name and version and the result so far.
 
-    runtimeConfig gets the arguments of those capabilities that the plugin has; without any it stays as it was.
+    runtimeConfig gets the arguments of the capabilities that the plugin has; without any, it is not changed.
     """
     values: dict[str, t.Any] = {"name": name, "cniVersion": cni_version}
     if prev_result is not None:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""Attachments and what the cache says of them (Go: libcni/api.go, the parts about RuntimeConf and the cache)."""
+"""Attachments and their cache entries (Go: libcni/api.go, the parts about RuntimeConf and the cache)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RuntimeConf:
 
 
 class NetworkAttachment:
-    """One attachment as the cache has it (Go: NetworkAttachment)."""
+    """One attachment from the cache (Go: NetworkAttachment)."""
 
     __slots__ = ("capability_args", "cni_args", "config", "container_id", "if_name", "net_ns", "network")
 
@@ -99,10 +99,10 @@ def cached_result(cache_dir: str, name: str, cni_version: str, rt: RuntimeConf) 
     if entry.kind == cache.KIND:
         cache.check_owner(entry, path, name, rt.container_id, rt.if_name)
         data = gojson.dumps(entry.result)
-    # Any other kind of file is a bare result, as old versions cached it.
+    # Any other kind of file is a bare result, which old versions cached.
     result = types.create_from_bytes(data)
     try:
-        # A configuration may have changed since; its plugins want the result in its version.
+        # The configuration may have changed since; its plugins expect the result in its version.
         return result.as_version(cni_version)
     except ResultError as exc:
         raise ResultError(f"failed to convert cached result to config version {quote(cni_version)}: {exc}") from exc
@@ -134,7 +134,7 @@ def cached_result_for_del(cache_dir: str, name: str, cni_version: str, rt: Runti
 def cached_config(cache_dir: str, name: str, rt: RuntimeConf) -> tuple[bytes | None, RuntimeConf | None]:
     """Return the configuration of the ADD and `rt` with its arguments; (None, None) if not cached.
 
-    The cached netns is not put in, as in Go. Raises `CacheError`, `ValidationError`.
+    As in Go, the cached netns is not included. Raises `CacheError`, `ValidationError`.
     """
     path = cache.cache_path(cache_dir, name, rt.container_id, rt.if_name)
     data = cache.read_bytes(path)

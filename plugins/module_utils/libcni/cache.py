@@ -6,9 +6,9 @@
 `<dir>/results/<network>-<containerID>-<ifname>`, directories 0700, files 0600.
 
 Deviations from Go: names are validated before they become a path; a file is written beside `results/`, fsynced and
-renamed, so that it is never half there; a file that belongs to another attachment (names may contain `-`, so that two
-attachments can have one file) is an error instead of being overwritten, read or deleted; what is no regular file (a
-link is none), or is larger than any entry, counts as unreadable; a directory in an entry's place is moved away.
+renamed, so that no reader sees a partial file; a file that belongs to another attachment (names may contain `-`, so two
+attachments can have one file) is an error instead of being overwritten, read or deleted; anything but a regular file (a
+link is not one), or a file larger than any entry, counts as unreadable; a directory in an entry's place is moved away.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DEFAULT_DIR = "/var/lib/cni"
 KIND = "cniCacheV1"
 
-# An entry has some kilobytes; the host's memory is not for what else may lie there.
+# An entry has some kilobytes. Larger files are not read, to protect the host's memory.
 LARGEST = 64 * 1024 * 1024
 
 _LONGEST_NAME = 255
@@ -106,7 +106,7 @@ class Entry:
         return entry
 
     def to_bytes(self) -> bytes:
-        """Return the file's content. Raises `JSONError` if an argument is nothing that JSON can express."""
+        """Return the file's content. Raises `JSONError` if JSON cannot express an argument."""
         out = gojson.Struct(
             kind=self.kind,
             containerId=self.container_id,
@@ -126,7 +126,7 @@ class Entry:
         return gojson.dumps(out)
 
     def is_of(self, network_name: str, container_id: str, if_name: str) -> bool:
-        """Tell whether the entry is that attachment's; a name that the file leaves out speaks for no other."""
+        """Tell whether the entry is that attachment's; a name that is missing in the file fits any attachment."""
         return (
             self.network_name in ("", network_name)
             and self.container_id in ("", container_id)
@@ -144,22 +144,22 @@ _STRINGS = {
 
 
 def _decode_bytes(value: t.Any) -> bytes:
-    """Return what Go reads into bytes: base64, or an array of numbers."""
+    """Decode the forms that Go reads into bytes: base64, or an array of numbers."""
     if isinstance(value, list):
         return bytes(gojson.as_int(item, "config", 0, 255) for item in value)
     text = gojson.as_string(value, "config")
-    # a2b_base64 skips what is no base64, which Go refuses; line breaks Go skips, too.
+    # a2b_base64 skips characters outside of base64, which Go refuses. Line breaks are skipped by Go as well.
     text = text.replace("\r", "").replace("\n", "")
     digits = text.rstrip("=")
     if len(text) % 4 or len(text) - len(digits) > 2 or not _BASE64.issuperset(digits):
-        raise JSONError("json: cannot unmarshal string into field config: it is no base64")
+        raise JSONError("json: cannot unmarshal string into field config: it is not base64")
     return binascii.a2b_base64(text)
 
 
 def _decode_args(value: t.Any) -> list[list[str]]:
     args = []
     for pair in gojson.as_list(value, "cniArgs"):
-        # Go decodes into [2]string: what is missing is empty, what is too much is ignored.
+        # Go decodes into [2]string: missing elements are empty, extra ones are ignored.
         texts = [gojson.as_string(item, "cniArgs") for item in gojson.as_list(pair, "cniArgs")]
         args.append([*texts, "", ""][:2])
     return args
@@ -190,7 +190,7 @@ def read_bytes(path: str) -> bytes | None:
 
 
 def read_entry(path: str) -> Entry | None:
-    """Return the entry in a file, None if there is none that is of this package's kind."""
+    """Return the entry in a file, None if the file has no entry of this package's kind."""
     data = read_bytes(path)
     if data is None:
         return None
@@ -212,7 +212,7 @@ def check_owner(entry: Entry, path: str, network: str, container_id: str, if_nam
 
 
 def prepare(directory: str, network: str, container_id: str, if_name: str) -> str:
-    """Make sure that an entry could be written, and return its path; before an ADD, not after it as in Go.
+    """Check that an entry can be written, and return its path. This is for before an ADD; Go fails after it.
 
     Raises `CacheError` and `ValidationError`.
     """
@@ -229,7 +229,7 @@ def prepare(directory: str, network: str, container_id: str, if_name: str) -> st
 
 
 def _make_room(path: str) -> None:
-    """Move a directory that is where an entry belongs out of results/; nothing of it is lost."""
+    """Move a directory in the place of an entry out of results/, with its content."""
     if not os.path.isdir(path) or os.path.islink(path):
         return
     parent = os.path.dirname(os.path.dirname(path))
@@ -240,7 +240,7 @@ def _make_room(path: str) -> None:
 
 
 def make_dirs(directory: str) -> None:
-    """Make a directory and those above, all 0700 (os.makedirs gives the ones above another mode)."""
+    """Create a directory and its parents, all 0700 (os.makedirs gives the parents another mode)."""
     if os.path.isdir(directory):
         return
     parent = os.path.dirname(directory)
@@ -264,7 +264,7 @@ def write_entry(directory: str, entry: Entry) -> str:
     if len(data) > LARGEST:
         raise CacheError(f"a cache entry of {len(data)} bytes is too large")
     path = prepare(directory, entry.network_name, entry.container_id, entry.if_name)
-    # Not in results/, where everything counts as an entry.
+    # Not in results/, where every file counts as an entry.
     parent = os.path.dirname(os.path.dirname(path))
     temporary = os.path.join(parent, f".{KIND}-{os.urandom(8).hex()}.tmp")
     try:
@@ -284,7 +284,7 @@ def write_entry(directory: str, entry: Entry) -> str:
 
 
 def remove_entry(directory: str, network: str, container_id: str, if_name: str) -> None:
-    """Remove an attachment's file, unless it is another's. As in Go, what cannot be removed stays.
+    """Remove an attachment's file, unless it belongs to another. As in Go, a file that cannot be removed stays.
 
     Raises `CacheError` and `ValidationError` as `cache_path`.
     """
@@ -296,7 +296,7 @@ def remove_entry(directory: str, network: str, container_id: str, if_name: str) 
 
 def _remove(path: str) -> None:
     try:
-        # Go's os.Remove takes an empty directory away, too.
+        # Go's os.Remove also removes an empty directory.
         (os.rmdir if os.path.isdir(path) and not os.path.islink(path) else os.unlink)(path)
     except OSError:
         # It is gone already, or it stays, as in Go.
@@ -306,8 +306,8 @@ def _remove(path: str) -> None:
 def list_entries(directory: str, container_id: str = "") -> list[Entry]:
     """Return the entries of all attachments, or of one container's, in the order of their file names.
 
-    Files that are no entries are left out, bare results of old versions too. No such directory is no error. Raises
-    `CacheError` if it cannot be read.
+    Files that are not entries, such as bare results of old versions, are left out. A missing directory is no error.
+    Raises `CacheError` if it cannot be read.
     """
     folder = os.path.join(directory, "results")
     try:

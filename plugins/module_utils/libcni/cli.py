@@ -58,7 +58,7 @@ def main(argv: t.Sequence[str] | None = None) -> int:
     except (CNIError, OSError) as exc:
         path = getattr(exc, "path", "")
         prefix = f"{path}: " if isinstance(exc, ConfigError) and path and path not in str(exc) else ""
-        # Where it cannot be written, the exit status says it.
+        # If it cannot be written, the exit status reports the error.
         with contextlib.suppress(OSError):
             _write(sys.stderr, f"libcni: {prefix}{exc}\n".encode("utf-8", "backslashreplace"))
         return 1
@@ -86,7 +86,7 @@ def _parser() -> _Parser:
 
     for name, run, text in (
         ("add", _add, "attach a network to a network namespace and print the result"),
-        ("check", _check, "test that an attachment is as it was made"),
+        ("check", _check, "test that an attachment is unchanged"),
         ("del", _del, "detach a network from a network namespace"),
     ):
         sub = command(name, run, text, ("network", "netns"))
@@ -172,7 +172,7 @@ def _convert(args: argparse.Namespace) -> None:
     _print(result.as_version(args.version).to_json(4))
 
 
-# ---- what they share
+# ---- shared by the commands
 
 
 def _print(data: bytes) -> None:
@@ -183,8 +183,8 @@ def _print(data: bytes) -> None:
 
 
 def _write(stream: t.TextIO | None, data: bytes) -> None:
-    # Not by its buffer: what cannot be written would stay there, and the interpreter, which tries again at its end,
-    # would change the exit status. None: it was closed from the start, and Go opens /dev/null then.
+    # Unbuffered: text that cannot be written would stay in the buffer, and the interpreter, which tries again when it
+    # ends, would change the exit status. None: the stream was closed from the start; Go then opens /dev/null.
     if stream is not None and stream.isatty():
         data = _visible(data)
     while data and stream is not None:
@@ -192,16 +192,16 @@ def _write(stream: t.TextIO | None, data: bytes) -> None:
 
 
 def _visible(data: bytes) -> bytes:
-    """Return the text with JSON escapes for what a terminal would obey, and what cannot be seen.
+    """Return the text with JSON escapes for terminal controls and invisible characters.
 
-    Plugins say it. A program that reads the output gets what Go writes.
+    The text is from plugins. A program that reads the output gets what Go writes.
     """
     text = data.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text).encode()
 
 
 class _Stderr(io.RawIOBase):
-    """What gets the stderr of plugins that succeed."""
+    """The stream for the stderr of plugins that succeed."""
 
     def write(self, data: t.Any) -> int:
         _write(sys.stderr, data)
@@ -223,11 +223,11 @@ def _cni() -> CNIConfig:
 
 def _runtime_conf(args: argparse.Namespace) -> RuntimeConf:
     net_ns = os.path.abspath(args.netns)
-    # Go's skel refuses it in the plugin, after the work is done.
+    # Go's skel refuses it only in the plugin, after the work is done.
     if os.environ.get("CNI_NETNS_OVERRIDE", "").upper() not in ("1", "TRUE") and is_host_netns(net_ns):
         raise _UsageError(
             f"host_netns: {quote(net_ns)} is the network namespace of this host, not that of a container; set "
-            "CNI_NETNS_OVERRIDE=1 to use it all the same"
+            "CNI_NETNS_OVERRIDE=1 to use it anyway"
         )
     return RuntimeConf(
         os.environ.get("CNI_CONTAINERID") or default_container_id(net_ns),

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Loading network configurations (Go: libcni/conf.go).
 
-Deviation from Go: the network's name becomes part of a path only if it is a valid name. A file whose name is invalid
-loads without a look into a drop-in folder, so that it cannot name another directory; every verb refuses it later.
+Deviation from Go: the network's name becomes part of a path only if it is a valid name. A file with an invalid
+network name loads without its drop-in folder, so that the name cannot lead elsewhere; every verb refuses it later.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def network_plugin_conf_from_file(path: str) -> PluginConfig:
 def network_plugin_confs_from_files(directory: str, name: str) -> list[PluginConfig]:
     """Return the drop-in plugins of a network: all of DIRECTORY/NAME/*.conf, in the order of their names.
 
-    No such folder is no error. Raises `ConfigError`, and `ValidationError` for a name that is no network name.
+    A missing folder is no error. Raises `ConfigError`, and `ValidationError` for an invalid network name.
     """
     validate_network_name(name)
     folder = _join(directory, name)
@@ -154,7 +154,7 @@ def network_conf_from_bytes(data: bytes) -> NetworkConfigList:
     if not plugins:
         raise ConfigError(_LIST + "no plugins in list")
     for index, plugin in enumerate(plugins):
-        # A plugin of a list sees its configuration written anew: compact, with sorted keys.
+        # A plugin of a list gets its configuration encoded again: compact, with sorted keys.
         try:
             conf.plugins.append(network_plugin_conf_from_bytes(gojson.dumps(plugin)))
         except ConfigError as exc:
@@ -165,7 +165,7 @@ def network_conf_from_bytes(data: bytes) -> NetworkConfigList:
 def _negotiate_version(raw: dict[str, t.Any]) -> str:
     """Return the list's version: the highest of cniVersions and cniVersion that this package knows.
 
-    Without cniVersions, cniVersion is taken as it is; if all are too new, too ("" without cniVersion).
+    Without cniVersions, or if all are too new, cniVersion is used as it is ("" without cniVersion).
     """
     cni_version = raw.get("cniVersion", "")
     if not isinstance(cni_version, str):
@@ -231,7 +231,7 @@ def _is_network_name(name: str) -> bool:
 
 
 def conf_list_from_conf(original: PluginConfig) -> NetworkConfigList:
-    """Make a list of a single plugin's configuration. Raises `ConfigError`."""
+    """Convert a single plugin's configuration to a list. Raises `ConfigError`."""
     return network_conf_from_bytes(
         gojson.dumps(
             {"name": original.name, "cniVersion": original.cni_version, "plugins": [gojson.loads(original.bytes)]}
@@ -261,7 +261,7 @@ def conf_files(directory: str, extensions: t.Sequence[str]) -> list[str]:
 
 
 def _extension(name: str) -> str:
-    # os.path.splitext takes the leading dot of a hidden file for no extension; Go's filepath.Ext does not.
+    # Go's filepath.Ext counts a leading dot as the start of the extension; os.path.splitext does not.
     dot = name.rfind(".")
     return name[dot:] if dot >= 0 else ""
 
@@ -286,7 +286,7 @@ def load_network_conf(
 ) -> NetworkConfigList:
     """Return the network of that name: the first `.conflist`, else the first `.conf` or `.json` as a list of one.
 
-    `read` is for who loads many networks, each of which reads the files before its own: it may remember them.
+    Loading a network reads the files that sort before its own; a `read` that caches them saves time for many networks.
     Raises `NoConfigsFoundError`, `NotFoundError`, or the `ConfigError` of a broken file that sorts before.
     """
     paths = conf_files(directory, (".conflist",))
@@ -303,7 +303,7 @@ def load_network_conf(
 
 
 def inject_conf(original: PluginConfig, values: t.Mapping[str, t.Any]) -> PluginConfig:
-    """Return `original` with `values` set at its top level, written anew with sorted keys. Raises `ConfigError`."""
+    """Return `original` with `values` set at its top level, encoded with sorted keys. Raises `ConfigError`."""
     try:
         config = gojson.as_object(gojson.loads(original.bytes), "")
     except JSONError as exc:

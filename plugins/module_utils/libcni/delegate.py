@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""Calling a plugin out of a plugin (Go: pkg/invoke/delegate.go).
+"""Calling a plugin from a plugin (Go: pkg/invoke/delegate.go).
 
 The delegate is found by CNI_PATH of this process' environment and gets that environment, with another CNI_COMMAND.
 """

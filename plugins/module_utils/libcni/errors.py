@@ -49,8 +49,8 @@ _GO_ESCAPES = {
 def quote(text: str) -> str:
     """Return `text` in double quotes, escaped as Go's `%q` does it.
 
-    Bytes that are no UTF-8 are expected as Python's `surrogateescape` represents them and print as `\\xNN`. Of a text
-    that is longer than `LONGEST_QUOTE`, the start is quoted and dots follow: nobody reads it, and Go's could be 50 MB.
+    Invalid UTF-8 must be in Python's `surrogateescape` form and prints as `\\xNN`. Of a text that is longer than
+    `LONGEST_QUOTE`, only the start is quoted, with dots after it; Go's text could have 50 MB.
     """
     out = []
     for char in text[:LONGEST_QUOTE]:
@@ -79,10 +79,10 @@ def os_error_text(operation: str, path: str, error: OSError) -> str:
 
 
 class CNIError(Exception):
-    """Base of all errors of this package. All can be copied and pickled, with those that caused them."""
+    """Base of all errors of this package. All can be copied and pickled, including their causes."""
 
     def __reduce__(self) -> tuple[t.Any, ...]:
-        # That of Exception would call the class with the text only, whatever its __init__ takes.
+        # The method of Exception would call the class with only the text, whatever arguments its __init__ takes.
         state = dict(self.__dict__)
         if isinstance(self.__cause__, CNIError):
             state["__cause__"] = self.__cause__
@@ -90,7 +90,7 @@ class CNIError(Exception):
 
 
 class VersionError(CNIError):
-    """A CNI version that is no version."""
+    """An invalid CNI version."""
 
 
 class ConfigError(CNIError):
@@ -109,7 +109,7 @@ class ConfigError(CNIError):
 
 
 class JSONError(ConfigError):
-    """Text that is no JSON, a value of the wrong type, or a value that JSON cannot express.
+    """Text that is not JSON, a value of the wrong type, or a value that JSON cannot express.
 
     `msg` is without the position, str() has it.
     """
@@ -168,7 +168,7 @@ class PluginNotFoundError(CNIError):
 
 
 class PluginError(CNIError):
-    """What a plugin reported, or that it failed without a report (Go: types.Error).
+    """The error that a plugin reported, or its failure without a report (Go: types.Error).
 
     `code`: number of the SPEC's error object, 0 if there was none. `msg`, `details`: its texts. `plugin`: the plugin's
     type, "" if unknown. `stderr`: what it wrote there, bounded. `cause`: the error that this one wraps, or None.

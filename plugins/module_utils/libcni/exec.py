@@ -21,8 +21,8 @@ def exec_plugin_with_result(
 ) -> types.Result:
     """Run the plugin at `path` and decode what it prints; `timeout` in seconds.
 
-    As in Go, a result of another version than the configuration's is accepted. Raises `PluginError`, for output that is
-    no result too.
+    As in Go, a result of another version than the configuration's is accepted. Raises `PluginError`, also for
+    output that is not a result.
     """
     stdout = executor.exec_plugin(path, net_conf, env, timeout)
     try:

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
-# What Go prints for an address that was never set. No plugin can read it, but neither can they read Go's.
+# What Go prints for an address that was never set. No plugin can read it, in Go's output either.
 UNSET = "<nil>"
 
 _IN_IP = frozenset("0123456789abcdefABCDEF:.")
@@ -27,7 +27,7 @@ _MAPPED = b"\0" * 10 + b"\xff\xff"
 
 
 def decode_dns(value: t.Any, where: str = "dns", before: t.Mapping[str, t.Any] | None = None) -> gojson.Struct:
-    """Return a DNS object: nameservers, domain, search, options. It adds to `before`, that of an equal key before."""
+    """Return a DNS object: nameservers, domain, search, options. It extends `before`, from an earlier equal key."""
     found: dict[str, t.Any] = dict(before or {})
     for name, item in gojson.struct_items(
         gojson.as_object(value, where), ("nameservers", "domain", "search", "options")
@@ -46,11 +46,11 @@ def pick(found: t.Mapping[str, t.Any], names: t.Sequence[str]) -> gojson.Struct:
 
 
 def _parse(text: str) -> bytes | None:
-    """Return an address' 4 or 16 bytes, None if it is none."""
-    # Here and not above: 5 ms that only who has addresses should pay.
+    """Return an address' 4 or 16 bytes, None for other text."""
+    # Imported here because it takes 5 ms, which only callers with addresses need.
     import ipaddress
 
-    # Some versions of ipaddress take what Go does not: zones, other scripts' digits, leading zeros.
+    # Some versions of ipaddress accept what Go does not: zones, digits of other scripts, leading zeros.
     if len(text) > _LONGEST_IP or not _IN_IP.issuperset(text):
         return None
     if any(part.startswith("0") and part != "0" for part in _dotted(text)):
@@ -131,7 +131,7 @@ def decode_route(value: t.Any, where: str) -> gojson.Struct:
 
 
 def required_object(value: t.Any, where: str) -> dict[str, t.Any]:
-    """Return `value` if it is an object. null, that Go accepts here and dies of on conversion, is refused."""
+    """Return `value` if it is an object. null is refused; Go accepts it here and crashes on conversion."""
     if value is None:
         raise JSONError(f"json: cannot unmarshal null into field {where} of type object")
     return gojson.as_object(value, where)

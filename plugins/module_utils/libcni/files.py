@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reading files that others may have put there.
+"""Reading files that other programs may have written.
 
-Deviation from Go: what is no regular file is not read. Go waits for a FIFO's writer forever, and reads a device until
-the memory is full.
+Deviation from Go: only regular files are read. Go waits forever for the writer of a FIFO, and reads a device until the
+memory is full.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read_file(path: str, largest: int | None = None, follow: bool = True) -> byt
 
 def open_file(path: str, largest: int | None = None, follow: bool = True) -> t.BinaryIO:
     """Open what `read_file` would read."""
-    # Before it is opened, because to open a device can act on it, and after that, because the path may lead elsewhere.
+    # Checked before opening, as opening a device can have effects, and after it, as the path may have changed.
     _require_file(os.stat(path, follow_symlinks=follow), largest)
     file = open(path, "rb", opener=_open_at_once if follow else _open_itself)  # noqa: SIM115  # the caller gets it
     try:

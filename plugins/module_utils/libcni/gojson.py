@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """JSON as Go's encoding/json reads and writes it.
 
-Reading: UTF-8 only, no byte order mark, no NaN; bytes that are no UTF-8 and lone surrogates become U+FFFD; the last of
+Reading: UTF-8 only, no byte order mark, no NaN; invalid UTF-8 and lone surrogates become U+FFFD; the last of
 several equal keys wins; a number beyond float64 is an error. Writing: the keys of maps sorted, those of Go structs
 (`Struct`) in their order, no blanks, `<`, `>`, `&`, U+2028 and U+2029 escaped, numbers in Go's text.
 
-Two deviations from Go, both to lose nothing and to stay alive: integers are exact (Go passes them through float64, so
+Two deviations from Go, which avoid data loss and crashes: integers are exact (Go passes them through float64, so
 9007199254740993 would become 9007199254740992), and what is nested deeper than 500 levels (Go: 10000) is an error like
 any other, however deep the caller itself is in Python's stack.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 else:
     _StrDict = dict
 
-# For what is rare: not compiled before it is met.
+# For rare cases: not compiled before it is needed.
 _SURROGATE = "[\ud800-\udfff]"
 _ESCAPED_SURROGATE = r"\\u[dD][89a-fA-F]"
 _TOKEN = r'(?s)"(?:[^"\\]|\\.)*"|[-+.\w]+'
@@ -47,7 +47,7 @@ class Struct(_StrDict):
 
 
 class Repeated(_StrDict):
-    """An object with a key more than once: a dict of the last ones. `pairs` has all, in the order of the text."""
+    """An object with duplicate keys: a dict of the last values. `pairs` has all members, in the order of the text."""
 
     __slots__ = ("pairs",)
 
@@ -55,7 +55,7 @@ class Repeated(_StrDict):
         super().__init__()
         self.pairs = pairs
         for key, value in pairs:
-            # The last one stands where it stood: the order matters for keys that differ in case only.
+            # The last one keeps its position, because the order matters for keys that differ only in case.
             self.pop(key, None)
             self[key] = value
 
@@ -91,7 +91,7 @@ def loads(data: bytes | str) -> t.Any:
         token = str(exc)
         line, column = _position(text, token)
         shown = token if len(token) <= 40 else token[:40] + "..."
-        raise JSONError(f"invalid JSON: {shown} is no number that JSON allows", line=line, column=column) from exc
+        raise JSONError(f"invalid JSON: {shown} is not a number that JSON allows", line=line, column=column) from exc
     except RecursionError as exc:
         raise JSONError(_TOO_DEEP) from exc
     if text.count("[") + text.count("{") > _DEEPEST and _is_deep(value):
@@ -179,8 +179,8 @@ def _members(obj: dict[str, t.Any]) -> t.Iterable[tuple[str, t.Any]]:
 def struct_items(value: t.Any, names: t.Sequence[str]) -> t.Iterator[tuple[str, t.Any]]:
     """Yield (field name, value) of the members of an object that a Go struct with these fields would take.
 
-    Keys match regardless of case, in document order and every time that they are there, so that a later one overrides
-    and an earlier one is tested all the same. null counts as an empty object.
+    Keys match regardless of case, in document order and every time they occur, so that a later one overrides an earlier
+    one, which is still checked. null counts as an empty object.
     Raises `JSONError` if `value` is neither.
     """
     if value is None:
@@ -235,7 +235,7 @@ def as_bool(value: t.Any, where: str) -> bool:
 
 
 def as_int(value: t.Any, where: str, minimum: int = _INT64_MIN, maximum: int = _INT64_MAX) -> int:
-    """Return `value` if it is an integer within the bounds, 0 for null; 1.0 is none, as in Go. Raises `JSONError`."""
+    """Return `value` if it is an integer within the bounds, 0 for null; not 1.0, as in Go. Raises `JSONError`."""
     if value is None or (isinstance(value, _NegativeZero) and minimum < 0):
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:

@@ -4,9 +4,9 @@
 """Finding and running plugins (Go: pkg/invoke).
 
 Deviations from Go: relative and empty plugin directories are refused (Go would let the shell's PATH decide); a plugin
-runs in a process group of its own, and the deadline kills that group and bounds the wait for output that a left child
-holds open; what a plugin prints is bounded; a busy binary is tried again with a new process; an error without a text
-gets one; what a plugin writes to stderr while it succeeds is dropped unless the executor is told where to write it.
+runs in a process group of its own, and the deadline kills that group and bounds the wait for output that an orphaned
+child holds open; what a plugin prints is bounded; a busy binary is tried again with a new process; an error without a
+text gets one; the stderr of a plugin that succeeds is dropped unless the executor has a stream for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
-# So much of what a plugin printed is quoted in an error's text.
+# How much of a plugin's output an error quotes.
 QUOTE_LIMIT = 2048
 
 
@@ -53,7 +53,7 @@ def find_in_path(plugin: str, paths: t.Sequence[str]) -> str:
 
 
 class Args:
-    """What a plugin gets by its environment (Go: invoke.Args). `plugin_args_str` wins over `plugin_args`."""
+    """What a plugin gets in its environment (Go: invoke.Args). `plugin_args_str` wins over `plugin_args`."""
 
     __slots__ = ("command", "container_id", "if_name", "net_ns", "path", "plugin_args", "plugin_args_str")
 
@@ -98,8 +98,8 @@ class Executor:
     """Runs plugins (Go: RawExec). Subclass it to add a rule or to fake the plugins.
 
     `stderr`: binary file that gets what a successful plugin wrote to its stderr, if it can be written to; None drops
-    it. `argv0`: what a plugin is told its own path is, for binaries that are several plugins and choose by their name;
-    None is where it is. An executor has no state: threads can share one.
+    it. `argv0`: argument 0 of a plugin, for binaries that contain several plugins and choose one by this name;
+    None means the path. An executor has no state: threads can share one.
     """
 
     __slots__ = ("argv0", "stderr")
@@ -113,11 +113,11 @@ class Executor:
         return find_in_path(plugin, paths)
 
     def exec_plugin(self, path: str, stdin: bytes, env: t.Mapping[str, str], timeout: float | None = None) -> bytes:
-        """Run the plugin at `path` and return its stdout (a `PluginOutput`). `timeout` in seconds, None is none.
+        """Run the plugin at `path` and return its stdout (a `PluginOutput`). `timeout` in seconds, None for no limit.
 
         Raises `PluginError` if it does not exit with 0 in time and leave its stdout closed.
         """
-        # Who only looks for plugins, as most modules of Ansible do, does not compile what runs them.
+        # Imported here because most modules of the collection only look for plugins, and compiling it takes time.
         from .process import run_program
 
         ended = run_program(path, [self.argv0 or path], stdin, env, timeout)
@@ -128,7 +128,7 @@ class Executor:
                 self.stderr.write(ended.stderr)
                 self.stderr.flush()
             except (OSError, ValueError):
-                # As in Go: the plugin has succeeded, whoever may read what it said.
+                # As in Go, the plugin has succeeded even if its stderr cannot be written.
                 pass
         output = PluginOutput(ended.stdout)
         output.stderr = _text(ended.stderr)
@@ -138,7 +138,7 @@ class Executor:
 def plugin_error(plugin: str, stdout: bytes, stderr: bytes, failure: str, killed: bool = False) -> PluginError:
     """Return the error for a plugin that ended with `failure` (Go: RawExec.pluginErr).
 
-    Its stdout should be the SPEC's error object; if not, the text says what there was instead.
+    Its stdout should be the SPEC's error object; if not, the text quotes the output.
     """
     code, msg, details = ERR_UNKNOWN, "", ""
     text = _text(stderr)

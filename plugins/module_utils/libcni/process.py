@@ -17,14 +17,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
-# A result has some hundred bytes. What prints more than this is broken, and the host's memory is not its own.
+# A result has some hundred bytes. A program that prints more than this is broken, and must not fill the memory.
 STDOUT_LIMIT = 4 * 1024 * 1024
-# The end of stderr is kept: that is where a panic or a traceback says what happened.
+# The end of stderr is kept, because a panic or a traceback ends with what happened.
 STDERR_LIMIT = 16 * 1024
 # A binary that is being written cannot be run: 6 tries, a second apart, as Go means to do.
 BUSY_TRIES = 6
 BUSY_DELAY = 1.0
-# Beyond the deadline: for what is already in the pipes, where this process was late to read it.
+# After the deadline: the time to read what is already in the pipes.
 GRACE = 0.5
 # For the kernel to end a process after the kill.
 KILL_WAIT = 5.0
@@ -35,7 +35,7 @@ class Ended:
     """How a program ended.
 
     `failure` is "" if it exited with 0 in time, else Go's text for what happened; `returncode` as subprocess has it,
-    None if the program could not be started or nobody knows how it ended; `killed` tells that the deadline or the bound
+    None if the program could not be started or its end is unknown; `killed` tells that the deadline or the bound
     on its output ended it.
     """
 
@@ -57,11 +57,11 @@ def run_program(
     timeout: float | None = None,
     stdout_limit: int | None = None,
 ) -> Ended:
-    """Run the program at `path` to its end, in a process group of its own. Whatever happens is in what is returned.
+    """Run the program at `path` to its end, in a process group of its own. Every failure is in the return value.
 
-    `timeout` in seconds, None is none. `stdout_limit` in bytes, `STDOUT_LIMIT` unless given; the end of stderr is kept.
-    Where SIGCHLD is ignored, which a process inherits, it has its default while the program runs: the kernel would
-    discard the exit status. Only the main thread can do that; in any other one, the program is not run then.
+    `timeout` in seconds, None for no limit. `stdout_limit` in bytes, default `STDOUT_LIMIT`; the end of stderr is kept.
+    If SIGCHLD is ignored, which a process inherits, it is set to its default while the program runs, because the kernel
+    would discard the exit status. Only the main thread can do that; in any other thread, the program is not run.
     """
     ignored = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN
     if ignored:
@@ -142,7 +142,7 @@ class _Run:
         )
 
     def close(self) -> None:
-        """Close the pipes; kill the plugin if it still runs, which is so after an interrupt only."""
+        """Close the pipes; kill the plugin if it still runs, which happens only after an interrupt."""
         if self.child.returncode is None and not self.killed:
             self._kill()
         self.child.close()
@@ -196,7 +196,7 @@ class _Run:
         return self.child.wait(None if deadline is None else max(minimum, deadline - time.monotonic()))
 
     def _kill(self) -> None:
-        # The plugin has not been waited for, so its number, which is the group's, cannot belong to others.
+        # The plugin has not been waited for, so its PID, which is also that of the group, cannot be reused.
         self.killed = True
         _kill_group(self.child.pid)
         self._wait(time.monotonic(), KILL_WAIT)
@@ -206,7 +206,7 @@ def _kill_group(number: int) -> None:
     try:
         os.killpg(number, signal.SIGKILL)
     except OSError:
-        # There is nobody left in it.
+        # The group has no processes left.
         return
 
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Starting one child process and waiting for it, without the module subprocess.
 
-That one takes milliseconds to import, and its wait with a limit sleeps between looks. Here `os.posix_spawn` starts the
-child, which copies none of the parent's memory on any Python, and a pidfd tells its end at once.
+subprocess takes milliseconds to import, and its wait with a timeout polls. Here, `os.posix_spawn` starts the child,
+which copies none of the parent's memory on any Python, and a pidfd reports its end at once.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
-# Python ignores these, and a child would go on ignoring them.
+# Python ignores these, and a child would inherit that.
 _TO_RESTORE = (signal.SIGPIPE, signal.SIGXFSZ)
 _STANDARD = 3
-# Not an exit status: somebody else has waited for the program, or SIGCHLD was ignored.
+# Not an exit status: other code has waited for the program, or SIGCHLD was ignored.
 LOST = 256
-# Where /proc does not say which descriptors there are.
+# Used if /proc does not list the descriptors.
 _LIKELY = range(_STANDARD, 256)
 
 
 class Child:
-    """A started program: our ends of its pipes, and how it ended.
+    """A started program: this process's ends of its pipes, and how it ended.
 
     It leads a process group of its own, with the number `pid`. `returncode` is None before it has been waited for, then
     as subprocess has it (negative for a signal), or `LOST`.

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Results of every spec version and their conversions (Go: pkg/types/020, 040, 100, create).
 
-A result is decoded as Go decodes it into its structs: keys that the spec does not name are dropped, addresses are
-written anew. Deviation: null among ips, routes or interfaces is refused (Go accepts it and dies on conversion).
+A result is decoded as Go decodes it into its structs: keys that the spec does not name are dropped, addresses get
+their canonical form. Deviation: null in ips, routes or interfaces is refused (Go accepts it and crashes on conversion).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MEMBERS = {
 
 
 class Result:
-    """What a plugin answered to ADD. Immutable: `to_dict` gives a copy.
+    """A plugin's answer to ADD. Immutable: `to_dict` gives a copy.
 
     Made by `create` and `create_from_bytes`.
     """
@@ -149,7 +149,7 @@ def parse_prev_result(cni_version: str, raw: t.Mapping[str, t.Any] | None) -> Re
         return None
     filled = dict(raw)
     if filled.get("CNIVersion", "") == "":
-        # Go's spelling. Written sorted, a cniVersion that is there comes later and wins.
+        # Go's spelling. In sorted output, an existing cniVersion comes later and wins.
         filled["CNIVersion"] = cni_version
     try:
         return create(cni_version, gojson.dumps(filled))
@@ -183,7 +183,7 @@ def _decode(shape: str, parsed: t.Any) -> _Data:
 
 
 def _decode_interfaces(value: t.Any, where: str, shape: str, before: list[_Data]) -> list[_Data]:
-    """Return interfaces. They add to `before`, those of an equal key before: Go decodes into the same ones again."""
+    """Return interfaces. They extend `before`, from an earlier equal key, because Go decodes into the same slice."""
     items = gojson.as_list(value, where)
     known = [*before[: len(items)], *({} for _item in items[len(before) :])]
     return [_decode_interface(item, f"{where}/{at}", shape, known[at]) for at, item in enumerate(items)]
@@ -219,7 +219,7 @@ def _decode_ip_config(value: t.Any, where: str, shape: str) -> _Data:
 
 
 def _ip_config(shape: str, found: t.Mapping[str, t.Any]) -> _Data:
-    """Return an ip entry with its members in order. Interface 0 and an empty version are written, an empty rest not."""
+    """Return an ip entry with its members in order. Keeps interface 0 and an empty version, no other empty member."""
     out: _Data = {}
     for name in _IP[shape]:
         value = found.get(name)

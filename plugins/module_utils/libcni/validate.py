@@ -22,7 +22,7 @@ MAX_INTERFACE_NAME_LENGTH = 15
 _FIRST_IN_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _IN_NAME = _FIRST_IN_NAME | frozenset("_.-")
 
-# Go's unicode.IsSpace; str.isspace() has U+001C to U+001F on top.
+# Go's unicode.IsSpace; str.isspace() also accepts U+001C to U+001F.
 _SPACES = frozenset("\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
     map(chr, range(0x2000, 0x200B))
 )
@@ -85,6 +85,6 @@ def is_host_netns(path: str) -> bool:
             if os.path.samestat(found, os.stat(own)):
                 return True
         except OSError:
-            # Without the right to see process 1, only the own namespace is known.
+            # Without permission to inspect process 1, only this process's namespace is known.
             continue
     return False

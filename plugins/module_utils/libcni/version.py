@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""CNI spec versions: parsing, comparing, and what a plugin or a configuration says of them (Go: pkg/version)."""
+"""CNI spec versions: parsing, comparing, and reading them from plugins and configurations (Go: pkg/version)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parse_version(version: str) -> tuple[int, int, int]:
 
 
 def _atoi(part: str, which: str) -> int:
-    # As Go's strconv.Atoi. int() would also take blanks, underscores and digits of other scripts.
+    # Like Go's strconv.Atoi. int() would also accept blanks, underscores and digits of other scripts.
     digits = part[1:] if part.startswith(("+", "-")) else part
     reason = ""
     if not (digits.isascii() and digits.isdigit()):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about what a plugin needs of those before it in the list."""
+"""Rules about what a plugin needs from earlier plugins in the chain."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from typing import Any, Iterator
 from ...module_utils._host.problems import ERROR, WARNING
 from .source import Finding
 
-# Plugins that make the container's interface and certainly no bridge.
+# Plugins that create the container's interface and never a bridge.
 _WITHOUT_BRIDGE = frozenset(("ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy", "loopback", "sriov"))
 
 
-# Plugins of which a second one in a chain does over again what the first one has done.
+# Plugins that, the second time in a chain, repeat what the first one has done.
 _ONCE = frozenset(("portmap", "firewall"))
 _RATES = {"ingress": "ingressRate", "egress": "egressRate"}
 
 
 def chain_findings(plugins: list[dict[str, Any]]) -> Iterator[Finding]:
-    """Yield findings on a list's (folded, valid) plugins; pointers are relative to the list."""
+    """Yield findings on a conflist's (folded, valid) plugins; pointers are relative to the conflist."""
     before: set[str] = set()
     for index, plugin in enumerate(plugins):
         kind = plugin.get("type", "")
         if kind == "ipvlan" and not before and not plugin.get("ipam", {}).get("type"):
-            text = "ipvlan: ipam is missing, and without a plugin before it there are no addresses; write an ipam"
+            text = "ipvlan: ipam is missing, and no earlier plugin in the chain provides addresses; add an ipam"
             yield Finding(ERROR, "schema", text, ("plugins", index))
         policy = plugin.get("ingressPolicy") or "open"
         if kind == "firewall" and policy != "open" and before & _WITHOUT_BRIDGE and "bridge" not in before:
             text = (
-                "firewall: ingressPolicy %s has an effect on bridges only, and no plugin before it makes one; take the "
-                "plugin bridge, or other rules"
+                f"firewall: ingressPolicy {policy} affects only bridges, and no earlier plugin in the chain makes "
+                "one; use the plugin bridge, or other rules"
             )
-            yield Finding(WARNING, "no_effect", text % policy, ("plugins", index, "ingressPolicy"))
+            yield Finding(WARNING, "no_effect", text, ("plugins", index, "ingressPolicy"))
         before.add(kind)
     yield from _twice(plugins)
 
 
 def _twice(plugins: list[dict[str, Any]]) -> Iterator[Finding]:
-    """Yield plugins that meet another one of their type in the chain; tried with releases 1.1.1 and 1.9.1."""
+    """Yield plugins whose type occurs twice in the chain; tested with releases 1.1.1 and 1.9.1."""
     for index, plugin in enumerate(plugins):
         kind, place = plugin.get("type", ""), ("plugins", index)
         others = [other for other in plugins[:index] if other.get("type") == kind]
         if kind in _ONCE and any(other.get("backend") == plugin.get("backend") for other in others):
-            text = "%s is in the chain twice, and makes the same rules again; remove one of them"
-            yield Finding(WARNING, "plugin_twice", text % kind, place)
+            text = f"{kind} is in the chain twice and makes the same rules twice; remove one of them"
+            yield Finding(WARNING, "plugin_twice", text, place)
         for other in others:
             if kind == "bandwidth":
                 yield from _limited_twice(other, plugin, place)
@@ -59,13 +59,13 @@ def _limited_twice(other: dict[str, Any], plugin: dict[str, Any], place: tuple[A
             continue
         certain = bool(other.get(rate) and plugin.get(rate))
         effect = "every ADD fails" if certain else "every ADD with limits from the runtime fails"
-        text = "bandwidth limits %s twice in the chain, so %s (file exists); leave one limit"
-        yield Finding(ERROR if certain else WARNING, "plugin_twice", text % (direction, effect), place)
+        text = f"bandwidth limits {direction} twice in the chain, so {effect} (file exists); keep one limit"
+        yield Finding(ERROR if certain else WARNING, "plugin_twice", text, place)
         return
 
 
 def _limits(plugin: dict[str, Any], rate: str) -> bool:
-    # Limits of its own count more than the runtime's.
+    # Its own limits override those of the runtime.
     if any(plugin.get(key) for key in _RATES.values()):
         return bool(plugin.get(rate))
     handed = [plugin.get("capabilities", {}).get("bandwidth"), plugin.get("runtimeConfig", {}).get("bandwidth")]
@@ -77,12 +77,15 @@ def _tuned_twice(other: dict[str, Any], plugin: dict[str, Any], place: tuple[Any
     first, second = _tuned(other), _tuned(plugin)
     for key in sorted(first):
         if first[key] != second.get(key, first[key]):
-            text = "tuning sets %s twice in the chain, to %s and %s, so every CHECK fails; leave one of them"
-            yield Finding(WARNING, "plugin_twice", text % (key, first[key], second[key]), place)
+            text = (
+                f"tuning sets {key} twice in the chain, to {first[key]} and {second[key]}, so every CHECK fails; "
+                "keep one of them"
+            )
+            yield Finding(WARNING, "plugin_twice", text, place)
 
 
 def _tuned(plugin: dict[str, Any]) -> dict[str, Any]:
-    # What stands in args.cni counts more. 0 and "" leave MTU and MAC address as they are; promisc is always set.
+    # Values in args.cni override others. 0 and "" do not change MTU and MAC address; promisc is always set.
     given = {**plugin, **plugin.get("args", {}).get("cni", {})}
     own = {key: given[key] for key in ("mac", "mtu") if given.get(key)}
     own.update((key, given[key]) for key in ("allmulti", "txQLen") if key in given)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A configuration as a plugin's Go decoder sees it: keys in any case, null for nothing."""
+"""A configuration as a plugin's Go decoder sees it: keys in any case, null means that the key is missing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ...module_utils._host.problems import INFO, WARNING
 from .schema_files import Schema, Shape
 from .source import Finding
 
-# As many findings of one object as somebody reads.
+# The most findings that are reported for one object.
 LIMIT = 50
-# Difflib's measure of likeness: what is taken for a slip of the pen.
+# The ratio of difflib from which a key counts as misspelled.
 _LIKE = 0.6
 _LIKE_IN_MAP = 0.8
 _LONGEST_KEY = 100
@@ -45,7 +45,7 @@ class Folded:
         self.value = self._fold(value, shape, ())
 
     def pointer(self, path: Any) -> tuple[Any, ...]:
-        """Return where *path* of the folded value stands in the original."""
+        """Return the pointer in the original to *path* of the folded value."""
         out = list(self._at)
         path = tuple(path)
         for index, part in enumerate(path):
@@ -53,7 +53,7 @@ class Folded:
         return tuple(out)
 
     def put(self, path: tuple[Any, ...], value: Any) -> None:
-        """Replace what stands at *path* (not the whole)."""
+        """Replace the value at *path* (not the whole)."""
         inside = self.value
         for part in path[:-1]:
             inside = inside[part]
@@ -82,11 +82,14 @@ class Folded:
                 continue
             pointer = (*path, key)
             if key in out:
-                # libcni sorts the keys, and the last one wins: the one in small letters.
+                # libcni sorts the keys, and the last one wins: the one in lower case.
                 first = self._written[pointer]
                 last = max(written, first)
-                text = "%s: %r and %r are the same key, and only %r counts; remove the other"
-                self._note(WARNING, "duplicate_key", text % (self._owner, first, written, last), pointer)
+                text = (
+                    f"{self._owner}: {first!r} and {written!r} are the same key, and only {last!r} counts; remove "
+                    "the other"
+                )
+                self._note(WARNING, "duplicate_key", text, pointer)
                 if written != last:
                     continue
             self._written[pointer] = written
@@ -101,18 +104,18 @@ class Folded:
 
     def _note_known(self, written: str, key: str, shape: Shape, member: Any, path: tuple[Any, ...]) -> None:
         if written != key:
-            text = "%s takes %r for %r, since Go does not mind the case; write %r" % (self._owner, written, key, key)
+            text = f"{self._owner} reads {written!r} as {key!r}, because Go ignores case; write {key!r}"
             self._note(INFO, "key_case", text, path)
         since = shape.since
         if isinstance(since, dict):
             since = since.get(member) if isinstance(member, str) else None
         if shape.deprecated:
             what = shape.deprecated[:1].lower() + shape.deprecated[1:]
-            text = "%s: %s is for old releases only: %s" % (self._owner, key, what)
+            text = f"{self._owner}: {key} is for old releases only: {what}"
             self._note(INFO, "deprecated_key", text, path)
         if since is not None:
-            text = "%s: %s needs %s of the plugins; older ones ignore or refuse it"
-            text %= (self._owner, "%s %s" % (key, member) if isinstance(shape.since, dict) else key, since)
+            subject = f"{key} {member}" if isinstance(shape.since, dict) else key
+            text = f"{self._owner}: {subject} needs {since} of the plugins; older releases ignore or reject it"
             self._note(INFO, "needs_release", text, path)
 
     def _note_unknown(self, key: str, shape: Shape, path: tuple[Any, ...]) -> None:
@@ -123,12 +126,12 @@ class Folded:
         near = difflib.get_close_matches(key, known, 1, like) if len(key) <= _LONGEST_KEY else []
         if shape.rest is not None and not near:
             return
-        advice = "did you mean %r?" % near[0] if near else "remove it, or look up its name"
+        advice = f"did you mean {near[0]!r}?" if near else "remove it, or check its name"
         shown = key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "..."
         if shape.rest is not None:
-            text = "%s: %r is not a usual key here; %s" % (self._owner, shown, advice)
+            text = f"{self._owner}: {shown!r} is not a usual key here; {advice}"
         elif shape.closed:
-            text = "%s has no key %r and ignores it; %s" % (self._owner, shown, advice)
+            text = f"{self._owner} has no key {shown!r} and ignores it; {advice}"
         else:
-            text = "%s has no key %r as far as is known here, and would ignore it; %s" % (self._owner, shown, advice)
+            text = f"{self._owner} has no known key {shown!r} and would ignore it; {advice}"
         self._note(WARNING, "unknown_key", text, path)

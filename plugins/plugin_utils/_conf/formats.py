@@ -19,11 +19,11 @@ Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 @functools.lru_cache(maxsize=1024)
 def ip(text: str) -> Address:
-    """An address, as Go's net.ParseIP takes it: no zone, and an IPv4 address within IPv6 is an IPv4 address."""
+    """An address, as Go's net.ParseIP accepts it: no zone, and an IPv4 address within IPv6 is an IPv4 address."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise ValueError("is no IP address") from None
+        raise ValueError("is not an IP address") from None
     if "%" in text:
         raise ValueError("has a zone, which is not allowed here")
     return getattr(address, "ipv4_mapped", None) or address
@@ -37,37 +37,37 @@ def optional_ip(text: str) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def cidr(text: str) -> Network:
-    """An address with a prefix length, as Go's net.ParseCIDR takes it."""
+    """An address with a prefix length, as Go's net.ParseCIDR accepts it."""
     address, slash, length = text.partition("/")
     if text.startswith("usePodCidr"):
-        raise ValueError("is a word that only Calico replaces; write a network such as 10.55.0.0/24")
+        raise ValueError("is a placeholder that only Calico replaces; write a network such as 10.55.0.0/24")
     if not slash:
         ip(address)
-        raise ValueError("has no prefix length; write %s/%d" % (text, 64 if ":" in text else 24))
+        usual = 64 if ":" in text else 24
+        raise ValueError(f"has no prefix length; write {text}/{usual}")
     if not re.fullmatch(r"[0-9]{1,3}", length):
-        raise ValueError("has no prefix length after the slash; netmasks are not understood")
+        raise ValueError("has no prefix length after the slash; netmasks are not accepted")
     ip(address)
     try:
-        return ipaddress.ip_network("%s/%d" % (address, int(length)), strict=False)
+        return ipaddress.ip_network(f"{address}/{int(length)}", strict=False)
     except ValueError:
         raise ValueError("has a prefix length that is too large") from None
 
 
 @functools.lru_cache(maxsize=1024)
 def network(text: str) -> Network:
-    """A network for addresses to be given out of: without host bits, and with room for more than the gateway."""
+    """A network to allocate addresses from: without host bits, and with room for more than the gateway."""
     found = cidr(text)
     if str(found.network_address) != str(ipaddress.ip_address(text.partition("/")[0])):
-        raise ValueError("has host bits set; write %s" % found)
+        raise ValueError(f"has host bits set; write {found}")
     if found.prefixlen > found.max_prefixlen - 2:
-        raise ValueError(
-            "is too small to give out addresses; the prefix can be /%d at most" % (found.max_prefixlen - 2)
-        )
+        longest = found.max_prefixlen - 2
+        raise ValueError(f"is too small to allocate addresses from; the prefix can be /{longest} at most")
     return found
 
 
 def address_range(text: str) -> None:
-    """A network, or FIRST-LAST/PREFIX, as whereabouts takes them; "" is none."""
+    """A network, or FIRST-LAST/PREFIX, as whereabouts accepts it; "" is none."""
     first, dash, rest = text.rpartition("-")
     if text:
         cidr(rest)
@@ -76,9 +76,9 @@ def address_range(text: str) -> None:
 
 
 def mac(text: str) -> None:
-    """A MAC address, as Go's net.ParseMAC takes it; "" is none."""
+    """A MAC address, as Go's net.ParseMAC accepts it; "" is none."""
     if text and not re.fullmatch(r"([0-9a-fA-F]{2}[:-]){5}[0-9a-fA-F]{2}|([0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}", text):
-        raise ValueError("is no MAC address")
+        raise ValueError("is not a MAC address")
 
 
 def ifname(text: str) -> None:
@@ -87,13 +87,13 @@ def ifname(text: str) -> None:
         if text:
             validate_if_name(text)
     except ValidationError:
-        raise ValueError("is no interface name: at most 15 bytes, without blanks, '/' and ':'") from None
+        raise ValueError("is not an interface name: at most 15 bytes, without blanks, '/' and ':'") from None
 
 
 def path(text: str) -> None:
     """An absolute path; "" stands for the plugin's default."""
     if text and not text.startswith("/"):
-        raise ValueError("is no absolute path")
+        raise ValueError("is not an absolute path")
 
 
 FORMATS = {

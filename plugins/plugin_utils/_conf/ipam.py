@@ -15,16 +15,16 @@ from .formats import Network, cidr, ip, network
 from .source import Finding
 
 _RANGE_KEYS = ("subnet", "rangeStart", "rangeEnd", "gateway")
-# What RFC 4291 and IANA give to the public; other space is nobody's.
+# Global unicast space by RFC 4291 and IANA; other space is not assigned.
 _UNICAST = ipaddress.IPv6Network("2000::/3")
 # Parts of it that are not routed on the internet: 6to4 (RFC 7526) and documentation (RFC 9637). Older Pythons do not
 # know them.
 _NOT_ROUTED = (ipaddress.IPv6Network("2002::/16"), ipaddress.IPv6Network("3fff::/20"))
-# The bridge of kube-router and Kilo, by a name that is fixed in their code: they write the node's ranges into the file.
+# The bridge of kube-router and Kilo (fixed in their code), which write the node's ranges into the file.
 _FILLED_IN = "kube-bridge"
 _DEFAULTS = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
 _LINK_LOCAL = ipaddress.IPv6Network("fe80::/10")
-# RT_SCOPE_LINK: only what such a route leads to can be a gateway of IPv4.
+# RT_SCOPE_LINK: an IPv4 gateway must be reachable through such a route.
 _LINK_SCOPE = 253
 # Plugins that set up addresses and routes with the same library (plugins/pkg/ipam), and fail where the kernel refuses.
 _ROUTING = frozenset(("bridge", "ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy", "tap"))
@@ -33,7 +33,7 @@ _ROUTING = frozenset(("bridge", "ptp", "macvlan", "ipvlan", "vlan", "host-device
 def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
     """Yield findings on a (folded, valid) ipam object of *plugin*; pointers are relative to the ipam object.
 
-    *version* is the version of the list, None if it is negotiated.
+    *version* is the version of the conflist, None if it is negotiated.
     """
     kind = ipam["type"]
     if kind == "host-local":
@@ -48,8 +48,8 @@ def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Optiona
 
 
 def _handed_over(plugin: dict[str, Any], key: str) -> bool:
-    """Tell whether a runtime may hand over *key*, or the configuration does in a runtime's place."""
-    # The plugin itself may be wrong in any way.
+    """Tell whether a runtime may pass *key*, or the configuration sets it in place of a runtime."""
+    # The rest of the plugin may be invalid.
     places = (plugin.get("capabilities"), plugin.get("runtimeConfig"))
     return any(isinstance(place, dict) and bool(place.get(key)) for place in places)
 
@@ -74,7 +74,7 @@ class _Range(NamedTuple):
 
 
 class _Route(NamedTuple):
-    """What the kernel tells routes apart by."""
+    """What distinguishes two routes in the kernel."""
 
     target: Network
     gateway: Any
@@ -88,7 +88,7 @@ class _Route(NamedTuple):
 def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
     more = _handed_over(plugin, "ipRanges")
     if "subnet" not in ipam and any(ipam.get(key) for key in _RANGE_KEYS):
-        text = 'host-local: subnet is missing, without which the range says nothing; write "subnet": "10.55.0.0/24"'
+        text = 'host-local: the range has no subnet; write "subnet": "10.55.0.0/24"'
         yield Finding(ERROR, "schema", text)
     elif "subnet" not in ipam and not ipam.get("ranges") and not more:
         yield _no_range(plugin)
@@ -108,9 +108,9 @@ def _host_local(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[
 
 def _no_range(plugin: dict[str, Any]) -> Finding:
     if plugin.get("bridge") == _FILLED_IN:
-        text = "host-local has no range yet; kube-router and Kilo write the node's own into the file when they start"
+        text = "host-local has no range yet; kube-router and Kilo write the node's range into the file when they start"
         return Finding(INFO, "range_filled_in", text)
-    text = 'host-local: there is no range to give addresses out of; write "ranges": [[{"subnet": "10.55.0.0/24"}]]'
+    text = 'host-local: there is no range to allocate addresses from; write "ranges": [[{"subnet": "10.55.0.0/24"}]]'
     return Finding(ERROR, "schema", text)
 
 
@@ -126,18 +126,24 @@ def _range(entry: dict[str, Any], place: tuple[Any, ...]) -> Iterator[Finding]:
     subnet = network(entry["subnet"])
     outside = [key for key in ("rangeStart", "rangeEnd") if entry.get(key) and ip(entry[key]) not in subnet]
     for key in outside:
-        text = "host-local: %s %s is not in the subnet %s; write an address of it" % (key, entry[key], subnet)
+        text = f"host-local: {key} {entry[key]} is not in the subnet {subnet}; write an address of the subnet"
         yield Finding(ERROR, "schema", text, (*place, key))
     first, last = _span(entry)
     if not outside and first > last:
-        text = "host-local: rangeEnd %s comes before rangeStart %s; exchange them" % (last, first)
+        text = f"host-local: rangeEnd {last} comes before rangeStart {first}; swap them"
         yield Finding(ERROR, "schema", text, (*place, "rangeEnd"))
     if entry.get("gateway") and ip(entry["gateway"]).version != subnet.version:
-        text = "host-local: gateway %s is not of the family of the subnet %s; write one of its addresses"
-        yield Finding(ERROR, "schema", text % (entry["gateway"], subnet), (*place, "gateway"))
+        text = (
+            f"host-local: gateway {entry['gateway']} and subnet {subnet} are of different families; write an address "
+            "of the subnet"
+        )
+        yield Finding(ERROR, "schema", text, (*place, "gateway"))
     if first == last == _gateway(entry):
-        text = "host-local: the only address of the range is the gateway %s, which is never given out; widen the range"
-        yield Finding(ERROR, "schema", text % first, place)
+        text = (
+            f"host-local: the only address of the range is the gateway {first}, which is never allocated; widen "
+            "the range"
+        )
+        yield Finding(ERROR, "schema", text, place)
 
 
 def _gateway(entry: dict[str, Any]) -> Any:
@@ -157,21 +163,24 @@ def _mixed(ranges: list[_Range]) -> Iterator[Finding]:
         other = first.setdefault(entry.group, entry.subnet)
         if other.version != entry.subnet.version:
             text = (
-                "host-local: %s and %s are in one list of ranges, which has to be of one family; give each its own list"
+                f"host-local: {other} and {entry.subnet} are in one list of ranges, but a list has one family; give "
+                "each its own list"
             )
-            yield Finding(ERROR, "schema", text % (other, entry.subnet), (*entry.place, "subnet"))
+            yield Finding(ERROR, "schema", text, (*entry.place, "subnet"))
 
 
 def _overlaps(ranges: list[_Range]) -> Iterator[Finding]:
     widest: Optional[_Range] = None
-    # A range that ends outside of its subnet's family has been spoken of.
+    # A range that ends outside of its subnet's family is already reported.
     comparable = [entry for entry in ranges if entry.first.version == entry.last.version == entry.subnet.version]
     for entry in sorted(comparable, key=lambda entry: (entry.subnet.version, entry.first, entry.number)):
         if widest is None or widest.subnet.version != entry.subnet.version or entry.first > widest.last:
             widest = entry
             continue
-        text = "host-local: the ranges %s to %s and %s to %s overlap; keep them apart"
-        message = text % (entry.first, entry.last, widest.first, widest.last)
+        message = (
+            f"host-local: the ranges {entry.first} to {entry.last} and {widest.first} to {widest.last} overlap; "
+            "keep them apart"
+        )
         yield Finding(ERROR, "schema", message, max(entry, widest).place)
         widest = max(entry, widest, key=lambda entry: entry.last)
 
@@ -180,12 +189,12 @@ def _public(ipam: dict[str, Any]) -> Iterator[Finding]:
     for entry, _group, place in _entries(ipam):
         subnet = network(entry["subnet"])
         if subnet.is_global and (subnet.version == 4 or _is_routed(subnet)):
-            text = (
-                "host-local: %s is public address space and ipMasq replaces its addresses, so containers cannot reach "
-                "whoever has them; write a private network such as %s"
-            )
             private = "10.55.0.0/24" if subnet.version == 4 else "fd00:55::/64"
-            yield Finding(WARNING, "public_subnet", text % (subnet, private), (*place, "subnet"))
+            text = (
+                f"host-local: {subnet} is public address space and ipMasq replaces its addresses, so containers cannot "
+                f"reach the hosts that own these addresses; write a private network such as {private}"
+            )
+            yield Finding(WARNING, "public_subnet", text, (*place, "subnet"))
 
 
 def _is_routed(subnet: Any) -> bool:
@@ -197,12 +206,12 @@ def _is_routed(subnet: Any) -> bool:
 
 def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
     addresses = ipam.get("addresses", [])
-    # What comes from there replaces the addresses here.
+    # These replace the configured addresses.
     replaced = _handed_over(plugin, "ips") or bool(_args(plugin).get("ips"))
     if not addresses and not replaced:
         text = (
             "static: there are no addresses, so ADD fails unless CNI_ARGS has them (IP, and GATEWAY); if that is not "
-            'meant write "addresses": [{"address": "10.55.0.7/24"}]'
+            'intended, write "addresses": [{"address": "10.55.0.7/24"}]'
         )
         yield Finding(INFO, "static_no_address", text)
     families = [_family(entry["address"]) for entry in addresses]
@@ -214,11 +223,17 @@ def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]
             continue
         gateways.setdefault(family, gateway)
         if gateway.version != family:
-            text = "static: gateway %s is not of the family of the address %s; write one of its network"
-            yield Finding(ERROR, "schema", text % (gateway, entry["address"]), place)
+            text = (
+                f"static: gateway {gateway} and address {entry['address']} are of different families; write a "
+                "gateway in the address's network"
+            )
+            yield Finding(ERROR, "schema", text, place)
         elif gateway == ip(entry["address"].partition("/")[0]):
-            text = "static: the address %s is its own gateway, so the container reaches nothing behind it; change one"
-            yield Finding(WARNING, "own_gateway", text % gateway, place)
+            text = (
+                f"static: the address {gateway} is its own gateway, so the container reaches nothing behind it; "
+                "change one"
+            )
+            yield Finding(WARNING, "own_gateway", text, place)
     yield from _one_address(families, "static", version)
     if plugin.get("type") == "ptp":
         yield from _without_gateway(addresses, plugin)
@@ -236,20 +251,21 @@ def _args(plugin: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_gateway(addresses: list[dict[str, Any]], plugin: dict[str, Any]) -> Iterator[Finding]:
-    """Yield where ptp gets an address without the gateway that it gives to the host's end."""
-    rule = "ptp gives the gateway to the host's end of the pair, and every ADD fails without one"
+    """Yield where ptp gets an address without the gateway that it assigns to the host end."""
+    rule = "ptp assigns the gateway to the host end of the veth, and every ADD fails without one"
     for index, entry in enumerate(addresses):
         if not entry.get("gateway"):
-            text = 'static: %s has no gateway; %s: write "gateway" beside it'
-            yield Finding(ERROR, "schema", text % (entry["address"], rule), ("addresses", index))
+            address = entry["address"]
+            text = f'static: {address} has no gateway; {rule}: write "gateway" beside it'
+            yield Finding(ERROR, "schema", text, ("addresses", index))
     if _args(plugin).get("ips"):
-        text = "static: args.cni.ips replaces the addresses, and has no gateways; %s: write addresses instead"
-        yield Finding(ERROR, "schema", text % rule)
+        text = f"static: args.cni.ips replaces the addresses, and has no gateways; {rule}: write addresses instead"
+        yield Finding(ERROR, "schema", text)
     elif _handed_over(plugin, "ips"):
         text = (
-            "static: addresses of the capability 'ips' have no gateways; %s: hand them over as IP and GATEWAY in args"
+            f"static: addresses of the capability 'ips' have no gateways; {rule}: pass them as IP and GATEWAY in args"
         )
-        yield Finding(WARNING, "ptp_no_gateway", text % rule)
+        yield Finding(WARNING, "ptp_no_gateway", text)
 
 
 def _whereabouts(ipam: dict[str, Any]) -> Iterator[str]:
@@ -267,17 +283,20 @@ def _family(text: str) -> int:
 
 def _one_address(families: list[int], owner: str, version: Optional[str]) -> Iterator[Finding]:
     if before(version, "0.3.0") and len(families) != len(set(families)):
-        text = "%s: version %s of the specification knows one address of each family only; write a later cniVersion"
-        yield Finding(ERROR, "schema", text % (owner, version))
+        text = (
+            f"{owner}: version {version} of the specification allows one address of each family only; write a later "
+            "cniVersion"
+        )
+        yield Finding(ERROR, "schema", text)
 
 
 def _routes(
     ipam: dict[str, Any], plugin: dict[str, Any], subnets: list[Network], gateways: dict[int, Any]
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the routes.
+    """Yield findings on the routes.
 
-    *subnets* are those that containers get addresses of, empty if they are not known; *gateways* what a route without
-    ``gw`` leads through, by family.
+    *subnets* are those of the containers' addresses, empty if unknown; *gateways* are used by routes without ``gw``, by
+    family.
     """
     kind, refused = ipam["type"], ERROR if plugin.get("type") in _ROUTING else WARNING
     families: set[int] = {subnet.version for subnet in subnets}
@@ -285,36 +304,41 @@ def _routes(
     for index, route in enumerate(ipam.get("routes", [])):
         target, place = cidr(route["dst"]), ("routes", index)
         if families and target.version not in families:
-            text = "%s: the route to %s goes nowhere, since containers get no IPv%d address; remove it, or add a range"
-            yield Finding(WARNING, "route_family", text % (kind, route["dst"], target.version), (*place, "dst"))
+            text = (
+                f"{kind}: the route to {route['dst']} goes nowhere, since containers get no IPv{target.version} "
+                "address; remove it, or add a range"
+            )
+            yield Finding(WARNING, "route_family", text, (*place, "dst"))
             continue
         if ip(route["dst"].partition("/")[0]) != target.network_address:
-            # IPv6 drops the bits, and then CHECK does not find the route.
+            # IPv6 clears the bits, and then CHECK does not find the route.
             verb, level = ("ADD", refused) if target.version == 4 else ("CHECK", WARNING)
-            text = "%s: the route to %s has host bits set, so every %s fails; write %s"
-            yield Finding(level, "schema", text % (kind, route["dst"], verb, target), (*place, "dst"))
+            text = f"{kind}: the route to {route['dst']} has host bits set, so every {verb} fails; write {target}"
+            yield Finding(level, "schema", text, (*place, "dst"))
         gw = ip(route["gw"]) if route.get("gw") else None
         if gw is not None and gw.version != target.version:
             text = (
-                "%s: the route to %s leads through %s, which is not of its family, so every ADD fails; write an IPv%d"
+                f"{kind}: the route to {target} has the gateway {gw} of the other family, so every ADD fails; write "
+                f"an IPv{target.version} address"
             )
-            yield Finding(refused, "schema", text % (kind, target, gw, target.version) + " address", (*place, "gw"))
+            yield Finding(refused, "schema", text, (*place, "gw"))
         elif gw is not None and target.version in families and kind != "whereabouts" and not _reachable(gw, near):
-            # A file of its own may give whereabouts more ranges.
-            text = (
-                "%s: the route to %s leads through %s, which is in none of the containers' subnets (%s), so every ADD "
-                "fails (network is unreachable); write an address of theirs, or leave gw out"
-            )
+            # The separate configuration file of whereabouts may contain more ranges.
             listed = ", ".join(str(subnet) for subnet in subnets if subnet.version == gw.version)
+            text = (
+                f"{kind}: the route to {target} has the gateway {gw}, which is in none of the containers' subnets "
+                f"({listed}), so every ADD fails (network is unreachable); write an address of these subnets, or leave "
+                "gw out"
+            )
             # CNI_ARGS may add an address to those of static.
             level = refused if kind == "host-local" else WARNING
-            yield Finding(level, "gateway_outside", text % (kind, target, gw, listed), (*place, "gw"))
+            yield Finding(level, "gateway_outside", text, (*place, "gw"))
         key = _Route(target, gw or gateways.get(target.version), route.get("priority", 0), route.get("table") or 254)
         if key.gateway is None and (target.version == 6 or route.get("scope") == _LINK_SCOPE):
             near.append(target)
         if key in seen:
-            text = "%s: the route to %s is there twice%s, so every ADD fails (file exists); remove it"
-            yield Finding(refused, "route_twice", text % (kind, target, seen[key]), place)
+            text = f"{kind}: the route to {target} occurs twice{seen[key]}, so every ADD fails (file exists); remove it"
+            yield Finding(refused, "route_twice", text, place)
         seen[key] = ""
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The option ``networks`` as a whole: every entry tested, every configuration validated and rendered."""
+"""The option ``networks`` as a whole: every entry checked, every configuration validated and rendered."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _STATES = ("present", "absent", "restored")
 
 
 class CheckedNetworks:
-    """``rendered`` is what the module gets (``[{name, content, priority, file, state}]``), ``problems`` all that was
-    found, ``present`` how many networks are to be there.
+    """``rendered`` is the input of the module (``[{name, content, priority, file, state}]``), ``problems`` are all
+    findings, ``present`` is the number of networks with state present.
 
     *read* returns path and content of a file on the controller, or raises ValueError. *may_be_empty*: the task has
-    something to do without networks, too.
+    other work than networks.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class CheckedNetworks:
         self.present = 0
         self._read = read
         self._levels: Sequence[str] = ()
-        # What is being tested: the place of a complaint that has no better one.
+        # The entry that is being checked: the place of problems without a better one.
         self._entry: Any = networks
         if not isinstance(levels, list) or any(level not in LEVELS for level in levels):
-            self._error("validate", "the levels are %s; write a list of some of them" % ", ".join(LEVELS))
+            self._error("validate", f"the value must be a list of levels; the levels are {', '.join(LEVELS)}")
         else:
             self._levels = levels
         if not isinstance(networks, list) or not (networks or may_be_empty):
@@ -52,7 +52,7 @@ class CheckedNetworks:
             )
             return
         for index, given in enumerate(networks):
-            self._network("networks[%d]" % index, given)
+            self._network(f"networks[{index}]", given)
         self._entry = networks
         self._unique()
 
@@ -70,15 +70,15 @@ class CheckedNetworks:
         given = {key: value for key, value in given.items() if value is not None}
         state = given.get("state", "present")
         if state not in _STATES:
-            self._error(where, "state is %r; write %s or %s" % (state, ", ".join(_STATES[:-1]), _STATES[-1]))
+            self._error(where, f"state is {state!r}; write {', '.join(_STATES[:-1])} or {_STATES[-1]}")
         out = {"state": state}
         self._options(where, given, out)
         if state == "present":
             self.present += 1
             self._configuration(where, given, out)
         elif "name" not in given and (state != "restored" or "file" not in given):
-            needed = "the network's 'name', or the 'file' that is" if state == "restored" else "the network's 'name'"
-            self._error(where, "'state: %s' needs %s" % (state, needed))
+            needed = "the network's 'name', or its original 'file'" if state == "restored" else "the network's 'name'"
+            self._error(where, f"'state: {state}' needs {needed}")
         if not errors_of(self.problems[found:]):
             self.rendered.append(out)
 
@@ -94,7 +94,7 @@ class CheckedNetworks:
             if "priority" in given:
                 out["priority"] = check_priority(_integer(given["priority"]), "priority")
             if "file" in given:
-                # What comes back had any name.
+                # The original file can have any name.
                 read = file_name if given.get("state") == "restored" else read_file_name
                 out["file"] = read(str(given["file"]), "file")
         except HostError as error:
@@ -103,11 +103,9 @@ class CheckedNetworks:
     def _configuration(self, where: str, given: dict[str, Any], out: dict[str, Any]) -> None:
         sources = [key for key in _SOURCES if key in given]
         if len(sources) != 1:
-            self._error(
-                where,
-                "%s; write exactly one of conflist (a mapping), content (JSON text) and src (a file on the controller)"
-                % ("%s exclude each other" % " and ".join(sources) if sources else "the configuration is missing"),
-            )
+            what = f"{' and '.join(sources)} are mutually exclusive" if sources else "the configuration is missing"
+            rule = "write exactly one of conflist (a mapping), content (JSON text) and src (a file on the controller)"
+            self._error(where, f"{what}; {rule}")
             return
         opened = self._open(where, sources[0], given[sources[0]])
         if opened is None:
@@ -120,19 +118,15 @@ class CheckedNetworks:
         out["content"] = checked.text
 
     def _open(self, where: str, key: str, value: Any) -> Optional[tuple[Source, str]]:
-        """Return the source and what to call it in messages; None after noting what is wrong."""
-        label = "%s.%s" % (where, key)
+        """Return the source and its name for messages; None after adding a problem."""
+        label = f"{where}.{key}"
         if key == "conflist":
             if isinstance(value, dict):
                 return DataSource(value), label
-            self._error(
-                label, "it must be a mapping, not %s; for JSON text there is 'content'" % _kind(value), given=value
-            )
+            self._error(label, f"it must be a mapping, not {_kind(value)}; use 'content' for JSON text", given=value)
             return None
         if not isinstance(value, str):
-            self._error(
-                label, "it must be a text, not %s; for a mapping there is 'conflist'" % _kind(value), given=value
-            )
+            self._error(label, f"it must be a string, not {_kind(value)}; use 'conflist' for a mapping", given=value)
             return None
         if key == "content":
             return TextSource(value), label
@@ -141,9 +135,9 @@ class CheckedNetworks:
             return TextSource(data.decode("utf-8")), label
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
-            text = "line %d is not UTF-8, which JSON has to be; save the file as UTF-8 without BOM" % line
+            text = f"line {line} is not UTF-8, which JSON requires; save the file as UTF-8 without BOM"
             if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-                text = "the file is UTF-16, as PowerShell's > writes it; save it as UTF-8 without BOM"
+                text = "the file is UTF-16, which PowerShell's > writes; save it as UTF-8 without BOM"
             elif data.startswith(b"\x1f\x8b"):
                 text = "the file is compressed by gzip; unpack it"
             self.problems.append(problem(ERROR, "not_utf8", text, label, line=line, column=1))
@@ -156,14 +150,14 @@ class CheckedNetworks:
         for index, network in enumerate(self.rendered):
             name = network.get("name")
             if name is not None and name in seen:
-                self._error("networks", "the network %r is listed twice; keep one of the entries" % name, "name_twice")
+                self._error("networks", f"the network {name!r} is listed twice; keep one of the entries", "name_twice")
             if name is not None:
                 seen[name] = index
 
 
 def _integer(value: Any) -> int:
     if isinstance(value, bool) or not str(value).isdigit():
-        raise HostError("priority is %s; write a number from 0 to 99" % shown(value), code="bad_priority")
+        raise HostError(f"priority is {shown(value)}; write a number from 0 to 99", code="bad_priority")
     return int(value)
 
 

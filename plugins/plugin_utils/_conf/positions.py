@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where in a text, or in a playbook, the value at a JSON pointer stands."""
+"""The position in a text, or in a playbook, of the value at a JSON pointer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Origin: Any
 try:
     from ansible._internal._datatag import _tags
 except ImportError:
-    # Where a value came from is nice to know, and Ansible promises no way to ask.
+    # Ansible has no stable interface for the origin of a value, so its lack is tolerated.
     Origin = None
 else:
     Origin = _tags.Origin
@@ -26,7 +26,7 @@ except ImportError:
 Pointer = Sequence[Any]
 Position = tuple[Optional[int], Optional[int]]
 
-# JSON is YAML but for these: a tab may not indent there, and these others break lines or are not allowed at all.
+# JSON with one of these is not YAML: a tab must not indent, and the others break lines or are not allowed.
 # One blank for each keeps every position.
 _BLANKS = {ord(char): " " for char in "\t\x7f\x85\u2028\u2029"}
 UNKNOWN: Position = (None, None)
@@ -51,7 +51,7 @@ class TextPositions:
             try:
                 self._root = yaml.compose(self._text.translate(_BLANKS), Loader=_Loader)
             except yaml.YAMLError:
-                # Some rare text is JSON but not YAML, such as a key of more than 1024 characters.
+                # Some rare texts are JSON but not YAML, such as a key of more than 1024 characters.
                 self._root = None
         return self._root
 
@@ -74,7 +74,7 @@ class TextPositions:
         return place.start_mark.line + 1, place.start_mark.column + 1
 
     def duplicate_keys(self) -> Iterator[tuple[list[Any], Position]]:
-        """Yield pointer and position of every key that is in its object before."""
+        """Yield pointer and position of every key that occurs earlier in its object."""
         node = self._node()
         if node is not None:
             yield from _duplicates(node, [])
@@ -94,7 +94,7 @@ def _duplicates(node: yaml.Node, pointer: list[Any]) -> Iterator[tuple[list[Any]
 
 
 class DataPositions:
-    """Positions of values in the playbook that they come from, as far as Ansible remembers them."""
+    """Positions of values in the playbook that they come from, if Ansible records them."""
 
     def __init__(self, data: Any) -> None:
         self._data = data

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON as we lay it out: two spaces, keys in the order and numbers in the text that the user gave them."""
+"""JSON in this collection's layout: two spaces, keys in the user's order, numbers as the user wrote them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Number(str):
 def parse(text: str, make_object: Optional[Callable[[list[tuple[str, Any]]], dict[str, Any]]] = None) -> Any:
     """Return *text*, which must be valid JSON, with every number as a :class:`Number`.
 
-    *make_object* makes objects of their members as they are written.
+    *make_object* creates objects from their members, in the order of the text.
     """
     return json.loads(text, parse_int=Number, parse_float=Number, object_pairs_hook=make_object)
 
@@ -26,7 +26,7 @@ def parse(text: str, make_object: Optional[Callable[[list[tuple[str, Any]]], dic
 def render(value: Any) -> str:
     """Return *value* as JSON text with a newline at the end.
 
-    *value* consists of what JSON has and of :class:`Number`; keys must be strings.
+    *value* consists of the types of JSON and of :class:`Number`; keys must be strings.
     """
     return _render(value, "\n") + "\n"
 
@@ -34,7 +34,7 @@ def render(value: Any) -> str:
 def _render(value: Any, newline: str) -> str:
     inner = newline + "  "
     if isinstance(value, dict) and value:
-        members = ["%s: %s" % (_scalar(key), _render(member, inner)) for key, member in value.items()]
+        members = [f"{_scalar(key)}: {_render(member, inner)}" for key, member in value.items()]
         return "{" + inner + ("," + inner).join(members) + newline + "}"
     if isinstance(value, list) and value:
         elements = [_render(element, inner) for element in value]

@@ -33,20 +33,20 @@ _ANY_PLUGIN = "common.json#/$defs/plugin"
 _ANY_IPAM = "common.json#/$defs/ipam"
 
 
-# A part of a network as its plugin sees it, and what was found.
+# A part of a network as its plugin sees it, and the findings.
 _Outcome = tuple[Any, list[Finding]]
 
 
 class _Task(NamedTuple):
-    """What holds for everything inside of a network: ``version`` of the list, None if it is negotiated; ``partial`` if
-    the outer plugin adds what is missing."""
+    """The context of everything inside a network: the ``version`` of the conflist, None if it is negotiated;
+    ``partial`` if the outer plugin adds what is missing."""
 
     version: Optional[str]
     partial: bool = False
 
 
 def schema_findings(data: dict[str, Any]) -> list[Finding]:
-    """Return the findings on a network list."""
+    """Return the findings on a conflist."""
     return _check_list(data, (), _Task(_version(data)))[1]
 
 
@@ -56,7 +56,7 @@ def _version(network: dict[str, Any]) -> Optional[str]:
 
 
 def _check_list(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Outcome:
-    # What has to be in a list is for the level syntax.
+    # The level syntax checks what must be in a conflist.
     value, own, inner = _check(_LIST, data, "the network", at, task, partial=True)
     if not _broken(own + inner):
         inner.extend(_moved(chain_findings(value.get("plugins", [])), at))
@@ -86,7 +86,9 @@ def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: 
     if not kind and all(key.lower() == "type" for key in data):
         return data, []
     if not kind:
-        text = "ipam has no type, so there is no IPAM plugin and its keys mean nothing; write the type, or remove them"
+        text = (
+            "ipam has no type, so no IPAM plugin runs and its keys have no effect; write the type, or remove the keys"
+        )
         return data, [Finding(WARNING, "no_ipam_type", text, at)]
     findings = [] if kind in known else [_unknown(kind, "IPAM plugin", known, at)]
     value, own, inner = _check(known.get(kind, _ANY_IPAM), data, kind, at, task, task.partial)
@@ -152,21 +154,24 @@ def _without_words(value: Any, words: dict[str, str]) -> Any:
 def _version_findings(schema: Schema, owner: str, at: tuple[Any, ...], task: _Task) -> Iterator[Finding]:
     first = schema.get("x-min-version")
     if first is not None and before(task.version, first):
-        # Whether the plugin of a host is one that does is the level plugins' affair.
-        text = "%s supports version %s of the specification and later, and the list has %s; write a later cniVersion"
-        yield Finding(WARNING, "version_too_old", text % (owner, first, task.version), at)
+        # The level plugins checks the version of the installed plugin.
+        text = (
+            f"{owner} supports version {first} of the specification and later, but the conflist has {task.version}; "
+            "write a later cniVersion"
+        )
+        yield Finding(WARNING, "version_too_old", text, at)
 
 
 def _unknown(kind: str, what: str, known: dict[str, str], at: tuple[Any, ...]) -> Finding:
-    text = "there is no schema for the %s %s, so its own keys are not validated" % (what, kind[:100])
+    text = f"there is no schema for the {what} {kind[:100]}, so its own keys are not validated"
     near = difflib.get_close_matches(kind, known, 1, 0.75) if len(kind) <= 100 else []
     if near:
-        return Finding(WARNING, "unknown_plugin", "%s; did you mean %s?" % (text, near[0]), at)
+        return Finding(WARNING, "unknown_plugin", f"{text}; did you mean {near[0]}?", at)
     return Finding(INFO, "unknown_plugin", text, at)
 
 
 def _own_keys(findings: list[Finding], at: tuple[Any, ...]) -> list[Finding]:
-    """Return *findings* without those on the keys of a plugin whose keys nobody knows."""
+    """Return *findings* without those on the keys of an unknown plugin."""
     return [entry for entry in findings if entry.code != "unknown_key" or len(entry.pointer) > len(at) + 1]
 
 
@@ -184,7 +189,7 @@ def _moved(findings: Iterator[Finding], at: tuple[Any, ...]) -> Iterator[Finding
 
 def _errors(reference: str, value: Any, partial: bool) -> list[Any]:
     errors = list(itertools.islice(_validator(reference).iter_errors(value), LIMIT))
-    # Of a value of the wrong type there is nothing else to say.
+    # For a value of the wrong type, nothing else is reported.
     wrong = {tuple(error.absolute_path) for error in errors if error.validator == "type"}
     return [
         error
@@ -204,7 +209,7 @@ def _validator(reference: str) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def _validator_class() -> Any:
-    # Unknown keys are spoken of by fold, which knows what was meant.
+    # fold reports unknown keys, because it can suggest the right ones.
     rules = {"unevaluatedProperties": _nothing, "patternProperties": _nothing, "pattern": _pattern}
     return jsonschema.validators.extend(jsonschema.Draft202012Validator, rules)
 
@@ -214,14 +219,14 @@ def _nothing(_validator: Any, _rule: Any, _value: Any, _schema: Any) -> Iterator
 
 
 def _pattern(validator: Any, rule: Any, value: Any, schema: Any) -> Iterator[Any]:
-    # Beside a format it is for other validators, which do not know ours.
+    # Next to a format, this keyword is for other validators, which do not know the formats of this collection.
     if "format" not in schema:
         yield from jsonschema.Draft202012Validator.VALIDATORS["pattern"](validator, rule, value, schema)
 
 
 def _format_check(function: Any) -> Any:
     def check(value: Any) -> bool:
-        # A value of another type is the keyword `type`'s affair.
+        # The keyword `type` reports a value of another type.
         if isinstance(value, str):
             function(value)
         return True

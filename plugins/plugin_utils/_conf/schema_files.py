@@ -1,16 +1,16 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The schema files of the collection, read once: references put in place, and what they say about keys at hand.
+"""The schema files of the collection, read once: with references resolved, and with an index of the keys.
 
-The files are plain JSON Schema, so that editors and other validators can use them. What those have no word for is in
-keywords of our own, which they ignore:
+The files are plain JSON Schema, so that editors and other validators can use them. What JSON Schema cannot express is
+in additional keywords, which other validators ignore:
 
 x-level         how bad a violation is, if not an error
-x-exact         the case of keys matters, since Go reads this object into a map
-x-partial       the plugin completes the object before it passes it on, so that nothing is missing in it
+x-exact         the case of keys matters, because Go reads this object into a map
+x-partial       the plugin completes the object before it passes it on, so no key is required
 x-words         words that the plugin replaces before it passes the object on, and what they stand for
-x-without-type  the schema, named after its type, that holds where no type is written
+x-without-type  the schema, named by its type, to use if no type is set
 x-since         the release of the containernetworking plugins that a key, or one of its values, came with
 x-min-version   the first version of the CNI specification that the plugin supports
 """
@@ -28,8 +28,8 @@ Schema = dict[str, Any]
 
 # Not schemas.py beside it: Ansible would import the folder.
 FOLDER = os.path.join(os.path.dirname(__file__), "schemas")
-# Files that choose a schema by the type that is configured. They refer to each other in circles, and the choice is
-# made here, so a reference to one of them stays a reference.
+# Files that choose a schema by the configured type. They refer to each other in circles, and Python code makes the
+# choice, so a reference to one of them stays a reference.
 _CHOOSERS = {"plugin.json": "plugin", "ipam.json": "ipam", "network.json": "network"}
 
 
@@ -74,15 +74,15 @@ def _resolve(schema: Any, path: str) -> Any:
     file = posixpath.normpath(posixpath.join(posixpath.dirname(path), file)) if file else path
     if file in _CHOOSERS and not pointer:
         return {"type": "object", **out, "x-choose": _CHOOSERS[file]}
-    return {**resolved("%s#%s" % (file, pointer)), **out}
+    return {**resolved(f"{file}#{pointer}"), **out}
 
 
 class Shape:
-    """What is known about the keys of an object, or of the objects in a list: the parts of a schema put together.
+    """What is known about the keys of an object, or of the objects in a list: the merged parts of a schema.
 
-    ``properties`` are the shapes of known keys, ``patterns`` the ones of keys that are nobody's business, ``rest`` the
-    shape of the values of a map, ``items`` that of elements. ``closed``: the plugin has no other keys for certain.
-    ``choose`` is the kind of a plugin that stands here, ``extra`` the part that says so.
+    ``properties`` are the shapes of known keys, ``patterns`` those of keys that are not checked, ``rest`` the shape of
+    the values of a map, ``items`` that of elements. ``closed``: the plugin certainly has no other keys. ``choose`` is
+    the kind of plugin that is configured here, ``extra`` the part of the schema that selects it.
     """
 
     def __init__(self, *schemas: Any) -> None:

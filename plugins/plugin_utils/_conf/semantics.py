@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules of plugins that compare one value with another, which a schema cannot say. For IPAM plugins see ipam.py."""
+"""Rules of plugins that compare one value with another, which a schema cannot express. For IPAM plugins see ipam.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def plugin_findings(plugin: dict[str, Any], partial: bool) -> Iterator[Finding]:
 
 
 def _ipam_type(plugin: dict[str, Any]) -> Any:
-    # What is wrong inside of ipam does not keep this from being called.
+    # This also runs if ipam is invalid.
     ipam = plugin.get("ipam")
     return ipam.get("type") if isinstance(ipam, dict) else None
 
@@ -42,22 +42,24 @@ def _ips(plugin: dict[str, Any]) -> Iterator[Finding]:
             try:
                 cidr(text) if kind == "static" or "/" in text else ip(text)
             except ValueError as error:
-                message = "%s: %s[%d] is %r, which %s" % (kind, ".".join(place), index, text, error)
+                message = f"{kind}: {'.'.join(place)}[{index}] is {text!r}, which {error}"
                 yield Finding(ERROR, "schema", message, (*place, index))
 
 
 def _without_ipam(plugin: dict[str, Any]) -> Iterator[Finding]:
     for key in ("isGateway", "isDefaultGateway", "ipMasq"):
         if plugin.get(key):
-            text = "bridge: %s has no effect without ipam, since there are no addresses; write an ipam, or remove it"
-            yield Finding(WARNING, "no_effect", text % key, (key,))
+            text = (
+                f"bridge: {key} has no effect without ipam, because there are no addresses; write an ipam, or remove it"
+            )
+            yield Finding(WARNING, "no_effect", text, (key,))
 
 
 def _bridge(plugin: dict[str, Any]) -> Iterator[Finding]:
     for index, entry in enumerate(plugin.get("vlanTrunk", [])):
         low, high = entry.get("minID"), entry.get("maxID")
         if low is not None and high is not None and high < low:
-            text = "bridge: vlanTrunk[%d].maxID is %d, less than minID %d; exchange them" % (index, high, low)
+            text = f"bridge: vlanTrunk[{index}].maxID is {high}, less than minID {low}; swap them"
             yield Finding(ERROR, "schema", text, ("vlanTrunk", index, "maxID"))
 
 
@@ -74,8 +76,11 @@ def _portmap(plugin: dict[str, Any]) -> Iterator[Finding]:
     for key, flavour in flavours:
         wanted = backend or flavours[0][1]
         if flavour != wanted:
-            text = "portmap: %s is in the words of %s, and the rest is for %s; rewrite it, or change backend"
-            yield Finding(ERROR, "schema", text % (key, flavour, wanted), (key,))
+            text = (
+                f"portmap: {key} has the syntax of {flavour}, but the rest is for {wanted}; rewrite it, or change "
+                "backend"
+            )
+            yield Finding(ERROR, "schema", text, (key,))
 
 
 def _sbr(plugin: dict[str, Any]) -> Iterator[Finding]:
@@ -83,15 +88,15 @@ def _sbr(plugin: dict[str, Any]) -> Iterator[Finding]:
     for index, gateway in enumerate(plugin.get("gateways", [])):
         family = ip(gateway).version
         if family in seen:
-            text = "sbr: %s is the second gateway of its family, and there can be one of each; remove one"
-            yield Finding(ERROR, "schema", text % gateway, ("gateways", index))
+            text = f"sbr: {gateway} is the second gateway of its family, but only one of each is allowed; remove one"
+            yield Finding(ERROR, "schema", text, ("gateways", index))
         seen.add(family)
 
 
 def _tuning(plugin: dict[str, Any]) -> Iterator[Finding]:
     cni = plugin.get("args", {}).get("cni", {})
     if cni.get("sysctl") and "sysctl" not in plugin:
-        text = 'tuning: args.cni.sysctl makes the plugin crash if there is no sysctl beside it; write "sysctl": {}'
+        text = 'tuning: args.cni.sysctl crashes the plugin if the plugin has no sysctl itself; write "sysctl": {}'
         yield Finding(ERROR, "schema", text, ("args", "cni", "sysctl"))
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A configuration as the user gave it, as text or as a mapping, turned into what can be validated and rendered."""
+"""A configuration from the user, as text or as a mapping, in a form that can be validated and rendered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Finding(NamedTuple):
 
 
 class Unreadable(Exception):
-    """The source is no JSON, or has values that JSON has not."""
+    """The source is not JSON, or has values that JSON does not have."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Unreadable(Exception):
 
 
 class TextSource:
-    """JSON text. ``document`` keeps numbers as they are typed, and notes ``has_duplicate_keys``."""
+    """JSON text. ``document`` keeps numbers as they are written, and sets ``has_duplicate_keys``."""
 
     def __init__(self, text: str) -> None:
         self.text = str(text)
@@ -55,7 +55,7 @@ class TextSource:
     def document(self) -> Any:
         """Return the parsed text. Raises :class:`Unreadable` with the cause."""
         if not self.text.strip():
-            raise Unreadable("json_empty", "there is nothing in it; write a network configuration in JSON")
+            raise Unreadable("json_empty", "the configuration is empty; write a network configuration in JSON")
         try:
             gojson.loads(self.text)
         except JSONError as error:
@@ -69,12 +69,12 @@ class TextSource:
 
 
 def _unreadable(text: str, error: JSONError) -> Unreadable:
-    """Return what a text that is no JSON is to be refused with: place, cause, and what to write."""
+    """Return the error for a text that is not JSON: place, cause, and what to write."""
     found = whole_text_cause(text)
     if found is None:
         lines = text.split("\n")
         if not error.line or not error.column or error.line > len(lines):
-            return Unreadable("json_invalid", "this is not JSON that libcni reads: %s" % error.msg)
+            return Unreadable("json_invalid", f"this is not JSON that libcni accepts: {error.msg}")
         found = cause(text, sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1, error.msg)
     code, message, at = found
     return Unreadable(code, message, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
@@ -88,7 +88,7 @@ class DataSource:
         self.positions = DataPositions(data)
 
     def document(self) -> Any:
-        """Return a copy that holds nothing but JSON's types. Raises :class:`Unreadable`."""
+        """Return a copy with only JSON's types. Raises :class:`Unreadable`."""
         return _plain(self._data, ())
 
 
@@ -98,7 +98,7 @@ def _plain(value: Any, pointer: tuple[Any, ...]) -> Any:
             if not isinstance(key, str):
                 raise Unreadable(
                     "key_not_string",
-                    "the key %r is not a string, as YAML reads it; put it in quotes" % (key,),
+                    f"YAML does not read the key {key!r} as a string; put it in quotes",
                     pointer=(*pointer, key),
                 )
         return {str(key): _plain(member, (*pointer, key)) for key, member in value.items()}
@@ -110,7 +110,7 @@ def _plain(value: Any, pointer: tuple[Any, ...]) -> Any:
         try:
             float(value)
         except OverflowError:
-            text = "this number is larger than anything that Go reads; put it in quotes if it is none"
+            text = "this number is too large for Go; if it is not a number, put it in quotes"
             raise Unreadable("json_number", text, pointer=pointer) from None
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -119,7 +119,7 @@ def _plain(value: Any, pointer: tuple[Any, ...]) -> Any:
         return str(value)
     raise Unreadable(
         "not_json_type",
-        "%r is of the type %s, which JSON does not have; YAML made it of a plain word: put it in quotes"
+        "YAML reads %r as the type %s, which JSON does not have; put it in quotes"
         % (str(value), type(value).__name__.lstrip("_")),
         pointer=pointer,
     )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Level ``syntax``: what libcni itself refuses, said so that one knows what to write."""
+"""Level ``syntax``: what libcni itself refuses, in messages that tell what to write."""
 
 from __future__ import annotations
 
@@ -17,31 +17,29 @@ from ...module_utils.libcni.validate import validate_network_name
 from .source import Finding
 
 REFUSED = "refused_by_libcni"
-"""Code of what libcni says itself, since nothing here has noticed it before."""
+"""The code of libcni's own errors, which no rule here has found first."""
 
 _FLAGS = ("disableCheck", "disableGC", "loadOnlyInlinedPlugins")
-# What libcni looks up by its exact name; everything else matches in any case.
+# Keys that libcni looks up by their exact name; all others match in any case.
 _EXACT = ("name", "cniVersion", "cniVersions", *_FLAGS, "plugins")
-_NAME_RULE = "a network's name begins with a letter or digit and goes on with letters, digits, '_', '.' and '-'"
+_NAME_RULE = "a network name starts with a letter or digit, followed by letters, digits, '_', '.' and '-'"
 _TEMPLATE = re.compile(r"__[A-Z][A-Z0-9_]*__|\$\{[A-Za-z_]|@[A-Z][A-Z_]+@")
 _TEMPLATE_MARKS = (("{{", "}}"), ("{%", "%}"), ("<%", "%>"))
 
 
 def name_findings(name: Any) -> Iterator[Finding]:
-    """Yield what is wrong with a network's name, which is part of paths and therefore always tested."""
+    """Yield what is wrong with a network's name, which is part of paths and therefore always checked."""
     if not isinstance(name, str):
-        yield Finding(
-            ERROR, "bad_name", "the name is %s; it must be a string: put it in quotes" % shown(name), ("name",)
-        )
+        yield Finding(ERROR, "bad_name", f"the name is {shown(name)}; it must be a string: put it in quotes", ("name",))
         return
     try:
         validate_network_name(name)
     except ValidationError:
-        yield Finding(ERROR, "bad_name", "%s is no network name: %s" % (json.dumps(name), _NAME_RULE), ("name",))
+        yield Finding(ERROR, "bad_name", f"{json.dumps(name)} is not a valid network name: {_NAME_RULE}", ("name",))
 
 
 def list_findings(data: dict[str, Any]) -> list[Finding]:
-    """Return the findings on a network list (without its name, see :func:`name_findings`)."""
+    """Return the findings on a conflist (without its name, see :func:`name_findings`)."""
     findings = [
         *_case_findings(data),
         *_version_findings(data),
@@ -51,10 +49,10 @@ def list_findings(data: dict[str, Any]) -> list[Finding]:
     ]
     if not any(finding.level == ERROR for finding in findings):
         try:
-            # Its own name is tested elsewhere.
+            # The name is checked elsewhere.
             conf.network_conf_from_bytes(gojson.dumps({**data, "name": "any"}))
         except ConfigError as error:
-            findings.append(Finding(ERROR, REFUSED, "libcni cannot load this: %s" % error))
+            findings.append(Finding(ERROR, REFUSED, f"libcni cannot load this: {error}"))
     return findings
 
 
@@ -63,7 +61,7 @@ def shown(value: Any) -> str:
     text = gojson.dumps(value).decode("utf-8", "replace")
     kinds = {bool: "the boolean ", int: "the number ", float: "the number ", str: "the string "}
     if isinstance(value, float):
-        # Go would write 1 for 1.0, and the reader has 1.0 before him.
+        # Go would write 1 for 1.0, but the reader sees 1.0.
         text = repr(value)
     return kinds.get(type(value), "") + (text if len(text) <= 60 else text[:57] + "...")
 
@@ -73,22 +71,27 @@ def _case_findings(data: dict[str, Any]) -> Iterator[Finding]:
     for key in data:
         right = exact.get(key.lower())
         if right is not None and key != right and right not in data:
-            text = "libcni reads %r only if it is written so, and ignores %r; rename it" % (right, key)
+            text = f"libcni reads {right!r} only in this spelling and ignores {key!r}; rename it"
             yield Finding(ERROR, "key_case", text, (key,), key=True)
 
 
 def _version_findings(data: dict[str, Any]) -> Iterator[Finding]:
     if "cniVersion" not in data:
-        text = 'without cniVersion libcni takes 0.1.0, which knows no CHECK; write "cniVersion": "1.0.0"'
+        text = 'without cniVersion, libcni assumes 0.1.0, which has no CHECK; write "cniVersion": "1.0.0"'
         yield Finding(WARNING, "no_version", text)
     elif not isinstance(data["cniVersion"], str):
-        text = "cniVersion is %s; it must be a string: put it in quotes and write all three numbers, such as %s"
         given = shown(data["cniVersion"])
-        yield Finding(ERROR, "version_not_string", text % (given, _suggest(given.split()[-1])), ("cniVersion",))
+        text = (
+            f"cniVersion is {given}; it must be a string: put it in quotes and write all three numbers, such as "
+            f"{_suggest(given.split()[-1])}"
+        )
+        yield Finding(ERROR, "version_not_string", text, ("cniVersion",))
     elif data["cniVersion"] not in version.ALL:
-        text = "cniVersion %s is no version of the CNI specification (%s); write %s"
         given = data["cniVersion"]
-        message = text % (json.dumps(given), ", ".join(version.ALL), _suggest(given))
+        message = (
+            f"cniVersion {json.dumps(given)} is not a version of the CNI specification ({', '.join(version.ALL)}); "
+            f"write {_suggest(given)}"
+        )
         yield Finding(ERROR, "unsupported_version", message, ("cniVersion",))
     versions = data.get("cniVersions", [])
     if not isinstance(versions, list):
@@ -97,7 +100,7 @@ def _version_findings(data: dict[str, Any]) -> Iterator[Finding]:
     for index, entry in enumerate(versions):
         place = ("cniVersions", index)
         if not isinstance(entry, str):
-            text = "%s is no string: put it in quotes" % shown(entry)
+            text = f"{shown(entry)} is not a string: put it in quotes"
             yield Finding(ERROR, "version_not_string", text, place)
         else:
             yield from _known_or_newer(entry, place)
@@ -107,13 +110,11 @@ def _known_or_newer(entry: str, place: tuple[Any, ...]) -> Iterator[Finding]:
     try:
         newer = version.greater_than(entry, version.CURRENT)
     except VersionError as error:
-        yield Finding(ERROR, "unsupported_version", "%s; write %s" % (error, _suggest(entry)), place)
+        yield Finding(ERROR, "unsupported_version", f"{error}; write {_suggest(entry)}", place)
         return
     if not newer and entry not in version.ALL:
-        text = "%s is no version of the CNI specification; write one of %s" % (
-            json.dumps(entry),
-            ", ".join(version.ALL),
-        )
+        known = ", ".join(version.ALL)
+        text = f"{json.dumps(entry)} is not a version of the CNI specification; write one of {known}"
         yield Finding(ERROR, "unsupported_version", text, place)
 
 
@@ -122,27 +123,27 @@ def _suggest(given: str) -> str:
         return '"1.1.0"'
     if not re.match(r"0\.[1-4]", given):
         return '"1.0.0"'
-    return '"%s"' % difflib.get_close_matches(given, version.ALL, 1, 0.0)[0]
+    return f'"{difflib.get_close_matches(given, version.ALL, 1, 0.0)[0]}"'
 
 
 def _flag_findings(data: dict[str, Any]) -> Iterator[Finding]:
     for key in _FLAGS:
         value = data.get(key, False)
         if not isinstance(value, bool) and not (isinstance(value, str) and value.lower() in ("true", "false")):
-            text = "%s is %s; write true or false" % (key, shown(value))
+            text = f"{key} is {shown(value)}; write true or false"
             yield Finding(ERROR, "not_boolean", text, (key,))
 
 
 def _plugins_findings(data: dict[str, Any]) -> Iterator[Finding]:
     plugins = data.get("plugins")
     if not isinstance(plugins, list) or not plugins:
-        given = "there is no list 'plugins'" if plugins is None else "'plugins' is %s" % shown(plugins)
-        text = '%s; a network needs at least one plugin: write "plugins": [{"type": "bridge", ...}]' % given
+        given = "the list 'plugins' is missing" if plugins is None else f"'plugins' is {shown(plugins)}"
+        text = f'{given}; a network needs at least one plugin: write "plugins": [{{"type": "bridge", ...}}]'
         yield Finding(ERROR, "no_plugins", text, ("plugins",))
         return
     for index, plugin in enumerate(plugins):
         if not isinstance(plugin, dict):
-            text = 'a plugin is an object such as {"type": "bridge"}, not %s' % shown(plugin)
+            text = f'a plugin is an object such as {{"type": "bridge"}}, not {shown(plugin)}'
             yield Finding(ERROR, "no_type", text, ("plugins", index))
         else:
             yield from _type_findings(plugin, ("plugins", index))
@@ -164,12 +165,12 @@ def _type_findings(plugin: dict[str, Any], place: tuple[Any, ...]) -> Iterator[F
 
 def _binary_name(name: Any, place: tuple[Any, ...]) -> Iterator[Finding]:
     if not isinstance(name, str):
-        yield Finding(ERROR, "bad_type", "the type is %s; it must be a string" % shown(name), place)
+        yield Finding(ERROR, "bad_type", f"the type is {shown(name)}; it must be a string", place)
     elif "/" in name or "\0" in name or name in (".", ".."):
         base = name.rsplit("/", 1)[-1]
-        text = "the type %s is refused: it is the name of a binary in bin_dirs and no path" % json.dumps(name)
+        text = f"the type {json.dumps(name)} is refused: it must be the name of a binary in bin_dirs, not a path"
         if base not in ("", ".", ".."):
-            text += '; write "%s", and name its directory with bin_dirs' % base
+            text += f'; write "{base}", and add its directory to bin_dirs'
         yield Finding(ERROR, "bad_type", text, place)
 
 
@@ -189,7 +190,7 @@ def _template_findings(value: Any, place: tuple[Any, ...]) -> Iterator[Finding]:
         for index, element in enumerate(value):
             yield from _template_findings(element, (*place, index))
     elif isinstance(value, str) and _is_template(value):
-        text = "this text looks like an unrendered template, and plugins do not render it; 'src' is read as it is"
+        text = "this text looks like an unrendered template, and plugins do not render it; 'src' is not rendered either"
         yield Finding(WARNING, "template", text, place)
 
 

@@ -20,9 +20,9 @@ Source = Union[TextSource, DataSource]
 
 
 class Checked:
-    """What came of a configuration: ``name`` ("" if there is none), ``text`` (rendered list), ``problems``.
+    """The result for a configuration: ``name`` ("" if there is none), ``text`` (rendered conflist), ``problems``.
 
-    ``name`` and ``text`` are of use only if no problem is an error.
+    ``name`` and ``text`` are usable only if no problem is an error.
     """
 
     def __init__(self, source: Source, label: Optional[str], name: Optional[str], levels: Sequence[str]) -> None:
@@ -31,7 +31,7 @@ class Checked:
         self.problems: list[dict[str, Any]] = []
         self._source = source
         self._label = label
-        # A single plugin's configuration becomes a list of one, and its pointers lose what the list adds.
+        # A single plugin's configuration becomes a conflist with one plugin; its pointers omit what the conflist adds.
         self._single = False
         try:
             self._check(name, levels)
@@ -41,16 +41,16 @@ class Checked:
                 line, column = source.positions.find(error.pointer)
             self.problems.append(problem(ERROR, error.code, error.message, label, text_of(error.pointer), line, column))
         except (RecursionError, JSONError):
-            # Numbers and words that JSON does not have are found before.
+            # Numbers and words that JSON does not have are already reported.
             text = "the configuration is nested too deeply; no plugin needs more than a few levels"
             self.problems.append(problem(ERROR, "json_invalid", text, label))
 
     def _check(self, name: Optional[str], levels: Sequence[str]) -> None:
         document = self._source.document()
         if not isinstance(document, dict):
-            text = 'this is no object; a configuration begins with {"cniVersion": ...'
+            text = 'this is not an object; a configuration starts with {"cniVersion": ...'
             if isinstance(document, str) and document.lstrip().startswith("{"):
-                text = "this is a string that holds JSON, as to_json makes it when it is applied twice; leave one away"
+                text = "this is a string that contains JSON, as after applying to_json twice; remove one of them"
             raise Unreadable("not_object", text)
         document = self._as_list(document)
         document = self._with_name(document, name)
@@ -64,7 +64,7 @@ class Checked:
         if "schema" in levels and errors_of(self.problems) == refused:
             findings = schema_findings(data)
             if refused and any(finding.level == ERROR for finding in findings):
-                # The schema knows the place, and what to write.
+                # The schema level reports the place and what to write.
                 self.problems.remove(refused[0])
             self._add(findings)
 
@@ -80,29 +80,31 @@ class Checked:
     def _with_name(document: dict[str, Any], name: Optional[str]) -> dict[str, Any]:
         if name is None or "name" in document:
             return document
-        # After the version if that comes first, as is usual; nothing else changes its place.
+        # After the version if that comes first, as is usual; no other key moves.
         head = {key: document[key] for key in list(document)[:1] if key == "cniVersion"}
         return {**head, "name": name, **document}
 
     def _name_findings(self, data: dict[str, Any], name: Optional[str]) -> Iterator[Finding]:
         given = data.get("name")
         if given is None and name is None:
-            text = "the network has no name; write one in the configuration ('name'), or in the task beside it"
+            text = "the network has no name; set 'name' in the configuration, or in the entry of 'networks'"
             yield Finding(ERROR, "no_name", text)
             return
         yield from name_findings(given)
         if isinstance(given, str):
             self.name = given
         if name is not None and given != name:
-            text = "the configuration's name is %r and the task's is %r; make them the same, or leave one of them out"
-            yield Finding(ERROR, "name_differs", text % (given, name), ("name",))
+            text = (
+                f"the configuration's name is {given!r} and the task's is {name!r}; make them equal, or remove one "
+                "of them"
+            )
+            yield Finding(ERROR, "name_differs", text, ("name",))
 
     def _duplicate_keys(self) -> list[Finding]:
         if not isinstance(self._source, TextSource) or not self._source.has_duplicate_keys:
             return []
-        text = "the key %r is here for the second time in one object, and only the last one counts; remove one"
         for pointer, (line, column) in self._source.positions.duplicate_keys():
-            message = text % pointer[-1]
+            message = f"the key {pointer[-1]!r} occurs twice in one object, and only the last one counts; remove one"
             self.problems.append(
                 problem(WARNING, "duplicate_key", message, self._label, text_of(pointer), line, column)
             )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Errors of jsonschema in words: what is wrong, the rule, and what to write instead."""
+"""Messages for errors of jsonschema: what is wrong, the rule, and what to write instead."""
 
 from __future__ import annotations
 
@@ -35,53 +35,54 @@ _RULES = {
 
 def message_of(error: Any, owner: str) -> str:
     """Return the message for a ``jsonschema.ValidationError`` in the configuration of *owner*."""
-    return "%s: %s" % (owner, "; ".join(_clauses(error, tuple(error.absolute_path))))
+    return f"{owner}: {'; '.join(_clauses(error, tuple(error.absolute_path)))}"
 
 
 def _clauses(error: Any, path: tuple[Any, ...]) -> Iterator[str]:
     schema, keyword, rule, value = error.schema, error.validator, error.validator_value, error.instance
     subject = _subject(path)
     if "propertyNames" in error.absolute_schema_path:
-        subject = "a key of %s" % subject
+        subject = f"a key of {subject}"
     if "errorMessage" in schema:
-        yield "%s: %s" % (subject, schema["errorMessage"]) if path else schema["errorMessage"]
+        yield f"{subject}: {schema['errorMessage']}" if path else schema["errorMessage"]
         return
     if keyword == "pattern" and "patternErrorMessage" in schema:
-        yield "%s is %s" % (subject, _given(path, value))
+        yield f"{subject} is {_given(path, value)}"
         yield schema["patternErrorMessage"]
         return
     if keyword == "required":
-        # One error for each missing key, which is named in the message only.
+        # jsonschema reports one error for each missing key, and names the key only in the message.
         for missing in [key for key in rule if error.message.startswith(repr(key))]:
-            yield "%s is missing" % _member(subject, missing)
+            yield f"{_member(subject, missing)} is missing"
             yield from _example(schema.get("properties", {}).get(missing, {}), missing)
         return
     given = _given(path, value)
     if keyword == "format":
-        yield "%s is %s, which %s" % (subject, given, error.cause)
+        yield f"{subject} is {given}, which {error.cause}"
         if "write" not in str(error.cause):
             yield from _example(schema)
         return
-    yield "%s is %s" % (subject, given)
+    yield f"{subject} is {given}"
     if keyword == "type":
         if "enum" in schema:
             yield from _choice(schema["enum"], value)
             return
         kinds = [kind for kind in ([rule] if isinstance(rule, str) else rule) if kind != "null"]
-        yield "it must be %s" % " or ".join(_KINDS[kind] for kind in kinds)
+        yield f"it must be {' or '.join(_KINDS[kind] for kind in kinds)}"
         meant = _meant(kinds, value) if given != MASK else None
         if meant is not None:
-            yield "write %s" % meant
+            yield f"write {meant}"
             return
     elif keyword in ("enum", "const"):
         yield from _choice(rule if keyword == "enum" else [rule], value)
         return
     elif keyword == "dependentRequired":
-        yield "it needs %s, too" % ", ".join(sorted({key for keys in rule.values() for key in keys} - set(value)))
+        missing_keys = {key for keys in rule.values() for key in keys} - set(value)
+        yield f"it also needs {', '.join(sorted(missing_keys))}"
     elif keyword in ("minItems", "minLength") and rule == 1:
         yield "it must not be empty"
     else:
-        yield _RULES[keyword] % (rule,) if keyword in _RULES else "it breaks the rule %r" % keyword
+        yield _RULES[keyword] % (rule,) if keyword in _RULES else f"it breaks the rule {keyword!r}"
     yield from _example(schema)
 
 
@@ -93,16 +94,16 @@ def _given(path: tuple[Any, ...], value: Any) -> str:
 
 def _choice(values: list[Any], value: Any) -> Iterator[str]:
     allowed = [item for item in values if item != ""]
-    yield "it must be one of %s" % ", ".join(json.dumps(item) for item in allowed)
+    yield f"it must be one of {', '.join(json.dumps(item) for item in allowed)}"
     if isinstance(value, str) and len(value) <= 100:
         by_case = {str(item).lower(): str(item) for item in allowed}
         near = difflib.get_close_matches(value.lower(), by_case, 1, 0.5)
         if near:
-            yield "did you mean %s?" % by_case[near[0]]
+            yield f"did you mean {by_case[near[0]]}?"
 
 
 def _meant(kinds: list[str], value: Any) -> Optional[str]:
-    """Return the JSON text of what was meant by a value of another type; None if that cannot be told."""
+    """Return the JSON text that a value of the wrong type probably means; None if unknown."""
     if isinstance(value, str):
         if "integer" in kinds and re.fullmatch(r"-?[0-9]{1,20}", value):
             return str(int(value))
@@ -111,22 +112,23 @@ def _meant(kinds: list[str], value: Any) -> Optional[str]:
     elif "boolean" in kinds and value in (0, 1) and not isinstance(value, bool):
         return "true" if value else "false"
     elif "string" in kinds and isinstance(value, (bool, int)):
-        return '"%s"' % json.dumps(value)
+        return f'"{json.dumps(value)}"'
     return None
 
 
 def _example(schema: dict[str, Any], key: str = "") -> Iterator[str]:
     for example in schema.get("examples", [])[:1]:
         text = json.dumps(example)
-        yield "write, for example, %s" % ('"%s": %s' % (key, text) if key else text)
+        example = f'"{key}": {text}' if key else text
+        yield f"write, for example, {example}"
 
 
 def _subject(path: tuple[Any, ...]) -> str:
     out = ""
     for part in path:
-        out = "%s[%d]" % (out, part) if isinstance(part, int) else _member(out, part)
+        out = f"{out}[{part}]" if isinstance(part, int) else _member(out, part)
     return out or "the configuration"
 
 
 def _member(owner: str, key: str) -> str:
-    return key if owner in ("", "the configuration") else "%s.%s" % (owner, key)
+    return key if owner in ("", "the configuration") else f"{owner}.{key}"

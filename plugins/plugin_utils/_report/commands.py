@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The commands that a report names, safe to be pasted into a shell."""
+"""The commands in a report, safe to paste into a shell."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def repairs(host: str, classes: Mapping[str, int], garbage: int) -> list[tuple[str, str]]:
-    """Return what to run, each with a word on what it does."""
+    """Return the commands for repairs, each with a description."""
     found = []
     if classes.get(SAFE):
-        found.append(("Repair what is safe", playbook("remediate", host)))
+        found.append(("Make the safe repairs", playbook("remediate", host)))
     if classes.get(DISRUPTIVE):
         found.append(
             (
-                "Repair everything, which takes containers off their networks for a moment",
+                "Make all repairs; containers lose their networks for a moment",
                 playbook("remediate", host, '{"cni_remediate_classes": ["safe", "disruptive"]}'),
             )
         )
     if garbage:
-        found.append(("Collect what dead containers left", playbook("gc", host, "cni_gc_apply=true")))
+        found.append(("Collect the leaks of dead containers", playbook("gc", host, "cni_gc_apply=true")))
     return found

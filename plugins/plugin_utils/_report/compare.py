@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a host is worse than it was when it was looked at before: what a rollout stops at."""
+"""Whether a host is worse than when it was last inspected, which stops a rollout."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ...module_utils._host.plan import FOREIGN
 from .record import Record
 from .values import rows, table, text
 
-# Warnings of what could not be looked at, for want of something else. See promise 2 of the design: check mode goes on.
+# Warnings about what check mode could not inspect because something else is missing.
 _BLIND = "missing_"
 
 
 def worse(before: Record, after: Record) -> list[str]:
-    """Return in what *after* is worse than *before*, a sentence each; both are records of one host."""
+    """Return the ways in which *after* is worse than *before*, a sentence each; both are records of one host."""
     return list(_worse(before, after))
 
 
@@ -24,18 +24,18 @@ def _worse(before: Record, after: Record) -> Iterator[str]:
     known = set(_lines(before))
     yield from (line for line in _lines(after) if line not in known)
     if before["confirmed"] is True and after["confirmed"] is False:
-        yield "the runtimes had loaded their network before, and have not now"
+        yield "the runtimes no longer have their network loaded"
     known = set(_errors(before))
     for problem in dict.fromkeys(_errors(after)):
         if problem not in known:
             yield problem
-    # What could not be seen before may have been there. What an error kept out of sight is not known either way.
+    # Steps that could not be planned before may not be new; an error hides them, too.
     if before["error"] or any(text(table(row).get("code")).startswith(_BLIND) for row in before["warnings"]):
         return
     planned = set(_steps(before))
     for kind, target in dict.fromkeys(_steps(after)):
         if (kind, target) not in planned:
-            yield f"a run would {kind.replace('_', ' ')} {target}, and would not have done so before"
+            yield f"a run would now {kind.replace('_', ' ')} {target}"
 
 
 def _lines(record: Record) -> list[str]:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The difference between two states of a thing, as lines to be shown."""
+"""The difference between two states of an object, as lines for display."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import json
 from typing import Any, NamedTuple
 
 MOST_LINES = 120
-"""Of one difference. What is longer says how much was left out."""
+"""The most lines of one difference. A longer one reports how many were left out."""
 _MOST_READ = 2000
 
 
@@ -22,7 +22,7 @@ class Diff(NamedTuple):
 
 
 def diff(before: Any, after: Any) -> Diff:
-    """Return what differs between two states; None and "" are the state of what is not there."""
+    """Return the difference between two states; None and "" are the state of a missing object."""
     old, new = _lines(before), _lines(after)
     lines = []
     for line in list(difflib.unified_diff(old[:_MOST_READ], new[:_MOST_READ], lineterm="", n=3))[2:]:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The drawing of a host: its networks as bars, their containers beside them, port mappings on the host's side.
 
-Here is where everything stands; ``drawing.svg.j2`` draws it. Sizes are those of the drawing's own coordinates.
+This computes the positions; ``drawing.svg.j2`` draws them. Sizes are in the coordinates of the drawing.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from .values import number, rows, table, text, texts
 
 MOST_NETWORKS = 6
 MOST_CONTAINERS = 6
-"""Of one network. What is left out is counted below it."""
+"""The most containers of one network. The number of the others is shown below them."""
 _ROW, _HEAD, _GAP = 34, 40, 14
 _MOST_PORTS = 3
 
 
 class Container:
-    """What stands at the end of one line."""
+    """The object at the end of one line."""
 
     def __init__(self, row: Mapping[str, Any], drifted: set[str]) -> None:
         self.name = text(row.get("container_id"))
@@ -63,10 +63,10 @@ class Drawing:
 
 
 def draw(info: Mapping[str, Any], drifted: set[str]) -> Optional[Drawing]:
-    """Return the drawing of what cni_info found; None if there is nothing to be drawn.
+    """Return the drawing of the result of cni_info; None if there is nothing to draw.
 
-    *drifted* are the targets of the plan's steps. Containers are the attachments that are remembered, and those that
-    only host-local knows of, which a runtime has attached.
+    *drifted* are the targets of the plan's steps. Containers are the attachments in the cache, and those that only
+    host-local knows, which a runtime has attached.
     """
     networks = {network.name: network for network in _networks(info)}
     found: dict[str, list[Container]] = {name: [] for name in networks}
@@ -85,7 +85,7 @@ def draw(info: Mapping[str, Any], drifted: set[str]) -> Optional[Drawing]:
             found.setdefault(name, []).append(Container({"container_id": container, "ips": ips}, drifted))
     for name, containers in found.items():
         network = networks.setdefault(name, Network(name, "", "", []))
-        # What is wrong has to be among what is drawn, and what can be reached from outside should be.
+        # Containers with errors must be drawn, and those with published ports should be.
         containers.sort(key=lambda one: (one.state == "good", not one.ports, one.name, one.ifname))
         network.containers = containers[:MOST_CONTAINERS]
         network.more = len(containers) - len(network.containers)
@@ -114,11 +114,11 @@ def _interface_plugin(config: Mapping[str, Any]) -> Mapping[str, Any]:
 def _ports(row: Mapping[str, Any]) -> list[str]:
     found = []
     for mapping in rows(table(row.get("capability_args")).get("portMappings")):
-        host = "%d" % number(mapping.get("hostPort"))
+        host = f"{number(mapping.get('hostPort'))}"
         if text(mapping.get("hostIP")):
-            host = "%s:%s" % (text(mapping.get("hostIP")), host)
+            host = f"{text(mapping.get('hostIP'))}:{host}"
         protocol = text(mapping.get("protocol")).lower() or "tcp"
-        found.append("%s \u2192 %d/%s" % (host, number(mapping.get("containerPort")), protocol))
+        found.append(f"{host} → {number(mapping.get('containerPort'))}/{protocol}")
     if len(found) > _MOST_PORTS:
-        found[_MOST_PORTS - 1 :] = ["and %d more" % (len(found) - _MOST_PORTS + 1)]
+        found[_MOST_PORTS - 1 :] = [f"and {len(found) - _MOST_PORTS + 1} more"]
     return found

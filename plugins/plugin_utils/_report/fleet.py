@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a fleet: the records of its hosts, and what they come to. Its form is in ``report.schema.json``."""
+"""The report of a fleet: the records of its hosts, and their totals. Its form is in ``report.schema.json``."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 
 
 class BadRecord(ValueError):
-    """What was given is no record; the text says why."""
+    """The value is not a record; the text says why."""
 
 
 def check(value: Any) -> Record:
-    """Return *value* if it is a record that the report can be made of; raises BadRecord."""
+    """Return *value* if it is a usable record; raises BadRecord."""
     if not isinstance(value, dict):
-        raise BadRecord("it is no record of a host, which is a mapping")
+        raise BadRecord("it is not a host record, which is a mapping")
     if value.get("format") != FORMAT:
         raise BadRecord(
-            "its format is %.40r, and this release of podwire.cni reads format %d" % (value.get("format"), FORMAT)
+            f"its format is {value.get('format')!r:.40}, but this release of podwire.cni reads format {FORMAT}"
         )
     for key, kind in _KEYS.items():
         if key not in value or not isinstance(value[key], kind):
-            raise BadRecord("it is no record of a host: %r is missing, or of another type" % key)
+            raise BadRecord(f"it is not a host record: {key!r} is missing, or of another type")
     if value.get("status") not in STATUSES:
-        raise BadRecord("it is no record of a host: 'status' is none of clean, drift, error")
+        raise BadRecord("it is not a host record: 'status' is not one of clean, drift, error")
     if any(not isinstance(step, dict) or not isinstance(step.get("class"), str) for step in value["steps"]):
-        raise BadRecord("it is no record of a host: one of its 'steps' has no class")
+        raise BadRecord("it is not a host record: one of its 'steps' has no class")
     return value
 
 
 def fleet(records: Iterable[Any]) -> Record:
-    """Return the report of *records*, sorted by host. What is no record becomes a host with an error."""
+    """Return the report of *records*, sorted by host. A value that is not a record becomes a host with an error."""
     hosts = []
     for index, record in enumerate(records):
         try:
             hosts.append(check(record))
         except BadRecord as error:
-            hosts.append(unusable("record %d" % (index + 1), str(error)))
+            hosts.append(unusable(f"record {index + 1}", str(error)))
     hosts.sort(key=lambda host: str(host["host"]))
     return {"format": FORMAT, "status": worst(hosts), "counts": counts(hosts), "hosts": hosts}
 
 
 def worst(hosts: Iterable[Mapping[str, Any]]) -> str:
-    """Return the status of a fleet: that of its worst host. Of a fleet without hosts nothing is known."""
+    """Return the status of a fleet: that of its worst host, or error without hosts."""
     found = {host["status"] for host in hosts}
     return next((status for status in STATUSES if status in found), ERROR)
 
@@ -69,12 +69,12 @@ def counts(hosts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def to_json(report: Mapping[str, Any]) -> str:
-    """Return a report as JSON, a host a line, so that two reports can be compared line by line."""
+    """Return a report as JSON with one line for each host, so that two reports can be compared line by line."""
     head = {key: value for key, value in report.items() if key != "hosts"}
     hosts = ",\n".join(one_line(host) for host in report["hosts"])
-    return '%s,"hosts":[\n%s\n]}\n' % (one_line(head)[:-1], hosts)
+    return f'{one_line(head)[:-1]},"hosts":[\n{hosts}\n]}}\n'
 
 
 def one_line(value: Any) -> str:
-    """Return JSON without spaces and with sorted keys; ASCII, since a host's text may hold half of a character."""
+    """Return JSON without spaces and with sorted keys; ASCII, because a host's text may have half a surrogate pair."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The folder of a report on the controller: ``hosts/NAME.json``, ``report.json`` and ``report.html``.
 
-Several runs may use one folder at once (slices of an inventory), also from several machines. So each host has a file,
-every file is complete when it gets its name, and who renders holds a lock while reading and writing: whoever is the
-last has seen all.
+Several runs may use one folder at once (slices of an inventory), even from several machines. So each host has its own
+file, every file is complete when it gets its name, and rendering holds a lock while it reads and writes: the last run
+includes all hosts.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ MAX_SIZE = 256 << 20
 
 
 def file_name(host: str) -> str:
-    """Return the name of a host's file. Inventory names may hold anything, also what leads to another folder."""
+    """Return the name of a host's file. Inventory names may contain anything, even path separators."""
     if _SAFE.match(host):
         return host + ".json"
     digest = hashlib.sha256(host.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return "%s~%s.json" % (re.sub(r"[^A-Za-z0-9_-]", "_", host)[:60], digest)
+    return f"{re.sub(r'[^A-Za-z0-9_-]', '_', host)[:60]}~{digest}.json"
 
 
 def write_record(folder: str, record: Record) -> str:
     """Write the file of a host and return its path. Raises OSError."""
     hosts = os.path.join(folder, HOSTS)
-    # One after the other: the mode is for the last folder of a path only.
+    # One after the other, because the mode applies only to the last folder of a path.
     os.makedirs(folder, mode=0o700, exist_ok=True)
     os.makedirs(hosts, mode=0o700, exist_ok=True)
     path = os.path.join(hosts, file_name(record["host"]))
@@ -50,13 +50,13 @@ def write_record(folder: str, record: Record) -> str:
 
 
 def read_record(folder: str, host: str) -> Record:
-    """Return what is in the file of a host; a record that says so if there is none, or none that is of use."""
+    """Return the record in the file of a host; an error record if the file is missing or unusable."""
     name = file_name(host)
     return _read(os.path.join(folder, HOSTS, name), name)
 
 
 def write_report(folder: str) -> Record:
-    """Render what is in a folder, and return the report. Raises OSError."""
+    """Render the records in a folder, and return the report. Raises OSError."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with _locked(folder):
         report = fleet(read_records(folder))
@@ -66,7 +66,7 @@ def write_report(folder: str) -> Record:
 
 
 def read_records(folder: str) -> Iterator[Record]:
-    """Yield the record of each host's file in a folder; a file that is none yields one that says so."""
+    """Yield the record of each host's file in a folder; an unusable file yields an error record."""
     hosts = os.path.join(folder, HOSTS)
     for name in sorted(os.listdir(hosts)) if os.path.isdir(hosts) else []:
         if name.endswith(".json") and not name.startswith("."):
@@ -76,28 +76,28 @@ def read_records(folder: str) -> Iterator[Record]:
 def _read(path: str, name: str) -> Record:
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > MAX_SIZE:
-            raise BadRecord("it is no regular file, or larger than 256 MiB")
+            raise BadRecord("it is not a regular file, or is larger than 256 MiB")
         with open(path, encoding="utf-8") as stream:
             record = check(json.load(stream, parse_constant=_no_number))
         if file_name(record["host"]) != name:
-            raise BadRecord("it says that it is of the host %r, whose file has another name" % record["host"])
+            raise BadRecord(f"it is the record of the host {record['host']!r}, whose file has another name")
     except OSError as error:
-        return unusable(name[: -len(".json")], "its file %s cannot be read: %s" % (name, error.strerror))
-    # Broken text and JSON nested too deeply are the file's fault, too.
+        return unusable(name[: -len(".json")], f"its file {name} cannot be read: {error.strerror}")
+    # Invalid text and deeply nested JSON are errors of the file, too.
     except (ValueError, RecursionError) as error:
-        return unusable(name[: -len(".json")], "its file %s is of no use: %s" % (name, error))
+        return unusable(name[: -len(".json")], f"its file {name} is unusable: {error}")
     return record
 
 
 def _no_number(word: str) -> None:
-    raise BadRecord("it has %s in it, which is no JSON" % word)
+    raise BadRecord(f"it contains {word}, which is not JSON")
 
 
 def _write(path: str, content: str) -> None:
-    """Put a file in place at once. It holds addresses of the fleet, so only its owner may read it."""
+    """Write a file atomically. It contains addresses of the fleet, so only its owner may read it."""
     fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".new-")
     try:
-        # Half of a character, which JSON can hold, has no bytes of its own.
+        # Half of a surrogate pair, which JSON can contain, cannot be encoded.
         with open(fd, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(content)
         os.replace(temporary, path)
@@ -117,9 +117,9 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def plain(value: Any) -> Any:
-    """Return a copy of *value* made of Python's own types only; Ansible's hold marks and are filled late.
+    """Return a copy of *value* with only Python's own types; Ansible's types have tags and are evaluated late.
 
-    A host that was taken over may return anything, and parts of this are printed: no terminal obeys the texts.
+    A compromised host may return anything, and parts of this are printed, so terminal escapes are removed.
     """
     return json.loads(json.dumps(_copy(value), allow_nan=False))
 

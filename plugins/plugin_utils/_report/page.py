@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report as one HTML page that needs nothing else, and lets nothing of a host be more than text."""
+"""The report as one self-contained HTML page, on which everything from a host is only text."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def _asset(name: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _policy() -> str:
-    """Return the Content-Security-Policy: our style and our script by their digests, and nothing from anywhere."""
-    rules = ["default-src 'none'", "style-src %s" % _hash("style.css"), "script-src %s" % _hash("script.js")]
+    """Return the Content-Security-Policy: only the style and the script of the page, by their digests."""
+    rules = ["default-src 'none'", f"style-src {_hash('style.css')}", f"script-src {_hash('script.js')}"]
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 
 
 def _hash(name: str) -> str:
     digest = hashlib.sha256(_asset(name).encode("utf-8")).digest()
-    return "'sha256-%s'" % base64.b64encode(digest).decode("ascii")
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def _visible(value: Any) -> Any:
@@ -80,7 +80,7 @@ def _visible(value: Any) -> Any:
 
 
 def _several(count: int, one: str, many: str = "") -> str:
-    """Return a number with its word."""
+    """Return a number with its noun."""
     return "%s %s" % (format(count, ","), one if count == 1 else many or one + "s")
 
 
@@ -89,7 +89,7 @@ def _shorten(text: str, most: int) -> str:
 
 
 def _sums(hosts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the page says of the whole fleet."""
+    """Return the totals of the fleet."""
     fullest = max((host for host in hosts if host["fill"] is not None), key=lambda host: host["fill"], default=None)
     return {
         "classes": {name: sum(host["classes"].get(name, 0) for host in hosts) for name in CLASSES},
@@ -106,7 +106,7 @@ def _shares(counts: Mapping[str, int]) -> list[dict[str, Any]]:
     parts, start, total = [], 0.0, max(1, counts["hosts"])
     for status in (ERROR, DRIFT, CLEAN):
         if counts[status]:
-            # Also one of a thousand has to be seen.
+            # One host of a thousand must be visible.
             width = max(4.0, counts[status] * 1000 / total)
             parts.append({"status": status, "start": round(start, 1), "width": round(width, 1)})
             start += width

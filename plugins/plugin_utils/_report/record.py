@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a host: what a run would change on it, and what is there. Its form is in ``report.schema.json``."""
+"""The record of a host: what a run would change on it, and its state. Its form is in ``report.schema.json``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MODULES = {
     "netns": "cni_netns",
     "attachments": "cni_attach",
 }
-"""The roles' results, in the order in which a run makes them, and the modules that they are from."""
+"""The results of the roles, in the order of a run, and their modules."""
 GATHERED = (
     "conf",
     "aside",
@@ -40,7 +40,7 @@ GATHERED = (
     "kernel",
     "problems",
 )
-"""What is kept of the result of cni_info."""
+"""The keys of the result of cni_info that the record contains."""
 
 _WARNING = re.compile(r"\[(?P<code>[a-z0-9_]+)\] (?P<message>.*)", re.DOTALL)
 
@@ -49,7 +49,7 @@ def build(host: str, results: Mapping[str, Any], info: Any, errors: Sequence[str
     """Return the record of *host*.
 
     *results* are what the roles registered, by the names in ``MODULES``; *info* is the result of cni_info, *errors* are
-    sentences on what else went wrong. Everything that comes from the host is data of unknown shape.
+    sentences about other failures. Everything that comes from the host is data of unknown shape.
     """
     wrong = [error for error in errors if error]
     steps: list[Record] = []
@@ -72,7 +72,7 @@ def build(host: str, results: Mapping[str, Any], info: Any, errors: Sequence[str
         warnings.extend(_warnings("cni_info", info))
         if not info.get("failed") and not info.get("unreachable"):
             gathered = {key: info.get(key) for key in GATHERED}
-    # Of several roles, the playbooks join the errors that the results have, too.
+    # The playbooks join the errors of several roles, which are in the results, too.
     errors = list(dict.fromkeys(line for error in wrong for line in error.split("\n")))
     return {
         "format": FORMAT,
@@ -89,12 +89,12 @@ def build(host: str, results: Mapping[str, Any], info: Any, errors: Sequence[str
 
 
 def unusable(host: str, why: str) -> Record:
-    """Return the record of a host of which nothing is known."""
+    """Return the record of a host whose state is unknown."""
     return build(host, {}, None, [why])
 
 
 def status_of(steps: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> str:
-    """Return the status of a host. What another owner has done is reported and left, so it is no drift."""
+    """Return the status of a host. Steps of the class foreign are reported and left, so they are no drift."""
     if errors:
         return ERROR
     return DRIFT if any(step["class"] != FOREIGN for step in steps) else CLEAN
@@ -102,19 +102,19 @@ def status_of(steps: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> str:
 
 def _failure(result: Mapping[str, Any]) -> Iterator[str]:
     if result.get("unreachable"):
-        yield "unreachable: " + (text(result.get("msg")) or "no reason is known")
+        yield "unreachable: " + (text(result.get("msg")) or "the reason is unknown")
     elif result.get("failed"):
         yield text(result.get("msg")) or "the task failed without a message"
 
 
 def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
-    """Yield the plan's steps, each with its part of the diff, which leaves out those that show no difference."""
+    """Yield the plan's steps, each with its part of the diff, which lacks those without a difference."""
     diff = rows(result.get("diff"))
     reasons = {_key(row): text(row.get("reason")) for row in rows(result.get("attachments"))}
     planned = set()
     for action in rows(result.get("actions")):
         kind, target, step_class = (text(action.get(key)) for key in ("kind", "target", "class"))
-        # A class that nobody knows must not pass for a harmless one.
+        # An unknown class must not count as a harmless one.
         step = {"module": module, "kind": kind, "target": target}
         step["class"] = step_class if step_class in CLASSES else DISRUPTIVE
         if reasons.get(target):
@@ -126,7 +126,7 @@ def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
         planned.add(target)
         yield step
     for row in rows(result.get("attachments")):
-        # With on_drift: report it is no step of the plan.
+        # With on_drift: report, drift is not a step of the plan.
         if row.get("action") == "drifted" and _key(row) not in planned:
             yield {
                 "module": module,
@@ -150,7 +150,7 @@ def _warnings(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
 
 
 def _confirmed(result: Mapping[str, Any]) -> Optional[bool]:
-    """Return whether the runtimes say that they have loaded their network; None if none of them said anything."""
+    """Return whether the runtimes report that they have loaded their network; None if none of them answered."""
     if isinstance(result.get("confirmed"), bool):
         return bool(result["confirmed"])
     said = [row["ready"] for row in rows(result.get("configured")) if isinstance(row.get("ready"), bool)]

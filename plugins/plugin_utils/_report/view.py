@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the page shows of a host, from its record: plain values, every list bounded, every shape tolerated."""
+"""What the page shows of a host: plain values from its record, every list bounded, every shape tolerated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .record import CLASSES, ERROR, Record
 from .values import number, rows, table, text, texts
 
 MOST_ROWS = 100
-"""Of any list of a host."""
+"""The most entries of any list of a host."""
 _CVE = re.compile(r"\b(?:CVE-\d{4}-\d{4,7}|GHSA(?:-[a-z0-9]{4}){3})\b")
 _NEARLY_FULL = 80
 
@@ -40,7 +40,7 @@ def host_view(record: Record, number_of_host: int, alone: bool) -> dict[str, Any
     collectable = sum(leak["collectable"] for leak in leaks)
     pools = sorted((_pool(row) for row in rows(info.get("pools"))), key=lambda pool: -pool["percent"])
     return {
-        "id": "h%d" % number_of_host,
+        "id": f"h{number_of_host}",
         "host": record["host"],
         "alone": alone,
         "time": record["time"],
@@ -82,14 +82,14 @@ def _step(step: Mapping[str, Any], owners: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _owners(info: Mapping[str, Any]) -> dict[str, str]:
-    """Return whose each file is, in words, by path."""
+    """Return the owner of each file, in words, by path."""
     return {text(row.get("path")): _owner(row) for key in ("conf", "plugins") for row in rows(info.get(key))}
 
 
 def _owner(row: Mapping[str, Any]) -> str:
     if row.get("managed"):
-        return "podwire.cni, then changed by somebody else" if row.get("edited") else "podwire.cni"
-    return text(row.get("owner")) or "somebody else"
+        return "podwire.cni, edited since" if row.get("edited") else "podwire.cni"
+    return text(row.get("owner")) or "unmanaged"
 
 
 def _file(row: Mapping[str, Any]) -> dict[str, Any]:

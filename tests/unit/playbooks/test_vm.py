@@ -90,7 +90,7 @@ def test_no_machines_are_refused(given):
 
 
 def test_two_machines_of_one_name_are_refused():
-    with pytest.raises(common.VmError, match="web: there are two"):
+    with pytest.raises(common.VmError, match="web: two machines have this name"):
         vm.check([{"name": "web", "image": "debian-12"}, {"name": "web", "image": "debian-13"}], "tcg")
 
 
@@ -134,9 +134,9 @@ def test_the_packages_are_given_to_the_recipe(tmp_path, monkeypatch):
     [
         ({"name": "debian-11"}, r"'debian-11': unknown\. Known are"),
         ({"name": ["debian-12"]}, "unknown"),
-        ({"name": "debian-12", "package": ["podman"]}, "'debian-12': package: no such key"),
+        ({"name": "debian-12", "package": ["podman"]}, "'debian-12': unknown key package"),
         ({"name": "debian-12", "packages": "podman"}, "not a list"),
-        ({"name": "debian-12", "packages": ["--force"]}, "'--force' is not the name of a package"),
+        ({"name": "debian-12", "packages": ["--force"]}, "'--force' is not the name of a Debian package"),
         ({"name": "debian-12", "packages": ["podman,apt"]}, "'podman,apt' is not the name"),
         ({"name": "debian-12", "packages": [1]}, "1 is not the name"),
     ],
@@ -318,7 +318,7 @@ def test_what_the_system_refuses_is_said_without_a_traceback(monkeypatch, capsys
     monkeypatch.setattr(sys, "argv", ["vm.py", "build", "debian-12"])
     assert vm.main() == 1
     said = capsys.readouterr().err
-    assert said.startswith("The virtual machines failed, not what is tested on them: [Errno")
+    assert said.startswith("The virtual machines failed, not the tests on them: [Errno")
     assert str(tmp_path / "cache") in said
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules that CNI plugins keep in iptables and nftables: whose they are, and their removal.
+"""Rules of CNI plugins in iptables and nftables: their owners, and their removal.
 
 Public face: ownership, rules, tools.
 """

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The plugins' chains and rules in iptables, of either backend.
 
-Read with iptables-save, removed with one transaction of iptables-restore, which fails as a whole if a rule or chain is
-not as it was read.
+Read with iptables-save, and removed with one transaction of iptables-restore, which fails as a whole if a rule or
+chain has changed since it was read.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
 
 
 class Line(NamedTuple):
-    """One rule of a dump: in which chain, its words after the chain, the line itself."""
+    """One rule of a dump: its chain, the words after the chain, the whole line."""
 
     chain: str
     words: List[str]
     text: str
 
     def after(self, *options: str) -> List[str]:
-        """Return the values that stand behind one of *options*."""
+        """Return the values of *options*."""
         return [value for option, value in zip(self.words, self.words[1:]) if option in options]
 
 
 class IptablesTable:
-    """The chains and rules of one table, as far as CNI occurs in them."""
+    """The chains and rules of one table that mention CNI."""
 
     __slots__ = ("chains", "lines")
 
@@ -57,7 +57,7 @@ class IptablesTable:
 def tool(backend: str, family: str, verb: str) -> Optional[str]:
     """Return the path of the command for *verb* (``save`` or ``restore``), None if it is not installed.
 
-    The name without a backend is of either; its ``--version`` tells of which. Raises HostError.
+    The command without a backend in its name can be of either; ``--version`` tells which. Raises HostError.
     """
     base = FAMILIES[family]
     suffix = backend.partition("-")[2]
@@ -72,7 +72,7 @@ def tool(backend: str, family: str, verb: str) -> Optional[str]:
 
 
 def iptables_in_use(backend: str, family: str) -> bool:
-    """Tell whether tables of *backend* may exist; asking the tool itself would make the kernel load and make them."""
+    """Tell whether tables of *backend* may exist; running the tool would make the kernel create them."""
     if backend == NFT:
         return True
     try:
@@ -83,7 +83,7 @@ def iptables_in_use(backend: str, family: str) -> bool:
 
 
 def read_iptables(backend: str, family: str) -> Optional[List[RuleSet]]:
-    """Return the containers' rules, None if the tool that could tell is not installed.
+    """Return the containers' rules, None if the tool is not installed.
 
     Raises HostError, with the code :data:`INCOMPATIBLE` if a table cannot be shown.
     """
@@ -99,15 +99,15 @@ def read_iptables(backend: str, family: str) -> Optional[List[RuleSet]]:
     hidden = _INCOMPATIBLE.search(dump)
     if hidden:
         raise HostError(
-            f"the table {hidden.group(1)} of {backend} ({family}) holds rules that were made with nft and that "
-            "iptables cannot show, and with them it hides all others of that table; give those a table of their own",
+            f"the table {hidden.group(1)} of {backend} ({family}) contains rules that were made with nft and that "
+            "iptables cannot show, so it shows no rule of that table; move those rules to a table of their own",
             code=INCOMPATIBLE,
         )
     return group_iptables(backend, family, dump)
 
 
 def group_iptables(backend: str, family: str, dump: str) -> List[RuleSet]:
-    """Return the containers' rules in what iptables-save printed."""
+    """Return the containers' rules in the output of iptables-save."""
     tables = parse_iptables(dump)
     return _chains(backend, family, tables.get("nat", IptablesTable())) + _forwards(
         backend, family, tables.get("filter", IptablesTable())
@@ -130,7 +130,7 @@ def parse_iptables(dump: str) -> Dict[str, IptablesTable]:
 
 
 def _split(text: str) -> List[str]:
-    """Return the words of a line, without the quotes and backslashes that xtables_save_string put there."""
+    """Return the words of a line, without the quotes and backslashes that xtables_save_string adds."""
     words = []
     for found in _WORD.finditer(text):
         quoted, plain = found.groups()
@@ -163,16 +163,16 @@ def _chain(
         named = _owners(line)
         owners |= named
         if line.chain != _ENTRIES[prefix]:
-            unclear = f"a rule in {line.chain}, which no plugin makes, leads there"
+            unclear = f"a rule in {line.chain} that no plugin makes jumps to it"
         elif not named:
-            unclear = f"a rule in {line.chain} leads there without the comment of a plugin"
+            unclear = f"a rule in {line.chain} without a plugin's comment jumps to it"
     for line in inside:
         owners |= _owners(line)
     owner = owners.pop() if len(owners) == 1 else RuleOwner()
     if owners or (
         owner.container_id is not None and chain_name(prefix, owner.network or "", owner.container_id) != chain
     ):
-        unclear = "its comments name another container than the hash in its name"
+        unclear = "its comments and the hash in its name identify different containers"
         owner = RuleOwner()
     return RuleSet(
         backend,
@@ -209,7 +209,7 @@ def _single(family: str, network: str) -> str:
 
 
 def _forwards(backend: str, family: str, table: IptablesTable) -> List[RuleSet]:
-    """Return one set for each address that the plugin firewall lets through; nothing but the address tells whose."""
+    """Return one set for each address that the plugin firewall lets through; only the address identifies the owner."""
     rules: Dict[str, List[Rule]] = {}
     for line in table.lines:
         if line.chain != _FORWARD:
@@ -232,9 +232,9 @@ def _forwarded(family: str, words: Sequence[str]) -> str:
 
 
 def remove_iptables(sets: Sequence[RuleSet]) -> None:
-    """Remove *sets*, all of one backend and family, in one transaction; what is gone already is fine.
+    """Remove *sets*, all of one backend and family, in one transaction; rules that are already gone are no error.
 
-    Raises HostError ``rules_changed`` if one of them has got rules since it was read, ``rules_not_removed`` if the
+    Raises HostError ``rules_changed`` if one of them has gained rules since it was read, ``rules_not_removed`` if the
     transaction failed. Nothing is removed then.
     """
     backend, family = sets[0].backend, sets[0].family
@@ -243,7 +243,7 @@ def remove_iptables(sets: Sequence[RuleSet]) -> None:
         f"{FAMILIES[family]}-restore of {backend} is not installed, so its rules stay; install it and run again",
         code="rules_not_removed",
     )
-    # A plugin's DEL may take away a rule between the reading and the transaction, which fails then.
+    # A plugin's DEL may remove a rule after the reading, and then the transaction fails.
     for _try in range(TRIES if restore is not None else 0):
         present = read_iptables(backend, family)
         if present is None:
@@ -283,10 +283,10 @@ def _script(sets: Sequence[RuleSet], present: Dict[object, RuleSet]) -> str:
 
 
 def check_unchanged(one: RuleSet, now: RuleSet) -> None:
-    """Raise HostError ``rules_changed`` if the set has something now that it had not when it was read."""
+    """Raise HostError ``rules_changed`` if the set now has something that it did not have when it was read."""
     if set(now.rules) - set(one.rules) or set(now.chains) - set(one.chains):
         raise HostError(
-            f"{one.plugin} {one.name} ({one.backend} {one.family}) got rules after it was looked at, and was left; "
-            "somebody uses it: run again if not",
+            f"{one.plugin} {one.name} ({one.backend} {one.family}) has gained rules since it was inspected, so it is "
+            "in use and was left; if it is not in use, run again",
             code="rules_changed",
         )

@@ -51,7 +51,7 @@ def read_nftables() -> Optional[List[RuleSet]]:
 
 
 def has_chains_of_iptables() -> bool:
-    """Tell whether the tables of iptables-nft hold chains of CNI; for where iptables itself is not installed."""
+    """Tell whether the tables of iptables-nft contain chains of CNI; for hosts where iptables is not installed."""
     nft = commands.find_command("nft")
     if nft is None:
         return False
@@ -69,7 +69,7 @@ def _query(nft: str, what: Sequence[str]) -> List[Any]:
     try:
         entries = json.loads(done.stdout.decode("utf-8", "surrogateescape"))["nftables"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise commands.failure(argv, "it printed no JSON of nftables") from error
+        raise commands.failure(argv, "its output is not JSON of nftables") from error
     return entries if isinstance(entries, list) else []
 
 
@@ -78,7 +78,7 @@ def _list(nft: str, what: Sequence[str], kind: str) -> List[Mapping[str, Any]]:
 
 
 def group_nftables(family: str, name: str, entries: Sequence[Any]) -> List[RuleSet]:
-    """Return the containers' rules in what ``nft -j list table`` printed."""
+    """Return the containers' rules in the output of ``nft -j list table``."""
     table = NftTable(family, name)
     for entry in entries:
         chain, rule = (entry.get("chain"), entry.get("rule")) if isinstance(entry, dict) else (None, None)
@@ -96,7 +96,7 @@ def _is_in(entry: Mapping[str, Any], table: NftTable) -> bool:
 
 
 def _masquerades(table: NftTable) -> List[RuleSet]:
-    """Return one set for each attachment: its rules begin their comment with the same hash."""
+    """Return one set for each attachment: the comments of its rules start with the same hash."""
     rules: Dict[str, List[Mapping[str, Any]]] = {}
     for rule in table.rules.get("masq_checks", []):
         rules.setdefault(_comment(rule).partition(",")[0], []).append(rule)
@@ -119,7 +119,7 @@ def _hostports(table: NftTable) -> List[RuleSet]:
             rules.setdefault(_comment(rule), []).append(rule)
     sets = []
     for told in sorted(rules):
-        unclear = "" if is_container_id(told) else "its comment is no container's id"
+        unclear = "" if is_container_id(told) else "its comment is not a container ID"
         owner = RuleOwner() if unclear else RuleOwner(container_id=told)
         addresses = [value for rule in rules[told] for value in _targets(rule)]
         sets.append(_set(table, FAMILIES[table.family], PORTMAP, told, owner, rules[told], addresses, unclear))
@@ -127,7 +127,7 @@ def _hostports(table: NftTable) -> List[RuleSet]:
 
 
 def _spoofchecks(table: NftTable) -> List[RuleSet]:
-    """Return one set for each attachment: two chains and the rule that leads there."""
+    """Return one set for each attachment: two chains, and the rule that jumps to the first."""
     bases = [name for name in table.rules if name.startswith(_SPOOF_CHAIN) and not _is_second(name, table)]
     return [_spoofcheck(table, base) for base in sorted(bases)]
 
@@ -141,16 +141,16 @@ def _spoofcheck(table: NftTable, base: str) -> RuleSet:
     chains = [name for name in (base, base + "-mac") if name in table.rules]
     jumps = [rule for name in table.rules for rule in table.rules[name] if name not in chains and _leads(rule, chains)]
     rules = [*jumps, *(rule for name in chains for rule in table.rules[name])]
-    unclear = "" if is_container_id(reference) and "-" in reference else "its name holds no container's id"
+    unclear = "" if is_container_id(reference) and "-" in reference else "its name contains no container ID"
     if any(_comment(rule) != _SPOOF_COMMENT + reference for rule in rules):
-        unclear = "rules that are not of the plugin are in it or lead there"
+        unclear = "rules that the plugin does not make are in it, or jump to it"
     owner = RuleOwner()
     if not unclear:
         container_id, _dash, ifname = reference.partition("-")
-        # With a second dash nothing tells where the id ends.
+        # With a second dash, the end of the ID is ambiguous.
         owner = RuleOwner(claimed=reference) if "-" in ifname else RuleOwner(container_id=container_id, ifname=ifname)
     one = _set(table, "bridge", MACSPOOFCHK, reference, owner, rules, [], unclear)
-    # The first chain leads to the second, so that is left first.
+    # The first chain jumps to the second, so the jump is removed first.
     one.chains = tuple(chains)
     one.inert = not jumps
     return one
@@ -188,7 +188,7 @@ def _statements(rule: Mapping[str, Any]) -> List[Mapping[str, Any]]:
 
 
 def _matched(rule: Mapping[str, Any], field: str) -> List[str]:
-    """Return the addresses that a rule demands in *field* of the packet."""
+    """Return the addresses that a rule matches in *field* of the packet."""
     values = []
     for statement in _statements(rule):
         match = statement.get("match")
@@ -201,7 +201,7 @@ def _matched(rule: Mapping[str, Any], field: str) -> List[str]:
 
 
 def _targets(rule: Mapping[str, Any]) -> List[str]:
-    """Return the container's addresses in a rule of portmap: where it leads to, or what it masquerades towards."""
+    """Return the container's addresses in a rule of portmap: the target, or the destination of the masquerading."""
     targets = [statement["dnat"] for statement in _statements(rule) if isinstance(statement.get("dnat"), dict)]
     if targets:
         return [target["addr"] for target in targets if isinstance(target.get("addr"), str)]
@@ -214,14 +214,14 @@ def _leads(rule: Mapping[str, Any], chains: Sequence[str]) -> bool:
 
 
 def remove_nftables(sets: Sequence[RuleSet]) -> None:
-    """Remove *sets* in one transaction; what is gone already is fine.
+    """Remove *sets* in one transaction; rules that are already gone are no error.
 
-    Raises HostError ``rules_changed`` if one of them has got rules since it was read, ``rules_not_removed`` if the
+    Raises HostError ``rules_changed`` if one of them has gained rules since it was read, ``rules_not_removed`` if the
     transaction failed. Nothing is removed then.
     """
     nft = commands.find_command("nft")
     error = HostError("nft is not installed, so its rules stay; install it and run again", code="rules_not_removed")
-    # As in iptables, a DEL may come between.
+    # As in iptables, a DEL may run in between.
     for _try in range(TRIES if nft is not None else 0):
         wanted = _deletions(sets, {one.key: one for one in read_nftables() or []})
         if not wanted:

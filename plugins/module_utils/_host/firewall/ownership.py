@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whom a firewall rule of a CNI plugin belongs to: what its comment and the hash in its chain's name say.
+"""The owner of a CNI plugin's firewall rule: from its comment, and the hash in the name of its chain.
 
 Sources: plugins/pkg/utils/utils.go (chain names and comments of iptables), pkg/ip/ipmasq_nftables_linux.go,
 plugins/meta/portmap, pkg/link/spoofcheck.go.
@@ -13,14 +13,14 @@ import hashlib
 import re
 from typing import Any, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
-# The plugins' names for what they keep for one container, as far as their rules differ.
+# The plugins that make rules for one container, as far as their rules differ.
 IPMASQ = "ipmasq"
 PORTMAP = "portmap"
 FIREWALL = "firewall"
 MACSPOOFCHK = "macspoofchk"
 
 _CHAIN_LENGTH = 28
-# libcni lets no other characters into names and ids; what has others is not of a plugin that libcni called.
+# libcni allows no other characters in names and IDs; a rule with others is not from a plugin that libcni called.
 _WORD = r"[A-Za-z0-9][A-Za-z0-9_.\-]*"
 _IPTABLES = re.compile(rf'(?:dnat |snat )?name: "({_WORD})" id: "({_WORD})"')
 # portmap cuts its comment at 255 characters.
@@ -41,7 +41,7 @@ class Rule(NamedTuple):
 
 
 class RuleOwner(NamedTuple):
-    """Whom a comment names. ``claimed`` is the beginning of the id where the comment is cut; then the id is None."""
+    """The owner in a comment. ``claimed`` is the start of the ID if the comment is truncated; the ID is then None."""
 
     network: Optional[str] = None
     container_id: Optional[str] = None
@@ -50,18 +50,18 @@ class RuleOwner(NamedTuple):
 
 
 class RuleSet:
-    """What one plugin keeps for one container in one place of the firewall.
+    """The rules of one plugin for one container in one place of the firewall.
 
     ``backend``: ``iptables-nft``, ``iptables-legacy`` or ``nftables``. ``family``: ``ipv4``, ``ipv6``, ``inet`` or
-    ``bridge``. ``plugin``: whose rules they are. ``name``: what tells it from others of that kind (a chain's name, an
-    address, an id, a hash).
+    ``bridge``. ``plugin``: the plugin that makes them. ``name``: what identifies the set among those of the plugin (a
+    chain's name, an address, an ID, a hash).
 
-    ``container_id`` is not None where comment and hash agree on it. Where only its beginning can be read (or, of
-    ``macspoofchk``, the id with the interface's name), that is ``claimed``; :func:`attribute` completes it for the
-    containers that are passed to it. Both are empty where nothing but a hash or an address tells the owner.
+    ``container_id`` is set if comment and hash agree on it. If only its start can be read (or, for ``macspoofchk``,
+    the ID together with the name of the interface), that is ``claimed``; :func:`attribute` completes it for the
+    containers that are passed to it. Both are empty if only a hash or an address identifies the owner.
 
-    ``unclear`` says why a set must be left alone whatever else is known; ``inert`` that no rule leads into its chains,
-    so that no packet ever meets them. ``addresses`` are the container's, as far as the rules name them.
+    ``unclear`` is the reason why a set must never be removed; ``inert`` means that no rule jumps to its chains, so no
+    packet ever reaches them. ``addresses`` are those of the container that the rules name.
     """
 
     __slots__ = (
@@ -109,12 +109,12 @@ class RuleSet:
 
     @property
     def key(self) -> Tuple[str, str, str, str]:
-        """Return what finds the same set again in another reading."""
+        """Return the key that identifies the same set in another reading."""
         return (self.backend, self.family, self.plugin, self.name)
 
     @property
     def text(self) -> str:
-        """Return what was seen, as evidence for a person."""
+        """Return the set in words, as evidence."""
         parts = [f"{self.backend} {self.family}, {self.plugin}: {_count(len(self.rules), 'rule')}"]
         if self.chains:
             parts.append("chain " + ", ".join(self.chains))
@@ -122,23 +122,23 @@ class RuleSet:
             network = f"network {self.network}, " if self.network else ""
             parts.append(f"{network}container {self.container_id}")
         elif self.claimed:
-            parts.append(f"container {self.claimed}... (the id's end is not known)")
+            parts.append(f"container {self.claimed}... (the end of the ID is unknown)")
         else:
-            parts.append("its container's id is not in it")
+            parts.append("it does not contain the container ID")
         if self.addresses:
             parts.append("address " + ", ".join(self.addresses))
         if self.inert:
-            parts.append("no rule leads there")
+            parts.append("no rule jumps to it")
         if self.unclear:
             parts.append(self.unclear)
         return "; ".join(parts)
 
 
 def attribute(sets: Iterable[RuleSet], networks: Iterable[str], container_ids: Iterable[str]) -> None:
-    """Give each set without an owner's id its owner, if that is one of *container_ids*.
+    """Set the owner of each set without a container ID, if it is one of *container_ids*.
 
-    Of a set that stays without, and is not ``unclear``: no container of *container_ids* in a network of *networks*
-    owns it, unless only an address tells (``firewall``).
+    A set that stays without an owner and is not ``unclear`` belongs to no container of *container_ids* in a network
+    of *networks*, unless only an address identifies it (``firewall``).
     """
     missing = [one for one in sets if one.container_id is None and not one.unclear]
     ids = frozenset(container_ids)
@@ -154,7 +154,7 @@ def attribute(sets: Iterable[RuleSet], networks: Iterable[str], container_ids: I
 
 
 def _chains_of(missing: Iterable[RuleSet], networks: FrozenSet[str], ids: FrozenSet[str]) -> Any:
-    """Return chain name -> (network, id) for every chain that one of them could have."""
+    """Return chain name -> (network, ID) for every chain that one of the containers could have."""
     prefixes = {chain_kind(one.name) for one in missing} - {None}
     return {
         chain_name(prefix, network, container_id): (network, container_id)
@@ -176,7 +176,7 @@ def _attribute_hash(one: RuleSet, networks: FrozenSet[str], ids: FrozenSet[str])
 
 
 def _attribute_reference(one: RuleSet, ids: FrozenSet[str]) -> None:
-    # An id may contain a dash, and so may an interface's name: the longest id that fits is the one.
+    # IDs and interface names may contain dashes; the longest ID that fits is used.
     fitting = [container_id for container_id in ids if one.name.startswith(container_id + "-")]
     if fitting:
         one.container_id = max(fitting, key=len)
@@ -204,7 +204,7 @@ def instance_hash(network: str, ifname: str, container_id: str) -> str:
 
 
 def of_iptables(comment: str) -> Optional[RuleOwner]:
-    """Return whom a comment of iptables names, None if no plugin writes such a one."""
+    """Return the owner in a comment of iptables, None if no plugin writes such a comment."""
     found = _IPTABLES.fullmatch(comment)
     if found:
         return RuleOwner(found.group(1), found.group(2))
@@ -215,9 +215,9 @@ def of_iptables(comment: str) -> Optional[RuleOwner]:
 
 
 def of_nftables(comment: str) -> Tuple[RuleOwner, str]:
-    """Return whom the comment of a masquerading rule names, and what is wrong with it ("" for nothing).
+    """Return the owner in the comment of a masquerading rule, and what is wrong with the comment ("" for nothing).
 
-    The plugins cut it at 128 bytes, which with the long ids of containerd happens to most.
+    The plugins truncate it to 128 bytes, which affects most of containerd's long IDs.
     """
     found = _NFTABLES.fullmatch(comment)
     if found:
@@ -226,15 +226,15 @@ def of_nftables(comment: str) -> Tuple[RuleOwner, str]:
             return RuleOwner(network, container_id, ifname), ""
         if instance_hash(network, "", "")[:16] == told[:16] and len(comment) == 128:
             return RuleOwner(network, None, ifname, container_id), ""
-        return RuleOwner(), "its comment names another container than its hash"
+        return RuleOwner(), "its comment and its hash identify different containers"
     found = _NFTABLES_CUT.fullmatch(comment)
     if found and len(comment) == 128:
         return RuleOwner(found.group(1), None, found.group(2)), ""
-    return RuleOwner(), "its comment does not name an interface and a container as the plugins do"
+    return RuleOwner(), "its comment does not have the plugins' form, with an interface and a container"
 
 
 def is_container_id(text: str) -> bool:
-    """Tell whether libcni takes *text* for a container's id."""
+    """Tell whether libcni accepts *text* as a container ID."""
     return _ID.fullmatch(text) is not None
 
 
@@ -247,7 +247,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def made_by(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
-    """Return the kinds of rules that one plugin makes for an attachment that has addresses."""
+    """Return the kinds of rules that a plugin makes for an attachment with addresses."""
     kind = plugin.get("type")
     kinds = []
     if kind in ("bridge", "ptp") and plugin.get("ipMasq") is True:

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What CNI plugins keep in the host's firewall for single containers: found, told whose it is, and removed.
+"""The rules of CNI plugins for single containers in the host's firewall: found, assigned to owners, and removed.
 
 Chains that containers share (CNI-HOSTPORT-DNAT, CNI-FORWARD, CNI-ADMIN, ...), the per-bridge rules of ``ingressPolicy``
-and whatever no plugin made are never in a set. firewalld's zones are not read.
+and rules that no plugin made are never in a set. firewalld's zones are not read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .ownership import RuleSet, attribute
 
 
 class FoundRules:
-    """``sets``, sorted by their key, and ``problems``: what could not be read, so that there may be more."""
+    """``sets``, sorted by their key, and ``problems``: what could not be read, so sets may be missing."""
 
     __slots__ = ("problems", "sets")
 
@@ -27,12 +27,12 @@ class FoundRules:
         self.problems: List[Dict[str, Any]] = []
 
     def attribute(self, networks: Iterable[str], container_ids: Iterable[str]) -> None:
-        """Complete the owners' ids from those of known containers; see :func:`ownership.attribute`."""
+        """Complete the container IDs of the owners; see :func:`ownership.attribute`."""
         attribute(self.sets, networks, container_ids)
 
 
 def read_rules() -> FoundRules:
-    """Return what is in iptables (both backends, both families) and in nftables. Needs root; changes nothing."""
+    """Read iptables (both backends, both families) and nftables. Needs root; changes nothing."""
     found = FoundRules()
     for backend in iptables.BACKENDS:
         for family in iptables.FAMILIES:
@@ -58,7 +58,7 @@ def _add(found: FoundRules, where: str, get: Callable[..., Optional[List[RuleSet
 
 
 def _tell_missing(found: FoundRules, backend: str, family: str) -> None:
-    """Add a problem if the kernel has tables for which the tool is missing."""
+    """Add a problem if the kernel has tables whose tool is missing."""
     if backend == iptables.LEGACY or _kernel_has_chains():
         name = iptables.FAMILIES[family]
         message = f"the kernel has tables of {backend} ({family}), but {name}-save of that kind is not installed"
@@ -66,25 +66,25 @@ def _tell_missing(found: FoundRules, backend: str, family: str) -> None:
 
 
 def _kernel_has_chains() -> bool:
-    """Tell whether tables of iptables-nft hold chains of CNI."""
+    """Tell whether tables of iptables-nft contain chains of CNI."""
     try:
         return nftables.has_chains_of_iptables()
     except HostError:
-        # The reading of nftables reports it.
+        # read_nftables reports it.
         return False
 
 
 def remove_rules(ruleset: RuleSet) -> None:
-    """Remove exactly what *ruleset* had when it was read; what is gone already is fine.
+    """Remove exactly what *ruleset* had when it was read; rules that are already gone are no error.
 
-    Raises HostError ``rules_unclear`` (never removed), ``rules_changed`` (it has got rules since),
-    ``rules_not_removed`` or ``command_failed``. Then nothing of it was removed.
+    Raises HostError ``rules_unclear`` (never removed), ``rules_changed`` (it has gained rules since),
+    ``rules_not_removed`` or ``command_failed``. After an error, nothing of it was removed.
     """
     _remove([ruleset])
 
 
 def remove_all_rules(rulesets: Sequence[RuleSet]) -> List[Tuple[RuleSet, Optional[HostError]]]:
-    """Remove many with few transactions. Returns each with the error that kept it, None for what is gone."""
+    """Remove many sets with few transactions. Returns each with the error that prevented it, None if it is gone."""
     groups: Dict[Tuple[str, str], List[RuleSet]] = {}
     for one in rulesets:
         # One transaction of nftables serves all families.
@@ -99,7 +99,7 @@ def _remove_group(group: Sequence[RuleSet]) -> List[Tuple[RuleSet, Optional[Host
     except HostError as error:
         if len(group) == 1:
             return [(group[0], error)]
-        # One of them spoils it for all: each alone.
+        # One set makes the transaction fail for all, so each gets its own.
         return [outcome for one in group for outcome in _remove_group([one])]
     return [(one, None) for one in group]
 

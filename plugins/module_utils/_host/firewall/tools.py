@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which of the commands ``iptables``, ``nft`` and ``firewalld`` an ADD needs, and whether a plugin would find them.
 
-Without its command, bridge fails only after it has made or removed the interface. So this is tested before any plugin
-runs.
+Without its command, bridge fails only after it has created or removed the interface. So the commands are checked
+before any plugin runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import HostError
 from .ownership import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
 
 IPTABLES, NFT, FIREWALLD = "iptables", "nft", "firewalld"
-# How to look at what the plugins change.
+# Arguments that list what the plugins change.
 _NAT = ("-w", "5", "-t", "nat", "-S", "POSTROUTING")
 _TABLES = ("list", "tables")
 _LISTING: Dict[str, Dict[str, Tuple[str, ...]]] = {
@@ -48,16 +48,16 @@ def require_tools(
 def try_tools(
     what: str, plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
 ) -> None:
-    """Raise HostError ``tool_failed``, which begins with *what*, if a command of one of *plugins* cannot be used."""
+    """Raise HostError ``tool_failed``, which begins with *what*, if a command of one of *plugins* fails."""
     for plugin in plugins:
         for kind in _kinds(plugin, capability_args):
             path = next(filter(None, map(shutil.which, _tools(kind, plugin, bin_dirs))), "")
             arguments = _LISTING.get(os.path.basename(path), {}).get(kind)
             failure = _run(path, arguments) if arguments else ""
-            # A table with rules of nft itself cannot be listed, and rules can be added to it all the same.
+            # A table with rules made by nft cannot be listed, but rules can still be added to it.
             if failure and "incompatible" not in failure:
                 text = f"{what}: plugin {plugin['type']} needs {path}, which fails ({failure}); nothing was detached"
-                raise HostError(f"{text}, repair the command and run again", code="tool_failed")
+                raise HostError(f"{text}; fix the command and run again", code="tool_failed")
 
 
 def _run(path: str, arguments: Tuple[str, ...]) -> str:
@@ -91,7 +91,7 @@ def _kinds(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> Lis
 
 
 def _tools(kind: str, plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> List[str]:
-    """Return the commands of which one is enough, the preferred one first; [] if none is needed."""
+    """Return the commands, of which one suffices, the preferred one first; [] if none is needed."""
     if kind == MACSPOOFCHK:
         return [NFT]
     if kind == FIREWALL:
@@ -112,7 +112,7 @@ def _tools_of_firewall(plugin: Mapping[str, Any]) -> List[str]:
         return [IPTABLES]
     if backend == FIREWALLD:
         return [FIREWALLD]
-    # With any other backend than these two, firewalld is used if it runs.
+    # With any other value of backend, firewalld is used if it runs.
     return [IPTABLES, FIREWALLD] if backend != IPTABLES and os.path.exists(_BUS) else [IPTABLES]
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is asked of a runtime's configuration, and the files that would say it."""
+"""The desired settings of a runtime, and the changes of its files that make them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ HEADER = "# Written by podwire.cni; changes are overwritten.\n"
 
 
 class RuntimeSettings(NamedTuple):
-    """What the runtimes are to use; None leaves what is there. ``present`` False takes everything of ours out again.
+    """The desired settings of runtimes; None keeps the current value. ``present`` False removes all managed settings.
 
-    ``wait``: for how many seconds to ask the runtimes until they have loaded the network that is to be effective.
+    ``wait``: for how many seconds to ask the runtimes until they have loaded the network of ensure_effective.
     """
 
     conf_dir: str
@@ -31,7 +31,7 @@ class RuntimeSettings(NamedTuple):
     wait: float = 0.0
 
     def are_those_of(self, runtime: Runtime) -> bool:
-        """Tell whether a runtime's configuration says this already."""
+        """Tell whether a runtime already has these settings."""
         return (
             bool(runtime.found)
             and runtime.reads
@@ -43,7 +43,7 @@ class RuntimeSettings(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file of a runtime's configuration: its text, and the one that it is to have; None is no file."""
+    """A configuration file of a runtime: its current and its desired text; None means that there is no file."""
 
     path: str
     before: Optional[str]
@@ -57,19 +57,19 @@ class FileChange(NamedTuple):
 
 
 def drop_in(path: str, text: Optional[str], needed: bool) -> List[FileChange]:
-    """Return what gives a file that is all ours the *text*; where it is not there yet, only if it is *needed*.
+    """Return the change that gives a file written only by this collection the *text*; a new file only if *needed*.
 
     Raises HostError ``not_ours``.
     """
     before = reading.read_text(path)
     if before is not None and not before.startswith(HEADER):
-        raise HostError(f"{path} is there and was not written by podwire.cni; move it away", code="not_ours")
+        raise HostError(f"{path} exists and was not written by podwire.cni; move it away", code="not_ours")
     after = None if text is None or not (needed or before is not None) else HEADER + text
     return [] if before == after else [FileChange(path, before, after)]
 
 
 def _put(path: str, text: Optional[str]) -> None:
-    # What is linked to is changed, and the link stays.
+    # Changes the target of a symbolic link and keeps the link.
     path = os.path.realpath(path)
     folder, name = os.path.split(path)
     try:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the runtimes that run have loaded what they were expected to: they are asked, where they can be."""
+"""Whether the running runtimes have loaded the expected networks: those that can be asked are asked."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _PAUSE = 0.05
 def confirm(
     effective: Effective, restarting: Collection[str] = (), deadline: float = DEADLINE
 ) -> Tuple[Optional[bool], List[str]]:
-    """Ask containerd and CRI-O, for at most *deadline* seconds in all, and return what came of it.
+    """Ask containerd and CRI-O, for at most *deadline* seconds in all, which networks they have loaded.
 
-    That is True if all have loaded what their verdicts say, False if one has not, None if there was none to ask; and a
-    sentence for each that has not. Runtimes that do not run, read elsewhere or are named in *restarting* are not asked.
+    Returns True if all have loaded what their verdicts say, False if one has not, None if there was none to ask; and
+    a sentence for each that has not. Runtimes that are not running, read another directory, or are in *restarting*
+    are not asked.
     """
     asked = [
         (runtime, verdict)
@@ -42,7 +43,7 @@ def confirm(
 
 
 def _difference(runtime: Runtime, verdict: Verdict, end: float) -> str:
-    """Return how what is loaded differs from the verdict, "" if it does not."""
+    """Return how the loaded networks differ from the verdict, "" if they do not."""
     expected = [network.name for network in verdict.networks]
     while True:
         text = _compare(runtime, expected)
@@ -52,13 +53,13 @@ def _difference(runtime: Runtime, verdict: Verdict, end: float) -> str:
 
 
 def _compare(runtime: Runtime, expected: List[str]) -> str:
-    # Most hosts have nobody to ask, and then this need not be compiled.
+    # Imported here because most hosts have no runtime to ask, and compiling it takes time.
     from . import cri
 
     try:
         status = cri.cri_status(runtime.address)
     except HostError as error:
-        return f"{runtime.name} cannot be asked what it has loaded: {error.msg}"
+        return f"{runtime.name} cannot be asked which networks it has loaded: {error.msg}"
     if status.networks is None:
         # CRI-O does not name them.
         right, told = status.ready == bool(expected), "a network" if status.ready else "none"
@@ -68,4 +69,4 @@ def _compare(runtime: Runtime, expected: List[str]) -> str:
         return ""
     why = f" ({status.message})" if status.message and not status.ready else ""
     wanted = ", ".join(expected) or "none"
-    return f"{runtime.name} has loaded {told}{why} and not {wanted}; look at its log, or restart it"
+    return f"{runtime.name} has loaded {told}{why} instead of {wanted}; check its log, or restart it"

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a CRI runtime says of its networks: one call of Status, by as much gRPC and HTTP/2 as that needs.
+"""What a CRI runtime reports about its networks: one call of Status, with the minimum of gRPC and HTTP/2.
 
-There is no client on most hosts, and gRPC for Python is large.
+Most hosts have no client, and gRPC for Python is large.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 from ..errors import HostError
 
 _TIMEOUT = 10.0
-# containerd's answer has its whole configuration.
+# The answer of containerd contains its whole configuration.
 _MOST = 8 << 20
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
 _END_STREAM = _ACK = 1
@@ -32,9 +32,10 @@ _FIELDS = {
 
 
 class CriStatus(NamedTuple):
-    """``ready`` is the condition NetworkReady, ``message`` why not.
+    """``ready`` is the condition NetworkReady, ``message`` the reason if it is false.
 
-    ``networks``: names of those that are loaded, in order, None if the runtime does not tell (only containerd does).
+    ``networks``: the names of the loaded networks in order, None if the runtime does not report them (only containerd
+    does).
     """
 
     ready: bool
@@ -51,14 +52,14 @@ def cri_status(address: str) -> CriStatus:
             reply = _call(connection)
         # A method that fails sends no message.
         if len(reply) < 5:
-            raise ValueError("it refused the call")
+            raise ValueError("the call of Status was refused")
         return _understood(_message(reply[5:]))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise HostError(f"{address} does not tell which networks it uses: {error}", code="not_answered") from error
+        raise HostError(f"{address} does not report its networks: {error}", code="not_answered") from error
 
 
 def _understood(reply: Dict[int, List[Any]]) -> CriStatus:
-    ready, message = False, "it does not speak of its network"
+    ready, message = False, "the runtime reports no condition NetworkReady"
     for raw in _message(reply[1][0]).get(1, []):
         condition = _message(raw)
         if condition[1][0] == b"NetworkReady":
@@ -85,7 +86,7 @@ def _call(connection: socket.socket) -> bytes:
     window = struct.pack(">I", _MOST)
     connection.sendall(
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-        # Setting 4: how much may come without being asked for; for the stream, then for the connection.
+        # Setting 4: the flow-control window; for the stream, then for the connection.
         + _frame(_SETTINGS, 0, 0, struct.pack(">H", 4) + window)
         + _frame(_WINDOW, 0, 0, window)
         + _frame(_HEADERS, _END_HEADERS, 1, headers)
@@ -131,10 +132,10 @@ def _message(data: bytes) -> Dict[int, List[Any]]:
         value: Union[int, bytes] = number
         if tag & 7 == 2:
             if at + number > len(data):
-                raise ValueError("its answer is cut off")
+                raise ValueError("its answer is truncated")
             value, at = data[at : at + number], at + number
         elif tag & 7:
-            raise ValueError("its answer is not understood")
+            raise ValueError("its answer is malformed")
         fields.setdefault(tag >> 3, []).append(value)
     return fields
 
@@ -149,4 +150,4 @@ def _number(data: bytes, at: int) -> Tuple[int, int]:
         if not byte & 128:
             return value, at
         if shift > 63:
-            raise ValueError("its answer is not understood")
+            raise ValueError("its answer is malformed")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runtimes of this host, and those that a task names."""
+"""The runtimes on this host, and those that a task names."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..processes import processes
 from . import found_containerd, found_crio, found_nomad, found_others, found_podman
 from .profiles import CONTAINERD, Runtime, containerd_profile
 
-# What is a daemon and says by its command line what it reads.
+# Daemons whose command lines tell what they read.
 _DAEMONS = ("containerd", "crio", "nomad", "buildkitd", "kubelet", "cri-dockerd")
 
 
 def runtimes_on_host(conf_dir: str) -> List[Runtime]:
-    """Return the runtimes that run on this host or are installed, by name; *conf_dir* is looked into for multus."""
+    """Return the runtimes that run on this host or are installed, by name; *conf_dir* is searched for multus."""
     running = processes(*_DAEMONS)
     found = [
         *found_containerd.find_containerd(running),
@@ -33,7 +33,7 @@ def runtimes_on_host(conf_dir: str) -> List[Runtime]:
 def named_runtimes(names: Sequence[str], conf_dir: str, bin_dirs: Sequence[str]) -> List[Runtime]:
     """Return the runtimes *names*, each as it is on this host, else as if it read *conf_dir*.
 
-    One whose directory cannot be configured is taken with that directory.
+    A runtime whose directory cannot be configured keeps that directory.
     """
     here = runtimes_on_host(conf_dir)
     wanted: List[Runtime] = []
@@ -52,12 +52,12 @@ def _absent(name: str, conf_dir: str, bin_dirs: Sequence[str]) -> Runtime:
     if runtime.may_read(conf_dir):
         runtime.set_conf(conf_dir)
         runtime.bin_dirs = list(bin_dirs)
-        runtime.notes.append(f"it was not found on this host, and is taken as if it read {conf_dir}")
+        runtime.notes.append(f"it was not found on this host; it is assumed to read {conf_dir}")
     elif runtime.rules.choice != "own":
         runtime.notes.append("it was not found on this host; the directory is its default")
     return runtime
 
 
 def same_directory(one: str, other: str) -> bool:
-    """Tell whether two paths lead to the same directory, also if it is not there yet."""
+    """Tell whether two paths lead to the same directory, even if it does not exist yet."""
     return os.path.realpath(one) == os.path.realpath(other)

@@ -14,7 +14,7 @@ from .found_podman import settled
 from .profiles import Runtime
 from .tomlfile import rendered
 
-# Where they are read once the runtime is installed.
+# The directories that the runtimes read once they are installed.
 _CRIO = "/etc/crio/crio.conf.d"
 _NOMAD = "/etc/nomad.d"
 _PODMAN = "/etc/containers/containers.conf.d"
@@ -32,8 +32,8 @@ def nomad_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileChange]
     """Return the changes of Nomad's files. Raises HostError ``not_ours``, ``no_drop_in``."""
     if runtime.found and not runtime.config:
         raise HostError(
-            "Nomad reads single files and no directory of configurations; set cni_config_dir and cni_path there in its "
-            "block client, or give its agent a directory with -config",
+            "Nomad reads single configuration files, not a directory; set cni_config_dir and cni_path in their client "
+            "block, or pass a directory to the agent with -config",
             code="no_drop_in",
         )
     text = (
@@ -50,11 +50,14 @@ def podman_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileChange
     major = int(runtime.version.split(".")[0]) if runtime.version else 4
     path, backend = settled()
     if wanted.present and major >= 5:
-        raise HostError(f"podman {runtime.version} has no CNI any more, only netavark; leave it out", code="no_cni")
+        raise HostError(
+            f"podman {runtime.version} no longer supports CNI, only netavark; leave podman out of 'runtime'",
+            code="no_cni",
+        )
     if wanted.present and not runtime.reads and backend == "netavark":
         raise HostError(
-            f"podman's containers use netavark, as {path} says, and would lose their networks; leave podman out, or "
-            "remove its containers and networks first (podman system reset)",
+            f"podman's containers use netavark, according to {path}, and would lose their networks; leave podman out "
+            "of 'runtime', or remove its containers and networks first (podman system reset)",
             code="no_cni",
         )
     text = "[network]\n" + ('network_backend = "cni"\n' if major >= 4 else "")

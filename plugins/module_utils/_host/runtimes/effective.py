@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which network each runtime would use: for cni_conf of the directory as planned, for cni_info as it is."""
+"""Which network each runtime would use: for cni_conf in the planned directory, for cni_info in the current one."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Rows = List[Dict[str, Any]]
 
 
 class Effective:
-    """The runtimes that a task is about, and what each does.
+    """The runtimes of a task, and which network each would use.
 
-    *names* of profiles, or None for the runtimes of this host. *files* are those of *conf_dir* that there will be, in
-    order. *prepare* may change what the runtimes are configured for, before they are judged.
+    *names* of profiles, or None for the runtimes on this host. *files* are the files that *conf_dir* will contain, in
+    order. *prepare* may change the settings of the runtimes before they are judged.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Effective:
     def ensure(self, network: str) -> Rows:
         """Return the problems if containers of these runtimes would not get *network*.
 
-        Of runtimes that no task names those count that read conf_dir, because another directory is not its business.
+        If the task names no runtimes, only those that read conf_dir count.
         """
         about = [pair for pair in zip(self.runtimes, self.verdicts) if self._counts(pair[0])]
         if about:
@@ -76,19 +76,22 @@ class Effective:
             readers = ", ".join(
                 f"{runtime.name} reads {runtime.conf_dir}" for runtime in self.runtimes if runtime.reads
             )
-            text = f"ensure_effective: no runtime of this host reads {self.conf_dir} ({readers}); write where one reads"
+            text = (
+                f"ensure_effective: no runtime of this host reads {self.conf_dir} ({readers}); set conf_dir to a "
+                "directory that a runtime reads"
+            )
             return [problem(ERROR, "not_effective", text, self.conf_dir)]
         text = (
-            "ensure_effective: no runtime that uses CNI was found on this host; install it, or name with 'runtime' the "
-            "one that is to come"
+            "ensure_effective: no runtime that uses CNI was found on this host; install one, or set 'runtime' to the "
+            "one that will be installed"
         )
         return [problem(WARNING if self.tolerate_missing else ERROR, "missing_runtime", text, self.conf_dir)]
 
     def _counts(self, runtime: Runtime) -> bool:
         if self.names is None:
             return self._is_reader(runtime)
-        # One name may be several: daemons, and runtime handlers with directories of their own. Those that read here
-        # count, else those that read at all.
+        # Several can have one name: daemons, and runtime handlers with their own directories. Those that read conf_dir
+        # count, else those that read any directory.
         same = [other for other in self.runtimes if other.name == runtime.name]
         readers = [other for other in same if other.reads] or same
         here = [other for other in readers if other.rules.choice == OWN or self._reads_here(other)] or readers
@@ -111,7 +114,7 @@ class Effective:
         return verdict.network == network
 
     def reads_here(self, runtime: Runtime) -> bool:
-        """Tell whether it gets networks from conf_dir."""
+        """Tell whether it reads networks from conf_dir."""
         return runtime.reads and runtime.rules.choice != OWN and self._reads_here(runtime)
 
     def _reads_here(self, runtime: Runtime) -> bool:
@@ -122,8 +125,8 @@ class Effective:
             return f"ensure_effective: {runtime.name} uses no network: {'; '.join(runtime.notes)}"
         if not self._reads_here(runtime) and runtime.rules.choice != OWN:
             return (
-                f"ensure_effective: {runtime.name} reads {runtime.conf_file or runtime.conf_dir} and not "
-                f"{self.conf_dir}; write there, or configure it to read here"
+                f"ensure_effective: {runtime.name} reads {runtime.conf_file or runtime.conf_dir}, not "
+                f"{self.conf_dir}; write the network there, or configure the runtime to read {self.conf_dir}"
             )
         others = [entry for entry in verdict.not_chosen if entry["network"] == network]
         text = f"ensure_effective: {runtime.name} would not use the network {network!r}"
@@ -132,17 +135,17 @@ class Effective:
         elif runtime.rules.choice != OWN:
             text += ", which no file has"
         if verdict.network is not None:
-            text += f", but {verdict.network!r}: {verdict.reason}"
+            text += f"; it would use {verdict.network!r}: {verdict.reason}"
         else:
             text += f": {verdict.reason}"
         if runtime.rules.choice == FIRST:
-            return text + "; choose a lower 'priority', or remove or rename what stands in the way"
+            return text + "; set a lower 'priority', or remove or rename the file that takes precedence"
         return text
 
     # ---- one runtime
 
     def _judge(self, runtime: Runtime) -> Verdict:
-        # Where no runtime is, this need not be compiled.
+        # Imported here because a host without runtimes does not need it, and compiling it takes time.
         from .rules import Verdict, judge
 
         if not runtime.reads:
@@ -174,7 +177,7 @@ class Effective:
                 return binaries.ask(plugin)[1]
             except HostError as error:
                 if error.code == "missing_plugin" and self.tolerate_missing:
-                    raise HostError("it is not there yet", code="tolerated") from error
+                    raise HostError("it is not installed yet", code="tolerated") from error
                 raise
 
         return ask

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""containerd, and the distributions of Kubernetes that bring their own: k3s, rke2, MicroK8s, k0s.
+"""containerd, and the Kubernetes distributions that include it: k3s, rke2, MicroK8s, k0s.
 
-A running daemon says by its command line which configuration it reads; one that does not run is found by its binary or
-its configuration. ``containerd config dump`` knows the defaults of the package and all imports. Where it cannot be run
-the configuration is read here.
+The command line of a running daemon tells which configuration it reads; a daemon that is not running is found by its
+binary or its configuration. ``containerd config dump`` includes the defaults of the package and all imports. If it
+cannot be run, the configuration is read here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_IMPORTS = 100
 
 
 class Distribution(NamedTuple):
-    """Where a distribution keeps its containerd: the profile's ``name``, part of its ``config``'s path, both files."""
+    """Where a distribution keeps its containerd: the profile's ``name``, a part of the ``config`` path, both files."""
 
     name: str
     mark: str
@@ -57,7 +57,7 @@ DISTRIBUTIONS = (
 
 
 def find_containerd(running: Sequence[Process]) -> List[Runtime]:
-    """Return every containerd of this host; one with several sets of networks is in it several times."""
+    """Return every containerd on this host; one with several sets of networks occurs several times."""
     found: Dict[str, Tuple[str, str, str, int]] = {}
     for process in running:
         if process.name == "containerd":
@@ -89,7 +89,7 @@ def _program_of(process: Process) -> str:
         real = os.readlink(f"/proc/{process.pid}/exe")
     except OSError:
         real = ""
-    # k3s is one binary for all, and goes by the name that it is called with.
+    # k3s is one binary for everything, and acts by the name it is called with.
     beside = os.path.join(os.path.dirname(real), "containerd")
     for path in (process.argv[0], beside, real):
         if path.startswith("/") and os.path.isfile(path):
@@ -112,25 +112,25 @@ def _runtimes(config: str, program: str, evidence: str, pid: int) -> List[Runtim
 
 
 def _tables(config: str, program: str, version: str, notes: List[str]) -> Dict[str, Any]:
-    """Return the configuration, by the daemon's own command if it can be run."""
+    """Return the configuration, from the daemon's own command if it can be run."""
     try:
         if os.path.exists(config):
             return reading.toml(reading.output(program, "--config", config, "config", "dump"))
-        # Without a file the daemon takes its defaults, and the command fails.
+        # Without a file, the daemon uses its defaults, and `config dump` fails.
         return reading.toml(reading.output(program, "config", "default"))
     except HostError as error:
-        notes.append(f"read from {config}, because its own command does not tell it: {error.msg}")
+        notes.append(f"read from {config}, because its own command failed: {error.msg}")
     return _read(config, version)
 
 
 def _read(config: str, version: str) -> Dict[str, Any]:
-    """Return the configuration of the file and its imports, a later one over an earlier one."""
+    """Return the configuration of the file and its imports; a later one overrides an earlier one."""
     tables = reading.parsed(config) or {}
     for path in imported(config, tables):
         more = reading.parsed(path) or {}
         plugins = reading.section(tables, "plugins")
         for name, settings in reading.section(more, "plugins").items():
-            # Seen with 1.6.20 and 1.7.24, where a plugin's settings of an import replace all of the main file's.
+            # Observed with 1.6.20 and 1.7.24: an import's settings of a plugin replace all of the main file's.
             if version.startswith("1.") or not isinstance(plugins.get(name), dict) or not isinstance(settings, dict):
                 plugins[name] = settings
             else:
@@ -142,7 +142,7 @@ def _read(config: str, version: str) -> Dict[str, Any]:
 
 
 def imported(config: str, tables: Dict[str, Any]) -> List[str]:
-    """Return the files that the file *config*, which says *tables*, imports, a later one over an earlier one."""
+    """Return the files that the file *config*, with the content *tables*, imports; later ones override earlier ones."""
     imports = tables.get("imports")
     paths = []
     for pattern in imports if isinstance(imports, list) else []:
@@ -162,7 +162,7 @@ def _merge(base: Dict[str, Any], other: Dict[str, Any]) -> None:
 
 
 def _configure(runtime: Runtime, tables: Dict[str, Any]) -> List[Runtime]:
-    """Set what *tables* say; return further ones, for runtime handlers that have networks of their own."""
+    """Set what *tables* configure; return more runtimes, for runtime handlers with their own networks."""
     disabled = tables.get("disabled_plugins")
     if isinstance(disabled, list) and any(name in disabled for name in CRI):
         runtime.reads = False
@@ -171,7 +171,7 @@ def _configure(runtime: Runtime, tables: Dict[str, Any]) -> List[Runtime]:
     plugins = reading.section(tables, "plugins")
     cri = next((reading.section(plugins, name) for name in CRI if name in plugins), {})
     cni = reading.section(cri, "cni")
-    # A configuration that does not name the directories leaves containerd's own defaults, also that of k3s.
+    # A configuration without the directories, even that of k3s, means containerd's own defaults.
     runtime.set_conf(reading.directory(cni, "conf_dir") or "/etc/cni/net.d")
     bin_dir = reading.directory(cni, "bin_dir")
     runtime.bin_dirs = reading.directories(cni, "bin_dirs") or [bin_dir or "/opt/cni/bin"]

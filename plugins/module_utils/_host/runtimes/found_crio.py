@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CRI-O, also OpenShift's: crio.conf, the files of crio.conf.d over it, and the daemon's command line over all."""
+"""CRI-O, also in OpenShift: crio.conf, overridden by the files in crio.conf.d, overridden by the command line."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _configure(runtime: Runtime, argv: List[str]) -> None:
         network = reading.section(reading.parsed(path) or {}, "crio", "network")
         conf_dir = reading.directory(network, "network_dir") or conf_dir
         bin_dirs = reading.directories(network, "plugin_dirs") or bin_dirs
-        # It is deprecated, and added to the others.
+        # This deprecated key adds to the others.
         old = reading.directory(network, "plugin_dir")
         bin_dirs = [*bin_dirs, old] if old and old not in bin_dirs else bin_dirs
         if "cni_default_network" in network:

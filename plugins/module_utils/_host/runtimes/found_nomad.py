@@ -16,12 +16,12 @@ from ..processes import Process, option, options
 from . import reading
 from .profiles import Runtime
 
-# What the packages' units give to the agent.
+# The option that the units of the packages pass to the agent.
 _CONFIG = "/etc/nomad.d"
 
 
 def find_nomad(running: Sequence[Process]) -> List[Runtime]:
-    """Return Nomad's two ways to a network if its agent runs, or is installed with a configuration."""
+    """Return both modes of Nomad if its agent runs, or is installed with a configuration."""
     agents = [process for process in running if process.name == "nomad" and "agent" in process.argv[1:3]]
     program = reading.installed("nomad")
     if not agents and not (program and os.path.isdir(_CONFIG)):
@@ -47,7 +47,7 @@ def find_nomad(running: Sequence[Process]) -> List[Runtime]:
 
 
 def _configure(named: Runtime, bridge: Runtime, argv: List[str]) -> None:
-    # Few hosts have a Nomad, so its language is compiled only there.
+    # Imported here because few hosts run Nomad, and compiling it takes time.
     from . import hcl
 
     client: Dict[str, Any] = {}
@@ -58,7 +58,7 @@ def _configure(named: Runtime, bridge: Runtime, argv: List[str]) -> None:
     if not enabled:
         for runtime in (named, bridge):
             runtime.reads = False
-            runtime.notes.append("this agent is no client, so it has no networks")
+            runtime.notes.append("this agent is not a client, so it has no networks")
         return
     named.set_conf(_directory(argv, client, "cni_config_dir") or named.conf_dir)
     path = option(argv, "-cni-path", "--cni-path") or reading.text_of_key(client, "cni_path")

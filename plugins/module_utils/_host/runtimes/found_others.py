@@ -14,7 +14,7 @@ from ..processes import Process, option
 from . import reading
 from .profiles import Runtime
 
-# nerdctl pkg/defaults/defaults_linux.go: the first of them that exists
+# nerdctl pkg/defaults/defaults_linux.go: the first one that exists
 _NERDCTL_BIN_DIRS = (
     "/opt/cni/bin",
     "/usr/local/libexec/cni",
@@ -29,7 +29,7 @@ _BUILDKIT_CONFIG = "/etc/buildkit/buildkitd.toml"
 
 
 def find_others(running: Sequence[Process]) -> List[Runtime]:
-    """Return those of them that run or are installed; multus is found by :func:`multus`."""
+    """Return those that run or are installed. For multus, see :func:`multus`."""
     found = [*_nerdctl(), *_buildkit(running), *_by_flags(running)]
     firecracker = reading.installed("firecracker") or reading.installed("firecracker-containerd")
     runtime = Runtime("firecracker", "", firecracker)
@@ -95,7 +95,7 @@ def _buildkit(running: Sequence[Process]) -> List[Runtime]:
 
 
 def _by_flags(running: Sequence[Process]) -> List[Runtime]:
-    """Return the two that are configured by their command lines only."""
+    """Return dockershim and cri-dockerd, which are configured only by their command lines."""
     found = []
     for process in running:
         if process.name == "kubelet" and option(process.argv, "--network-plugin") == "cni":

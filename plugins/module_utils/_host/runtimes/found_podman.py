@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""podman, as far as it uses CNI: containers.conf and its drop-ins, and the backend that podman has settled for.
+"""podman, as far as it uses CNI: containers.conf and its drop-ins, and the backend that podman has recorded.
 
-podman is not asked, because one that was never used would make its databases and settle its backend then.
+podman itself is not run: on its first run, it would create its databases and choose its backend.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _configure(runtime: Runtime) -> None:
     backend, why = _backend(runtime, reading.text_of_key(network, "network_backend"), helpers or list(_HELPERS))
     if backend != "cni":
         runtime.reads = False
-        runtime.notes.append(f"it uses {backend} and not CNI, {why}")
+        runtime.notes.append(f"it uses {backend}, not CNI, {why}")
         return
     if why:
         runtime.notes.append(f"it uses CNI, {why}")
@@ -66,17 +66,17 @@ def _backend(runtime: Runtime, configured: str, helpers: List[str]) -> Tuple[str
         return configured, "because of network_backend"
     path, used = settled()
     if used:
-        return used, f"as {path} says"
+        return used, f"according to {path}"
     if major >= 5:
-        return "netavark", "as releases since 5 do"
+        return "netavark", "as all releases since 5 do"
     if not any(os.path.exists(os.path.join(folder, "netavark")) for folder in helpers):
         return "cni", "because netavark is not installed"
-    # It looks into its storage for containers and images, of which nothing is known here.
+    # It also checks its storage for containers and images, which is not read here.
     return "netavark", "unless it finds containers, images or CNI networks when it first runs"
 
 
 def settled() -> Tuple[str, str]:
-    """Return the file where podman notes which backend its containers use, and that backend, "" if it has not yet."""
+    """Return the file where podman records the backend of its containers, and that backend ("" if not yet recorded)."""
     root = reading.directory(reading.section(reading.parsed(_STORAGE) or {}, "storage"), "graphroot") or _GRAPH_ROOT
     path = os.path.join(root, "defaultNetworkBackend")
     text = reading.read_text(path)

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""As much HCL as Nomad's agent configuration uses: blocks with labels, attributes, texts, heredocs, lists, objects.
+"""The subset of HCL in Nomad's agent configuration: blocks with labels, attributes, strings, heredocs, lists, objects.
 
-Nothing is evaluated. What is not understood is an error with its line, never a guess.
+Nothing is evaluated. Anything else is an error with its line, never a guess.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _TEXT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _NUMBER = re.compile(r"-?[0-9][0-9A-Za-z.+-]*")
 _HEREDOC = re.compile(r"<<-?([A-Za-z_][A-Za-z0-9_]*)[ \t]*\n(?:.*?\n)??[ \t]*\1(?=\n|\Z)", re.DOTALL)
-# Deeper than any configuration, and not as deep as Python's stack.
+# More than any configuration needs, and less than Python's stack allows.
 _DEEPEST = 50
 
 Body = Dict[str, Any]
@@ -28,19 +28,19 @@ Body = Dict[str, Any]
 def load_hcl(text: str) -> Body:
     """Return attributes and blocks of an HCL or JSON text as dicts; blocks of one name are merged.
 
-    The labels of a block are dicts within each other. Raises HostError ``not_understood``.
+    The labels of a block are nested dicts. Raises HostError ``not_understood``.
     """
     if text.lstrip().startswith("{"):
         try:
             body: Body = _merged_lists(json.loads(text))
             return body
         except (ValueError, RecursionError) as error:
-            raise HostError(f"it is no JSON ({error})", code="not_understood") from error
+            raise HostError(f"it is not valid JSON ({error})", code="not_understood") from error
     return _Reader(text.replace("\r\n", "\n")).body("")
 
 
 def merge(base: Body, other: Body) -> None:
-    """Merge *other* into *base*: bodies with bodies, else the later one counts."""
+    """Merge *other* into *base*: bodies are merged, any other value is replaced."""
     for key, value in other.items():
         inner = base.get(key)
         if isinstance(inner, dict) and isinstance(value, dict):
@@ -50,7 +50,7 @@ def merge(base: Body, other: Body) -> None:
 
 
 def _merged_lists(value: Any) -> Any:
-    """Return JSON's way to write a block, a list of objects, as the block."""
+    """Convert a list of objects, which is how JSON writes a block, to the block."""
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         body: Body = {}
         for item in value:
@@ -70,7 +70,7 @@ class _Reader:
     def body(self, end: str) -> Body:
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self._error("fewer blocks within each other")
+            raise self._error("fewer nested blocks")
         body: Body = {}
         while True:
             self._skip()
@@ -94,7 +94,7 @@ class _Reader:
                 value = self._value()
                 break
             if self._take("{"):
-                # The labels are within each other, too.
+                # The labels nest, too.
                 self.depth += len(keys) - 1
                 value = self.body("}")
                 self.depth -= len(keys) - 1
@@ -125,7 +125,7 @@ class _Reader:
         heredoc = _HEREDOC.match(self.text, self.at)
         if heredoc:
             self.at = heredoc.end()
-            # No setting that matters here is written so.
+            # No setting that is read here is a heredoc.
             return None
         word = _NUMBER.match(self.text, self.at) or _NAME.match(self.text, self.at)
         if not word:
@@ -134,13 +134,13 @@ class _Reader:
         if word.group() in ("true", "false"):
             return word.group() == "true"
         if _NAME.fullmatch(word.group()):
-            raise self._error("a value without an expression")
+            raise self._error("a literal value, not an expression")
         return int(word.group()) if word.group().isdigit() and len(word.group()) < 40 else None
 
     def _list(self) -> List[Any]:
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self._error("fewer lists within each other")
+            raise self._error("fewer nested lists")
         found: List[Any] = []
         while True:
             self._skip()
@@ -152,11 +152,11 @@ class _Reader:
     def _text(self) -> str:
         match = _TEXT.match(self.text, self.at)
         if not match:
-            raise self._error("the end of a text")
+            raise self._error("the end of the string")
         try:
             text = json.loads(match.group())
         except ValueError:
-            raise self._error("a text with other escapes") from None
+            raise self._error("a string with valid escapes") from None
         self.at = match.end()
         return str(text)
 
@@ -173,4 +173,4 @@ class _Reader:
 
     def _error(self, wanted: str) -> HostError:
         line = self.text.count("\n", 0, self.at) + 1
-        return HostError(f"line {line} is not understood: {wanted} should stand there", code="not_understood")
+        return HostError(f"line {line} is not understood: expected {wanted}", code="not_understood")

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a runtime's libcni makes of a file. Our own is 1.3's; what older ones do differently is here.
+"""How a runtime's libcni loads a file: the port here is of libcni 1.3, and this adds the differences of older releases.
 
-libcni 1.1 knows neither ``cniVersions`` nor ``disableGC``, and wants a boolean for ``disableCheck`` where later ones
-take a text, too. 1.3 first knows drop-in folders, ``loadOnlyInlinedPlugins`` and lists without ``plugins``.
+libcni 1.1 knows neither ``cniVersions`` nor ``disableGC``, and accepts only a boolean for ``disableCheck``, where later
+releases also accept a string. Drop-in folders, ``loadOnlyInlinedPlugins`` and conflists without ``plugins`` are new in
+1.3.
 (Go: libcni/conf.go of v1.1.2, v1.2.3 and v1.3.0.)
 """
 
@@ -25,7 +26,7 @@ _ADDRESSES = ("gateway", "rangeStart", "rangeEnd")
 
 
 def unconvertible(plugin: Dict[str, Any]) -> str:
-    """Return what podman does not understand of *plugin*, "" if it understands all that it looks at."""
+    """Return why podman cannot convert *plugin*, "" if it can."""
     if plugin.get("type") not in ("bridge", "macvlan", "ipvlan"):
         return ""
     for keys, kind in ((_TEXTS, str), (_NUMBERS, int), (_FLAGS, bool)):
@@ -52,7 +53,7 @@ def unconvertible(plugin: Dict[str, Any]) -> str:
 
 
 def _parts(ranges: Any) -> Optional[List[Dict[str, Any]]]:
-    """Return all ranges of a list of lists of objects, None if it is none; null counts as empty."""
+    """Return all ranges of a list of lists of objects, None for any other type; null counts as empty."""
     found: List[Dict[str, Any]] = []
     for entry in [] if ranges is None else ranges if isinstance(ranges, list) else [ranges]:
         if entry is not None and not isinstance(entry, list):
@@ -71,12 +72,12 @@ def _is_address(value: Any) -> bool:
 
 
 _LIST = "error parsing configuration list: "
-# If none of these is in a text all releases agree about it.
+# All releases load a text without any of these in the same way.
 _MARKS = (b"cniVersions", b"disableCheck", b"disableGC", b"loadOnlyInlinedPlugins", b"valid-attachments", b"\\u")
 
 
 class Loaded(NamedTuple):
-    """A file as a runtime sees it: its network's ``name``, ``version`` and ``plugins`` (parsed); or the ``error``."""
+    """A file as a runtime loads it: the network's ``name``, ``version`` and ``plugins`` (parsed), or the ``error``."""
 
     name: str = ""
     version: str = ""
@@ -112,9 +113,9 @@ class Loader:
         self.folder_of = folder_of
 
     def load(self, file: ConfFile, as_list: bool) -> Loaded:
-        """Return what the runtime makes of *file*, read as a list of plugins or as a single one."""
+        """Load *file* as the runtime does: as a conflist, or as the configuration of a single plugin."""
         if file.text is None:
-            # Somebody's file that was not read, or one that is known without its text.
+            # An unmanaged file that was not read, or a file that is known without its text.
             return Loaded(file.network or "", file.cni_version, file.plugins, file.error)
         if as_list != (file.kind == "conflist") or file.error or self._depends_on_release(file):
             loaded = self._parse(file.text, as_list)
@@ -146,7 +147,7 @@ class Loader:
         return Loaded(plugin.name, plugin.cni_version, [plugin.network])
 
     def _without_later_keys(self, text: bytes) -> bytes:
-        """Return *text* without what this release does not look at. ConfigError for what only later ones take."""
+        """Return *text* without the keys that this release ignores. ConfigError for what only later ones accept."""
         try:
             data = gojson.loads(text)
         except JSONError:
@@ -169,7 +170,7 @@ class Loader:
 
     def _with_drop_ins(self, file: ConfFile, loaded: Loaded) -> Loaded:
         if not loaded.name:
-            # Joined to the directory, no name is the directory.
+            # Joined with an empty name, the path would be the directory itself.
             extras = [other for other in self.files if other.kind == "conf"]
         else:
             extras = self.folder_of(os.path.dirname(file.path), loaded.name)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes runtimes read a directory: which files that takes, whether they then do, which have to be restarted."""
+"""Plans how runtimes read a directory: which files to change, whether the change has effect, and which to restart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIRECTORY = "/run/podwire-cni/restarts"
 
 
 def note_restart(service: str, pid: int) -> None:
-    """Note that the process *pid* has to end before what is written next counts."""
+    """Record that the process *pid* must end before the next write takes effect."""
     started = _started(pid)
     if started is not None:
         make_directory(_DIRECTORY, 0o700)
@@ -33,14 +33,14 @@ def note_restart(service: str, pid: int) -> None:
 
 
 def forget_restart(service: str) -> None:
-    """Take a note back."""
+    """Remove the record."""
     if os.path.isdir(_DIRECTORY):
         with Directory(_DIRECTORY) as directory:
             directory.remove(service)
 
 
 def restart_pending(service: str, pid: int) -> bool:
-    """Tell whether the process *pid* is one that was noted."""
+    """Tell whether the process *pid* was recorded."""
     try:
         with open(os.path.join(_DIRECTORY, service), encoding="ascii") as stream:
             noted = stream.read().split()
@@ -52,10 +52,10 @@ def restart_pending(service: str, pid: int) -> bool:
 
 
 def _started(pid: int) -> Optional[str]:
-    """Return when a process was started, in the kernel's own unit; None if it has ended."""
+    """Return when a process started, in clock ticks; None if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
-            # The name, in parentheses, may hold anything.
+            # The name, in parentheses, may contain anything.
             return stream.read().rpartition(b")")[2].split()[19].decode("ascii")
     except (OSError, IndexError):
         return None
@@ -63,39 +63,44 @@ def _started(pid: int) -> Optional[str]:
 
 _HOW = {
     "k3s": (
-        "k3s writes it at each start; write networks to {} (cni_conf_dir), or change the template config.toml.tmpl "
-        "(config-v3.toml.tmpl with containerd 2) beside it"
+        "k3s generates this configuration at each start; write networks to {} (cni_conf_dir), or change the template "
+        "config.toml.tmpl (config-v3.toml.tmpl with containerd 2) beside it"
     ),
     "rke2": (
-        "rke2 writes it at each start; write networks to {} (cni_conf_dir), or change the template config.toml.tmpl "
-        "(config-v3.toml.tmpl with containerd 2) beside it"
+        "rke2 generates this configuration at each start; write networks to {} (cni_conf_dir), or change the template "
+        "config.toml.tmpl (config-v3.toml.tmpl with containerd 2) beside it"
     ),
     "microk8s": (
-        "MicroK8s makes it of /var/snap/microk8s/current/args/containerd-template.toml; write networks to {} "
-        "(cni_conf_dir), or change that file"
+        "MicroK8s generates this configuration from /var/snap/microk8s/current/args/containerd-template.toml; "
+        "write networks to {} (cni_conf_dir), or change that file"
     ),
-    "k0s": "k0s keeps it; write networks to {} (cni_conf_dir), or put a file of your own into /etc/k0s/containerd.d",
-    "openshift": "its MachineConfig keeps it; write networks to {} (cni_conf_dir), or change that",
+    "k0s": (
+        "k0s manages this configuration; write networks to {} (cni_conf_dir), or put your own file into "
+        "/etc/k0s/containerd.d"
+    ),
+    "openshift": (
+        "its MachineConfig manages this configuration; write networks to {} (cni_conf_dir), or change the MachineConfig"
+    ),
 }
 _STANDS_FOR = dict.fromkeys(("k3s", "rke2", "microk8s", "k0s"), "containerd")
 _STANDS_FOR["openshift"] = "crio"
 
 
 def managed_elsewhere(name: str, here: Sequence[str]) -> None:
-    """Raise HostError ``managed_elsewhere`` if *name* is a distribution's, or one of these is *here* in its place."""
+    """Raise HostError ``managed_elsewhere`` if a distribution manages *name*, or is *here* in place of it."""
     owners = [name, *(owner for owner in here if _STANDS_FOR.get(owner) == name)]
     owner = next((owner for owner in owners if owner in _HOW), "")
     if owner:
         text = _HOW[owner].format(PROFILES[owner].conf_dir)
-        raise HostError(f"{name}: {text}. It was not changed", code="managed_elsewhere")
+        raise HostError(f"{name}: {text}. Its configuration was not changed", code="managed_elsewhere")
 
 
-# Between two questions.
+# Seconds between two attempts.
 _PAUSE = 0.2
 
 
 class Kind(NamedTuple):
-    """A runtime that can be configured: ``service`` is what to restart, "" if it is no daemon."""
+    """A runtime that can be configured: ``service`` is the unit to restart, "" if it is not a daemon."""
 
     service: str
     changes: Callable[[Runtime, RuntimeSettings], List[FileChange]]
@@ -110,7 +115,7 @@ KINDS = {
 
 
 class Setup:
-    """Adds steps to a plan, and to *configured* a row for each runtime."""
+    """Adds steps to a plan, and a row for each runtime to *configured*."""
 
     def __init__(
         self, plan: Plan, configured: List[Dict[str, Any]], wanted: RuntimeSettings, tolerate_missing: bool
@@ -121,9 +126,9 @@ class Setup:
         self.tolerate_missing = tolerate_missing
 
     def prepare(self, runtimes: List[Runtime]) -> None:
-        """Plan for *runtimes*, and make them what they will be.
+        """Plan the steps for *runtimes*, and update these to the state after the plan.
 
-        HostError, which check mode only notes, for one that cannot be configured.
+        Raises HostError for one that cannot be configured; in check mode, this only becomes a warning.
         """
         kinds: Dict[str, List[Runtime]] = {}
         for runtime in runtimes:
@@ -155,21 +160,23 @@ class Setup:
         if not runtime.found:
             managed_elsewhere(name, [other.name for other in self._here()])
             self._missing(
-                "missing_runtime", f"{name} is not on this host; install it first, or leave it out of 'runtime'"
+                "missing_runtime",
+                f"{name} is not installed on this host; install it first, or leave it out of 'runtime'",
             )
         elif not runtime.reads and name == "containerd":
             raise HostError(
-                f"containerd's CRI plugin is disabled; take cri out of disabled_plugins in {runtime.config}, or leave "
+                f"containerd's CRI plugin is disabled; remove cri from disabled_plugins in {runtime.config}, or leave "
                 "containerd out of 'runtime'",
                 code="cri_disabled",
             )
         elif not runtime.reads and name == "nomad":
-            self.plan.warn("no_client", "nomad: its agent is no client here, so it has no networks to configure")
+            self.plan.warn(
+                "no_client", "nomad: the agent on this host is not a client, so it has no networks to configure"
+            )
             return False
         if name == "podman" and not any(os.path.isdir(path) for path in self.wanted.bin_dirs):
-            text = (
-                f"none of {', '.join(self.wanted.bin_dirs)} is there, and podman would refuse every command; make one"
-            )
+            dirs = ", ".join(self.wanted.bin_dirs)
+            text = f"bin_dirs: none of {dirs} exists, and podman would refuse every command; create one"
             self._missing("missing_bin_dir", text)
         return True
 
@@ -195,7 +202,7 @@ class Setup:
         self.configured.append(row)
 
     def not_loaded(self, network: str) -> List[Dict[str, Any]]:
-        """Return the problems if runtimes that can be asked have not loaded *network*, after the time for that."""
+        """Return the problems if runtimes that can be asked have not loaded *network* within ``wait`` seconds."""
         if not self.wanted.wait or not self.wanted.present or self.plan.pending:
             return []
         deadline = time.monotonic() + self.wanted.wait
@@ -252,27 +259,28 @@ class Setup:
             )
 
     def _verify(self, before: Runtime) -> None:
-        """Raise HostError if the runtime, read again, would not use what is wanted, or would lose anything else."""
+        """Read the runtime's configuration again; raise HostError if it lacks the settings, or has lost others."""
         here = [runtime for runtime in self._here() if _is(runtime, before)]
         if not here or not self.wanted.are_those_of(here[0]):
             now = here[0] if here else before
             raise HostError(
-                f"{before.name} would still read {now.conf_dir} and look for plugins in {', '.join(now.bin_dirs)}"
+                f"{before.name} would still read {now.conf_dir} and search {', '.join(now.bin_dirs)} for plugins"
                 + "".join(f"; {note}" for note in now.notes)
-                + ". A file that it reads later, or its command line, says so; change it there. Its configuration was "
-                "put back",
+                + ". A file that it reads later, or its command line, overrides the settings; change them there. The "
+                "previous configuration was restored",
                 code="overridden",
             )
         lost = _difference(_others(before.tables), _others(here[0].tables), "")
         if lost:
             raise HostError(
-                f"{before.name} would not keep its setting {lost}; its configuration was put back", code="settings_lost"
+                f"{before.name} would lose its setting {lost}; the previous configuration was restored",
+                code="settings_lost",
             )
 
 
 def _ask(runtime: Runtime, row: Dict[str, Any]) -> None:
     if not runtime.pid:
-        row.update(ready=False, message="it does not run", networks=None)
+        row.update(ready=False, message="it is not running", networks=None)
         return
     try:
         ready, message, networks = cri.cri_status(runtime.address)
@@ -285,15 +293,15 @@ def _kind(runtime: Runtime) -> str:
     name = "containerd" if runtime.name.startswith("containerd-") else runtime.name
     if name not in KINDS:
         managed_elsewhere(name, [])
-        text = f"configure: {name} cannot be configured here, only {', '.join(KINDS)}"
+        text = f"configure: {name} cannot be configured, only {', '.join(KINDS)}"
         raise HostError(text, code="cannot_configure")
     return name
 
 
 def _choose(same: List[Runtime]) -> Runtime:
-    """Return the one to configure: of several daemons one that reads networks, the system's own first.
+    """Return the runtime to configure: of several daemons, one that reads networks, the system's own first.
 
-    Runtime handlers with networks of their own keep them.
+    Runtime handlers with their own networks keep them.
     """
     own = [runtime for runtime in same if runtime.config or not runtime.found] or same
     return min(own, key=lambda runtime: (not runtime.reads, runtime.config != set_containerd.MAIN))
@@ -304,14 +312,14 @@ def _is(runtime: Runtime, other: Runtime) -> bool:
 
 
 def _shown(text: Optional[str]) -> str:
-    """Return what a diff shows: all of a file of ours, of others' files the lines that are ours."""
+    """Return the text for the diff: all of a managed file, but only the managed lines of any other file."""
     if text is None or text.startswith(HEADER):
         return text or ""
     return "".join(line for line in text.splitlines(keepends=True) if MARK in line)
 
 
 def _others(tables: Dict[str, Any]) -> Dict[str, Any]:
-    """Return all of containerd's settings that are none of ours."""
+    """Return containerd's unmanaged settings."""
     others = {key: value for key, value in copy.deepcopy(tables).items() if key not in ("version", "imports")}
     for name in CRI:
         reading.section(others, "plugins", name).pop("cni", None)
@@ -319,7 +327,7 @@ def _others(tables: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _difference(one: Any, other: Any, where: str) -> str:
-    """Return the first place where *other* is not what *one* is, "" if there is none."""
+    """Return the first place where *other* differs from *one*, "" if there is none."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in one:
             found = _difference(one[key], other.get(key), f"{where}.{key}" if where else key)

@@ -16,17 +16,17 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 class Runtime:
     """One reader of network configurations.
 
-    ``name`` of its profile, ``version`` ("" if it is not known), ``conf_dir`` and ``bin_dirs``. ``conf_file``: the only
-    file that it reads, "" if it reads the directory. ``max_networks``: how many files it uses at once, 0 for all.
-    ``default_network``: what it uses if nobody names a network, "" for the rule of its profile. ``folder``: a folder
-    of conf_dir that it reads, too. ``found``: what says that it is on this host, "" if nothing does. ``notes``:
-    sentences about what could not be found out, or what is special here. ``reads`` is False for one that is here but
-    uses no CNI, with the reason in ``notes``.
+    ``name`` of its profile, ``version`` ("" if unknown), ``conf_dir`` and ``bin_dirs``. ``conf_file``: the only file
+    that it reads, "" if it reads the directory. ``max_networks``: how many files it uses at once, 0 for all.
+    ``default_network``: the network it uses if none is requested, "" for the rule of its profile. ``folder``: a folder
+    of conf_dir that it also reads. ``found``: the evidence that it is on this host, "" if there is none. ``notes``:
+    sentences about what could not be determined, or what is special here. ``reads`` is False for a runtime that is on
+    the host but does not use CNI; the reason is in ``notes``.
 
-    For those that can be configured here: ``config`` is the file (containerd) or the directory of drop-ins that it
-    reads ("" if there is none), ``pid`` its process (0 if it does not run), ``address`` its socket for CRI,
+    For runtimes that can be configured: ``config`` is the file (containerd) or the directory of drop-ins that it
+    reads ("" if there is none), ``pid`` its process (0 if it is not running), ``address`` its socket for CRI,
     ``setup_serially`` whether it calls its networks one after another,
-    ``tables`` all that its configuration says (containerd).
+    ``tables`` its whole configuration (containerd).
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Runtime:
 
     @property
     def libcni(self) -> str:
-        """The release of libcni that it carries, such as 1.1."""
+        """The release of libcni that it contains, such as 1.1."""
         return libcni_of(self.profile, self.version)
 
     def set_conf(self, path: str) -> None:
@@ -68,7 +68,7 @@ class Runtime:
         self.conf_dir = path
 
     def may_read(self, conf_dir: str) -> bool:
-        """Tell whether its conf_dir could be configured to be *conf_dir*, or is that anyway."""
+        """Tell whether its conf_dir is *conf_dir*, or could be configured to be."""
         return self.conf_dir == conf_dir or not (self.profile.fixed or self.conf_file or self.rules.choice == "own")
 
 
@@ -76,37 +76,37 @@ class Runtime:
 FIRST = "first"
 """The first files by name, as many as it is configured to use."""
 NAMED = "named"
-"""Whoever starts a container names the network."""
+"""The network is named when a container starts."""
 OWN = "own"
-"""It reads no file: it makes the configuration itself."""
+"""It reads no file: it generates the configuration itself."""
 
-# --- what a file does that cannot be loaded (Rules.broken)
+# --- the effect of a file that cannot be loaded (Rules.broken)
 ENDS = "ends"
-"""Loading ends there with an error; what was found before does not count (NAMED: it counts)."""
+"""Loading ends there with an error; networks found before it are dropped (NAMED: kept)."""
 SKIPPED = "skipped"
-"""It is left out, the others count."""
+"""It is skipped; the other files are loaded."""
 SPOILS = "spoils"
-"""All files are read, and one that is broken leaves no network at all, wherever it stands."""
+"""All files are read, and a broken one, wherever it sorts, means that no network is loaded."""
 
 # --- Profile.verified
 RUN = "run"
 """Compared with the runtime itself, on many directories."""
 SOURCE = "source"
-"""Read from its source; it was not run."""
+"""Taken from its source; not run."""
 
 _ALL = (".conf", ".conflist", ".json")
 
 
 class Rules(NamedTuple):
-    """How a family of runtimes makes networks of files.
+    """How a family of runtimes loads networks from files.
 
-    ``nothing``: its own words for a directory without files ("{}" is the directory). ``validates``: a network counts
-    only if its plugins are there and support its version. ``drop_ins``: with libcni 1.3 the plugins of the network's
-    folder are appended. ``lists_first``: ``.conf`` and ``.json`` are looked at after all lists. ``all_lists``: whatever
-    its extension, a file is read as a list. ``ignored``: names that begin so are not looked at. ``valid_names``: a
-    network of another name is left out. ``converts``: a network counts only if it can be made one of podman's own.
-    ``named_by_file``: a network without a name gets the file's. ``vendor_dirs``:
-    plugins are looked for in /opt/TYPE/bin, too, with the type of the network's first plugin.
+    ``nothing``: its message for a directory without files ("{}" is the directory). ``validates``: a network counts
+    only if its plugins are installed and support its version. ``drop_ins``: with libcni 1.3, the plugins in the
+    network's folder are appended. ``lists_first``: ``.conf`` and ``.json`` files are read after all conflists.
+    ``all_lists``: every file is read as a conflist, whatever its extension. ``ignored``: files whose names start with
+    this are not read. ``valid_names``: a network with an invalid name is skipped. ``converts``: a network counts only
+    if it can be converted to podman's own form. ``named_by_file``: a network without a name gets the name of its file.
+    ``vendor_dirs``: plugins are also searched in /opt/TYPE/bin, where TYPE is the type of the network's first plugin.
     """
 
     choice: str
@@ -163,12 +163,13 @@ RULES = {
 
 
 class Profile(NamedTuple):
-    """A runtime as far as CNI sees it.
+    """A runtime from the point of view of CNI.
 
-    ``rules`` is a key of :data:`RULES`; ``libcni`` what it carries of Go's libcni, by its own version: pairs of the
-    first version and libcni's, newest first, the last one for all before. ``conf_dir`` (buildkit: the file) and
-    ``bin_dirs`` are its defaults, ``default_network`` what it uses when nobody names one (NAMED). ``own`` is the
-    network that it makes itself if there is none. ``fixed``: its conf_dir cannot be configured.
+    ``rules`` is a key of :data:`RULES`; ``libcni`` is the release of Go's libcni that it contains: pairs of the
+    runtime's first version with it and libcni's release, newest first, the last one for all earlier versions.
+    ``conf_dir`` (buildkit: the file) and ``bin_dirs`` are its defaults, ``default_network`` the network it uses when
+    none is requested (NAMED). ``own`` is the network that it creates itself if there is none. ``fixed``: its conf_dir
+    cannot be configured.
     """
 
     rules: str
@@ -220,19 +221,19 @@ PROFILES: Dict[str, Profile] = {
         bin_dirs=_PODMAN_BIN_DIRS,
         verified=RUN,
         default_network="podman",
-        own="podman makes it in memory: bridge cni-podman0, 10.88.0.0/16",
+        own="podman creates it in memory: bridge cni-podman0, 10.88.0.0/16",
     ),
     # nerdctl pkg/defaults/defaults_linux.go, pkg/netutil/netutil_unix.go
     "nerdctl": Profile(
         "nerdctl",
         (((2, 1), "1.3"), ((2, 0), "1.2"), ((0, 0), "1.1")),
         default_network="bridge",
-        own="nerdctl writes it at its next command as nerdctl-bridge.conflist: bridge nerdctl0, 10.4.0.0/24",
+        own="nerdctl writes it to nerdctl-bridge.conflist on its next command: bridge nerdctl0, 10.4.0.0/24",
     ),
     # nomad client/config/config.go, client/config/config_linux.go
     "nomad": Profile("nomad", (((1, 10), "1.2"), ((0, 0), "1.1")), "/opt/cni/config"),
     "nomad-bridge": Profile(
-        "nomad-bridge", _always("1.2"), own="Nomad builds it for jobs in mode bridge, from plugins and not from a file"
+        "nomad-bridge", _always("1.2"), own="Nomad builds it from plugins, not from a file, for jobs in bridge mode"
     ),
     # buildkit util/appdefaults/appdefaults_unix.go
     "buildkit": Profile("buildkit", _always("1.1"), "/etc/buildkit/cni.json"),
@@ -261,14 +262,14 @@ PROFILES: Dict[str, Profile] = {
 }
 
 CONTAINERD = "containerd"
-"""Stands for the row of the version that is there, the newest row if none is."""
+"""Stands for the row of the installed version, or the newest row if none is installed."""
 NAMES = (CONTAINERD, *PROFILES)
 
 _VERSION = re.compile(r"(?<![0-9.])v?([0-9]{1,5})\.([0-9]{1,5})(\.[0-9]{1,5})?")
 
 
 def version_of(text: str) -> str:
-    """Return the first version in what a runtime prints of itself, "" if there is none."""
+    """Return the first version number in the output of a runtime, "" if there is none."""
     match = _VERSION.search(text)
     return "%s.%s%s" % (match.group(1), match.group(2), match.group(3) or "") if match else ""
 
@@ -279,14 +280,14 @@ def _pair(version: str) -> Tuple[int, int]:
 
 
 def libcni_of(profile: Profile, version: str) -> str:
-    """Return the release of libcni that the *version* ("": the newest) of a runtime carries, such as 1.1."""
+    """Return the release of libcni, such as 1.1, that the *version* ("": the newest) of a runtime contains."""
     if not version:
         return profile.libcni[0][1]
     return next(level for first, level in profile.libcni if _pair(version) >= first)
 
 
 def containerd_profile(version: str) -> str:
-    """Return the name of the row for a version of containerd; older and newer ones get the nearest."""
+    """Return the name of the row for a version of containerd, or of the nearest row."""
     rows = [name for name in PROFILES if name.startswith("containerd-")]
     if not version:
         return rows[-1]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading what runtimes say: their configuration files and what their commands print. All of it is untrusted."""
+"""Reading the configuration files of runtimes and the output of their commands. All of it is untrusted."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..paths import absolute
 from .profiles import version_of
 
 _OUTPUT_LIMIT = 1 << 20
-# More drop-ins than anybody has.
+# More drop-ins than any host has.
 _MOST_FILES = 500
-# A runtime prints its version or configuration in some hundredths of a second.
+# A runtime prints its version or configuration within some hundredths of a second.
 _TIMEOUT = 20.0
 
 
@@ -36,7 +36,7 @@ def read_text(path: str) -> Optional[str]:
 
 
 def parsed(path: str, loads: Optional[Callable[[str], Dict[str, Any]]] = None) -> Optional[Dict[str, Any]]:
-    """Return what a configuration file says, None if there is none; *loads* knows its language, which is mostly TOML.
+    """Return the content of a configuration file, None if there is none; *loads* parses it (default: TOML).
 
     Raises HostError ``unreadable`` or ``not_understood``, which name the file.
     """
@@ -50,15 +50,15 @@ def parsed(path: str, loads: Optional[Callable[[str], Dict[str, Any]]] = None) -
 
 
 def toml(text: str) -> Dict[str, Any]:
-    """Return what TOML says. Raises HostError ``not_understood``."""
-    # Where no runtime is, none of its configuration is read, and this need not be compiled.
+    """Parse TOML. Raises HostError ``not_understood``."""
+    # Imported here because a host without runtimes does not need it, and compiling it takes time.
     from .toml import load_toml
 
     return load_toml(text)
 
 
 def listed(directory: str, ending: str = "") -> List[str]:
-    """Return the paths of the files in *directory* whose names end so, sorted; none if it is not there."""
+    """Return the paths of the files in *directory* whose names have this ending, sorted; none if it does not exist."""
     try:
         names = sorted(os.listdir(directory), key=os.fsencode)
     except OSError:
@@ -86,24 +86,24 @@ def section(tables: Any, *keys: str) -> Dict[str, Any]:
 
 
 def text_of_key(table: Dict[str, Any], key: str) -> str:
-    """Return a text, "" if there is none. Raises HostError ``not_understood`` for what is none."""
+    """Return a string, "" if there is none. Raises HostError ``not_understood`` for any other type."""
     value = table.get(key, "")
     if not isinstance(value, str):
-        raise HostError(f"{key} is no text", code="not_understood")
-    # Half of a surrogate pair, which an escape can make, is no text either.
+        raise HostError(f"{key} is not a string", code="not_understood")
+    # An escape can make half of a surrogate pair, which cannot be encoded.
     return value.encode("utf-8", "replace").decode("utf-8")
 
 
 def directory(table: Dict[str, Any], key: str) -> str:
-    """Return a path in its plain form, "" if there is none. Raises HostError ``not_understood``."""
+    """Return a path, cleaned, "" if there is none. Raises HostError ``not_understood``."""
     return plain_path(table[key], key) if text_of_key(table, key) else ""
 
 
 def directories(table: Dict[str, Any], key: str) -> List[str]:
-    """Return a list of paths in their plain form. Raises HostError ``not_understood``."""
+    """Return a list of paths, cleaned. Raises HostError ``not_understood``."""
     values = table.get(key) or []
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise HostError(f"{key} is no list of texts", code="not_understood")
+        raise HostError(f"{key} is not a list of strings", code="not_understood")
     return [plain_path(value, key) for value in values if value]
 
 
@@ -113,19 +113,19 @@ def plain_path(value: str, what: str) -> str:
         os.fsencode(value)
         return absolute(os.path.normpath(value), what)
     except (HostError, UnicodeEncodeError) as error:
-        raise HostError(f"{what} is {value!r}, no absolute path", code="not_understood") from error
+        raise HostError(f"{what} is {value!r}, which is not an absolute path", code="not_understood") from error
 
 
 def number(table: Dict[str, Any], key: str, default: int) -> int:
-    """Return a whole number. Raises HostError ``not_understood`` for what is none."""
+    """Return an integer. Raises HostError ``not_understood`` for any other type."""
     value = table.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise HostError(f"{key} is no whole number", code="not_understood")
+        raise HostError(f"{key} is not an integer", code="not_understood")
     return value
 
 
 def output(*argv: str) -> str:
-    """Return what a runtime's command prints. Raises HostError, such as ``command_failed``, ``unsafe_permissions``."""
+    """Return the output of a runtime's command. Raises HostError such as ``command_failed``, ``unsafe_permissions``."""
     done = commands.run_command(argv, _TIMEOUT)
     if done.rc != 0:
         raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
@@ -133,7 +133,7 @@ def output(*argv: str) -> str:
 
 
 def installed(name: str) -> str:
-    """Return the path of a command, whoever may run it; "" if it is not installed."""
+    """Return the path of a command, whoever may execute it; "" if it is not installed."""
     for folder in commands.DIRECTORIES:
         path = os.path.join(folder, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
@@ -142,7 +142,7 @@ def installed(name: str) -> str:
 
 
 def version(program: str, argument: str, notes: List[str]) -> str:
-    """Return the version that a program says it has; if it does not say, "" and a note."""
+    """Return the version that a program reports; if it reports none, return "" and add a note."""
     try:
         found = version_of(output(program, argument))
     except HostError as error:
@@ -150,5 +150,5 @@ def version(program: str, argument: str, notes: List[str]) -> str:
     else:
         why = f"{program} {argument} prints none"
     if not found:
-        notes.append(f"its version is not known ({why}), so it is taken for a new one")
+        notes.append(f"its version is unknown ({why}); a recent one is assumed")
     return found

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rule engine: from a directory's files, as they are or as planned, to what a runtime does with them."""
+"""The rule engine: what a runtime does with the files of a directory, current or planned."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Ask = Callable[[str], Sequence[str]]
 
 
 class Network(NamedTuple):
-    """A network that a runtime can use, and the file that it is in."""
+    """A network that a runtime can use, and its file."""
 
     name: str
     file: ConfFile
 
 
 class Verdict:
-    """What a runtime does: ``network`` and ``file`` (None: none), ``reason`` in a sentence.
+    """What a runtime does: the ``network`` and ``file`` it uses (None: none), the ``reason`` in a sentence.
 
-    ``failed``: it loads no network at all, and ``reason`` has its error. ``networks``: all that it uses at once or can
-    be asked for by name. ``not_chosen``: the other files, ``{file, network, reason}``. ``notes``: what was assumed.
+    ``failed``: it loads no network at all, and ``reason`` has its error. ``networks``: all that it uses at once or that
+    can be requested by name. ``not_chosen``: the other files, ``{file, network, reason}``. ``notes``: assumptions.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Verdict:
         self.network, self.file, self.reason, self.failed = None, None, reason, True
 
     def can_use(self, name: str) -> bool:
-        """Tell whether containers get the network *name* if nobody or somebody asks for it."""
+        """Tell whether containers get the network *name*, by default or on request."""
         return self.network == name or any(network.name == name for network in self.networks)
 
 
@@ -98,7 +98,7 @@ class _Judge:
         self.ask = ask
         self.verdict = verdict
         self.loader = Loader(runtime.libcni, files, self.rules.drop_ins, folder_of)
-        # As many as it uses at once; a network that is chosen by name may be any of them.
+        # A network that is chosen by name can be in any file.
         by_order = self.rules.choice == FIRST and not runtime.default_network
         self.most = runtime.max_networks if by_order and runtime.max_networks > 0 else len(files) + 1
         self.labelled: Optional[Network] = None
@@ -110,7 +110,7 @@ class _Judge:
         if broken and (rules.choice == FIRST or rules.broken == SPOILS):
             for network in verdict.networks:
                 verdict.leave(
-                    network.file, "it can be loaded, but no network is while that file is broken", network.name
+                    network.file, "it is valid, but no network is loaded while that file is broken", network.name
                 )
             verdict.networks = []
             verdict.fail(f"no network: {broken}")
@@ -119,7 +119,7 @@ class _Judge:
         else:
             self._choose_named(broken)
 
-    # ---- which files are looked at
+    # ---- which files are read
 
     def _candidates(self) -> List[ConfFile]:
         rules, found = self.rules, []
@@ -127,7 +127,7 @@ class _Judge:
             if "." + file.kind not in rules.extensions:
                 self.verdict.leave(file, f"it reads {' and '.join(rules.extensions)} only")
             elif rules.ignored and file.name.startswith(rules.ignored):
-                self.verdict.leave(file, f"it looks for another than its own, {rules.ignored}*")
+                self.verdict.leave(file, f"it ignores its own files, {rules.ignored}*")
             elif self.runtime.conf_file and file.path != self.runtime.conf_file:
                 self.verdict.leave(file, f"it reads {self.runtime.conf_file} only")
             else:
@@ -137,12 +137,12 @@ class _Judge:
         return found
 
     def _walk(self, candidates: Sequence[ConfFile]) -> str:
-        """Sort the candidates into networks and others. Return the error that ends or spoils loading, "" if none."""
+        """Sort the candidates into networks and others. Return the error that ends or prevents loading, "" if none."""
         rules, verdict = self.rules, self.verdict
         broken = ""
         for file in candidates:
             if broken and rules.broken == ENDS:
-                verdict.leave(file, "it is not looked at any more after the error")
+                verdict.leave(file, "it is not read after the error")
                 continue
             if len(verdict.networks) >= self.most:
                 verdict.leave(file, f"{os.path.basename(verdict.networks[-1].file.name)} sorts before it")
@@ -174,11 +174,11 @@ class _Judge:
                 self.labelled = network
 
     def _counts_once(self) -> bool:
-        # go-cni attaches a container to every file that it has loaded, whatever the names are.
+        # go-cni attaches a container to the network of every file that it has loaded, even if names are equal.
         return not (self.rules.choice == FIRST and self.rules.broken == ENDS)
 
     def _refusal(self, file: ConfFile, name: str, loaded: Loaded) -> str:
-        """Return why a runtime that is choosy leaves out a network that loads, "" if it does not."""
+        """Return why a runtime with more rules than libcni's skips a network that loads, "" if it does not."""
         if self.rules.valid_names and not _PODMAN_NAME.fullmatch(name):
             return f"the name {name!r} is not valid"
         if self.rules.validates:
@@ -198,7 +198,7 @@ class _Judge:
             if error.code == "plugin_failed":
                 return f"the plugin {kind} does not answer VERSION"
             self.verdict.notes.append(
-                f"the plugin {kind} of {file.name} was not asked ({error.msg}) and is taken for one that works"
+                f"the plugin {kind} of {file.name} was not asked ({error.msg}) and is assumed to work"
             )
             return ""
         if wanted not in versions:
@@ -211,7 +211,7 @@ class _Judge:
         verdict = self.verdict
         if not verdict.networks:
             where = self.runtime.conf_file or self.runtime.conf_dir
-            words = f"no file of {where} can be used" if any_candidate else self.rules.nothing.format(where)
+            words = f"no file in {where} can be used" if any_candidate else self.rules.nothing.format(where)
             verdict.fail(f"no network: {words}")
             return
         first = verdict.networks[0]
@@ -220,13 +220,11 @@ class _Judge:
             reason = f"it reads {self.runtime.conf_file} only"
         if len(verdict.networks) > 1 and not self._counts_once():
             others = [f"{network.name!r} as eth{index}" for index, network in enumerate(verdict.networks)][1:]
-            reason += f"; containers get {', '.join(others)}, too"
+            reason += f"; containers also get {', '.join(others)}"
         verdict.choose(first, reason)
         if self.rules.vendor_dirs:
             kinds = self.loader.load(first.file, first.file.kind == "conflist").types
-            verdict.notes.append(
-                f"releases up to 1.9 look for its plugins in /opt/{kinds[0] if kinds else ''}/bin, too"
-            )
+            verdict.notes.append(f"releases up to 1.9 also search /opt/{kinds[0] if kinds else ''}/bin for its plugins")
 
     def _choose_named(self, broken: str) -> None:
         verdict, runtime = self.verdict, self.runtime
@@ -247,14 +245,18 @@ class _Judge:
             verdict.fail(f"no network: it waits for the default network {wanted!r}, which no file has")
         elif verdict.networks:
             names = ", ".join(repr(network.name) for network in verdict.networks[:20])
-            verdict.reason = f"it has no default network; by name it finds {names}"
+            verdict.reason = f"it has no default network; available by name: {names}"
         else:
             verdict.fail(f"no network: {self.rules.nothing.format(runtime.conf_dir)}")
         if broken and not verdict.failed:
             verdict.notes.append(broken)
         for network in verdict.networks:
             if network.file.path != verdict.file:
-                verdict.leave(network.file, f"it is used by those who name the network {network.name!r}", network.name)
+                verdict.leave(
+                    network.file,
+                    f"it is used only when the network {network.name!r} is requested by name",
+                    network.name,
+                )
 
 
 def _is_nerdctl_default(file: ConfFile) -> bool:

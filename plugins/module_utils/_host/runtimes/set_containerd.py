@@ -1,15 +1,15 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""containerd: a drop-in that its configuration imports; for 1.x, which cannot have one, lines in the file itself.
+"""containerd: a drop-in that its configuration imports; in 1.x, where that loses settings, lines in the file itself.
 
-Seen with 1.6.20, 1.7.24 and 2.1.9, by ``containerd config dump``:
+Observed with 1.6.20, 1.7.24 and 2.1.9 through ``containerd config dump``:
 
-- In 1.x an import replaces all settings of a plugin. A drop-in for CRI would take away, now or later, what the main
-  file says about sandboxes, registries and control groups. So the file whose CRI settings count is changed.
-- 2.x merges, but only settings that are written for the same version: an import of version 3 makes it forget all
-  plugins of a main file of version 2. So the drop-in has the main file's version.
-- ``bin_dirs`` is new in 2.1, and for version 3 only. Set beside a ``bin_dir`` it is an error.
+- In 1.x, an import replaces all settings of a plugin. A drop-in for CRI would discard, now or later, what the main
+  file sets for sandboxes, registries and control groups. So the file whose CRI settings take effect is changed.
+- 2.x merges imports, but only those written for the same version: an import of version 3 makes it ignore all
+  plugins of a main file of version 2. So the drop-in has the version of the main file.
+- ``bin_dirs`` is new in 2.1, and only in version 3. Setting it together with ``bin_dir`` is an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def containerd_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileCh
     try:
         return _Files(runtime, wanted).changes()
     except HostError:
-        # A configuration that nobody here understands, and that has nothing of ours, needs no change to be without.
+        # A configuration without managed settings needs no removal, even if it cannot be interpreted.
         if wanted.present or MARK in (reading.read_text(main) or "") or os.path.exists(_drop_in_of(main)):
             raise
         return []
@@ -55,7 +55,7 @@ class _Files:
         self.drop_in = _drop_in_of(self.main)
         self.first_generation = runtime.name in ("containerd-1.6", "containerd-1.7")
         self.before: Dict[str, str] = {}
-        # Without anything of ours, to begin with; a file that has nothing else is as good as none.
+        # Starts without managed lines. A file that has no other lines counts as missing.
         self.after: Dict[str, str] = {}
         self._read(self.main)
         self.tables = toml.load_toml(self.after.get(self.main, ""))
@@ -68,7 +68,7 @@ class _Files:
         if text is not None:
             reading.parsed(path)
             self.before[path], rest = text, without_ours(text)
-            # In a file that we made, the version stays as long as anything of somebody else's does.
+            # In a file that this collection made, the version line stays as long as unmanaged lines do.
             if any(line.strip() and not line.endswith(_MADE) for line in rest.splitlines()):
                 self.after[path] = rest
 
@@ -101,7 +101,7 @@ class _Files:
         version = self.tables.get("version")
         if version in _SECTION:
             return int(version)
-        # A file without version says nothing about CRI that 2.x would read; 1.x reads it as version 1.
+        # 2.x ignores the CRI settings of a file without a version; 1.x reads it as version 1.
         return 1 if self.first_generation else 3
 
     def _drop_in(self) -> str:
@@ -121,9 +121,9 @@ class _Files:
             settings["bin_dir"] = wanted.bin_dirs[0]
         else:
             raise HostError(
-                f"bin_dirs: {self.runtime.name} with a configuration of version {version} looks for plugins in one "
-                f"directory, and {', '.join(wanted.bin_dirs)} are named; name one (more are possible with containerd "
-                "2.1 and a configuration of version 3: containerd config migrate)",
+                f"bin_dirs: {self.runtime.name} with a configuration of version {version} searches only one directory "
+                f"for plugins, but bin_dirs has {', '.join(wanted.bin_dirs)}; set one directory (several need "
+                "containerd 2.1 and a configuration of version 3: containerd config migrate)",
                 code="one_bin_dir",
             )
         if wanted.max_conf_num is not None:
@@ -131,11 +131,14 @@ class _Files:
         if wanted.setup_serially is not None and self.runtime.name != "containerd-1.6":
             settings["setup_serially"] = wanted.setup_serially
         elif wanted.setup_serially:
-            raise HostError("setup_serially: containerd has it since 1.7", code="unsupported_setting")
+            raise HostError(
+                "setup_serially: containerd 1.6 does not support it; use containerd 1.7 or later, or leave it out",
+                code="unsupported_setting",
+            )
         return settings
 
     def _import_it(self) -> None:
-        # A pattern may find the drop-in already, once it is there.
+        # An existing import pattern may already match the drop-in.
         folder, name = os.path.split(self.drop_in)
         patterns = [os.path.split(os.path.join(os.path.dirname(self.main), path)) for path in self._imports()]
         if not any(where == folder and fnmatch.fnmatchcase(name, pattern) for where, pattern in patterns):

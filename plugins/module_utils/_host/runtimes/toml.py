@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""As much TOML as runtimes write and people write for them: tables, arrays of tables, dotted keys, texts, lists.
+"""The subset of TOML in the configurations of runtimes: tables, arrays of tables, dotted keys, strings, lists.
 
-Numbers that are no whole ones, and dates, are read as None: nobody here asks for them. What is not understood is an
-error with its line, never a guess.
+Floating-point numbers and dates are read as None, because no caller needs them. Anything else is an error with its
+line, never a guess.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _PLAIN = re.compile(r"[^\s,\]}#]+")
 _WHOLE = re.compile(r"[+-]?[0-9][0-9_]*|0x_*[0-9A-Fa-f][0-9A-Fa-f_]*|0o_*[0-7][0-7_]*|0b_*[01][01_]*")
 _OTHER = re.compile(r"[+-]?([0-9][0-9eE_.:TZt+-]*|inf|nan)")
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\", "e": "\x1b"}
-# Deeper than any configuration, and not as deep as Python's stack.
+# More than any configuration needs, and less than Python's stack allows.
 _DEEPEST = 50
 
 Table = Dict[str, Any]
 
 
 def load_toml(text: str) -> Table:
-    """Return the tables of a TOML text as dicts. Raises HostError ``not_understood``."""
+    """Parse TOML to nested dicts. Raises HostError ``not_understood``."""
     return _Reader(text.replace("\r\n", "\n")).document()
 
 
@@ -70,14 +70,14 @@ class _Reader:
             if isinstance(inner, list) and inner:
                 inner = inner[-1]
             if not isinstance(inner, dict):
-                raise self._error(f"another key than {part!r}, which is no table")
+                raise self._error(f"a key other than {part!r}, which is not a table")
             table = inner
         return table
 
     def _append(self, root: Table, key: List[str]) -> Table:
         tables = self._descend(root, key[:-1]).setdefault(key[-1], [])
         if not isinstance(tables, list):
-            raise self._error(f"another key than {key[-1]!r}, which is no array of tables")
+            raise self._error(f"a key other than {key[-1]!r}, which is not an array of tables")
         tables.append({})
         last: Table = tables[-1]
         return last
@@ -95,7 +95,7 @@ class _Reader:
             else:
                 raise self._error("a key")
             if len(key) > _DEEPEST:
-                raise self._error("fewer tables within each other")
+                raise self._error("fewer nested tables")
             self._skip(_SPACE)
             if not self._take("."):
                 return key
@@ -105,7 +105,7 @@ class _Reader:
         if not self._take("="):
             raise self._error("=")
         self._skip(_SPACE)
-        # The tables that the key makes are within each other, too.
+        # The tables that the key creates nest, too.
         self.depth += len(key) - 1
         value = self._value()
         self.depth -= len(key) - 1
@@ -116,7 +116,7 @@ class _Reader:
     def _value(self) -> Any:
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self._error("fewer values within each other")
+            raise self._error("fewer nested values")
         try:
             return self._any_value()
         finally:
@@ -175,7 +175,7 @@ class _Reader:
         while self._next() not in ("", "\n", quote):
             self.at += 2 if quote == '"' and self._next() == "\\" else 1
         if self._next() != quote:
-            raise self._error("the end of a text")
+            raise self._error("the end of the string")
         raw = self.text[start : self.at]
         self.at += 1
         return self._unescaped(raw) if quote == '"' else raw
@@ -185,7 +185,7 @@ class _Reader:
         while quotes == '"""' and end > 0 and self._is_escaped(end):
             end = self.text.find(quotes, end + 1)
         if end < 0:
-            raise self._error("the end of a text")
+            raise self._error("the end of the string")
         raw = self.text[self.at : end]
         self.at = end + 3
         raw = raw[1:] if raw.startswith("\n") else raw
@@ -204,7 +204,7 @@ class _Reader:
                 number = int(code[1:], 16)
                 return chr(number) if number < 0x110000 else "\ufffd"
             if code not in _ESCAPES:
-                raise self._error("a text without \\" + code)
+                raise self._error("a string without the escape \\" + code)
             return _ESCAPES[code]
 
         return re.sub(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.|\Z)", meant, raw, flags=re.DOTALL)
@@ -227,4 +227,4 @@ class _Reader:
 
     def _error(self, wanted: str) -> HostError:
         line = self.text.count("\n", 0, self.at) + 1
-        return HostError(f"line {line} is not understood: {wanted} should stand there", code="not_understood")
+        return HostError(f"line {line} is not understood: expected {wanted}", code="not_understood")

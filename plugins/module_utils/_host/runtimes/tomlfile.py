@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings of ours in a TOML file of somebody else: every line of ours says so, and keeps the line that it replaced.
+"""Managed settings in an unmanaged TOML file: every managed line is marked, and keeps the line that it replaced.
 
-Lines are found by how people and tools write them. What comes out is read again: if it does not say exactly what is
-meant, nothing is changed and the user is told what to write.
+Lines are found by the layouts that people and tools use. The result is parsed again: if it does not have exactly the
+intended meaning, nothing is changed, and an error tells what to write.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OPEN_IMPORTS = re.compile(r"[ \t]*imports[ \t]*=[ \t]*\[[ \t]*(#.*)?$")
 
 
 def without_ours(text: str) -> str:
-    """Return the text as it was before anything of ours came into it."""
+    """Return the text as it was without managed lines."""
     lines = []
     for line in text.splitlines(keepends=True):
         body = line.rstrip("\r\n")
@@ -52,7 +52,7 @@ def with_setting(text: str, table: Sequence[str], key: str, value: Any) -> str:
     setting = f"{key} = {rendered(value)}"
     start, end = _place(lines, table)
     if start < 0:
-        # Inline, or with dotted keys: TOML does not let it be there twice.
+        # The table is inline, or has dotted keys; TOML does not allow to define it twice.
         if written_otherwise:
             raise _not_understood(table, key, value)
         lines += [f"[{'.'.join(map(_quoted, table))}]  {MARK}\n", f"  {setting}  {MARK}\n"]
@@ -62,7 +62,7 @@ def with_setting(text: str, table: Sequence[str], key: str, value: Any) -> str:
 
 
 def with_import(text: str, path: str) -> str:
-    """Return the text with *path* among its imports, if possible as the last. Raises HostError ``not_understood``."""
+    """Return the text with *path* in its imports, last if possible. Raises HostError ``not_understood``."""
     wanted = copy.deepcopy(toml.load_toml(text))
     imports = list(wanted.get("imports", []))
     lines = _lines(text)
@@ -72,7 +72,7 @@ def with_import(text: str, path: str) -> str:
         place = len(imports)
         _put(lines, 0, end, "imports", f"imports = {rendered([*imports, path])}")
     else:
-        # A list over several lines: at its end, if the last entry has a comma.
+        # In a list over several lines, add it at the end if the last entry has a comma.
         close = next((index for index in range(start, end) if lines[index].lstrip().startswith("]")), end)
         last = close > start + 1 and not lines[close - 1].split("#")[0].rstrip().endswith(",")
         place = 0 if last else len(imports)
@@ -82,8 +82,8 @@ def with_import(text: str, path: str) -> str:
 
 
 def rendered(value: Any) -> str:
-    """Return a text, number, truth value or list of texts as TOML."""
-    # What JSON escapes in a text, TOML escapes likewise.
+    """Return a string, number, boolean or list of strings as TOML."""
+    # TOML has the escapes of JSON.
     return json.dumps(value)
 
 
@@ -99,7 +99,7 @@ def _quoted(part: str) -> str:
 
 
 def _place(lines: List[str], table: Sequence[str]) -> Tuple[int, int]:
-    """Return the lines of a table's title and of the next one's, -1 if the table has none."""
+    """Return the line numbers of a table's header and of the next header, -1 if the table has none."""
     titles = [index for index, line in enumerate(lines) if _TABLE.match(line)]
     for number, index in enumerate(titles):
         if _is_title(lines[index], table):
@@ -118,7 +118,7 @@ def _is_title(line: str, table: Sequence[str]) -> bool:
 
 
 def _put(lines: List[str], start: int, end: int, key: str, setting: str) -> None:
-    """Replace the line that sets *key*, or make one."""
+    """Replace the line that sets *key*, or add one."""
     pattern = re.compile(rf"([ \t]*)([\"']?){re.escape(key)}\2[ \t]*=")
     for index in range(start, end):
         found = pattern.match(lines[index])
@@ -144,8 +144,8 @@ def _checked(text: str, wanted: Dict[str, Any], table: Sequence[str], key: str, 
 
 
 def _not_understood(table: Sequence[str], key: str, value: Any) -> HostError:
-    title = f"[{'.'.join(map(_quoted, table))}] " if table else "the top level: "
+    where = f"in [{'.'.join(map(_quoted, table))}]" if table else "at the top level"
     return HostError(
-        f"its layout is not one that can be changed here; write by hand in {title}{key} = {rendered(value)}",
+        f"its layout cannot be edited automatically; set {key} = {rendered(value)} {where} by hand",
         code="not_understood",
     )

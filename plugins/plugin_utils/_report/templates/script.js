@@ -1,5 +1,5 @@
 "use strict";
-// Sorting, filtering, and the choice of light or dark. Without it the page is complete and readable.
+// Sorting, filtering, and the choice of light or dark. Without this script, the page is complete and readable.
 (() => {
   const root = document.documentElement;
   const matrix = document.getElementById("matrix");
@@ -41,8 +41,8 @@
     heading.replaceChildren(button);
   }
 
-  // What is in a section stands in a noscript element: a text, as long as nobody wants to see it. It is HTML of the
-  // report's own making, as the rest of the page.
+  // The content of a section is text in a noscript element until the section is opened. The text is HTML that the report
+  // generated, like the rest of the page.
   function build(section) {
     const kept = section.querySelector(":scope > noscript");
     if (kept) {
@@ -50,7 +50,7 @@
     }
   }
 
-  // The commands are left out: their words would fit every host.
+  // Without the commands, because their words would match every host.
   function textOf(entry) {
     const kept = entry.section.querySelector(":scope > noscript");
     const inside = kept ? kept.textContent.replace(/<code.*?<\/code>|<[^>]*>/gs, " ") : entry.section.textContent;
@@ -96,7 +96,7 @@
   find.addEventListener("input", apply);
   filter.hidden = false;
 
-  // A link into a section that is closed, or that the filter hides, opens it.
+  // A link into a closed or filtered section opens it.
   function reveal() {
     const id = location.hash.slice(1);
     const section = document.getElementById(id.split("-")[0]);
@@ -110,7 +110,7 @@
   addEventListener("hashchange", reveal);
   reveal();
 
-  // Printed is what is on the screen, and of the sections those of the hosts that need something.
+  // A printout has what is on the screen, and the sections of the hosts that need attention.
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = rows.map((entry) => entry.section).filter((section) => !section.open && !section.hidden && section.dataset.status !== "clean");

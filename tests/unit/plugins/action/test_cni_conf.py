@@ -94,7 +94,7 @@ def test_files_are_read_with_a_limit_and_a_clear_error(action, monkeypatch, tmp_
         raise cni_conf.AnsibleFileNotFound("long text")
 
     monkeypatch.setattr(action, "_find_needle", missing, raising=False)
-    with pytest.raises(ValueError, match=r"there is no file 'big.json' on the controller"):
+    with pytest.raises(ValueError, match=r"file 'big.json' not found on the controller"):
         action._read("big.json")
 
 

@@ -52,7 +52,7 @@ def test_upgrade_to_a_release_with_another_src_in_group_vars_is_explained(run, t
     assert "to install the release 1.9.1, set 'src' (for the roles: cni_plugins_src) to ''" in result["msg"]
     run.answer = {"failed": True, "code": "checksum_mismatch", "msg": "it has another"}
     for where in ({"src": "/srv/old.tgz"}, {"src": "/srv/old.tgz", "remote_src": True}):
-        assert "it has another. 'src' is what is installed" in run(version="1.9.1", **where)["msg"]
+        assert "it has another. 'src' is installed" in run(version="1.9.1", **where)["msg"]
     result = run(version="1.9.1", checksum="sha256:" + 64 * "0", remote_src=True)
     assert "set 'checksum' (for the roles: cni_plugins_checksum) to ''" in result["msg"]
     assert run(src="/srv/old.tgz", checksum="sha256:" + 64 * "0", remote_src=True)["msg"] == "it has another"

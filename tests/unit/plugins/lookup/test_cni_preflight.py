@@ -46,7 +46,7 @@ def test_one_variable_declares_something(warnings, name, value):
 def test_nothing_declared_because_of_a_slip_names_the_variable_that_is_meant(warnings):
     sentence = preflight({"cni_network": [{"name": "a"}], "cni_uplink": "eth0"})
     assert "cni_network is set; did you mean cni_networks?" in sentence
-    assert "cni_uplink is set, which podwire.cni does not know." in sentence
+    assert "cni_uplink is set, but podwire.cni has no such variable." in sentence
     assert not warnings
 
 

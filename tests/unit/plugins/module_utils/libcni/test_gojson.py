@@ -55,7 +55,7 @@ def test_longest_integers():
     largest = "1" + "0" * 308
     assert gojson.dumps(gojson.loads(largest)) == largest.encode()
     for text in ("2" + "0" * 308, "-1" + "0" * 309, "1" * 5000):
-        with pytest.raises(JSONError, match=r"is no number that JSON allows"):
+        with pytest.raises(JSONError, match=r"is not a number that JSON allows"):
             gojson.loads(text)
 
 

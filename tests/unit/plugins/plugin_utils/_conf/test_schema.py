@@ -26,7 +26,7 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_known_one(problems, places
     ipam = {"type": "host-local", "ranges": [[{"subnet": "10.1.0.0/24", "rangeStrat": "x"}]]}
     assert places({"type": "bridge", "ipam": ipam}) == [("warning", "unknown_key", RANGE + "/rangeStrat")]
     ((_level, _code, _place, message),) = problems({"type": "bridge", "xyz": 1})
-    assert "look up its name" in message
+    assert "check its name" in message
 
 
 def test_a_capability_that_looks_like_another_is_a_warning_and_any_other_is_somebodys(problems, places):

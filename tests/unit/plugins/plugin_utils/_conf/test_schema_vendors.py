@@ -155,10 +155,14 @@ INVALID = [
     ({"type": "flannel", "delegate": {"ipam": LOCAL}}, "/delegate", "move it beside delegate"),
     ({"type": "flannel", "delegate": {"mtu": "1500"}}, "/delegate/mtu", "bridge: mtu"),
     ({"type": "flannel", "delegate": {"type": "macvlan", "mode": "x"}}, "/delegate/mode", "macvlan: mode"),
-    ({"type": "flannel", "delegate": {"hairpinMode": True, "promiscMode": True}}, "/delegate", "exclude each other"),
+    (
+        {"type": "flannel", "delegate": {"hairpinMode": True, "promiscMode": True}},
+        "/delegate",
+        "are mutually exclusive",
+    ),
     ({"type": "flannel", "delegate": []}, "/delegate", "it must be an object"),
     ({"type": "flannel", "subnetFile": "subnet.env"}, "/subnetFile", "absolute path"),
-    ({"type": "flannel", "ipam": {"routes": [{"dst": "x"}]}}, "/ipam/routes/0/dst", "is no IP address"),
+    ({"type": "flannel", "ipam": {"routes": [{"dst": "x"}]}}, "/ipam/routes/0/dst", "is not an IP address"),
     ({"type": "calico", "mtu": "1440"}, "/mtu", "write 1440"),
     ({"type": "calico", "kubernetes": "x"}, "/kubernetes", "it must be an object"),
     (
@@ -166,7 +170,7 @@ INVALID = [
         "/ipam/assign_ipv4",
         'one of "true", "false"',
     ),
-    ({"type": "calico", "ipam": {"type": "host-local", "subnet": "useCidr"}}, "/ipam/subnet", "is no IP address"),
+    ({"type": "calico", "ipam": {"type": "host-local", "subnet": "useCidr"}}, "/ipam/subnet", "is not an IP address"),
     ({"type": "cilium-cni", "enable-debug": "false"}, "/enable-debug", "write false"),
     ({"type": "cilium-cni", "ipam": {"min-allocate": "3"}}, "/ipam/min-allocate", "write 3"),
     ({"type": "multus"}, "", "write delegates or clusterNetwork"),
@@ -189,11 +193,11 @@ INVALID = [
     ({"type": "antrea", "ipam": {"type": "antrea", "ippools": "a"}}, "/ipam/ippools", "it must be a list"),
     ({"type": "istio-cni", "exclude_namespaces": "istio-system"}, "/exclude_namespaces", "it must be a list"),
     ({"type": "linkerd-cni", "linkerd": {"inbound-ports-to-ignore": [1]}}, "/linkerd/inbound-ports-to-ignore/0", '"1"'),
-    ({"type": "macvlan", "ipam": {"type": "whereabouts", "range": "x"}}, "/ipam/range", "is no IP address"),
+    ({"type": "macvlan", "ipam": {"type": "whereabouts", "range": "x"}}, "/ipam/range", "is not an IP address"),
     ({"type": "macvlan", "ipam": {"type": "whereabouts", "ipRanges": [{}]}}, "/ipam/ipRanges/0", "range is missing"),
     ({"type": "sriov", "spoofchk": True}, "/spoofchk", 'one of "on", "off"'),
     ({"type": "sriov", "vlanQoS": 3}, "", "need vlan"),
-    ({"type": "sriov", "vlan": 0, "vlanProto": "802.1ad"}, "", "VLAN 0 is none"),
+    ({"type": "sriov", "vlan": 0, "vlanProto": "802.1ad"}, "", "vlan 0 means no VLAN"),
     ({"type": "sriov", "deviceID": "03:02.3"}, "/deviceID", "PCI address"),
     ({"type": "ovs", "vlan": "5"}, "/vlan", "write 5"),
     ({"type": "ovs", "trunk": [{"minID": 5}]}, "/trunk/0", "minID and maxID"),
@@ -224,7 +228,7 @@ def test_a_delegate_has_a_version_of_its_own(problems):
 def test_a_newer_release_may_know_more_keys_so_the_message_says_so(problems):
     ((level, code, pointer, message),) = problems({"type": "calico", "plugin_log_level": "info"})
     assert (level, code, pointer) == ("warning", "unknown_key", "/plugin_log_level")
-    assert "as far as is known here" in message
+    assert "has no known key" in message
     assert "log_level" in message
 
 

@@ -12,7 +12,7 @@ from ansible_collections.podwire.cni.plugins.plugin_utils._conf.source import Da
 
 BAD = [
     ("", "json_empty", None, None, "write a network configuration"),
-    (" \n ", "json_empty", None, None, "nothing in it"),
+    (" \n ", "json_empty", None, None, "is empty"),
     ("\ufeff{}", "json_bom", 1, 1, "without"),
     ("\0\0\0\0", "json_zeros", 1, 1, "crash"),
     ("$ANSIBLE_VAULT;1.1;AES256\n6162", "json_vault", 1, 1, "decrypt"),
@@ -46,9 +46,9 @@ BAD = [
     ('{"a": None}', "json_word", 1, 7, "true, false or null"),
     ('{"a": NaN}', "json_number", 1, 7, "write a number"),
     ('{"a": -Infinity}', "json_number", 1, 7, "write a number"),
-    ('{"a": 1e999}', "json_number", 1, 7, "no number that JSON allows"),
-    ('{"a": 007}', "json_number", 1, 7, "zeros before it"),
-    ('{"a": +1}', "json_number", 1, 7, "without sign"),
+    ('{"a": 1e999}', "json_number", 1, 7, "does not allow the number"),
+    ('{"a": 007}', "json_number", 1, 7, "zeros in front"),
+    ('{"a": +1}', "json_number", 1, 7, "without a sign"),
     ('{"a": 0x10}', "json_number", 1, 7, "0x10"),
     ('{"a": 1500px}', "json_number", 1, 7, "1500px"),
     ('{"a": 1 "b": 2}', "json_missing_comma", 1, 9, "write one"),
@@ -58,16 +58,16 @@ BAD = [
     ('{"a" 1}', "json_missing_colon", 1, 6, "write one"),
     ('{"a" = 1}', "json_missing_colon", 1, 6, "'='"),
     ('{"a": , "b": 1}', "json_missing_value", 1, 5, "empty variable"),
-    ('{"a": }', "json_missing_value", 1, 5, "write one"),
+    ('{"a": }', "json_missing_value", 1, 5, "write a value"),
     ('{"a": "\t"}', "json_control", 1, 8, "a tab"),
     ('{"a": "b\n}', "json_control", 1, 9, "a line break"),
     ('{"a": "\\d"}', "json_escape", 1, 8, "backslash"),
     ('{"a": "b', "json_truncated", 1, 7, "closing quote"),
     ('{"a": 1', "json_truncated", 1, 8, "} is missing"),
-    ('{"a": [\n {"b": [2', "json_truncated", 2, 10, "the '[' of line 2 is open; it is cut off, or ]}]} is missing"),
+    ('{"a": [\n {"b": [2', "json_truncated", 2, 10, "the '[' of line 2 is closed; it is cut off, or ]}]} is missing"),
     ('{"a": [1}', "json_wrong_bracket", 1, 9, "does not close the '[' of line 1"),
     ('{"a": 1}}', "json_extra_bracket", 1, 9, "remove it"),
-    ('{"a": 1}\n{"b": 1}', "json_extra_text", 2, 1, "one file holds one network"),
+    ('{"a": 1}\n{"b": 1}', "json_extra_text", 2, 1, "one file has one network"),
 ]
 
 

@@ -43,11 +43,11 @@ def test_no_worse(before, after):
 @pytest.mark.parametrize(
     ("before", "after", "says"),
     [
-        (record(WRITE), record(ADD), "a run would add a/c/eth0, and would not have done so before"),
-        (record(warnings=["[other] x"]), record(ADD), "a run would add a/c/eth0, and would not have done so before"),
+        (record(WRITE), record(ADD), "a run would now add a/c/eth0"),
+        (record(warnings=["[other] x"]), record(ADD), "a run would now add a/c/eth0"),
         (record(), record(failed=True, msg="two"), "two"),
         (record(failed=True, msg="one"), record(failed=True, msg="two"), "two"),
-        (record(confirmed=True), record(confirmed=False), "the runtimes had loaded their network before, and have not"),
+        (record(confirmed=True), record(confirmed=False), "the runtimes no longer have their network loaded"),
         (record(), record(problems=[PROBLEM, PROBLEM]), "/f: /plugins/0: gone"),
     ],
 )

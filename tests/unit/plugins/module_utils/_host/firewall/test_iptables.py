@@ -119,7 +119,7 @@ def test_a_comment_that_the_hash_belies_is_not_believed():
         lines = [jump(rf"name: \"net-a\" id: \"{container}\"") for container in comments]
         one = only(chain(*lines), WEB1)
         assert one.container_id is None
-        assert one.unclear == "its comments name another container than the hash in its name"
+        assert one.unclear == "its comments and the hash in its name identify different containers"
         ownership.attribute([one], ["net-a"], ["web1", "web2"])
         assert one.container_id is None
 
@@ -131,7 +131,7 @@ def test_a_rule_of_somebody_else_into_the_chain_protects_it():
         jump("mine"),
         f"-A POSTROUTING -s 10.1.1.1/32 -g {WEB1}",
     ):
-        assert "leads there" in only(chain(own, foreign), WEB1).unclear
+        assert "jumps to it" in only(chain(own, foreign), WEB1).unclear
 
 
 def test_quotes_backslashes_and_options_in_comments_are_text():

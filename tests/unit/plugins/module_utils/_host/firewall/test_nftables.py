@@ -78,7 +78,7 @@ def test_a_cut_comment_tells_its_container_among_known_ones():
     assert (one.network, one.ifname, one.container_id) == ("a-network-of-some-length", "eth0", None)
     assert one.claimed
     assert container.startswith(one.claimed)
-    assert one.text.endswith("... (the id's end is not known)")
+    assert one.text.endswith("... (the end of the ID is unknown)")
     twin = one.claimed + "0"
     ownership.attribute([one], [], [twin, "other"])
     assert one.container_id is None
@@ -118,7 +118,7 @@ def test_a_comment_of_portmap_that_is_no_id_is_left_alone():
         if entry.get("rule", {}).get("comment") == "db":
             entry["rule"]["comment"] = "db, or so"
     [one] = [one for one in sets_in(entries) if one.unclear]
-    assert (one.container_id, one.unclear) == (None, "its comment is no container's id")
+    assert (one.container_id, one.unclear) == (None, "its comment is not a container ID")
 
 
 def renamed(text):
@@ -151,7 +151,7 @@ def test_half_of_macspoofchk_is_found_and_foreign_rules_protect_it():
     assert (one.container_id, one.inert, one.rules) == ("web1", True, ())
     foreign = copy.deepcopy(next(entry for entry in entries if entry.get("rule", {}).get("handle") == 4))
     foreign["rule"].update(handle=90, comment="mine")
-    assert sets_in([*entries, foreign])[0].unclear == "rules that are not of the plugin are in it or lead there"
+    assert sets_in([*entries, foreign])[0].unclear == "rules that the plugin does not make are in it, or jump to it"
 
 
 def test_tables_of_others_are_not_looked_at():

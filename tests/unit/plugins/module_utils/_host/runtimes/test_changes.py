@@ -182,7 +182,7 @@ def test_a_file_of_others_in_our_place_is_left_alone(host, tmp_path):
 def test_podman_without_cni_is_refused(host, tmp_path, monkeypatch):
     runtime = host("podman")
     runtime.version = "5.2.0"
-    with pytest.raises(HostError, match="has no CNI any more"):
+    with pytest.raises(HostError, match="no longer supports CNI"):
         dropins.podman_changes(runtime, WANTED)
     assert dropins.podman_changes(runtime, WANTED._replace(present=False)) == []
     runtime.version, runtime.reads = "4.3.1", False

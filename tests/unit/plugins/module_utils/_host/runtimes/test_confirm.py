@@ -67,10 +67,10 @@ def test_a_runtime_gets_some_time(host):
 
 def test_what_is_not_loaded_is_told(host):
     host.answers = [CriStatus(True, "", ["other"])]
-    told = ["containerd-1.7 has loaded other and not fleet; look at its log, or restart it"]
+    told = ["containerd-1.7 has loaded other instead of fleet; check its log, or restart it"]
     assert host.confirm() == (False, told)
     host.answers = [CriStatus(False, "no network config found", [])]
-    told = ["containerd-1.7 has loaded none (no network config found) and not fleet; look at its log, or restart it"]
+    told = ["containerd-1.7 has loaded none (no network config found) instead of fleet; check its log, or restart it"]
     assert host.confirm() == (False, told)
 
 
@@ -89,7 +89,7 @@ def test_who_names_no_networks_is_asked_whether_it_has_any(host):
 
 def test_who_does_not_answer_is_told(host):
     host.answers = [HostError("refused", code="not_answered")]
-    assert host.confirm() == (False, ["containerd-1.7 cannot be asked what it has loaded: refused"])
+    assert host.confirm() == (False, ["containerd-1.7 cannot be asked which networks it has loaded: refused"])
 
 
 def test_nobody_to_ask(host):

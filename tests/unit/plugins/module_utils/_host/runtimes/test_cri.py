@@ -123,5 +123,5 @@ def test_an_answer_that_is_none_is_said(serve, frames):
 
 
 def test_a_runtime_that_does_not_listen_is_said(tmp_path):
-    with pytest.raises(HostError, match="does not tell which networks"):
+    with pytest.raises(HostError, match="does not report its networks"):
         cri.cri_status(str(tmp_path / "socket"))

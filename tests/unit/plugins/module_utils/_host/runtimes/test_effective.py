@@ -144,7 +144,7 @@ def test_a_plugin_to_come_is_taken_for_one_that_works_in_check_mode(host, tmp_pa
     host.has("crio", bin_dirs=[str(tmp_path / "none")])
     [row] = host.effective(tolerate_missing=True).rows()
     assert row["network"] == "a"
-    assert "was not asked (it is not there yet)" in row["reason"]
+    assert "was not asked (it is not installed yet)" in row["reason"]
 
 
 # --- ensure_effective
@@ -158,8 +158,8 @@ def test_the_network_has_to_be_the_first_of_those_that_take_the_first(host):
     assert (level, code) == ("error", "not_effective")
     assert message == (
         "ensure_effective: containerd-1.7 would not use the network 'a' in 10-a.conflist (05-b.conflist sorts before "
-        "it), but 'b': 05-b.conflist is the first file; choose a lower 'priority', or remove or rename what stands in "
-        "the way"
+        "it); it would use 'b': 05-b.conflist is the first file; set a lower 'priority', or remove or rename the file "
+        "that takes precedence"
     )
     assert "which no file has" in host.ensure("c")[0][2]
 
@@ -215,7 +215,7 @@ def test_named_ones_all_count_wherever_they_read(host, tmp_path):
     host.put({"10-a.conflist": network("a")}, "other")
     host.has("rke2", conf_dir=str(tmp_path / "other"))
     host.has("podman", reads=False, notes=["it uses netavark"])
-    assert "and not " + host.conf_dir in host.ensure("a", ["rke2"])[0][2]
+    assert ", not " + host.conf_dir in host.ensure("a", ["rke2"])[0][2]
     assert "uses no network: it uses netavark" in host.ensure("a", ["podman"])[0][2]
     assert host.ensure("a", ["containerd-2.1", "cnitool", "nomad"]) == []
     assert host.ensure("a", ["k3s"])[0][1] == "not_effective"
@@ -229,7 +229,7 @@ def test_of_one_name_those_count_that_read_the_directory(host, tmp_path):
     host.has("containerd-1.7", reads=False, notes=["its CRI plugin is disabled"])
     assert "is disabled" in host.ensure("a", ["containerd"])[0][2]
     host.has("containerd-1.7", conf_dir=str(tmp_path / "other"))
-    assert "and not " + host.conf_dir in host.ensure("a", ["containerd"])[0][2]
+    assert ", not " + host.conf_dir in host.ensure("a", ["containerd"])[0][2]
     host.has("containerd-1.7")
     assert host.ensure("a", ["containerd"]) == []
     assert len(host.ensure("b", ["containerd"])) == 1

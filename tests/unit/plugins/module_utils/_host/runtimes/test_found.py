@@ -106,13 +106,13 @@ def test_podman_4_uses_cni_if_told_so(host):
     ("version", "settled", "netavark", "reads", "words"),
     [
         ("3.4.4", None, True, True, None),
-        ("4.3.1", "cni", True, True, "defaultNetworkBackend says"),
-        ("4.3.1", "netavark", False, False, "defaultNetworkBackend says"),
+        ("4.3.1", "cni", True, True, "/defaultNetworkBackend"),
+        ("4.3.1", "netavark", False, False, "/defaultNetworkBackend"),
         ("4.3.1", None, False, True, "netavark is not installed"),
         ("4.3.1", None, True, False, "unless it finds containers"),
         ("4.3.1", "nonsense", False, True, "netavark is not installed"),
-        ("5.4.2", None, False, False, "as releases since 5 do"),
-        ("5.4.2", "cni", False, True, "defaultNetworkBackend says"),
+        ("5.4.2", None, False, False, "as all releases since 5 do"),
+        ("5.4.2", "cni", False, True, "/defaultNetworkBackend"),
     ],
 )
 def test_podmans_backend_is_the_one_that_it_has_settled_for(host, version, settled, netavark, reads, words):
@@ -134,7 +134,7 @@ def test_podmans_storage_may_be_elsewhere(host):
 
 def test_a_configuration_of_podman_that_is_not_understood_is_said(host):
     host.put("/etc/containers/containers.conf", "[network]\nnetwork_backend = 1\n")
-    assert "network_backend is no text" in podman(host).notes[0]
+    assert "network_backend is not a string" in podman(host).notes[0]
 
 
 def test_podman_is_asked_for_its_version_only(host):
@@ -292,7 +292,7 @@ def test_named_ones_are_those_of_the_host_or_as_if_they_were_there(host):
     )
     assert (here.name, here.conf_dir, here.found) == ("containerd-1.6", "/etc/cni/net.d", "/usr/bin/containerd")
     assert (absent.conf_dir, absent.bin_dirs, absent.found) == ("/srv/net.d", ["/srv/bin"], "")
-    assert "as if it read /srv/net.d" in absent.notes[0]
+    assert "it is assumed to read /srv/net.d" in absent.notes[0]
     assert (fixed.conf_dir, own.notes) == ("/etc/cni/net.d", [])
     assert "default" in fixed.notes[0]
     assert [one.name for one in discover.named_runtimes(["containerd", "containerd-1.6"], "/a", [])] == [

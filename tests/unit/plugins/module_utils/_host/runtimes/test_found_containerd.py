@@ -82,7 +82,7 @@ def test_a_running_daemon_says_which_configuration_it_reads(host, tmp_path):
     first, _handler, second = find(host)
     assert (first.conf_dir, first.found) == ("/srv/cni/net.d", "a running containerd")
     assert second.found == "/usr/bin/containerd"
-    assert any("its own command does not tell it" in note for note in second.notes)
+    assert any("its own command failed" in note for note in second.notes)
 
 
 def test_a_daemon_that_runs_and_is_installed_is_found_once(host):
@@ -106,10 +106,10 @@ def test_the_configuration_is_read_here_if_the_command_cannot_be_run(host):
     host.put("/etc/containerd/conf.d/10-a.toml", '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/srv/a"\n')
     host.put("/etc/containerd/conf.d/20-b.toml", '[plugins."io.containerd.grpc.v1.cri".cni]\nmax_conf_num = 2\n')
     [runtime] = find(host)
-    # Of an unknown version, which is taken for a new one: imports are merged.
+    # Of an unknown version; a recent one is assumed: imports are merged.
     assert (runtime.name, runtime.conf_dir, runtime.bin_dirs) == ("containerd-2.1", "/srv/a", ["/usr/lib/cni"])
     assert runtime.max_networks == 2
-    assert "its version is not known" in runtime.notes[0] and "its own command does not tell" in runtime.notes[1]
+    assert "its version is unknown" in runtime.notes[0] and "its own command failed" in runtime.notes[1]
     host.prints = {"--version": "containerd x 1.7.24"}
     [runtime] = find(host)
     # As 1.7 does it: the last import's section is all that there is.
@@ -126,14 +126,14 @@ def test_version_1_of_the_configuration_is_understood(host):
     ("text", "words"),
     [
         ("version = [", "line 1 is not understood"),
-        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = 7', "conf_dir is no text"),
-        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "net.d"', "no absolute path"),
-        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/a\\u0000b"', "no absolute path"),
-        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/a\\ud800"', "no absolute path"),
-        ('imports = ["/a/\\u0000*"]', "no absolute path"),
-        ('imports = ["/a/\\ud800*"]', "no absolute path"),
-        ('[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dirs = "/a"', "no list of texts"),
-        ('[plugins."io.containerd.grpc.v1.cri".cni]\nmax_conf_num = true', "no whole number"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = 7', "conf_dir is not a string"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "net.d"', "not an absolute path"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/a\\u0000b"', "not an absolute path"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/a\\ud800"', "not an absolute path"),
+        ('imports = ["/a/\\u0000*"]', "not an absolute path"),
+        ('imports = ["/a/\\ud800*"]', "not an absolute path"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nbin_dirs = "/a"', "not a list of strings"),
+        ('[plugins."io.containerd.grpc.v1.cri".cni]\nmax_conf_num = true', "not an integer"),
         ("\udcff", "is not understood"),
         ("x" * (1 << 20) + "y", "larger than 1 MiB"),
     ],

@@ -220,7 +220,7 @@ def test_a_daemon_that_does_not_run_has_loaded_nothing(tmp_path, monkeypatch, cr
     again.pid = 0
     setup = plan(tmp_path, [again], WANTED._replace(wait=0.1))
     assert setup.plan.configured[0]["ready"] is None
-    assert setup.not_loaded("new")[0]["message"].endswith("it does not run")
+    assert setup.not_loaded("new")[0]["message"].endswith("it is not running")
 
 
 def test_nobody_is_asked_who_is_to_be_changed_or_restarted(tmp_path, monkeypatch, crio):

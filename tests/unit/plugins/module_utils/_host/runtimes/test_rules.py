@@ -105,7 +105,7 @@ def test_what_containerd_loaded_before_an_error_is_void(look):
     verdict = look("containerd-1.7", {"10-a.conflist": network("a"), "20-b.conflist": "{"}, max_networks=2)
     assert verdict.failed and verdict.network is None and verdict.networks == []
     assert "failed to load CNI config list file" in verdict.reason
-    assert "can be loaded" in verdict.left["10-a.conflist"]
+    assert "it is valid" in verdict.left["10-a.conflist"]
 
 
 def test_crio_skips_what_it_cannot_load_or_run(look):
@@ -134,21 +134,21 @@ def test_a_plugin_that_root_does_not_run_is_taken_for_one_that_works(look):
     verdict = look("crio", {"10-a.conflist": listed("a", "script")}, ask=missing)
     assert verdict.network == "a"
     assert verdict.notes == [
-        "the plugin script of 10-a.conflist was not asked (it is no ELF file) and is taken for one that works"
+        "the plugin script of 10-a.conflist was not asked (it is no ELF file) and is assumed to work"
     ]
 
 
 def test_crio_without_a_usable_file(look):
     assert "Has your network provider started?" in look("crio", {}).reason
     verdict = look("crio", {"10-a.conflist": "{"})
-    assert verdict.failed and "no file of" in verdict.reason
+    assert verdict.failed and "no file in" in verdict.reason
 
 
 def test_crio_waits_for_a_network_that_is_set_by_name(look):
     files = {"10-a.conflist": network("a"), "20-b.conflist": network("b")}
     verdict = look("crio", files, default_network="b")
     assert (verdict.network, verdict.base) == ("b", "20-b.conflist")
-    assert verdict.left["10-a.conflist"] == "it is used by those who name the network 'a'"
+    assert verdict.left["10-a.conflist"] == "it is used only when the network 'a' is requested by name"
     verdict = look("crio", files, default_network="c")
     assert verdict.failed and verdict.network is None and "waits for the default network 'c'" in verdict.reason
 
@@ -275,7 +275,7 @@ def test_libcni_finds_nothing_behind_a_broken_file(look, name):
     verdict = look(name, files)
     assert not verdict.failed and verdict.can_use("a")
     assert not verdict.can_use("c") and not verdict.can_use("d")
-    assert verdict.left["05-d.conf"] == "it is not looked at any more after the error"
+    assert verdict.left["05-d.conf"] == "it is not read after the error"
     assert look(name, {"20-b.conflist": "{", "30-c.conflist": network("c")}).failed
     assert "no net configurations found" in look(name, {}).reason
 

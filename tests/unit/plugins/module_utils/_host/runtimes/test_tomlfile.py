@@ -56,7 +56,7 @@ def test_a_layout_that_cannot_be_changed_is_said_with_what_to_write(text):
         with_setting(text, CNI, "bin_dir", "/b")
     assert caught.value.code == "not_understood"
     if text.startswith("["):
-        assert '[plugins."io.containerd.grpc.v1.cri".cni] bin_dir = "/b"' in caught.value.msg
+        assert 'set bin_dir = "/b" in [plugins."io.containerd.grpc.v1.cri".cni]' in caught.value.msg
 
 
 @pytest.mark.parametrize(
