@@ -282,7 +282,7 @@ from ..module_utils._host.attachments.planner import AttachPlanner
 from ..module_utils._host.attachments.request import parse_attachments
 from ..module_utils._host.attachments.verbs import Verbs
 from ..module_utils._host.errors import HostError
-from ..module_utils._host.workers import workers_of
+from ..module_utils._host.plan import workers_of
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,

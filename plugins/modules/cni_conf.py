@@ -571,7 +571,7 @@ def read_settings(params):
     if given is None:
         return None
     # Imported late: needed only if runtimes are configured.
-    from ..module_utils._host.runtimes.change import RuntimeSettings
+    from ..module_utils._host.runtimes.dropins import RuntimeSettings
 
     return RuntimeSettings(
         params["conf_dir"],

@@ -286,7 +286,7 @@ from typing import Any, Dict, FrozenSet, List, Optional, Set
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.garbage.outcome import GcPlan, GcSettings
 from ..module_utils._host.garbage.planner import GcPlanner
-from ..module_utils._host.workers import workers_of
+from ..module_utils._host.plan import workers_of
 from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
 
 _AGE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhd]?)")

@@ -489,8 +489,8 @@ from ..module_utils._host.confdir import plugins_in
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.info import conf
 from ..module_utils._host.manifest import Manifest
+from ..module_utils._host.plan import workers_of
 from ..module_utils._host.problems import ERROR, problem
-from ..module_utils._host.workers import workers_of
 from ..module_utils._module import COMMON_ARGUMENTS, create_module, fail
 
 SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]

@@ -20,7 +20,7 @@ from ..binaries.types import text_of
 from ..netlink import MAIN_TABLE
 from ..netns import visit
 from ..networks import pools
-from .kernel_view import Address, Interface, KernelView, read_here
+from .kernel_drift import Address, Interface, KernelView, read_here
 from .records import Attached
 from .request import WantedAttachment
 

@@ -10,16 +10,152 @@ the cache entry keeps such differences.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni import gojson, types
 from ...libcni.errors import CNIError
-from ..addresses import packed
-from ..netlink import MAIN_TABLE
+from .. import netlink
+from ..addresses import packed, prefix_length
+from ..firewall.ownership import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, RuleSet, chain_name, instance_hash, made_by
+from ..netlink import MAIN_TABLE, Route
 from ..netns import visit
-from . import rule_claims
-from .kernel_view import Address, Interface, KernelView, parse_address, read_here
 from .records import UNKNOWN_LATER, Attached, Record
+
+# Kind of rules -> the text that reports their loss.
+_TEXTS = {
+    IPMASQ: "its masquerading rules are gone",
+    PORTMAP: "the rules of its port mappings are gone",
+    FIREWALL: "its rules in the chain CNI-FORWARD are gone",
+    MACSPOOFCHK: "its rules against MAC spoofing are gone",
+}
+
+
+class Missing:
+    """Finds missing rules in what was read. If not all rules could be read, none count as missing."""
+
+    __slots__ = ("_sets", "_whole", "problems")
+
+    def __init__(self, sets: Iterable[RuleSet] = (), problems: Sequence[Dict[str, Any]] = ()) -> None:
+        self._sets: Dict[Tuple[str, str], List[RuleSet]] = {}
+        for one in sets:
+            if one.rules and not one.inert:
+                for name in (one.name, *one.addresses):
+                    self._sets.setdefault((one.plugin, name), []).append(one)
+        self._whole = not problems
+        self.problems = list(problems)
+
+    def of(self, attached: Attached) -> List[Tuple[str, str]]:
+        """Return (kind, sentence without a full stop) for each kind of rules that *attached* has lost."""
+        if not self._whole:
+            return []
+        return [(kind, _TEXTS[kind]) for kind in made_rules(attached) if not self._is_there(kind, attached)]
+
+    def _is_there(self, kind: str, attached: Attached) -> bool:
+        network, container_id, ifname = attached.key
+        addresses = [address.partition("/")[0] for address in attached.ips]
+        if kind == FIREWALL:
+            return all((kind, address) in self._sets for address in addresses)
+        if kind == MACSPOOFCHK:
+            return (kind, f"{container_id}-{ifname}") in self._sets
+        if kind == PORTMAP:
+            return any((kind, name) in self._sets for name in (container_id, chain_name("DN-", network, container_id)))
+        if (kind, instance_hash(network, ifname, container_id)) in self._sets:
+            return True
+        found = self._sets.get((kind, chain_name("", network, container_id)), [])
+        return {_family(address) for address in addresses} <= {one.family for one in found}
+
+
+def read_missing_rules(entries: Iterable[Attached]) -> Missing:
+    """Read the firewall, if one of *entries* should have rules in it."""
+    if not any(made_rules(attached) for attached in entries):
+        return Missing()
+    # Imported late: most networks have no rules.
+    from ..firewall import rules
+
+    found = rules.read_rules()
+    return Missing(found.sets, found.problems)
+
+
+def made_rules(attached: Attached) -> List[str]:
+    """Return the kinds of rules that the plugins of *attached* make for it."""
+    some = [made_by(plugin.network, attached.capability_args) for plugin in attached.config.plugins]
+    kinds = dict.fromkeys(kind for kinds in some for kind in kinds)
+    # All other kinds are for addresses.
+    return [kind for kind in kinds if attached.ips or kind == MACSPOOFCHK]
+
+
+def _family(address: str) -> str:
+    return "ipv4" if packed(address).startswith(b"4") else "ipv6"
+
+
+# An address as addresses.packed returns it, and the length of its prefix.
+Address = Tuple[bytes, int]
+
+
+class Interface(NamedTuple):
+    """One interface. ``master`` is the name of its bridge ("" if it has none), ``link`` the number of its other end."""
+
+    number: int
+    name: str
+    kind: str
+    mac: str
+    mtu: int
+    up: bool
+    master: str
+    link: int
+    addresses: Sequence[Address]
+
+
+class KernelView:
+    """One namespace: ``interfaces`` by name, and ``routes``."""
+
+    __slots__ = ("_by_index", "interfaces", "routes")
+
+    def __init__(self, interfaces: Iterable[Interface], routes: Sequence[Route]) -> None:
+        self.interfaces = {interface.name: interface for interface in interfaces}
+        self.routes = routes
+        self._by_index = {interface.number: interface for interface in self.interfaces.values()}
+
+    def name_of(self, number: int) -> str:
+        """Return the name of the interface with that number, "" if there is none."""
+        found = self._by_index.get(number)
+        return found.name if found else ""
+
+    def other_end(self, inside: Interface) -> Optional[Interface]:
+        """Return the host's end of a container's veth, if this is the host's view and the end exists."""
+        other = self._by_index.get(inside.link)
+        return other if other and other.kind == "veth" and other.link == inside.number else None
+
+
+def read_here() -> KernelView:
+    """Return the view of the namespace that this thread is in. Raises HostError ``kernel_unreadable``."""
+    addresses: Dict[int, List[Address]] = {}
+    for raw, index, length in netlink.address_list():
+        addresses.setdefault(index, []).append((raw, length))
+    links = netlink.links()
+    interfaces = [
+        Interface(
+            link.index,
+            link.name,
+            link.kind,
+            link.mac,
+            link.mtu,
+            link.up,
+            links[link.master].name if link.master in links else "",
+            link.link,
+            addresses.get(link.index, ()),
+        )
+        for link in links.values()
+    ]
+    return KernelView(interfaces, netlink.routes())
+
+
+def parse_address(text: str) -> Address:
+    """Return an address such as "10.1.0.2/24" in the form of the kernel's answers; (b"", -1) if it is not valid."""
+    address, _slash, behind = text.partition("/")
+    raw, length = packed(address), prefix_length(behind, 128)
+    return (raw, length) if raw and length is not None else (b"", -1)
+
 
 # In results of these versions, the compared members are where the newest version has them.
 _WITH_INTERFACES = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
@@ -37,7 +173,7 @@ class Kernel:
 
     __slots__ = ("host", "inside", "missing")
 
-    def __init__(self, host: KernelView, inside: Mapping[str, KernelView], missing: rule_claims.Missing) -> None:
+    def __init__(self, host: KernelView, inside: Mapping[str, KernelView], missing: Missing) -> None:
         self.host = host
         self.inside = inside
         self.missing = missing
@@ -59,13 +195,13 @@ class Kernel:
 def read_kernel(entries: Sequence[Attached]) -> Kernel:
     """Return what the kernel has of *entries*."""
     paths = dict.fromkeys(attached.netns for attached in entries if attached.netns)
-    return Kernel(read_here(), visit(paths, read_here), rule_claims.read_missing_rules(entries))
+    return Kernel(read_here(), visit(paths, read_here), read_missing_rules(entries))
 
 
 def never_was(added: Sequence[Tuple[Attached, KernelView]]) -> List[List[str]]:
     """Return for each new attachment, given with a view of its namespace, the differences that are not drift later."""
     entries = [attached for attached, _inside in added]
-    host, missing = read_here(), rule_claims.read_missing_rules(entries)
+    host, missing = read_here(), read_missing_rules(entries)
     return [
         [difference.key for difference in Kernel(host, {attached.netns: inside}, missing).differences(attached)]
         for attached, inside in added

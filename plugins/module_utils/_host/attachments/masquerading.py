@@ -16,9 +16,8 @@ from typing import Optional, Tuple
 from ..errors import HostError
 from ..firewall.ownership import IPMASQ, chain_name, instance_hash
 from ..netns import visit
-from .kernel_view import parse_address, read_here
+from .kernel_drift import made_rules, parse_address, read_here
 from .records import Attached
-from .rule_claims import made_rules
 
 
 def makes(attached: Attached) -> bool:

@@ -10,8 +10,7 @@ from typing import Any, Callable, Container, Dict, List, Optional, Sequence
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from ..errors import HostError
-from ..networks.injected import split
-from ..networks.owners import Living, Owners
+from ..networks.owners import Living, Owners, split
 from ..plan import Plan
 from .records import Attached, Record, result_addresses
 from .request import Key, WantedAttachment

@@ -12,8 +12,8 @@ from ...libcni.conf import NetworkConfigList
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..netns import Seen, look, same
+from ..plan import each_of
 from ..trust import check_trusted
-from ..workers import each_of
 from . import kernel_drift
 from .networks import Networks
 from .outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, AttachSettings, Outcome

@@ -26,7 +26,7 @@ from ..netns import Seen, look, look_at, same, visit
 from ..secrets import one_line, scrub, secrets_of
 from . import masquerading
 from .dead_netns import DeadNetnsExecutor
-from .kernel_view import KernelView, read_here
+from .kernel_drift import KernelView, read_here
 from .records import ADDING, ATTACHED, UNKNOWN_LATER, Attached, Record, Records
 from .request import Key
 

@@ -14,8 +14,18 @@ from ..errors import HostError
 from ..files import Attributes
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, SAFE
-from .batch import INSTALL, REMOVE, REPLACE, RESTORE, SET_ATTRIBUTES, PluginChange, Record
-from .outcome import PluginsPlan, WantedPlugins, Where
+from .outcome import (
+    INSTALL,
+    REMOVE,
+    REPLACE,
+    RESTORE,
+    SET_ATTRIBUTES,
+    PluginChange,
+    PluginsPlan,
+    Record,
+    WantedPlugins,
+    Where,
+)
 from .store import MISSING, OTHER, FoundPlugin
 
 # The manifest's entry of a path that never had a managed binary.
@@ -181,7 +191,7 @@ def _add_removals(plan: PluginsPlan, changes: List[PluginChange], conf_dir: str,
     used: Dict[str, List[str]] = {}
     if removed:
         # Imported here because only a removal needs it.
-        from .users import plugin_in_use, users_of
+        from .versions import plugin_in_use, users_of
 
         used = users_of(removed, conf_dir, cache_dir)
         if used and not force:

@@ -19,10 +19,10 @@ from ..errors import HostError
 from ..manifest import Manifest, digest_of, identity
 from ..networks.difference import readable_secret
 from ..networks.owners import recognise
+from ..plan import each_of
 from ..problems import ERROR, INFO, WARNING, problem
 from ..secrets import mask, mask_text
 from ..trust import check_executable, elf_machine, untrusted
-from ..workers import each_of
 
 Rows = List[Dict[str, Any]]
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ..addresses import written
 from ..attachments import kernel_drift
-from ..attachments.kernel_view import Interface, KernelView
+from ..attachments.kernel_drift import Interface, KernelView
 from ..attachments.records import Attached, Record
 from ..attachments.request import Key
 from ..netlink import LOCAL_TABLE, Route

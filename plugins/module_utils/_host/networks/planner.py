@@ -22,18 +22,16 @@ from ..runtimes.effective import Effective
 from ..secrets import mask
 from ..trust import untrusted
 from .difference import moves_addresses, readable_secret, same_json, shown_conflist
-from .injected import injected, with_injected
-from .owners import CILIUM_SUFFIX
-from .plugins import check_plugins
+from .owners import CILIUM_SUFFIX, injected, with_injected
 from .request import ConfRequest, WantedNetwork
-from .rules import directory_problems
+from .rules import check_plugins, directory_problems
 from .state import ConfState
 from .steps import ConfPlan
 from .view import ConfView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..runtimes.change import RuntimeSettings
+    from ..runtimes.dropins import RuntimeSettings
     from ..runtimes.planner import Setup
 
 _PACKAGE_SETTINGS = {

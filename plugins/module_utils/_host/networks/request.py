@@ -13,7 +13,7 @@ from ..paths import file_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..runtimes.change import RuntimeSettings
+    from ..runtimes.dropins import RuntimeSettings
 
 DEFAULT_PRIORITY = 10
 

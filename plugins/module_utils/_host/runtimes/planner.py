@@ -15,7 +15,7 @@ from ..files import Attributes, Directory, make_directory, write
 from ..plan import DISRUPTIVE, Plan, Step
 from ..problems import ERROR, problem
 from . import cri, discover, dropins, reading, set_containerd
-from .change import HEADER, FileChange, RuntimeSettings
+from .dropins import HEADER, FileChange, RuntimeSettings
 from .found_containerd import CRI
 from .profiles import PROFILES, Runtime
 from .tomlfile import MARK

@@ -20,7 +20,7 @@ from typing import Any, Dict, List
 
 from ..errors import HostError
 from . import reading, toml
-from .change import FileChange, RuntimeSettings, drop_in
+from .dropins import FileChange, RuntimeSettings, drop_in
 from .found_containerd import CRI, imported
 from .profiles import Runtime
 from .tomlfile import MARK, rendered, with_import, with_setting, without_ours

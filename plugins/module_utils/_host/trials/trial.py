@@ -6,17 +6,81 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+import time
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...libcni.conf import NetworkConfigList
+from .. import commands, netlink
+from ..addresses import packed
 from ..attachments import leaks
 from ..attachments.dead_netns import EmptyNetns
 from ..attachments.records import Attached, Record, read_cached, result_addresses
 from ..attachments.request import Key
 from ..attachments.verbs import Verbs, can_check
 from ..errors import HostError
+from ..netns import visit
 from ..plan import Plan
-from . import ping
+
+# An IPv6 address is usable only some seconds after it was assigned.
+_DEADLINE = 5.0
+_PAUSE = 0.1
+
+
+class Target(NamedTuple):
+    """A ``gateway``, and the container's address (``source``) that uses it."""
+
+    gateway: str
+    source: str
+
+
+def targets(result: Mapping[str, Any]) -> List[Target]:
+    """Return the gateways in a result of any version, each once."""
+    ips = result.get("ips")
+    entries = [entry for entry in ips if isinstance(entry, dict)] if isinstance(ips, list) else []
+    # Results before 0.3.0.
+    old = [entry for entry in (result.get("ip4"), result.get("ip6")) if isinstance(entry, dict)]
+    found: Dict[str, Target] = {}
+    for entry in entries + old:
+        gateway, own = entry.get("gateway"), entry.get("address", entry.get("ip"))
+        if isinstance(gateway, str) and isinstance(own, str):
+            source = own.partition("/")[0]
+            if packed(gateway) and packed(source):
+                found.setdefault(gateway, Target(gateway, source))
+    return list(found.values())
+
+
+def gateways_on_host(found: List[Target]) -> List[Target]:
+    """Return those whose gateway is an address of this host. Link-local ones need an interface and are left out."""
+    here = netlink.host_addresses()
+    return [one for one in found if packed(one.gateway) in here and not one.gateway.lower().startswith("fe80:")]
+
+
+def find_ping() -> Optional[str]:
+    """Return the path of the host's ping, None if it has none that root may run."""
+    try:
+        return commands.find_command("ping")
+    except HostError:
+        return None
+
+
+def ping(program: str, netns: str, target: Target) -> str:
+    """Ping from inside *netns*; return "" for an answer, else the error of ping."""
+    # A process that a thread starts inherits the thread's network namespace.
+    return visit([netns], lambda: _until_answered(program, target)).get(netns, "the namespace is gone")
+
+
+def _until_answered(program: str, target: Target) -> str:
+    deadline = time.monotonic() + _DEADLINE
+    while True:
+        # sbr routes packets by their source.
+        done = commands.run_command([program, "-c", "1", "-W", "1", "-I", target.source, target.gateway], _DEADLINE)
+        if done.rc == 0:
+            return ""
+        if time.monotonic() >= deadline:
+            said = done.stderr or done.stdout.decode("utf-8", "replace")
+            return " ".join(said.split())[-200:]
+        time.sleep(_PAUSE)
+
 
 PLANNED, PASSED, FAILED, SKIPPED = "planned", "passed", "failed", "skipped"
 UNUSABLE = "unusable"
@@ -131,7 +195,7 @@ class Trier:
         if trial.config is None:
             return
         if self._settings.ping and not self._tried:
-            self._ping = ping.find_ping()
+            self._ping = find_ping()
         # No other container has ever had this id.
         key = Key(trial.network, f"podwire-smoke-{os.urandom(6).hex()}", _IFNAME)
         self._tried[key] = trial
@@ -173,7 +237,7 @@ class Trier:
         elif trial.config is not None and can_check(trial.config):
             trial.check = PASSED
         if self._settings.ping:
-            self._ping_gateways(trial, given.netns, ping.targets(added.result))
+            self._ping_gateways(trial, given.netns, targets(added.result))
         given.result = added.result
         try:
             trial.deleted = FAILED
@@ -182,8 +246,8 @@ class Trier:
         except HostError as error:
             trial.fail(error)
 
-    def _ping_gateways(self, trial: Trial, netns: str, targets: List[ping.Target]) -> None:
-        here = ping.gateways_on_host(targets)
+    def _ping_gateways(self, trial: Trial, netns: str, targets: List[Target]) -> None:
+        here = gateways_on_host(targets)
         if not here:
             gateways = ", ".join(target.gateway for target in targets)
             what = f"{gateways} is not an address of this host" if gateways else "the result names none"
@@ -196,11 +260,11 @@ class Trier:
             self._ping_all(trial, self._ping, netns, here)
 
     @staticmethod
-    def _ping_all(trial: Trial, program: str, netns: str, targets: Sequence[ping.Target]) -> None:
+    def _ping_all(trial: Trial, program: str, netns: str, targets: Sequence[Target]) -> None:
         trial.ping = PASSED
         for target in targets:
             try:
-                said = ping.ping(program, netns, target)
+                said = ping(program, netns, target)
             except HostError as error:
                 said = error.msg
             if said:

@@ -9,8 +9,8 @@ import itertools
 import json
 import os
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_view import Interface, KernelView
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_view import parse_address as address
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import Interface, KernelView
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import parse_address as address
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.outcome import AttachSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.planner import AttachPlanner
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import parse_attachments

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_view import KernelView
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import KernelView
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     actions,
     codes,

@@ -9,15 +9,15 @@ import json
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import Kernel
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_view import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import (
     Interface,
+    Kernel,
     KernelView,
+    Missing,
     parse_address,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import ATTACHED, Attached, Record
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.rule_claims import Missing
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import (
     FIREWALL,
     IPMASQ,

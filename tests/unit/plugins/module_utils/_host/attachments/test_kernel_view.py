@@ -12,8 +12,8 @@ import time
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import kernel_view
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_view import parse_address
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import kernel_drift
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import parse_address
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import kernel
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes interfaces")
@@ -67,7 +67,7 @@ def world():
 
 
 def test_what_was_made_is_seen(world):
-    view = world(kernel_view.read_here)
+    view = world(kernel_drift.read_here)
     bridge, port, other, down = (view.interfaces[name] for name in ("br0", "veth0", "veth1", "down0"))
     assert (bridge.kind, bridge.mac, bridge.mtu, bridge.up) == ("bridge", "0a:00:00:00:00:01", 1450, True)
     assert (port.kind, port.master, other.master, down.up) == ("veth", "br0", "", False)
@@ -81,7 +81,7 @@ def test_the_rows_say_what_pyroute2_says(world):
     pyroute2 = pytest.importorskip("pyroute2")
 
     def both():
-        view = kernel_view.read_here()
+        view = kernel_drift.read_here()
         with pyroute2.IPRoute() as netlink:
             return view, list(netlink.get_links()), list(netlink.get_addr()), list(netlink.get_routes())
 

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import masquerading
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import verbs as attach_verbs
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_view import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import (
     Interface,
     KernelView,
     parse_address,

@@ -11,7 +11,7 @@ import signal
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, store
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import outcome, store
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import (
     ContentMissing,
@@ -254,7 +254,7 @@ def test_a_crash_while_restoring_is_completed_by_the_next_run(host, monkeypatch)
     host.put("tap", ELF + b"foreign")
     host.apply(host.present(OLD))
     host.apply(host.present(NEW))
-    real = batch.PluginBatch.commit
+    real = outcome.PluginBatch.commit
     done = []
 
     def commit(self, change):
@@ -263,10 +263,10 @@ def test_a_crash_while_restoring_is_completed_by_the_next_run(host, monkeypatch)
         done.append(1)
         real(self, change)
 
-    monkeypatch.setattr(batch.PluginBatch, "commit", commit)
+    monkeypatch.setattr(outcome.PluginBatch, "commit", commit)
     with pytest.raises(Crash):
         host.apply(host.restored())
-    monkeypatch.setattr(batch.PluginBatch, "commit", real)
+    monkeypatch.setattr(outcome.PluginBatch, "commit", real)
     assert host.apply(host.restored()) == {"bridge": "none", "ptp": "restored", "tap": "restored"}
     assert host.files() == dict(OLD, tap=ELF + b"foreign")
     assert host.entry("tap") is None and host.entry("bridge")["sha256"] == sha(OLD["bridge"])

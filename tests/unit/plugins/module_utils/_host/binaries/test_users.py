@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.users import plugin_in_use, users_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.versions import plugin_in_use, users_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.plugins import check_plugins
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules import check_plugins
 
 
 def problems(tmp_path, plugins, versions=("1.0.0",)):

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import dropins, reading, set_containerd, toml
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.change import RuntimeSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.dropins import RuntimeSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
 
 WANTED = RuntimeSettings("/n", ["/b"])

@@ -15,7 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.files import Att
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.steps import ConfPlan
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, planner
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.change import RuntimeSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.dropins import RuntimeSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
 
 WANTED = RuntimeSettings("/n", ["/b"])

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.leaks import makes_rules
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import ping
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.planner import choose, load, reason_against
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
@@ -104,12 +104,12 @@ def test_gateways_of_results_of_all_versions():
         ]
     }
     old = {"ip4": {"ip": "10.1.0.2/24", "gateway": "10.1.0.1"}, "ip6": None}
-    assert ping.targets(new) == [("10.1.0.1", "10.1.0.2"), ("fd00::1", "fd00::2")]
-    assert ping.targets(old) == [("10.1.0.1", "10.1.0.2")]
-    assert ping.targets({"ips": "nonsense"}) == []
+    assert trial.targets(new) == [("10.1.0.1", "10.1.0.2"), ("fd00::1", "fd00::2")]
+    assert trial.targets(old) == [("10.1.0.1", "10.1.0.2")]
+    assert trial.targets({"ips": "nonsense"}) == []
     # What a plugin says is never an option of ping.
-    assert ping.targets({"ips": [{"address": "-f/24", "gateway": "10.1.0.1"}]}) == []
-    assert ping.targets({"ips": [{"address": "10.1.0.2/24", "gateway": "-f"}]}) == []
+    assert trial.targets({"ips": [{"address": "-f/24", "gateway": "10.1.0.1"}]}) == []
+    assert trial.targets({"ips": [{"address": "10.1.0.2/24", "gateway": "-f"}]}) == []
 
 
 def test_which_networks_may_have_rules():

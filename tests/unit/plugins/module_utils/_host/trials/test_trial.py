@@ -14,8 +14,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.netw
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.interrupt import Interrupted
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials import ping as smoke_ping
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import planner
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial as smoke_ping
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial as smoke_trial
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.trial import SmokeSettings
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.workers import each_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.plan import each_of
 
 
 def test_everything_is_done_once_and_side_by_side():
