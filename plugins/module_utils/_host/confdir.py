@@ -90,9 +90,7 @@ def scan_conf_dir(conf_dir: str) -> List[ConfFile]:
             with os.scandir(directory.fd) as entries:
                 names = [entry.name for entry in entries if not entry.is_dir(follow_symlinks=False)]
         except OSError as error:
-            raise HostError(
-                "cannot list the directory %s: %s" % (conf_dir, error.strerror), code="no_directory"
-            ) from error
+            raise HostError(f"cannot list the directory {conf_dir}: {error.strerror}", code="no_directory") from error
         wanted = sorted((name for name in names if extension(name) in EXTENSIONS), key=sort_key)
         found = [_read_entry(directory, name) for name in wanted]
     return [file for file in found if file is not None]

@@ -125,7 +125,7 @@ def write(directory: Directory, name: str, data: bytes, attributes: Attributes) 
             directory.discard(temp)
             raise
     except OSError as error:
-        raise HostError("cannot write %s: %s" % (target, error.strerror), code="write_failed") from error
+        raise HostError(f"cannot write {target}: {error.strerror}", code="write_failed") from error
 
 
 class Staged:
@@ -142,7 +142,7 @@ class Staged:
             self.directory.rename(self._temp, self._name)
         except OSError as error:
             raise HostError(
-                "cannot rename %s to %s: %s" % (self.path, self._name, error.strerror), code="write_failed"
+                f"cannot rename {self.path} to {self._name}: {error.strerror}", code="write_failed"
             ) from error
 
     def discard(self) -> None:
@@ -167,13 +167,13 @@ def stage(directory: Directory, name: str, source: BinaryIO, attributes: Attribu
     except BaseException as error:
         directory.discard(temp)
         if isinstance(error, OSError):
-            raise HostError("cannot write %s: %s" % (target, error.strerror), code="write_failed") from error
+            raise HostError(f"cannot write {target}: {error.strerror}", code="write_failed") from error
         raise
     return Staged(directory, temp, name)
 
 
 def _temp_name(name: str) -> str:
-    return ".%s.%s%s" % (name, os.urandom(6).hex(), TEMP_SUFFIX)
+    return f".{name}.{os.urandom(6).hex()}{TEMP_SUFFIX}"
 
 
 def _link_nameless(directory: Directory, temp: str, target: str, data: bytes, attributes: Attributes) -> bool:
@@ -191,7 +191,7 @@ def _link_nameless(directory: Directory, temp: str, target: str, data: bytes, at
     try:
         _write_all(fd, data)
         _finish(fd, target, attributes)
-        os.link("/proc/self/fd/%d" % fd, temp, dst_dir_fd=directory.fd, follow_symlinks=True)
+        os.link(f"/proc/self/fd/{fd}", temp, dst_dir_fd=directory.fd, follow_symlinks=True)
     except OSError as error:
         if error.errno in _NO_NAMELESS:
             return False
@@ -257,8 +257,8 @@ def _mode(mode: Any) -> int:
         number = int(mode, 8)
     if not 0o400 <= number <= 0o777:
         raise HostError(
-            "mode: %r is refused; write three octal digits that let the owner read, in quotes and with a leading 0, "
-            "such as '0644'" % (mode,),
+            f"mode: {mode!r} is refused; write three octal digits that let the owner read, in quotes and with a "
+            "leading 0, such as '0644'",
             code="bad_mode",
         )
     return number
@@ -273,5 +273,5 @@ def _id(name: str, option: str) -> int:
         raise HostError(
             f"{option}: there is no {'user' if option == 'owner' else option} {name!r} on this host; create it, or "
             "write a number",
-            code="bad_%s" % option,
+            code=f"bad_{option}",
         ) from None

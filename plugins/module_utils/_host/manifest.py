@@ -240,7 +240,7 @@ def _is_encodable(text: str) -> bool:
 
 def identity(status: os.stat_result) -> str:
     """Return a text that changes whenever a file is written or replaced; no program can set the ctime in it."""
-    return "%d:%d:%d:%d" % (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
 
 
 def digest_of(stream: BinaryIO) -> str:

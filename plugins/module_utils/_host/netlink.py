@@ -160,7 +160,7 @@ def links() -> Dict[int, Link]:
             _number(attributes.get(_IFLA_MASTER)),
             bool(flags & _FLAG_UP),
             _IFLA_LINK_NETNSID in attributes,
-            ":".join("%02x" % byte for byte in attributes.get(_IFLA_ADDRESS, b"")),
+            ":".join(f"{byte:02x}" for byte in attributes.get(_IFLA_ADDRESS, b"")),
             _number(attributes.get(_IFLA_MTU)),
             struct.unpack("=i", attributes.get(_IFLA_LINK_NETNSID, b"\xff\xff\xff\xff"))[0],
         )

@@ -170,8 +170,8 @@ class Plan:
         """Return Ansible's diff structure, with one entry for each step."""
         return [
             {
-                "before_header": "%s (before)" % step.target,
-                "after_header": "%s (after %s)" % (step.target, step.kind),
+                "before_header": f"{step.target} (before)",
+                "after_header": f"{step.target} (after {step.kind})",
                 "before": "" if step.before is None else step.before,
                 "after": "" if step.after is None else step.after,
             }

@@ -46,7 +46,7 @@ def elf_machine(stream: BinaryIO) -> Optional[str]:
         return None
     order = "little" if header[5] == 1 else "big"
     number = int.from_bytes(header[18:20], "little" if header[5] == 1 else "big")
-    return MACHINES.get((number, order), "elf-%d" % number)
+    return MACHINES.get((number, order), f"elf-{number}")
 
 
 def host_machine() -> str:
@@ -75,7 +75,7 @@ def check_executable(path: str) -> str:
             if elf_machine(stream) is None:
                 raise HostError(f"{path} is not an ELF file and is not executed", code="not_elf")
     except OSError as error:
-        raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable") from error
+        raise HostError(f"cannot examine {path}: {error.strerror}", code="unreadable") from error
     return real
 
 
@@ -89,7 +89,7 @@ def check_trusted(path: str) -> None:
     try:
         _check_parts(path)
     except OSError as error:
-        raise HostError("cannot examine %s: %s" % (path, error.strerror), code="unreadable") from error
+        raise HostError(f"cannot examine {path}: {error.strerror}", code="unreadable") from error
 
 
 def untrusted(paths: Iterable[str]) -> List[Dict[str, Any]]:

@@ -60,7 +60,7 @@ def quote(text: str) -> str:
         elif char.isprintable():
             out.append(char)
         elif 0xDC80 <= code <= 0xDCFF:
-            out.append("\\x%02x" % (code - 0xDC00))
+            out.append(f"\\x{code - 0xDC00:02x}")
         elif code < 0x20 or code == 0x7F:
             out.append(f"\\x{code:02x}")
         elif 0xD800 <= code <= 0xDFFF:

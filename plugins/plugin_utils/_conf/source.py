@@ -119,7 +119,7 @@ def _plain(value: Any, pointer: tuple[Any, ...]) -> Any:
         return str(value)
     raise Unreadable(
         "not_json_type",
-        "YAML reads %r as the type %s, which JSON does not have; put it in quotes"
-        % (str(value), type(value).__name__.lstrip("_")),
+        f"YAML reads {str(value)!r} as the type {type(value).__name__.lstrip('_')}, which JSON does not have; put it "
+        "in quotes",
         pointer=pointer,
     )

@@ -81,7 +81,7 @@ def _visible(value: Any) -> Any:
 
 def _several(count: int, one: str, many: str = "") -> str:
     """Return a number with its noun."""
-    return "%s %s" % (format(count, ","), one if count == 1 else many or one + "s")
+    return f"{format(count, ',')} {one if count == 1 else many or one + 's'}"
 
 
 def _shorten(text: str, most: int) -> str:

@@ -90,9 +90,7 @@ class DirectorySource:
             try:
                 stream = _open_regular(os.path.join(self.path, name))
             except OSError as error:
-                raise HostError(
-                    "cannot read %s/%s: %s" % (self.path, name, error.strerror), code="bad_source"
-                ) from error
+                raise HostError(f"cannot read {self.path}/{name}: {error.strerror}", code="bad_source") from error
             with stream:
                 yield name, stream
 
@@ -104,7 +102,7 @@ def _open_regular(path: str) -> BinaryIO:
     stream = open(path, "rb", opener=opener)  # noqa: SIM115  # the caller gets it
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
-        raise HostError("%s is not a regular file" % path, code="bad_source")
+        raise HostError(f"{path} is not a regular file", code="bad_source")
     return stream
 
 
@@ -122,8 +120,8 @@ class ArchiveSource:
             self._file: BinaryIO = open_file(path)
         except (OSError, ValueError) as error:
             raise HostError(
-                "cannot read %s: %s; name a tar archive (plain, gz, bz2 or xz) or a directory of plugin binaries"
-                % (self.shown, getattr(error, "strerror", None) or error),
+                f"cannot read {self.shown}: {getattr(error, 'strerror', None) or error}; name a tar archive (plain, "
+                "gz, bz2 or xz) or a directory of plugin binaries",
                 code="bad_source",
             ) from error
 
@@ -222,7 +220,7 @@ class ArchiveSource:
             # Only files of 8 GiB and more have a size here, and no real archive sets one path for all members.
             refused = key == b"size" or key.startswith(b"GNU.sparse.")
             if refused or (key == b"path" and member.type == tarfile.XGLTYPE):
-                raise self._refused(member.name, "sets %s in a header extension" % key.decode("ascii", "replace")[:100])
+                raise self._refused(member.name, f"sets {key.decode('ascii', 'replace')[:100]} in a header extension")
             if key == b"path":
                 name = value.decode("utf-8", "surrogateescape")
         return name
@@ -243,7 +241,7 @@ class ArchiveSource:
         if ".." in parts:
             raise self._refused(member.name, "has '..' in its path")
         if member.issym() or member.islnk():
-            raise self._refused(member.name, "is a link to %r" % member.linkname)
+            raise self._refused(member.name, f"is a link to {member.linkname!r}")
         if not (member.isfile() or member.isdir()) or member.type == tarfile.GNUTYPE_SPARSE:
             raise self._refused(member.name, "is neither a regular file nor a directory")
         if not 0 <= member.size <= MEMBER_LIMIT:

@@ -57,8 +57,8 @@ def verify(found: Dict[str, str], wanted: Tuple[str, str], what: str) -> None:
     algorithm, digits = wanted
     if found[algorithm] != digits:
         raise HostError(
-            "%s has the %s %s, but %s is expected; nothing was unpacked. Either the file is not the one that was "
-            "published, or the checksum belongs to another file (another release or architecture)"
-            % (what, algorithm, found[algorithm], digits),
+            f"{what} has the {algorithm} {found[algorithm]}, but {digits} is expected; nothing was unpacked. Either "
+            "the file is not the one that was published, or the checksum belongs to another file (another release or "
+            "architecture)",
             code="checksum_mismatch",
         )

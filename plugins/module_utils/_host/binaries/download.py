@@ -42,7 +42,7 @@ def check_url(url: str) -> None:
 def shown_url(url: str) -> str:
     """Return *url* for a message, without what may be secret: user, password and query."""
     parts = urlsplit(url)
-    return "%s://%s%s" % (parts.scheme, parts.netloc.rpartition("@")[2], parts.path)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 class _OnlyHttps(HTTPRedirectHandler):

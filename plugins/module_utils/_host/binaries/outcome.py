@@ -243,7 +243,7 @@ def _stage_new(directory: Directory, change: PluginChange, stream: BinaryIO) -> 
 
 
 def _stage_link(directory: Directory, change: PluginChange) -> Staged:
-    temp = ".%s.%s%s" % (change.name, os.urandom(6).hex(), TEMP_SUFFIX)
+    temp = f".{change.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}"
     os.symlink((change.target or {})["link"], temp, dir_fd=directory.fd)
     return Staged(directory, temp, change.name)
 
@@ -419,7 +419,7 @@ def _check_bin_dir(path: str) -> None:
 def _describe(sha256: str, mode: int, uid: int, gid: int, versions: Optional[List[str]]) -> Dict[str, Any]:
     return {
         "sha256": sha256,
-        "mode": "%04o" % mode,
-        "owner": "%d:%d" % (uid, gid),
+        "mode": f"{mode:04o}",
+        "owner": f"{uid}:{gid}",
         "cni_versions": " ".join(versions) if versions else None,
     }

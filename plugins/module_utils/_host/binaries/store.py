@@ -140,7 +140,7 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return FoundPlugin(MISSING)
         except OSError as error:
-            raise HostError("cannot read %s: %s" % (path, error.strerror), code="unreadable") from error
+            raise HostError(f"cannot read {path}: {error.strerror}", code="unreadable") from error
         return FoundPlugin(FILE, sha256, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
 
     def _sha256(self, name: str, status: os.stat_result) -> str:
@@ -207,4 +207,4 @@ def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:
     try:
         return list(get_version_info(path, SafeExecutor(argv0=argv0), VERSION_TIMEOUT))
     except CNIError as error:
-        raise HostError("%s does not answer VERSION: %s" % (path, error), code="plugin_failed") from error
+        raise HostError(f"{path} does not answer VERSION: {error}", code="plugin_failed") from error

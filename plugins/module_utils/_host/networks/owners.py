@@ -282,7 +282,7 @@ def _processes_of_root(proc: str) -> Dict[str, int]:
     found: Dict[str, int] = {}
     for pid in sorted((int(name) for name in os.listdir(proc) if name.isdigit()), reverse=True):
         try:
-            with open("%s/%d/status" % (proc, pid), "rb") as stream:
+            with open(f"{proc}/{pid}/status", "rb") as stream:
                 text = stream.read().decode("utf-8", "replace")
         except OSError:
             continue

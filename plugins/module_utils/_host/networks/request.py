@@ -68,7 +68,7 @@ class WantedNetwork:
         self.priority = priority
 
     def default_file(self) -> str:
-        return "%02d-%s.conflist" % (DEFAULT_PRIORITY if self.priority is None else self.priority, self.name)
+        return f"{DEFAULT_PRIORITY if self.priority is None else self.priority:02d}-{self.name}.conflist"
 
 
 class ConfRequest:

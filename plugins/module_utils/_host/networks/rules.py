@@ -35,7 +35,7 @@ def check_plugins(plan: ConfPlan, binaries: Binaries, files: Sequence[ConfFile],
             continue
         uses: List[Use] = []
         for index, plugin in enumerate(file.plugins):
-            uses.extend(uses_of(file.path, "/plugins/%d" % index, plugin))
+            uses.extend(uses_of(file.path, f"/plugins/{index}", plugin))
         for extra in [] if file.inlined_only else drop_ins(request.conf_dir, file.network):
             for plugin in extra.plugins:
                 uses.extend(uses_of(extra.path, "", plugin))

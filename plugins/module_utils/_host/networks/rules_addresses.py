@@ -166,7 +166,7 @@ def _host_overlaps(view: ConfView, pool: Pool, kernel: HostKernel) -> Iterator[P
 def _listed(taken: Sequence[Taken]) -> str:
     texts = [one.text for one in taken[:_LISTED]]
     more = len(taken) - len(texts)
-    return " and ".join(texts) + (" and %d more" % more if more else "")
+    return " and ".join(texts) + (f" and {more} more" if more else "")
 
 
 def _bridge_address(view: ConfView, bridge: Bridge, kernel: HostKernel) -> Iterator[Problem]:
@@ -233,7 +233,7 @@ def _static(plugin: Dict[str, Any]) -> Iterator[Tuple[str, str, str]]:
     addresses = member_of(ipam, "addresses") if text_of(ipam, "type") == "static" else None
     for index, entry in enumerate(addresses if isinstance(addresses, list) else []):
         if isinstance(entry, dict) and text_of(entry, "gateway"):
-            yield "/ipam/addresses/%d/gateway" % index, text_of(entry, "address"), text_of(entry, "gateway")
+            yield f"/ipam/addresses/{index}/gateway", text_of(entry, "address"), text_of(entry, "gateway")
 
 
 def _is_in(address: str, gateway: str) -> bool:
@@ -318,7 +318,7 @@ def _clash(one: Bridge, other: Bridge) -> Any:
 
 
 def _gateway_text(pool: Pool) -> str:
-    return "%s/%d" % (address_text(pool.range.family, pool.range.gateway), pool.range.length)
+    return f"{address_text(pool.range.family, pool.range.gateway)}/{pool.range.length}"
 
 
 def _at_bridge(bridge: Bridge, level: str, code: str, message: str) -> Problem:

@@ -221,7 +221,7 @@ class ConfState:
         if self.request.force:
             return
         users = [
-            "%s/%s" % (entry.container_id, entry.if_name)
+            f"{entry.container_id}/{entry.if_name}"
             for entry in self.attached(network)
             if text is None or not fits(entry.config, text)
         ]

@@ -301,7 +301,7 @@ class ConfPlan(Plan):
         candidate, number = name + ASIDE_SUFFIX, 1
         while os.path.lexists(self.path(candidate)):
             number += 1
-            candidate = "%s.%d%s" % (name, number, ASIDE_SUFFIX)
+            candidate = f"{name}.{number}{ASIDE_SUFFIX}"
         return candidate
 
     def _record_aside(self, aside: str, path: str, network: str, managed: Optional[Dict[str, Any]] = None) -> None:
@@ -329,4 +329,4 @@ class ConfPlan(Plan):
 
 
 def _describe(attributes: Attributes) -> Dict[str, Any]:
-    return {"mode": "%04o" % attributes.mode, "owner": attributes.uid, "group": attributes.gid}
+    return {"mode": f"{attributes.mode:04o}", "owner": attributes.uid, "group": attributes.gid}

@@ -79,7 +79,7 @@ def _collect(file: ConfFile, placed: Placed, uses: Uses) -> None:
     gateway = bool(member_of(plugin, "isgateway") or member_of(plugin, "isdefaultgateway"))
     if kind == "bridge":
         # The gateway of a VLAN is on a separate interface above the bridge.
-        link, routed = "%s.%d" % (name, vlan) if vlan else name, gateway
+        link, routed = f"{name}.{int(vlan)}" if vlan else name, gateway
     else:
         link, routed = _lower(plugin, kind), kind not in _OUTSIDE
     pools = _pools(file, placed, link, routed)
@@ -94,7 +94,7 @@ def _lower(plugin: Dict[str, Any], kind: str) -> str:
         return ""
     lower = text_of(plugin, "master") or text_of(plugin, "device") or text_of(plugin, "bridge")
     vlan = _number(member_of(plugin, "vlanid")) or _number(member_of(plugin, "vlan"))
-    return "%s.%d" % (lower, vlan) if vlan else lower
+    return f"{lower}.{int(vlan)}" if vlan else lower
 
 
 def _pools(file: ConfFile, placed: Placed, link: str, routed: bool) -> List[Pool]:
@@ -108,7 +108,7 @@ def _pools(file: ConfFile, placed: Placed, link: str, routed: bool) -> List[Pool
     for group, one in enumerate(sets if isinstance(sets, list) else []):
         for index, entry in enumerate(one if isinstance(one, list) else []):
             if isinstance(entry, dict):
-                entries.append((group + 1, "/ranges/%d/%d" % (group, index), entry))
+                entries.append((group + 1, f"/ranges/{group}/{index}", entry))
     pools = []
     for group, pointer, entry in entries:
         found = range_of({key: member_of(entry, key.lower()) for key in _RANGE_KEYS})
@@ -175,6 +175,6 @@ class ConfView:
         """Return the plugins of *file* in the order in which they run, drop-ins included."""
         if file.kind != "conflist":
             return [Placed(file.path, "", plugin) for plugin in file.plugins]
-        own = [Placed(file.path, "/plugins/%d" % index, plugin) for index, plugin in enumerate(file.plugins)]
+        own = [Placed(file.path, f"/plugins/{index}", plugin) for index, plugin in enumerate(file.plugins)]
         extra = [Placed(extra.path, "", plugin) for extra in self.drop_ins(file) for plugin in extra.plugins]
         return own + extra

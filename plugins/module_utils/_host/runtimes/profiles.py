@@ -271,7 +271,7 @@ _VERSION = re.compile(r"(?<![0-9.])v?([0-9]{1,5})\.([0-9]{1,5})(\.[0-9]{1,5})?")
 def version_of(text: str) -> str:
     """Return the first version number in the output of a runtime, "" if there is none."""
     match = _VERSION.search(text)
-    return "%s.%s%s" % (match.group(1), match.group(2), match.group(3) or "") if match else ""
+    return f"{match.group(1)}.{match.group(2)}{match.group(3) or ''}" if match else ""
 
 
 def _pair(version: str) -> Tuple[int, int]:
