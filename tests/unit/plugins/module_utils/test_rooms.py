@@ -156,6 +156,11 @@ def test_no_file_is_too_long_to_read(name):
     assert len(code(name).encode()) <= LARGEST
 
 
+def test_no_test_is_too_long_to_read():
+    tests = (PLUGINS.parent / "tests").rglob("*.py")
+    assert [str(path) for path in tests if path.stat().st_size > LARGEST] == []
+
+
 def closure(name, graph):
     found, waiting = set(), [name]
     while waiting:
