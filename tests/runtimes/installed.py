@@ -15,6 +15,7 @@
 podman is called as `podman`, `ctr` as `ctr`, both with the image localhost/podwire:1, whose command sleeps.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -34,6 +35,11 @@ PID = STATE + "/containerd.pid"
 LOG = STATE + "/containerd.log"
 SOCKET = "/run/containerd/containerd.sock"
 WAIT = 60.0
+# Where the runtimes keep their configuration and state, and where CNI plugins do not look.
+OWN = (
+    *("/etc/containerd", "/etc/containers", "/run/containerd", "/run/containers", "/run/crun", "/run/libpod"),
+    *("/var/lib/containerd", "/var/lib/containers"),
+)
 
 PODMAN_CONFIG = f"""
 [containers]
@@ -91,8 +97,9 @@ def install(packages):
             if os.path.isdir(source):
                 shutil.copytree(source, f"{PACKAGES}/usr/{folder}", symlinks=True, dirs_exist_ok=True)
     command("mount", "-t", "overlay", "-o", f"lowerdir={PACKAGES}/usr:/usr", "podwire-runtimes", "/usr")
-    os.makedirs("/var/lib/containerd", exist_ok=True)
-    command("mount", "-t", "tmpfs", "-o", "mode=0711", "podwire-runtimes", "/var/lib/containerd")
+    for path in OWN:
+        os.makedirs(path, exist_ok=True)
+        command("mount", "-t", "tmpfs", "-o", "mode=0711", "podwire-runtimes", path)
     # crun wants to see some control groups there.
     command("mount", "-t", "cgroup2", "podwire-runtimes", "/sys/fs/cgroup")
     for path, text in [*FILES.items(), (CRUN, crun_script(PACKAGES))]:
@@ -128,8 +135,12 @@ def uninstall():
     for name in output("ctr", "containers", "list", "--quiet").split():
         remove_container(name)
     stop()
-    for path in ("/sys/fs/cgroup", "/var/lib/containerd", "/usr", STATE):
+    for path in ("/sys/fs/cgroup", "/usr", *OWN, STATE):
         command("umount", "--lazy", path)
+    for path in (*OWN, STATE):
+        # What the machine has there of its own stays.
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
 
 
 # --- containerd

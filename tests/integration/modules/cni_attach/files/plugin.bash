@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Sourced (BASH_ENV) by copies of bash that play CNI plugins: modules run only ELF files. What they do depends on their
+# name. They write to the directory they are in.
+
+[ -n "${CNI_COMMAND-}" ] || return 0
+unset BASH_ENV
+folder=${0%/*}
+name=${0##*/}
+
+pass_result_on() {
+  exec python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["prevResult"]))'
+}
+
+case "$name-$CNI_COMMAND" in
+  *-VERSION)
+    printf '{"cniVersion": "1.0.0", "supportedVersions": ["0.4.0", "1.0.0"]}'
+    ;;
+  hang-ADD)
+    echo "about to hang" >&2
+    sleep 1000 &
+    echo $! >"$folder/hang.child"
+    wait
+    ;;
+  die-ADD)
+    echo "about to die" >&2
+    kill -KILL $$
+    ;;
+  garbage-ADD)
+    echo "half a { result"
+    echo "out of words" >&2
+    exit 1
+    ;;
+  babble-ADD)
+    echo "no result at all"
+    ;;
+  mute-ADD)
+    exit 3
+    ;;
+  flood-ADD)
+    exec yes
+    ;;
+  hold-ADD)
+    sleep 1000 &
+    echo $! >"$folder/hold.child"
+    echo "left one behind" >&2
+    printf '{"cniVersion": "1.0.0"}'
+    ;;
+  meet-ADD)
+    # Ends well only when two of it run at the same time.
+    : >"$folder/meet.$CNI_CONTAINERID"
+    for ((tries = 0; tries < 1500; tries++)); do
+      met=("$folder"/meet.*)
+      [ ${#met[@]} -lt 2 ] || break
+      sleep 0.02
+    done
+    [ ${#met[@]} -ge 2 ] || exit 1
+    printf '{"cniVersion": "1.0.0"}'
+    ;;
+  slow-ADD)
+    if [ -e "$folder/be-slow" ]; then
+      echo $$ >"$folder/slow.pid.new"
+      mv "$folder/slow.pid.new" "$folder/slow.pid"
+      exec sleep 1000
+    fi
+    pass_result_on
+    ;;
+  stubborn-ADD)
+    pass_result_on
+    ;;
+  stubborn-DEL)
+    [ ! -e "$folder/be-stubborn" ] || { echo "not now" >&2; exit 1; }
+    ;;
+esac
+exit 0

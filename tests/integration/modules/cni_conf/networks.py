@@ -1,0 +1,18 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from typing import Any
+
+LOOPBACK = {"type": "loopback"}
+
+
+def conflist(*plugins: dict[str, Any], version: str = "1.0.0") -> dict[str, Any]:
+    return {"cniVersion": version, "plugins": list(plugins)}
+
+
+def network(name: str, *plugins: dict[str, Any], version: str = "1.0.0", **options: Any) -> dict[str, Any]:
+    """Return an entry of the option ``networks``; without *plugins*, its plugin is loopback."""
+    return {"name": name, "conflist": conflist(*(plugins or (LOOPBACK,)), version=version), **options}

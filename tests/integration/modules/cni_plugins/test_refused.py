@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+ZEROS = "0" * 64
+
+# {new} is a directory with plugins, {work} one with a file. No code: Ansible refuses that before the module does.
+REFUSED = [
+    ("bad_version", {"version": 1.0}),
+    ("bad_version", {"version": "latest"}),
+    ("refused_version", {"version": "1.6.1"}),
+    ("refused_version", {"version": "v1.7.0"}),
+    ("checksum_required", {"version": "99.0.0"}),
+    ("checksum_required", {"src": "https://127.0.0.1:1/a.tgz"}),
+    ("not_https", {"src": "http://127.0.0.1:1/a.tgz", "checksum": f"sha256:{ZEROS}"}),
+    ("bad_checksum", {"src": "{work}/a.tgz", "checksum": f"sha256:{ZEROS[1:]}"}),
+    ("bad_checksum", {"src": "{work}/a.tgz", "checksum": f"md5:{ZEROS[:32]}"}),
+    ("bad_checksum", {"src": "{new}", "checksum": f"sha256:{ZEROS}"}),
+    ("bad_checksum", {"src": "{new}", "checksum": f"sha256:{ZEROS}", "remote_src": True}),
+    ("bad_source", {"src": "/nowhere/at/all.tgz"}),
+    ("bad_source", {"src": "/nowhere/at/all.tgz", "remote_src": True}),
+    ("path_not_absolute", {"src": "all.tgz", "remote_src": True}),
+    ("bad_plugin_name", {"src": "{new}", "plugins": ["../bridge"]}),
+    ("bad_plugin_name", {"state": "absent", "plugins": ["../bridge"]}),
+    ("missing_member", {"src": "{new}", "plugins": ["flannel"]}),
+    ("unsafe_permissions", {"src": "{new}", "mode": "0775"}),
+    ("bad_mode", {"src": "{new}", "mode": "0644"}),
+    ("bad_owner", {"src": "{new}", "owner": "nobody-of-that-name"}),
+    ("path_not_absolute", {"src": "{new}", "bin_dir": "opt/cni/bin"}),
+    ("path_not_clean", {"src": "{new}", "bin_dir": "/opt/cni/../bin"}),
+    ("bad_option", {"src": "{new}", "_source": {}}),
+    (None, {}),
+    (None, {"state": "absent"}),
+]
+
+
+@pytest.mark.parametrize(("code", "options"), REFUSED)
+def test_options_are_refused_before_anything_is_installed(host, look, bin_dir, work, new, code, options):
+    (work / "a.tgz").write_text("an archive\n")
+    options = {
+        name: value.format(new=new, work=work) if isinstance(value, str) else value for name, value in options.items()
+    }
+    refused = host.fail("cni_plugins", **options)
+    assert refused.get("code") == code, refused["msg"]
+    assert look(bin_dir, "/opt/bin", "/opt/cni/../bin", "/var/lib/podwire") == ""
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("open", "unsafe_permissions"), ("others", "unsafe_permissions"), ("linked", "path_is_link")],
+)
+def test_a_directory_that_others_can_write_to_is_refused(host, work, new, name, code, check_mode):
+    for folder in ("open", "others"):
+        (work / folder).mkdir()
+    (work / "open").chmod(0o777)
+    os.chown(work / "others", 1, -1)
+    (work / "linked").symlink_to("others")
+    refused = host.fail("cni_plugins", src=new, plugins=["loopback"], bin_dir=str(work / name), check_mode=check_mode)
+    assert refused["code"] == code, refused["msg"]
+    assert os.listdir(work / "open") == os.listdir(work / "others") == []

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Sourced (BASH_ENV) by copies of bash that play CNI plugins; what they do depends on their name. PLUGIN_DIR is theirs to write to,
+# REAL_PLUGINS where real ones are.
+
+[ -n "${CNI_COMMAND-}" ] || return 0
+unset BASH_ENV
+name=${0##*/}
+
+pass_result_on() {
+  exec python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["prevResult"]))'
+}
+
+case "$name-$CNI_COMMAND" in
+  *-VERSION)
+    printf '{"cniVersion": "1.0.0", "supportedVersions": ["0.4.0", "1.0.0"]}'
+    ;;
+  refuse-ADD)
+    echo "got very-secret-token" >&2
+    printf '{"cniVersion": "1.0.0", "code": 120, "msg": "not with very-secret-token"}'
+    exit 1
+    ;;
+  stubborn-ADD)
+    pass_result_on
+    ;;
+  stubborn-DEL)
+    [ ! -e "$PLUGIN_DIR/be-stubborn" ] || { echo "not now" >&2; exit 1; }
+    ;;
+  leaky-ADD)
+    exec "$REAL_PLUGINS/bridge"
+    ;;
+  slow-ADD)
+    if [ -e "$PLUGIN_DIR/be-slow" ]; then
+      echo $$ >"$PLUGIN_DIR/slow.pid.new"
+      mv "$PLUGIN_DIR/slow.pid.new" "$PLUGIN_DIR/slow.pid"
+      exec sleep 1000
+    fi
+    pass_result_on
+    ;;
+  vendor-ADD)
+    printf '{"cniVersion": "1.0.0"}'
+    ;;
+esac
+exit 0
