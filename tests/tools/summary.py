@@ -25,7 +25,8 @@ def main(results: Path) -> int:
     skipped = []
     print(f"\n{'session':22} {'result':8} {'seconds':>7}  checks")
     for session in sorted(sessions, key=lambda entry: -entry.get("duration", 0)):
-        name, result = session["name"], session["result"]
+        # The name with the Python, under which a session counts.
+        name, result = (session.get("signatures") or [session["name"]])[0], session["result"]
         counts: dict[str, int] = defaultdict(int)
         reasons: list[str] = []
         for line in _lines(results / f"{name}.counts"):
@@ -34,7 +35,7 @@ def main(results: Path) -> int:
             counts["failed"] += entry["failed"]
             reasons += entry["skipped"]
         if result == "skipped":
-            reasons = reasons or ["not possible on this machine"]
+            reasons = reasons or [session.get("reason") or "not possible on this machine"]
         elif result == "success":
             counts["passed"] = counts["passed"] or 1
         else:

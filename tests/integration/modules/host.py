@@ -155,7 +155,8 @@ class Host:
         try:
             return dict(action.run(None, {"ansible_check_mode": check_mode, "ansible_diff_mode": diff}))
         except AnsibleActionFail as failure:
-            return failure.result
+            # Ansible itself adds what the exception does not bring along.
+            return {"failed": True, "msg": str(failure), **failure.result}
         finally:
             Display().warning = warn
             action._remove_tmp_path(action._connection._shell.tmpdir)
