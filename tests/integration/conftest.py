@@ -4,7 +4,32 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def run_privately():
+    """Return a function that runs a command in namespaces of its own, and fails with what it printed."""
+
+    def run(environment, *command):
+        variables = (f"{name}={value}" for name, value in environment.items())
+        done = subprocess.run(
+            [HERE.parent / "private.sh", "env", *variables, *command],
+            cwd=HERE,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+
+    return run
 
 
 # First, so that pytest-xdist sees the groups.

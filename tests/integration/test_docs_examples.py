@@ -21,7 +21,6 @@ import yaml
 HERE = Path(__file__).parent
 COLLECTION = HERE.parents[1]
 PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
-PRIVATE = HERE.parent / "private.sh"
 BLOCK = re.compile(r"^(?P<skip><!-- not run: [^\n]+ -->\n\s*)?```yaml\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 # They build on each other.
 ROLES = ("roles/plugins/README.md", "roles/networks/README.md", "roles/attachments/README.md")
@@ -80,7 +79,7 @@ def test_modules_have_pages_with_examples():
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in HOSTS])
-def test_examples(name, settings, archive, tmp_path):
+def test_examples(name, settings, archive, tmp_path, run_privately):
     """Run all examples of a page as one playbook."""
     playbook = [play for page in HOSTS[name] for play in plays(page)]
     if not playbook:
@@ -92,13 +91,4 @@ def test_examples(name, settings, archive, tmp_path):
     (tmp_path / "ansible.cfg").write_text("[defaults]\nnocolor = true\n[connection]\npipelining = true\n")
     prepare = [] if name in INSTALLING else ["bash", "-c", INSTALL_PLUGINS, settings["cni_test_plugins_old"]]
     command = [PLAYBOOK, "-i", "host,", "-c", "local", "-e", "ansible_python_interpreter=/usr/bin/python3"]
-    done = subprocess.run(
-        [PRIVATE, "env", f"ANSIBLE_CONFIG={tmp_path}/ansible.cfg", *prepare, *command, tmp_path / "playbook.yml"],
-        cwd=HERE,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    run_privately({"ANSIBLE_CONFIG": tmp_path / "ansible.cfg"}, *prepare, *command, tmp_path / "playbook.yml")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,14 +13,13 @@ import yaml
 
 HERE = Path(__file__).parent
 PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
-PRIVATE = HERE.parent / "private.sh"
 # The longest first, so that no worker ends long after the others.
 LONGEST = ("remediate", "upgrade", "drift", "bootstrap")
 TARGETS = sorted((path.name for path in (HERE / "targets").iterdir()), key=lambda name: (name not in LONGEST, name))
 
 
 @pytest.mark.parametrize("target", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in TARGETS])
-def test_target(target, tmp_path):
+def test_target(target, tmp_path, run_privately):
     """Run a target as ansible-test does, on a host that has never seen CNI: namespaces of its own."""
     settings = yaml.safe_load((HERE / "integration_config.yml").read_text())
     plugins = {}
@@ -46,17 +44,8 @@ def test_target(target, tmp_path):
     }
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
     environment = {
-        "ANSIBLE_CONFIG": str(tmp_path / "ansible.cfg"),
-        "ANSIBLE_INVENTORY": str(tmp_path / "inventory"),
-        "ANSIBLE_ROLES_PATH": str(HERE / "targets"),
+        "ANSIBLE_CONFIG": tmp_path / "ansible.cfg",
+        "ANSIBLE_INVENTORY": tmp_path / "inventory",
+        "ANSIBLE_ROLES_PATH": HERE / "targets",
     }
-    done = subprocess.run(
-        [PRIVATE, "env", *map("=".join, environment.items()), PLAYBOOK, str(tmp_path / "play.yml")],
-        cwd=HERE,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    run_privately(environment, PLAYBOOK, tmp_path / "play.yml")

@@ -251,9 +251,8 @@ def _link(link: Path, version: str) -> None:
     if python(version, str(link)):
         return
     link.unlink(missing_ok=True)
-    found = [shutil.which(f"python{version}"), *Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}")]
-    if os.environ.get("PYENV_ROOT"):
-        found += Path(os.environ["PYENV_ROOT"], "versions").glob(f"{version}.*/bin/python{version}")
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    found = [shutil.which(f"python{version}"), *pyenv.glob(f"versions/{version}.*/bin/python{version}")]
     for candidate in filter(None, found):
         if real := python(version, str(candidate)):
             link.symlink_to(real)
