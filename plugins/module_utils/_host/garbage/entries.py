@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The contents of ``cache_dir`` as candidates for ``cni_gc``: attachments to detach, and useless files."""
+"""Cache entries and leases as candidates for ``cni_gc``: attachments to detach, useless files, reserved addresses."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CNIError, PluginError, PluginNotFoundError, VersionError
 from ...libcni.invoke import find_in_path
 from ...libcni.version import greater_than_or_equal_to
+from .. import leases
+from ..addresses import packed
 from ..attachments.cache import OTHER, UNREADABLE, CacheContents, CachedAttachment, remove_files
 from ..attachments.verbs import Verbs
 from ..binaries.types import types_of
@@ -20,8 +22,9 @@ from ..containers.live import LiveSet, death_of, place_of
 from ..containers.sources import other_runtime
 from ..errors import HostError
 from ..executor import SafeExecutor
+from ..leases import Lease
 from ..secrets import one_line, scrub, secrets_of
-from .outcome import ATTACHMENT, CACHE, Candidate, GcPlan, GcSettings, when
+from .outcome import ATTACHMENT, CACHE, LEASE, Candidate, GcPlan, GcSettings, when
 
 
 class GcVerb:
@@ -246,3 +249,46 @@ def _boot_time() -> float:
     except (OSError, ValueError) as error:
         raise HostError(f"cannot read /proc/stat: {error}", code="kernel_unreadable") from error
     return 0.0
+
+
+def lease_candidates(
+    found: Sequence[Lease], contents: CacheContents, live: LiveSet, plan: GcPlan, settings: GcSettings
+) -> List[Candidate]:
+    """Return the leases that do not clearly belong to a live container; the rest is counted as kept."""
+    wanted = []
+    for lease in found:
+        if not settings.wants(lease.network):
+            continue
+        if lease.ifname and live.has(lease.container_id, lease.ifname):
+            plan.kept[LEASE] += 1
+        else:
+            wanted.append(_lease_candidate(lease, contents, settings))
+    return wanted
+
+
+def _lease_candidate(lease: Lease, contents: CacheContents, settings: GcSettings) -> Candidate:
+    owner = f"container {lease.container_id}, interface {lease.ifname}"
+    if not lease.container_id:
+        owner = "no container: the file is empty, as after a crash"
+    elif not lease.ifname:
+        owner = f"container {lease.container_id} (old format, without an interface)"
+    if lease.container_id:
+        ours = (lease.network, lease.container_id) in contents.made
+    else:
+        ours = (lease.network, packed(lease.ip)) in contents.made_addresses
+    return Candidate(
+        LEASE,
+        lease.network,
+        lease.ip,
+        lease.path,
+        # host-local holds its lock for milliseconds.
+        partial(leases.remove_lease, lease, settings.timeout),
+        container_id=lease.container_id,
+        ifname=lease.ifname,
+        addresses=[lease.ip],
+        since=lease.status.st_mtime if lease.status else None,
+        ours=ours,
+        cause="" if lease.container_id else "empty",
+        before={"container_id": lease.container_id, "ifname": lease.ifname},
+        evidence=[f"{lease.path} reserves it for {owner}"],
+    )

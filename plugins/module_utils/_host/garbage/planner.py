@@ -26,8 +26,8 @@ from ..firewall import rules
 from ..leases import Lease
 from ..plan import DISRUPTIVE, SAFE, Step
 from ..trust import check_trusted
-from . import firewall_rules, reservations
-from .entries import Entries, gc_verbs
+from . import firewall_rules
+from .entries import Entries, gc_verbs, lease_candidates
 from .interfaces import Links, bridges_of
 from .judge import FirstSeen, Judge, newest
 from .outcome import ATTACHMENT, CACHE, DELETED, LEASE, LINK, ORDER, RULE, Candidate, GcPlan, GcSettings
@@ -76,7 +76,7 @@ class GcPlanner:
         if ATTACHMENT in settings.scope:
             self._judge(plan, judge, entries.attachments())
         if LEASE in settings.scope:
-            self._judge(plan, judge, reservations.lease_candidates(found, contents, live, plan, settings))
+            self._judge(plan, judge, lease_candidates(found, contents, live, plan, settings))
         if RULE in settings.scope:
             known = {network for network, _plugin in configured} | {name for _dir, name in stores}
             known.update(network for cached in caches for network, _plugin in cached.networks)

@@ -28,8 +28,8 @@ LARGEST = 20 * 1024
 PAYLOAD = {
     "cni_attach": (64, 450, 50),
     "cni_conf": (73, 500, 55),
-    "cni_gc": (75, 500, 68),
-    "cni_info": (96, 620, 32),
+    "cni_gc": (74, 500, 67),
+    "cni_info": (95, 620, 32),
     "cni_netns": (10, 60, 10),
     "cni_plugins": (37, 250, 20),
     "cni_report": (1, 10, 1),
