@@ -26,7 +26,7 @@ _MAX_SIZE = 1 << 20
 
 # The default cache of this collection. Go's libcni, and so every runtime that does not set another directory, uses
 # /var/lib/cni; Multus, the successors of dockershim and Firecracker use directories below it.
-_OURS = "/var/lib/podwire/cni"
+_MANAGED_DIR = "/var/lib/podwire/cni"
 
 # What is wrong with a file.
 EMPTY, DAMAGED, OTHER, LEFTOVER, STRAY, UNREADABLE = "empty", "damaged", "other", "leftover", "stray", "unreadable"
@@ -53,19 +53,19 @@ class CachedAttachment:
         "files",
         "interrupted",
         "key",
+        "managed",
         "message",
         "name",
         "netns",
-        "ours",
         "problem",
         "record",
         "result",
     )
 
-    def __init__(self, name: str, files: List[CacheFile], ours: bool) -> None:
+    def __init__(self, name: str, files: List[CacheFile], managed: bool) -> None:
         self.name = name
         self.files = files
-        self.ours = ours
+        self.managed = managed
         self.key: Optional[Key] = None
         self.attached: Optional[Attached] = None
         self.record: Optional[Record] = None
@@ -113,7 +113,7 @@ class CacheContents:
         self.made: Set[Tuple[str, str]] = set()
         self.made_addresses: Set[Tuple[str, bytes]] = set()
         for entry in entries:
-            if entry.ours and entry.key is not None:
+            if entry.managed and entry.key is not None:
                 self.made.add((entry.key.network, entry.key.container_id))
                 self.made_addresses.update((entry.key.network, packed(ip.partition("/")[0])) for ip in entry.ips)
 
@@ -136,7 +136,7 @@ class CacheContents:
 
 def read_other_caches(cache_dir: str) -> List[CacheContents]:
     """Return the known caches other than *cache_dir*. Raises HostError like :func:`read_cache`."""
-    known = [_OURS, cache.DEFAULT_DIR]
+    known = [_MANAGED_DIR, cache.DEFAULT_DIR]
     with contextlib.suppress(OSError):
         known += [os.path.join(cache.DEFAULT_DIR, name) for name in sorted(os.listdir(cache.DEFAULT_DIR))]
     this = os.path.realpath(cache_dir)

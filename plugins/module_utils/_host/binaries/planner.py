@@ -29,7 +29,7 @@ from .outcome import (
 from .store import MISSING, OTHER, FoundPlugin
 
 # The manifest's entry of a path that never had a managed binary.
-_NOTHING_OURS: Dict[str, Any] = {
+_NOTHING_MANAGED: Dict[str, Any] = {
     "sha256": "",
     "archive": None,
     "cni_versions": None,
@@ -118,7 +118,7 @@ def _already_there(plan: PluginsPlan, name: str, found: FoundPlugin, wanted: Wan
     except HostError as error:
         plan.warn(error.code, f"{plan.store.path(name)} has the desired content, but does not run: {error.msg}")
     plan.keep_as_is(name, found, versions)
-    if entry is not None and not entry["gone"] and entry["sha256"] != found.sha256 and found.is_ours(entry):
+    if entry is not None and not entry["gone"] and entry["sha256"] != found.sha256 and found.is_managed(entry):
         # An interrupted run got as far as the manifest.
         archive = wanted.archive["sha256"] if wanted.archive else None
         plan.settled[plan.store.path(name)] = dict(entry, sha256=found.sha256, archive=archive, cni_versions=versions)
@@ -127,7 +127,7 @@ def _already_there(plan: PluginsPlan, name: str, found: FoundPlugin, wanted: Wan
 def _record_install(change: PluginChange, entry: Record, archive: Record, versions: Optional[List[str]]) -> None:
     """Set the manifest's future entry, and the slots that keep the current file."""
     found = change.found
-    new: Dict[str, Any] = dict(entry or _NOTHING_OURS)
+    new: Dict[str, Any] = dict(entry or _NOTHING_MANAGED)
     new.update(sha256=(change.target or {})["sha256"], archive=None, cni_versions=versions, gone=False)
     if archive is not None:
         new["archive"] = archive["sha256"]
@@ -135,7 +135,7 @@ def _record_install(change: PluginChange, entry: Record, archive: Record, versio
         pass  # nothing is there, or an interrupted run has kept it already
     elif entry is None or (entry["gone"] and entry["original"] is None):
         change.keep = ["replaced", "original"]
-    elif not found.is_ours(entry):
+    elif not found.is_managed(entry):
         change.keep = ["displaced"]
     elif change.kind != SET_ATTRIBUTES:
         change.keep = ["replaced"]
@@ -162,13 +162,13 @@ def plan_absent(
                 plan.settled[plan.store.path(name)] = _gone(entry)
             continue
         change = PluginChange(name, REMOVE, found, None)
-        if found.is_ours(entry) and entry is not None:
+        if found.is_managed(entry) and entry is not None:
             change.during = dict(entry, gone=True)
             change.after = _gone(entry)
         elif not force:
             raise _foreign(plan.store.path(name), "remove it")
         else:
-            gone = dict(entry or _NOTHING_OURS, gone=True)
+            gone = dict(entry or _NOTHING_MANAGED, gone=True)
             gone["replaced"] = gone["original"]
             # A file that came after the managed one was removed, or where none ever was, can be restored.
             first = gone["original"] is None and (entry is None or entry["gone"])
@@ -220,7 +220,7 @@ def plan_restored(
     for name in sorted(set(names)):
         found = plan.store.find(name)
         entry = plan.store.entry(name)
-        if entry is None or (entry["gone"] and found.kind != MISSING and not found.is_ours(entry)):
+        if entry is None or (entry["gone"] and found.kind != MISSING and not found.is_managed(entry)):
             plan.keep_as_is(name, found)
             continue
         target = entry["original"] if force else entry["replaced"]
@@ -236,7 +236,7 @@ def plan_restored(
         change.after = after
         # A file that will be unmanaged is marked as gone first, so that it never counts as managed.
         change.during = dict(entry, gone=True) if after is None or after["gone"] else dict(entry)
-        if found.kind != MISSING and not found.is_ours(entry) and not found.is_kept(target):
+        if found.kind != MISSING and not found.is_managed(entry) and not found.is_kept(target):
             if not force:
                 raise _foreign(plan.store.path(name), "restore the previous file")
             change.keep = ["displaced"]

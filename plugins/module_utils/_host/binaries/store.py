@@ -86,7 +86,7 @@ class FoundPlugin(NamedTuple):
             self.kind == LINK or (self.mode, self.uid, self.gid) == (record["mode"], record["uid"], record["gid"])
         )
 
-    def is_ours(self, entry: Optional[Dict[str, Any]]) -> bool:
+    def is_managed(self, entry: Optional[Dict[str, Any]]) -> bool:
         """Tell whether this is what the manifest's *entry* says was installed, now or before an interrupted run."""
         if entry is None or self.kind != FILE:
             return False

@@ -154,8 +154,8 @@ def _version(user: User) -> str:
 
 
 def _users(batch: PluginBatch, where: Where) -> Iterator[User]:
-    ours = {os.path.dirname(path) for path in batch.manifest.networks}
-    networks = chain.from_iterable(networks_in(conf_dir) for conf_dir in sorted(ours | {where.conf_dir}))
+    managed = {os.path.dirname(path) for path in batch.manifest.networks}
+    networks = chain.from_iterable(networks_in(conf_dir) for conf_dir in sorted(managed | {where.conf_dir}))
     return chain(networks, attachments_in(where.cache_dir))
 
 

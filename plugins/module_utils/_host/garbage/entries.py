@@ -135,7 +135,7 @@ class Entries:
                 ifname=key.ifname,
                 addresses=entry.ips,
                 since=entry.written,
-                ours=entry.ours,
+                managed=entry.managed,
                 cause="interrupted" if entry.interrupted else "",
                 before={
                     "netns": attached.netns,
@@ -208,7 +208,7 @@ class Entries:
             container_id=entry.key.container_id if entry.key else "",
             ifname=entry.key.ifname if entry.key else "",
             since=entry.written,
-            ours=entry.ours,
+            managed=entry.managed,
             cause=cause,
             before={"files": [file.path for file in files]},
             evidence=[message],
@@ -273,9 +273,9 @@ def _lease_candidate(lease: Lease, contents: CacheContents, settings: GcSettings
     elif not lease.ifname:
         owner = f"container {lease.container_id} (old format, without an interface)"
     if lease.container_id:
-        ours = (lease.network, lease.container_id) in contents.made
+        managed = (lease.network, lease.container_id) in contents.made
     else:
-        ours = (lease.network, packed(lease.ip)) in contents.made_addresses
+        managed = (lease.network, packed(lease.ip)) in contents.made_addresses
     return Candidate(
         LEASE,
         lease.network,
@@ -287,7 +287,7 @@ def _lease_candidate(lease: Lease, contents: CacheContents, settings: GcSettings
         ifname=lease.ifname,
         addresses=[lease.ip],
         since=lease.status.st_mtime if lease.status else None,
-        ours=ours,
+        managed=managed,
         cause="" if lease.container_id else "empty",
         before={"container_id": lease.container_id, "ifname": lease.ifname},
         evidence=[f"{lease.path} reserves it for {owner}"],

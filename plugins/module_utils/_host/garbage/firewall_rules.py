@@ -96,7 +96,7 @@ def _candidate(
         container_id=container_id,
         ifname=one.ifname or "",
         addresses=one.addresses,
-        ours=(network, container_id) in contents.made,
+        managed=(network, container_id) in contents.made,
         before=[rule.text for rule in one.rules],
         evidence=evidence,
     )

@@ -115,9 +115,9 @@ class Links:
                 continue
             lonely = f"no interface is a port of it, and no file in {self._settings.conf_dir} names it"
             candidate = self._candidate(link, network, "", [lonely, evidence])
-            candidate.ours = link.name in self._cached
+            candidate.managed = link.name in self._cached
             runtime = other_runtime(self._live)
-            if runtime and not candidate.ours:
+            if runtime and not candidate.managed:
                 candidate.leave("other_runtime", f"{runtime} and may have a network that uses it")
             wanted.append(candidate)
         return wanted
@@ -152,7 +152,7 @@ class Links:
             link.name,
             partial(_remove, link, link.kind == "bridge"),
             container_id=container_id,
-            ours=bool(container_id) and (network, container_id) in self._contents.made,
+            managed=bool(container_id) and (network, container_id) in self._contents.made,
             before={"kind": link.kind, "index": link.index},
             evidence=evidence,
         )

@@ -108,7 +108,7 @@ class Judge:
         if candidate.addresses:
             texts = ", ".join(address.partition("/")[0] for address in candidate.addresses)
             candidate.evidence.append(f"{texts} is in none of the {len(live.namespaces.all)} network namespaces")
-        if not live.complete and not candidate.ours:
+        if not live.complete and not candidate.managed:
             candidate.leave("not_ours", f"{live.why}, and nothing in {settings.cache_dir} shows that it is managed")
             return
         if self._is_young(candidate):

@@ -76,7 +76,7 @@ class Candidate:
 
     ``kind``: see above; ``ident``: its name among its kind; ``network``, ``container_id``: "" if not known;
     ``addresses`` must not be in use anywhere; ``since``: when it was made (seconds since the epoch, None: not known);
-    ``ours``: whether cache_dir shows that this collection made it; ``cause``: what is wrong with it itself ("": only
+    ``managed``: whether cache_dir shows that this collection made it; ``cause``: what is wrong with it itself ("": only
     its owner's death would make it garbage); ``target``: its name in the plan; ``before``: its state for the diff;
     ``remove`` removes it.
     """
@@ -92,8 +92,8 @@ class Candidate:
         "ident",
         "ifname",
         "kind",
+        "managed",
         "network",
-        "ours",
         "reason",
         "remove",
         "since",
@@ -111,7 +111,7 @@ class Candidate:
         ifname: str = "",
         addresses: Sequence[str] = (),
         since: Optional[float] = None,
-        ours: bool = False,
+        managed: bool = False,
         cause: str = "",
         before: Any = None,
         evidence: Sequence[str] = (),
@@ -125,7 +125,7 @@ class Candidate:
         self.ifname = ifname
         self.addresses = list(addresses)
         self.since = since
-        self.ours = ours
+        self.managed = managed
         self.cause = cause
         self.before = before
         self.evidence = list(evidence)

@@ -105,7 +105,7 @@ def security_problems(view: ConfView, binaries: Binaries) -> Iterator[Dict[str, 
         return known[command]
 
     for file in view.loaded():
-        if file.name in view.wanted | view.ours:
+        if file.name in view.wanted | view.managed:
             for placed in view.chain(file):
                 for advisory in ADVISORIES:
                     yield from _concerning(advisory, placed, binaries, has)

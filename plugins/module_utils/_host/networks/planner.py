@@ -100,7 +100,7 @@ class ConfPlanner:
         state = self.state
         texts = {wanted.name: wanted.text for wanted in present}
         absent = [wanted for wanted in self.request.networks if not wanted.present and not wanted.restored]
-        in_the_way = [w for w in absent if any(file.name in targets.values() for file in state.own_files(w.name))]
+        in_the_way = [w for w in absent if any(file.name in targets.values() for file in state.managed_files(w.name))]
         for wanted in in_the_way:
             self._try(self._remove, wanted)
         if self.request.exclusive:
@@ -169,7 +169,7 @@ class ConfPlanner:
 
     def _put(self, wanted: WantedNetwork, target: str) -> None:
         """Plan the steps after which *target* holds the network."""
-        own = self.state.own_files(wanted.name)
+        own = self.state.managed_files(wanted.name)
         if not own and self._taken_by_cilium(wanted):
             return
         standing = self.state.standing(target)
@@ -179,7 +179,7 @@ class ConfPlanner:
         source = standing if standing in own else (own[0] if own else None)
         action, held = "none", ""
         if standing is not None and standing not in own:
-            if self.state.is_ours(target):
+            if self.state.is_managed(target):
                 # `file` gives this managed file to another network, which removes the old one.
                 held = self.state.manifest.networks[standing.path]["network"]
                 self.state.refuse_attached(held, target, f"the file would go to the network {wanted.name!r}")
@@ -232,7 +232,7 @@ class ConfPlanner:
 
     def _brought_back(self, network: str, target: str) -> Tuple[Optional[ConfFile], str]:
         """Plan to restore a managed file that was set aside; return it, with the action to report."""
-        found = self.state.own_aside(network)
+        found = self.state.managed_aside(network)
         if found is None:
             return None, "none"
         aside, record = found
@@ -246,7 +246,7 @@ class ConfPlanner:
     def _remove(self, wanted: WantedNetwork) -> None:
         """Plan to remove the network's managed files; with force or `exclusive`, unmanaged ones are set aside."""
         plan = self.plan
-        own, foreign = self.state.own_files(wanted.name), self.state.foreign_files(wanted.name)
+        own, foreign = self.state.managed_files(wanted.name), self.state.unmanaged_files(wanted.name)
         if foreign and not self.request.force and not self.request.exclusive:
             for file in foreign:
                 self.state.error(
@@ -289,7 +289,9 @@ class ConfPlanner:
         """
         for wanted in present:
             standing = self.state.standing(targets[wanted.name])
-            if standing is not None and not wanted.file and not self.state.is_ours(standing.name) and _may_go(standing):
+            if standing is None or self.state.is_managed(standing.name):
+                continue
+            if not wanted.file and _may_go(standing):
                 self._set_aside(standing, texts)
 
     def _set_aside(self, file: ConfFile, texts: Optional[Mapping[str, bytes]] = None) -> None:
@@ -303,7 +305,7 @@ class ConfPlanner:
                 self.state.refuse_attached(file.network, file.name, why, texts[file.network])
         elif file.network:
             self.state.refuse_attached(file.network, file.name, "the network would be set aside")
-        managed = self.state.manifest.networks[file.path] if self.state.is_ours(file.name) else None
+        managed = self.state.manifest.networks[file.path] if self.state.is_managed(file.name) else None
         network = managed["network"] if managed else file.network
         self.plan.set_aside(file.name, network or "", managed)
         if managed is None:

@@ -48,13 +48,13 @@ def restore_network(state: ConfState, wanted: WantedNetwork) -> Set[str]:
     for aside, record in _newest(state, work):
         _bring_back(work, aside, record)
     for file in list(state.files.values()):
-        if state.is_ours(file.name) and file.name not in state.vacated | state.replaced:
+        if state.is_managed(file.name) and file.name not in state.vacated | state.replaced:
             entry = state.manifest.networks[file.path]
             original = entry.get("original")
             if original and work.means(entry["network"], original.get("path", file.path)):
                 work.networks.add(entry["network"])
                 _bring_original(work, file, file.name, original)
-    _remove_ours(work)
+    _remove_managed(work)
     there = [file for file in state.files.values() if _is_meant(work, file)]
     path = state.plan.path(work.names[0]) if work.names else (there[0].path if there else None)
     action = "restored" if work.names else ("removed" if work.removed else "none")
@@ -99,10 +99,10 @@ def _bring_back(work: _Return, aside: str, record: Entry) -> None:
     _will_stand(work, file, bool(managed))
 
 
-def _bring_original(work: _Return, ours: ConfFile, current: str, original: Entry) -> None:
-    """Plan to restore the kept original of the managed file *ours*, which has the name *current* now."""
+def _bring_original(work: _Return, managed: ConfFile, current: str, original: Entry) -> None:
+    """Plan to restore the kept original of the file *managed*, which has the name *current* now."""
     state = work.state
-    path = original.get("path", ours.path)
+    path = original.get("path", managed.path)
     name = os.path.basename(path)
     file = ConfFile(name, path)
     with state.manifest.kept(original["sha256"]) as stream:
@@ -113,22 +113,22 @@ def _bring_original(work: _Return, ours: ConfFile, current: str, original: Entry
         file.error = error.msg
     standing = None if name == current else state.standing(name)
     # An interrupted run may have restored it already.
-    there = standing is not None and standing.text == file.text and not state.is_ours(name)
+    there = standing is not None and standing.text == file.text and not state.is_managed(name)
     if name != current and not there and not _is_free(work, name, file, standing):
         return
-    _refuse_move(state, ours, file)
-    state.plan.restore_original(name, current, original, (ours.text or b"", file.text), there)
+    _refuse_move(state, managed, file)
+    state.plan.restore_original(name, current, original, (managed.text or b"", file.text), there)
     state.after.pop(current, None)
     if current in state.files:
         (state.replaced if name == current else state.vacated).add(current)
     _will_stand(work, file, False)
 
 
-def _will_stand(work: _Return, file: ConfFile, ours: bool) -> None:
+def _will_stand(work: _Return, file: ConfFile, managed: bool) -> None:
     work.state.after[file.name] = file.network
     work.state.contents[file.name] = file.text or b""
     work.names.append(file.name)
-    if not ours:
+    if not managed:
         work.foreign.append(file)
 
 
@@ -146,7 +146,7 @@ def _is_free(work: _Return, name: str, file: ConfFile, standing: Optional[ConfFi
             state.error("not_regular", "cannot restore this file: a directory is in its place; remove it", name)
             return False
         return True
-    if state.is_ours(name):
+    if state.is_managed(name):
         holder = state.manifest.networks[standing.path]["network"]
         if holder in work.networks:
             return True
@@ -161,19 +161,19 @@ def _is_free(work: _Return, name: str, file: ConfFile, standing: Optional[ConfFi
     return False
 
 
-def _refuse_move(state: ConfState, ours: ConfFile, file: ConfFile) -> None:
-    if ours.network and moves_addresses(ours.text, file.text or b""):
-        state.refuse_attached(ours.network, ours.name, "its bridge, subnet or ranges would change", file.text)
+def _refuse_move(state: ConfState, managed: ConfFile, file: ConfFile) -> None:
+    if managed.network and moves_addresses(managed.text, file.text or b""):
+        state.refuse_attached(managed.network, managed.name, "its bridge, subnet or ranges would change", file.text)
 
 
-def _remove_ours(work: _Return) -> None:
+def _remove_managed(work: _Return) -> None:
     """Plan to remove managed files whose networks are in unmanaged files again."""
     state = work.state
     for network in sorted(work.networks):
-        foreign = [file for file in work.foreign if file.network == network] or state.foreign_files(network)
+        foreign = [file for file in work.foreign if file.network == network] or state.unmanaged_files(network)
         if not foreign:
             continue
-        for file in state.own_files(network):
+        for file in state.managed_files(network):
             if file.name in state.after and file.name not in work.names:
                 _refuse_move(state, file, foreign[0])
                 state.plan.remove(file.name, file.text)

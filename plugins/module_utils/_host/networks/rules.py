@@ -130,20 +130,20 @@ _BACKUP = re.compile(
 
 def file_problems(view: ConfView) -> Iterator[Problem]:
     """Yield the problems of the unmanaged files that stay."""
-    last_of_ours = max((sort_key(name) for name in view.ours | view.wanted), default=b"")
+    last_managed = max((sort_key(name) for name in view.managed | view.wanted), default=b"")
     for file in view.files:
-        if file.name not in view.ours | view.wanted:
-            yield from _foreign_file(file, sort_key(file.name) < last_of_ours)
+        if file.name not in view.managed | view.wanted:
+            yield from _unmanaged_file(file, sort_key(file.name) < last_managed)
 
 
-def _foreign_file(file: ConfFile, before_ours: bool) -> Iterator[Problem]:
-    """Yield the problems of an unmanaged file; *before_ours*: it sorts before a managed network."""
+def _unmanaged_file(file: ConfFile, before_managed: bool) -> Iterator[Problem]:
+    """Yield the problems of an unmanaged file; *before_managed*: it sorts before a managed network."""
     if file.name.startswith(".ansible_tmp"):
         text = "Ansible's copy or template left this half-written file, and runtimes read it; remove it"
         yield problem(WARNING, "temp_file", text, file.path)
         return
     if file.error:
-        yield _broken(file, before_ours)
+        yield _broken(file, before_managed)
     if file.name.startswith("."):
         text = "runtimes read hidden files, too, and before all others; remove it, or give it another extension"
         yield problem(WARNING, "hidden_file", text, file.path)
@@ -158,8 +158,8 @@ def _foreign_file(file: ConfFile, before_ours: bool) -> Iterator[Problem]:
         yield problem(INFO, "single_plugin", text, file.path)
 
 
-def _broken(file: ConfFile, before_ours: bool) -> Problem:
-    effect = "containerd then loads no network at all, others skip it" if before_ours else "most runtimes skip it"
+def _broken(file: ConfFile, before_managed: bool) -> Problem:
+    effect = "containerd then loads no network at all, others skip it" if before_managed else "most runtimes skip it"
     name = file.name[: file.name.rfind(".")]
     data = None if file.kind == "conflist" else _json(file.text or b"")
     if isinstance(data, dict) and "plugins" in data:

@@ -44,12 +44,12 @@ class ConfState:
         self._reports: Dict[int, Dict[str, Any]] = {}
         self._attached: Optional[Dict[str, List[Entry]]] = None
         self._entries: Dict[str, Dict[str, Any]] = {}
-        self._own: Dict[str, List[ConfFile]] = {}
+        self._managed: Dict[str, List[ConfFile]] = {}
         for file in self.files.values():
             entry = manifest.network_file(file.path, file.text)
             if entry is not None:
                 self._entries[file.name] = entry
-                self._own.setdefault(entry["network"], []).append(file)
+                self._managed.setdefault(entry["network"], []).append(file)
 
     def error(self, code: str, message: str, file: str) -> None:
         self.plan.problems.append(problem(ERROR, code, message, self.plan.path(file)))
@@ -70,19 +70,19 @@ class ConfState:
 
     # ---- managed and unmanaged files
 
-    def is_ours(self, name: str) -> bool:
+    def is_managed(self, name: str) -> bool:
         return name in self._entries
 
-    def own_files(self, network: str) -> List[ConfFile]:
+    def managed_files(self, network: str) -> List[ConfFile]:
         """Return the managed files of *network*, whatever they contain now, without those that the plan removes."""
-        return [file for file in self._own.get(network, []) if file.name not in self.vacated | self.replaced]
+        return [file for file in self._managed.get(network, []) if file.name not in self.vacated | self.replaced]
 
-    def foreign_files(self, network: str) -> List[ConfFile]:
+    def unmanaged_files(self, network: str) -> List[ConfFile]:
         """Return the unmanaged files that hold *network* and stay where they are."""
         return [
             file
             for name, file in self.files.items()
-            if file.network == network and not self.is_ours(name) and name not in self.vacated
+            if file.network == network and not self.is_managed(name) and name not in self.vacated
         ]
 
     def standing(self, name: str) -> Optional[ConfFile]:
@@ -118,14 +118,14 @@ class ConfState:
         if wanted.file:
             return wanted.file
         if wanted.priority is None:
-            own = self.own_files(wanted.name)
+            own = self.managed_files(wanted.name)
             if own:
                 return own[0].name
             for path, entry in self.manifest.networks.items():
                 # The file was deleted, and is written again under the name that it had.
                 if entry["network"] == wanted.name and os.path.dirname(path) == self.request.conf_dir:
                     return os.path.basename(path)
-            aside = self.own_aside(wanted.name)
+            aside = self.managed_aside(wanted.name)
             if aside is not None:
                 return os.path.basename(str(aside[1]["path"]))
         return wanted.default_file()
@@ -142,7 +142,7 @@ class ConfState:
                 )
             users[target] = network
 
-    def own_aside(self, network: str) -> Optional[Tuple[str, Dict[str, Any]]]:
+    def managed_aside(self, network: str) -> Optional[Tuple[str, Dict[str, Any]]]:
         """Return path and record of a managed file of *network* that `exclusive` has set aside."""
         found = [
             (aside, record)
@@ -154,7 +154,7 @@ class ConfState:
     def may_use(self, wanted: WantedNetwork, target: str, standing: Optional[ConfFile]) -> bool:
         """Note every reason that prevents writing the network to *target*; True if there is none."""
         before = len(self.plan.problems)
-        for foreign in self.foreign_files(wanted.name):
+        for foreign in self.unmanaged_files(wanted.name):
             # With `exclusive`, such a file is set aside anyway.
             if (foreign.name != target or not wanted.file) and not self.request.exclusive:
                 self.error("duplicate_name", _duplicate_text(wanted, foreign), foreign.name)
@@ -162,7 +162,7 @@ class ConfState:
             return len(self.plan.problems) == before
         if standing is None and os.path.lexists(self.plan.path(target)):
             self.error("not_regular", "a directory is in the place of the network's file; remove it", target)
-        elif standing is not None and not self.is_ours(target):
+        elif standing is not None and not self.is_managed(target):
             self._check_foreign_target(wanted, target, standing)
         elif standing is not None:
             self._check_own_target(wanted, target)

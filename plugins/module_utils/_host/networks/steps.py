@@ -198,7 +198,7 @@ class ConfPlan(Plan):
 
         *texts* are those of the managed file and of the original; *there*: an interrupted run has restored it already.
         """
-        path, ours = self.path(name), self.path(current)
+        path, managed = self.path(name), self.path(current)
 
         def action() -> None:
             if name == current:
@@ -209,7 +209,7 @@ class ConfPlan(Plan):
                 self._publish_original(name, original)
             if name != current:
                 self._open().remove(current)
-            self.manifest.networks.pop(ours, None)
+            self.manifest.networks.pop(managed, None)
 
         step_class = DISRUPTIVE if moves_addresses(*texts) else SAFE
 

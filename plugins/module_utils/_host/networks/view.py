@@ -133,7 +133,7 @@ class Placed(NamedTuple):
 class ConfView:
     """``before`` is the current state, ``files`` the planned one, both in the order of the runtimes.
 
-    ``ours`` are the names of the managed files, ``wanted`` those of the requested networks' files.
+    ``managed`` are the names of the managed files, ``wanted`` those of the requested networks' files.
     """
 
     def __init__(
@@ -141,13 +141,13 @@ class ConfView:
         conf_dir: str,
         before: Sequence[ConfFile],
         files: Sequence[ConfFile],
-        ours: Set[str],
+        managed: Set[str],
         wanted: Set[str],
     ) -> None:
         self.conf_dir = conf_dir
         self.before = list(before)
         self.files = list(files)
-        self.ours = ours
+        self.managed = managed
         self.wanted = wanted
         self._drop_ins: Dict[str, List[ConfFile]] = {}
 
@@ -157,7 +157,7 @@ class ConfView:
 
     def level(self, *files: ConfFile) -> str:
         """Return the level of a problem between *files*: between unmanaged files it is only a note."""
-        return WARNING if any(file.name in self.ours | self.wanted for file in files) else INFO
+        return WARNING if any(file.name in self.managed | self.wanted for file in files) else INFO
 
     def certain(self, file: ConfFile) -> str:
         """Return the level of a problem that makes every ADD of *file* fail: an error if the file will be written."""

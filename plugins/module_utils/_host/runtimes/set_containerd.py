@@ -23,7 +23,7 @@ from . import reading, toml
 from .dropins import FileChange, RuntimeSettings, drop_in
 from .found_containerd import CRI, imported
 from .profiles import Runtime
-from .tomlfile import MARK, rendered, with_import, with_setting, without_ours
+from .tomlfile import MARK, rendered, with_import, with_setting, without_managed_lines
 
 MAIN = "/etc/containerd/config.toml"
 NAME = "99-podwire-cni.toml"
@@ -67,19 +67,19 @@ class _Files:
         text = reading.read_text(path)
         if text is not None:
             reading.parsed(path)
-            self.before[path], rest = text, without_ours(text)
+            self.before[path], rest = text, without_managed_lines(text)
             # In a file that this collection made, the version line stays as long as unmanaged lines do.
             if any(line.strip() and not line.endswith(_MADE) for line in rest.splitlines()):
                 self.after[path] = rest
 
     def changes(self) -> List[FileChange]:
         wanted = self.wanted
-        ours = (
+        managed = (
             any(text != self.after.get(path) for path, text in self.before.items() if text)
             or reading.read_text(self.drop_in) is not None
         )
         text = None
-        if wanted.present and (ours or not wanted.are_those_of(self.runtime)):
+        if wanted.present and (managed or not wanted.are_those_of(self.runtime)):
             if self.after.get(self.main) is None:
                 self.tables["version"] = 2 if self.first_generation else 3
                 self.after[self.main] = f"version = {self.tables['version']}  {_MADE}\n"

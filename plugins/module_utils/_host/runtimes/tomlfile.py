@@ -23,12 +23,12 @@ _TABLE = re.compile(r"[ \t]*\[")
 _OPEN_IMPORTS = re.compile(r"[ \t]*imports[ \t]*=[ \t]*\[[ \t]*(#.*)?$")
 
 
-def without_ours(text: str) -> str:
+def without_managed_lines(text: str) -> str:
     """Return the text as it was without managed lines."""
     lines = []
     for line in text.splitlines(keepends=True):
         body = line.rstrip("\r\n")
-        _ours, was, before = body.partition(_BEFORE)
+        _line, was, before = body.partition(_BEFORE)
         if was:
             lines.append(before + line[len(body) :])
         elif not body.endswith(MARK):

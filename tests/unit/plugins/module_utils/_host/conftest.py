@@ -44,11 +44,11 @@ class Directory:
         self.files.append(file)
         return file
 
-    def view(self, wanted=None, ours=(), before=()):
+    def view(self, wanted=None, managed=(), before=()):
         """Return the view in which all files are asked for, or those named *wanted*."""
         names = {file.name for file in self.files}
         files = sorted(self.files, key=lambda file: confdir.sort_key(file.name))
-        return ConfView(self.path, list(before), files, set(ours), names if wanted is None else set(wanted))
+        return ConfView(self.path, list(before), files, set(managed), names if wanted is None else set(wanted))
 
 
 @pytest.fixture

@@ -161,7 +161,7 @@ def test_a_manifest_of_the_right_json_and_the_wrong_shape_is_damaged_or_can_be_u
         store = Store("/b", manifest)
         for kind in (FoundPlugin("file", "1" * 64, 420), FoundPlugin("link", link="y")):
             entry = store.entry("x")
-            kind.is_ours(entry)
+            kind.is_managed(entry)
             store.cni_versions("x", kind)
             for slot in ("replaced", "original", "displaced"):
                 kind.is_exactly((entry or {}).get(slot))

@@ -103,12 +103,12 @@ def test_what_is_ours_is_told_by_content():
     kept = {"sha256": "old", "mode": 0o755, "uid": 0, "gid": 0}
     foreign = {"sha256": "distro", "mode": 0o755, "uid": 0, "gid": 0}
     entry = {"sha256": "new", "replaced": kept, "original": foreign}
-    assert FoundPlugin("file", "new").is_ours(entry)
-    assert FoundPlugin("file", "old").is_ours(entry)
-    assert not FoundPlugin("file", "distro").is_ours(entry)
-    assert not FoundPlugin("file", "distro").is_ours(dict(entry, replaced=foreign))
-    assert not FoundPlugin("link", link="x").is_ours(entry)
-    assert not FoundPlugin("missing").is_ours(entry) and not FoundPlugin("file", "new").is_ours(None)
+    assert FoundPlugin("file", "new").is_managed(entry)
+    assert FoundPlugin("file", "old").is_managed(entry)
+    assert not FoundPlugin("file", "distro").is_managed(entry)
+    assert not FoundPlugin("file", "distro").is_managed(dict(entry, replaced=foreign))
+    assert not FoundPlugin("link", link="x").is_managed(entry)
+    assert not FoundPlugin("missing").is_managed(entry) and not FoundPlugin("file", "new").is_managed(None)
 
 
 def test_what_is_exactly_there_includes_mode_and_owner():

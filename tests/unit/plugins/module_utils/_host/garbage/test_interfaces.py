@@ -79,7 +79,10 @@ def test_a_bridge_is_nobodys_only_with_evidence_that_it_was_of_cni(tmp_path):
     host = [BRIDGE, link(20, "br0", "bridge"), link(21, "old0", "bridge"), link(22, "seen0", "bridge")]
     addresses = [("10.7.0.1", 21, 24), ("10.8.0.1", 20, 24)]
     found = make(host, addresses=addresses, cached={"seen0": "demo"}).bridges([], stores)
-    assert [(one.ident, one.network, one.ours) for one in found] == [("old0", "gone", False), ("seen0", "demo", True)]
+    assert [(one.ident, one.network, one.managed) for one in found] == [
+        ("old0", "gone", False),
+        ("seen0", "demo", True),
+    ]
     found = make(host, addresses=addresses, cached={"seen0": "demo"}, runtime=True).bridges([], stores)
     assert [(one.ident, one.reason) for one in found] == [("old0", "other_runtime"), ("seen0", "")]
 

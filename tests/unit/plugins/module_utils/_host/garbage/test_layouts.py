@@ -173,7 +173,7 @@ class Host:
         bin_dir.mkdir()
         for name in ("bridge", "host-local"):
             (bin_dir / name).touch()
-        monkeypatch.setattr(gc_cache, "_OURS", str(self.ours))
+        monkeypatch.setattr(gc_cache, "_MANAGED_DIR", str(self.ours))
         monkeypatch.setattr(gc_cache.cache, "DEFAULT_DIR", str(self.libcni))
         monkeypatch.setattr(leases.lease_stores, "__defaults__", (str(path / "leases"),))
         monkeypatch.setattr(planner.rules, "read_rules", lambda: self.firewall)
@@ -321,7 +321,7 @@ def test_fewer_sources_never_mean_more_deletions(runs):
         for choice, (collected, _code) in zip(CHOICES, results):
             for candidate in collected:
                 # Where a runtime cannot be asked, what this collection made is left to do.
-                may = candidate.ours and layout != layout.running
+                may = candidate.managed and layout != layout.running
                 assert may or candidate.key in whole, (choice, candidate.row(), layout)
 
 

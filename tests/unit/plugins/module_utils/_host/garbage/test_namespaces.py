@@ -68,7 +68,7 @@ class Host:
         (self.conf_dir / "demo.conflist").write_bytes(self.config)
         self.lease = path / "leases" / "demo" / IP
         self.lease.write_bytes(b"web\r\neth0")
-        monkeypatch.setattr(cache, "_OURS", self.ours, raising=False)
+        monkeypatch.setattr(cache, "_MANAGED_DIR", self.ours, raising=False)
         monkeypatch.setattr(cache.cache, "DEFAULT_DIR", self.libcni)
         monkeypatch.setattr(leases.lease_stores, "__defaults__", (str(path / "default"),))
         monkeypatch.setattr(planner.rules, "read_rules", FoundRules)

@@ -97,7 +97,7 @@ def test_the_message_says_what_and_what_to_do(directory):
 
 def test_networks_of_others_are_not_looked_at(check):
     assert check(NFT, NEW, "1.8.0", wanted=[]) == []
-    assert len(check(NFT, NEW, "1.8.0", wanted=[], ours=["10-a.conflist"])) == 1
+    assert len(check(NFT, NEW, "1.8.0", wanted=[], managed=["10-a.conflist"])) == 1
 
 
 def test_a_binary_that_is_not_there_is_the_affair_of_another_level(directory):

@@ -17,10 +17,10 @@ LO = {"type": "loopback"}
 
 @pytest.fixture
 def check(directory, tmp_path):
-    def run(before=(), wanted=(), ours=(), after=None):
+    def run(before=(), wanted=(), managed=(), after=None):
         files = directory.files if after is None else after
         files = sorted(files, key=lambda file: sort_key(file.name))
-        view = ConfView(directory.path, list(before), files, set(ours), set(wanted))
+        view = ConfView(directory.path, list(before), files, set(managed), set(wanted))
         binaries = Binaries([str(tmp_path)], Manifest(str(tmp_path / "state")))
         return rules.directory_problems(view, binaries)
 
@@ -34,7 +34,7 @@ def found(problems):
 def test_a_clean_directory_has_no_problems(directory, check):
     before = [directory.add("a", LO)]
     directory.add("b", LO, name="20-b.conflist")
-    assert check(before, wanted=["20-b.conflist"], ours=["10-a.conflist"]) == []
+    assert check(before, wanted=["20-b.conflist"], managed=["10-a.conflist"]) == []
 
 
 def test_another_network_in_front_is_a_flip(directory, check):

@@ -39,7 +39,7 @@ def test_these_may_follow(check, kind):
 
 def test_between_others_it_is_only_to_be_known(check):
     assert check({"type": "tuning"}, wanted=[])[0][:2] == ("info", "chain_order")
-    assert check({"type": "tuning"}, wanted=[], ours=["10-a.conflist"])[0][:2] == ("warning", "chain_order")
+    assert check({"type": "tuning"}, wanted=[], managed=["10-a.conflist"])[0][:2] == ("warning", "chain_order")
 
 
 def test_the_message_says_where_it_belongs(directory):

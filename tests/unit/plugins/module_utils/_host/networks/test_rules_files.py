@@ -36,7 +36,7 @@ SINGLE = b'{"cniVersion": "1.0.0", "name": "x", "type": "loopback"}'
 def test_files_of_others_that_a_runtime_reads_by_mistake(directory, name, text, expected):
     directory.put(name, text)
     directory.add("a", {"type": "loopback"})
-    found = list(file_problems(directory.view(ours=["10-a.conflist"], wanted=[])))
+    found = list(file_problems(directory.view(managed=["10-a.conflist"], wanted=[])))
     assert [(entry["level"], entry["code"]) for entry in found] == expected
     assert {entry["file"] for entry in found} <= {"/net.d/" + name}
 
@@ -49,7 +49,7 @@ def test_a_list_in_a_conf_is_to_be_renamed(directory):
 
 def test_our_own_files_are_not_complained_about(directory):
     directory.put("50-x.bak.conflist", LIST)
-    assert list(file_problems(directory.view(wanted=[], ours=["50-x.bak.conflist"]))) == []
+    assert list(file_problems(directory.view(wanted=[], managed=["50-x.bak.conflist"]))) == []
     assert list(file_problems(directory.view())) == []
 
 

@@ -11,7 +11,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.tomlfile import (
     with_import,
     with_setting,
-    without_ours,
+    without_managed_lines,
 )
 
 CNI = ["plugins", "io.containerd.grpc.v1.cri", "cni"]
@@ -30,7 +30,7 @@ def test_a_setting_comes_in_and_goes_out_again(text):
     changed = with_setting(changed, CNI, "max_conf_num", 2)
     cni = toml.load_toml(changed)["plugins"]["io.containerd.grpc.v1.cri"]["cni"]
     assert (cni["bin_dir"], cni["max_conf_num"]) == ("/opt/cni/bin", 2)
-    assert without_ours(changed).rstrip("\n") == text.rstrip("\n")
+    assert without_managed_lines(changed).rstrip("\n") == text.rstrip("\n")
 
 
 def test_what_is_set_already_is_left_alone():
@@ -73,7 +73,7 @@ def test_a_layout_that_cannot_be_changed_is_said_with_what_to_write(text):
 def test_an_import_comes_in_and_goes_out_again(text, imports):
     changed = with_import(text, "/d")
     assert toml.load_toml(changed) == dict(toml.load_toml(text), imports=imports)
-    assert without_ours(changed) == text
+    assert without_managed_lines(changed) == text
 
 
 def test_imports_in_another_layout_are_said():
