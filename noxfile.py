@@ -8,17 +8,13 @@ Sessions that change a host run as root in private namespaces (tests/private.sh)
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from xml.etree import ElementTree
 
 import antsibull_nox
 import nox
@@ -26,6 +22,7 @@ import nox
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tests" / "tools"))
 import machine  # noqa: E402
+from sessions import PRIVATE, add_coverage, count, count_junit, link, pytest, requirements, snapshot  # noqa: E402
 
 HOST_PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 # The controller's Pythons of each supported ansible-core, the newest first.
@@ -40,7 +37,6 @@ CANDIDATE = "2.22"
 OWN_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 # Whether the unit tests report which lines they cover; `./run test --coverage` sets this.
 COVERAGE = bool(os.environ.get("PODWIRE_COVERAGE"))
-PRIVATE = str(ROOT / "tests" / "private.sh")
 
 nox.needs_version = ">=2026.7.11"
 nox.options.default_venv_backend = machine.venv_backend()
@@ -52,93 +48,6 @@ nox.options.envdir = str(machine.CACHE / "nox")
 
 machine.prepare_environment(HOST_PYTHONS)
 antsibull_nox.load_antsibull_nox_toml()
-
-
-def requirements(session: nox.Session, *names: str) -> None:
-    """Install tests/requirements-NAME.txt, and give Ansible a home directory that is not the user's."""
-    session.install(*(word for name in names for word in ("-r", f"tests/requirements-{name}.txt")))
-    home = machine.CACHE / "home"
-    home.mkdir(parents=True, exist_ok=True)
-    session.env["HOME"] = str(home)
-
-
-@contextlib.contextmanager
-def snapshot(session: nox.Session) -> Iterator[Path]:
-    """Copy the files that git tracks or would track to where Ansible looks for collections, and enter the copy.
-
-    Files that tests write and edits in the meantime do no harm. The copy is a git work tree, as ansible-test asks git.
-    """
-    with tempfile.TemporaryDirectory(prefix="podwire-") as folder:
-        copy = Path(folder, "ansible_collections", "podwire", "cni")
-        listed = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"],
-            cwd=ROOT, capture_output=True, check=True, text=True,
-        ).stdout.split("\0")  # fmt: skip
-        for name in filter(None, listed):
-            if (ROOT / name).exists():
-                (copy / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, copy / name)
-        for command in (["init", "--quiet"], ["add", "--all"]):
-            subprocess.run(["git", *command], cwd=copy, check=True)
-        session.env["ANSIBLE_COLLECTIONS_PATH"] = session.env["PYTHONPATH"] = folder
-        with session.chdir(copy):
-            # Compiled once. Later programs may run as root, and the user could not remove root's files.
-            session.run("python", "-m", "compileall", "-q", "plugins", silent=True)
-            session.env["PYTHONDONTWRITEBYTECODE"] = "1"
-            yield copy
-
-
-def count(session: nox.Session, passed: int = 0, failed: int = 0, skipped: Sequence[str] = ()) -> None:
-    """Count checks of a session for the closing line of `./run test`; a session that counts none is one check."""
-    results = os.environ.get("PODWIRE_RESULTS")
-    if results:
-        entry = {"session": session.name, "passed": passed, "failed": failed, "skipped": skipped}
-        with open(Path(results, f"{session.name}.counts"), "a", encoding="utf-8") as stream:
-            stream.write(json.dumps(entry) + "\n")
-
-
-def count_junit(session: nox.Session, report: Path) -> None:
-    for suite in ElementTree.parse(report).getroot().iter("testsuite"):
-        tests, skips = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
-        failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
-        skipped = [
-            f"{case.get('name')}: {skip.get('message')}"
-            for case in suite.iter("testcase")
-            for skip in case.iter("skipped")
-        ]
-        count(session, tests - failed - skips, failed, skipped)
-
-
-def report_coverage(session: nox.Session, what: str, data: Path) -> None:
-    total = str(session.run("coverage", "report", f"--data-file={data}", "--format=total", silent=True)).split()[-1]
-    add_coverage(session, total, what)
-
-
-def add_coverage(session: nox.Session, total: str, what: str) -> None:
-    """Add a line about covered lines to the summary of `./run test`."""
-    print(f"Lines covered by tests: {total} % of {what}")
-    results = os.environ.get("PODWIRE_RESULTS")
-    if results:
-        with open(Path(results, "coverage"), "a", encoding="utf-8") as stream:
-            stream.write(f"coverage: {session.name}: {total} % of the lines of {what}\n")
-
-
-def pytest(session: nox.Session, *arguments: str, private: bool = True, covered: str = "") -> None:
-    """Run pytest, in private namespaces if wanted, and count its tests, also if some fail.
-
-    *covered* is the directory whose covered lines are reported.
-    """
-    with tempfile.TemporaryDirectory(prefix="podwire-") as folder:
-        report, data = Path(folder, "junit.xml"), Path(folder, "coverage")
-        measure = ["-m", "coverage", "run", f"--data-file={data}", f"--source={covered}"] if covered else []
-        command = ["python", *measure, "-m", "pytest", "-q", "--color=no", f"--junit-xml={report}", *arguments]
-        try:
-            session.run(*([PRIVATE] if private else []), *command, external=private)
-        finally:
-            if report.exists():
-                count_junit(session, report)
-        if covered:
-            report_coverage(session, covered, data)
 
 
 # --- lint
@@ -396,18 +305,6 @@ def browser(session: nox.Session) -> None:
 # --- by hand
 
 
-def _linked(session: nox.Session) -> None:
-    """Let Ansible find the collection in this very tree."""
-    collection = machine.CACHE / "linked" / "ansible_collections" / "podwire" / "cni"
-    collection.parent.mkdir(parents=True, exist_ok=True)
-    if collection.is_symlink() or collection.exists():
-        collection.unlink()
-    collection.symlink_to(ROOT)
-    session.run("python", "-m", "compileall", "-q", "plugins", silent=True)
-    session.env["ANSIBLE_COLLECTIONS_PATH"] = session.env["PYTHONPATH"] = str(machine.CACHE / "linked")
-    session.env["PYTHONDONTWRITEBYTECODE"] = "1"
-
-
 @nox.session(default=False)
 def config(session: nox.Session) -> None:
     """Write tests/integration/integration_config.yml, for `ansible-test integration` by hand."""
@@ -422,7 +319,7 @@ def demo(session: nox.Session) -> None:
     """Bootstrap a host end to end, in a namespace of its own."""
     requirements(session, "run")
     machine.install([*machine.TO_RUN, machine.PLUGINS])
-    _linked(session)
+    link(session)
     session.run(PRIVATE, "demo/run.sh", external=True)
 
 
@@ -432,12 +329,12 @@ def bench(session: nox.Session) -> None:
     if session.posargs == ["report"]:
         requirements(session, "browser")
         session.env["CHROMIUM"] = machine.chromium()
-        _linked(session)
+        link(session)
         session.run("python", "tests/browser/durations.py")
         return
     requirements(session, "run")
     machine.install(machine.TO_RUN)
-    _linked(session)
+    link(session)
     plugins = str(machine.plugins("forky"))
     if session.posargs == ["fleet"]:
         session.run(PRIVATE, "tests/bench/fleet.sh", plugins, external=True)
@@ -450,7 +347,7 @@ def pictures(session: nox.Session) -> None:
     """Take the pictures of the report for the documentation."""
     requirements(session, "browser")
     session.env["CHROMIUM"] = machine.chromium()
-    _linked(session)
+    link(session)
     session.run("python", "tests/browser/pictures.py", "docs/images")
 
 
@@ -462,7 +359,7 @@ def molecule(session: nox.Session) -> None:
         session.run("python", "tests/tools/scenarios.py", "destroy")
         return
     machine.install(machine.FOR_MACHINES)
-    _linked(session)
+    link(session)
     session.env.update(
         XDG_CACHE_HOME=str(machine.CACHE.parent),
         ANSIBLE_HOME=f"{session.env['HOME']}/.ansible",
