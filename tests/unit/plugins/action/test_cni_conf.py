@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from ansible_collections.podwire.cni.plugins.action import cni_conf
-from ansible_collections.podwire.cni.plugins.doc_fragments import _common
+from ansible_collections.podwire.cni.plugins.doc_fragments import _common, _conf
 from ansible_collections.podwire.cni.plugins.modules import cni_conf as cni_conf_module
 
 GOOD = {"name": "a", "content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "isGatway": true}]}'}
@@ -108,6 +108,7 @@ def test_an_unknown_option_is_named_and_not_networks(action):
 def test_options_of_the_action_are_those_of_the_module():
     options = yaml.safe_load(cni_conf_module.DOCUMENTATION)["options"]
     fragments = [getattr(_common.ModuleDocFragment, name) for name in ("DOCUMENTATION", "CLASSES", "LOCK")]
+    fragments += [getattr(_conf.ModuleDocFragment, name) for name in ("VALIDATION", "RUNTIMES", "FILES")]
     shared = {name for text in fragments for name in yaml.safe_load(text)["options"]}
     assert set(cni_conf.OPTIONS) == set(options) | shared
 

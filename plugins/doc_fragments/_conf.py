@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Options of cni_conf, by subject. Private to the collection."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    VALIDATION = r"""
+options:
+  validate:
+    description:
+      - Levels of validation to run.
+      - 'V(syntax): what libcni itself refuses. Runs on the controller.'
+      - 'V(schema): the keys, types and values of each known plugin. Runs on the controller, and needs the Python
+        library jsonschema there. All reference plugins and many others are known. An unknown plugin type passes with a
+        problem of level V(info).'
+      - 'V(plugins): every plugin, IPAM plugin and delegate is in O(bin_dirs), is executable, and supports the
+        C(cniVersion) of its conflist. Runs on the host.'
+      - 'V(directory): the files of O(conf_dir) taken together (names, order, broken files and leftovers, chains,
+        bridges, subnets, known security problems) and compared with the addresses and routes of the host. Runs on the
+        host.'
+    type: list
+    elements: str
+    choices: [syntax, schema, plugins, directory]
+    default: [syntax, schema, plugins, directory]
+  strict:
+    description:
+      - Treat every warning of O(validate) as an error, and fail before anything is written, in check mode as in a run.
+      - A problem that only check mode tolerates (a missing plugin or runtime that an earlier task may install) stays a
+        warning in check mode. A run fails on it regardless of this option.
+    type: bool
+    default: false
+"""
+
+    RUNTIMES = r"""
+options:
+  runtime:
+    description:
+      - The runtimes that RV(effective) and O(ensure_effective) cover. The default is every runtime that is found on
+        the host, by its processes, programs and configurations.
+      - Each runtime reads the directories that its configuration names. A runtime that is not on the host is assumed to
+        read O(conf_dir), unless its directory cannot be configured.
+      - V(containerd) is the installed version, or the newest known version if none is installed. See the page runtimes
+        of the documentation for the rules of each runtime.
+    type: list
+    elements: str
+    choices:
+      - containerd
+      - containerd-1.6
+      - containerd-1.7
+      - containerd-2.0
+      - containerd-2.1
+      - ctr
+      - crio
+      - openshift
+      - dockershim
+      - cri-dockerd
+      - podman
+      - nerdctl
+      - nomad
+      - nomad-bridge
+      - buildkit
+      - firecracker
+      - multus
+      - cnitool
+      - k3s
+      - rke2
+      - microk8s
+      - k0s
+  ensure_effective:
+    description:
+      - Name of the network that the runtimes must use. If one of them would use another network, or none, the task
+        fails before anything is written.
+      - A runtime that is configured to use a network by name must find this network.
+      - If O(runtime) is not set, this covers the runtimes of the host that read O(conf_dir). At least one must do so.
+    type: str
+  configure:
+    description:
+      - Make the runtimes in O(runtime) read O(conf_dir) and search for plugins in O(bin_dirs). Supports V(containerd),
+        V(crio), V(nomad) and V(podman). RV(effective) and O(ensure_effective) assume the new configuration.
+      - CRI-O, Nomad, podman and containerd 2.0 or later get a drop-in C(99-podwire-cni), which containerd also imports.
+        In containerd 1.6 and 1.7, an import would replace all other settings of CRI. There, the module edits lines of
+        the file itself and adds a comment to each that keeps the former line.
+      - A runtime that is already configured this way is left alone. If a runtime would not follow its new
+        configuration, or would lose another setting, its old configuration is restored and the task fails.
+      - The module does not restart runtimes, see RV(configured[].restart). The role P(podwire.cni.runtime#role)
+        restarts them.
+    type: dict
+    suboptions:
+      max_conf_num:
+        description:
+          - How many networks containerd uses at once, V(0) for all. If not set, the configuration stays as it is.
+        type: int
+      setup_serially:
+        description:
+          - Whether containerd (1.7 or later) sets up its networks one after another. If not set, the configuration
+            stays as it is.
+        type: bool
+      state:
+        description:
+          - V(absent) removes what this option wrote. The former configuration applies again.
+        type: str
+        choices: [present, absent]
+        default: present
+      wait:
+        description:
+          - How many seconds to wait until containerd and CRI-O have loaded the network of O(ensure_effective). After
+            that, the task fails.
+          - A runtime that this task configures, or that has to be restarted, is not asked.
+        type: float
+        default: 0
+"""
+
+    FILES = r"""
+options:
+  mode:
+    description:
+      - Mode of the files, as an octal number in quotes. A different mode is corrected.
+      - V(0600) resolves the warning C(readable_secret), and is what the CIS Kubernetes Benchmark (1.1.9) asks for.
+        Runtimes read the files as root.
+    type: raw
+    default: '0644'
+  owner:
+    description:
+      - Owner of the files, as a name or number.
+    type: str
+    default: root
+  group:
+    description:
+      - Group of the files, as a name or number.
+    type: str
+    default: root
+"""
