@@ -331,7 +331,7 @@ problems:
       type: str
       sample: warning
     code:
-      description: Stable code for the kind of problem. The module's page in the documentation lists all codes.
+      description: Stable code for the kind of problem. The page validation of the documentation lists all codes.
       type: str
       sample: unknown_key
     file:
