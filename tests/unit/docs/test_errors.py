@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/errors.md lists every code that the source can return, and no other.
+"""docs/errors.md and docs/errors-attachments.md list every code that the source can return, and no other.
 
 The codes are collected from the syntax trees of plugins/, so files may move. A code is a string that is
 
@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGINS = ROOT / "plugins"
-PAGE = ROOT / "docs" / "errors.md"
+PAGES = [ROOT / "docs" / "errors.md", ROOT / "docs" / "errors-attachments.md"]
 VALIDATION = ROOT / "docs" / "validation.md"
 
 # They never leave the package: whoever calls turns them into something else.
@@ -174,7 +174,8 @@ def codes():
 
 @pytest.fixture(scope="module")
 def page():
-    return PAGE.read_text(encoding="utf-8")
+    """The text of all pages with codes."""
+    return "".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
 @pytest.fixture(scope="module")
@@ -189,9 +190,9 @@ def linked():
 def test_every_code_is_listed(codes, page, linked):
     listed = {*first_columns(page), *linked, *INTERNAL}
     missing = {code: where for code, where in codes.found.items() if code not in listed}
-    assert not missing, f"docs/errors.md lacks rows for {missing}"
+    assert not missing, f"the pages of error codes lack rows for {missing}"
     unlisted = [where for pattern, where in codes.patterns.items() if not any(re.fullmatch(pattern, c) for c in listed)]
-    assert not unlisted, f"docs/errors.md lacks rows for what is formatted in {unlisted}"
+    assert not unlisted, f"the pages of error codes lack rows for what is formatted in {unlisted}"
 
 
 def test_every_listed_code_exists(codes, page, linked):
