@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""The table of Go's cases in the documentation names tests that exist, and counts right."""
+"""The tables of Go's cases in the documentation name tests that exist, and count right."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-TABLE = Path(__file__).parents[6] / "docs" / "contributing" / "libcni_go_tests.md"
+PAGES = Path(__file__).parents[6] / "docs" / "contributing" / "libcni_go_tests"
+OVERVIEW = (PAGES / "README.md").read_text(encoding="utf-8")
 ROW = re.compile(r"\| (?P<case>[^|].*) \| (?:`(?P<file>[\w/]+\.py)::(?P<test>\w+)`(?: \(.+\))?|does not apply: .+) \|")
 
 
-def sections():
+def sections(pages="*.md"):
     """The file that a heading names, the number there, and the lines of the table below it."""
-    for part in TABLE.read_text(encoding="utf-8").split("\n## ")[1:]:
-        heading, _blank, _names, _line, *rows = part.strip().split("\n")
-        name, number = heading.rsplit(": ", 1)
-        yield name, int(number), rows
+    for page in sorted(PAGES.glob(pages)):
+        for part in page.read_text(encoding="utf-8").split("\n## ")[1:]:
+            heading, _blank, _names, _line, *rows = part.strip().split("\n")
+            name, number = heading.rsplit(": ", 1)
+            yield name, int(number), rows
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,12 @@ def test_every_case_has_a_test_or_a_reason(name, number, rows):
 
 
 def test_totals():
-    text = TABLE.read_text(encoding="utf-8")
     rows = [row for _name, _number, found in sections() for row in found]
     covered = sum(bool(ROW.fullmatch(row)["file"]) for row in rows)
-    assert f"{len(rows)} cases, of which {covered} are covered and {len(rows) - covered} do not apply" in text
+    assert f"{len(rows)} cases, of which {covered} are covered and {len(rows) - covered} do not apply" in OVERVIEW
+
+
+def test_the_overview_counts_the_cases_of_every_page():
+    listed = dict(re.findall(r"^\| \[.+\]\((.+)\) \| .+ \| (\d+) \|$", OVERVIEW, re.MULTILINE))
+    pages = {page.name for page in PAGES.glob("*.md")} - {"README.md"}
+    assert listed == {page: str(sum(number for _name, number, _rows in sections(page))) for page in pages}
