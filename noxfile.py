@@ -248,6 +248,8 @@ def integration(session: nox.Session) -> None:
             "--dist=loadgroup",
             "--no-loadscope-reorder",
             "--durations=25",
+            # They are in memory.
+            "--override-ini=tmp_path_retention_policy=failed",
         ]
         named = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
         pytest(session, *each, *session.posargs, *([] if named else ["tests/integration"]), private=False)

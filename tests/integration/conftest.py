@@ -32,6 +32,14 @@ def run_privately():
     return run
 
 
+# First, before pytest takes the directory that the user who called it has made, and that modules do not trust.
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """Keep the temporary files of a worker in its private /run, where they belong to root."""
+    if hasattr(config, "workerinput"):
+        config.option.basetemp = "/run/home/pytest"
+
+
 # First, so that pytest-xdist sees the groups.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
