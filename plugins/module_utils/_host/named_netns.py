@@ -50,7 +50,8 @@ def plan_netns(names: Sequence[str], present: bool, check_mode: bool = False) ->
         if present and there != _NAMESPACE:
             action = "created"
             after = {"path": path, "is": _NAMESPACE}
-            plan.add(Step("create", path, SAFE, before, after, partial(_create, name, there)))
+            reason = "does not exist" if there == _NOTHING else "the file is there, but its namespace is gone"
+            plan.add(Step("create", path, SAFE, before, after, partial(_create, name, there), reason=reason))
         elif not present and there != _NOTHING:
             action = "removed"
             plan.add(
@@ -61,6 +62,7 @@ def plan_netns(names: Sequence[str], present: bool, check_mode: bool = False) ->
                     before,
                     None,
                     partial(_remove, name, there),
+                    reason="state is absent",
                 )
             )
         plan.rows.append({"name": name, "path": path, "action": action})

@@ -64,19 +64,37 @@ DISRUPTIVE = "disruptive"
 FOREIGN = "foreign"
 """Made by another owner: reported, never executed."""
 
+_LONGEST_REASON = 200
+
 
 class Step:
     """One change of one thing.
 
     ``kind`` is a verb (``write``, ``install``, ``add`` ...), ``target`` what it acts on (a path, or
-    ``network/container_id/ifname``), ``step_class`` one of the constants above, ``before`` and ``after`` the JSON-ready
-    state for the diff (None: does not exist; a value inside that only a run can know is None), ``action`` the function
-    that makes the change. Steps with the same ``item`` belong together: when one fails, the rest of them are left out
-    and other items continue. A failing step without item ends the plan. Steps of one ``lane`` run in order, lanes in
-    parallel.
+    ``network/container_id/ifname``), ``step_class`` one of the constants above, ``before`` and ``after`` the state for
+    the diff (a text, a JSON-ready object, or None: does not exist; a value inside that only a run can know is None),
+    ``action`` the function that makes the change. ``reason`` is a phrase that says what is not as desired, without
+    secrets: ``eth0 is gone``, ``mtu 1450, want 1500``. Steps with the same ``item`` belong together: when one fails,
+    the rest of them are left out and other items continue. A failing step without item ends the plan. Steps of one
+    ``lane`` run in order, lanes in parallel. ``parts`` are the kinds of what the step does, if it does several things.
+    ``section`` is the part of a host that it belongs to, in a plan of several.
     """
 
-    __slots__ = ("action", "after", "before", "error", "item", "kind", "lane", "state", "step_class", "target")
+    __slots__ = (
+        "action",
+        "after",
+        "before",
+        "error",
+        "item",
+        "kind",
+        "lane",
+        "parts",
+        "reason",
+        "section",
+        "state",
+        "step_class",
+        "target",
+    )
 
     def __init__(
         self,
@@ -88,6 +106,10 @@ class Step:
         action: Callable[[], None],
         item: Any = None,
         lane: str = "",
+        *,
+        reason: str,
+        parts: Iterable[str] = (),
+        section: str = "",
     ) -> None:
         self.kind = kind
         self.target = target
@@ -97,12 +119,30 @@ class Step:
         self.action = action
         self.item = item
         self.lane = lane
+        self.reason = shorten(reason)
+        self.parts = tuple(parts)
+        self.section = section
         self.state = "planned"
         self.error: Optional[HostError] = None
 
-    def describe(self) -> Dict[str, str]:
-        """Return what the user sees."""
-        return {"kind": self.kind, "target": self.target, "class": self.step_class}
+    def describe(self) -> Dict[str, Any]:
+        """Return what the user sees: ``{kind, target, class, reason}``, and ``parts`` and ``section`` where set."""
+        shown: Dict[str, Any] = {
+            "kind": self.kind,
+            "target": self.target,
+            "class": self.step_class,
+            "reason": self.reason,
+        }
+        if self.parts:
+            shown["parts"] = [{"kind": kind} for kind in self.parts]
+        if self.section:
+            shown["section"] = self.section
+        return shown
+
+
+def shorten(reason: str) -> str:
+    """Return a reason in at most 200 characters; it may quote what a plugin said."""
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 3]}..."
 
 
 class Plan:
@@ -158,25 +198,17 @@ class Plan:
         """Whether there is anything to apply."""
         return self.changed
 
-    def actions(self) -> List[Dict[str, str]]:
-        """Return ``[{kind, target, class}]``, the same in check mode and in a run."""
+    def actions(self) -> List[Dict[str, Any]]:
+        """Return the steps as Step.describe does, the same in check mode and in a run."""
         return [step.describe() for step in self.steps]
 
-    def progress(self) -> List[Dict[str, str]]:
+    def progress(self) -> List[Dict[str, Any]]:
         """Return the actions with ``state`` (``done``, ``failed``, ``left_out``, ``planned``), for a failed run."""
         return [dict(step.describe(), state=step.state) for step in self.steps]
 
     def diff(self) -> List[Dict[str, Any]]:
-        """Return Ansible's diff structure, with one entry for each step."""
-        return [
-            {
-                "before_header": f"{step.target} (before)",
-                "after_header": f"{step.target} (after {step.kind})",
-                "before": "" if step.before is None else step.before,
-                "after": "" if step.after is None else step.after,
-            }
-            for step in self.steps
-        ]
+        """Return Ansible's diff structure, with one entry for each step: what it changes, below its reason."""
+        return [_diff_of(step) for step in self.steps]
 
     def apply(self, workers: int = 1) -> None:
         """Execute the steps. Raises the first error of a step without item; other errors are stored in their steps."""
@@ -190,6 +222,21 @@ class Plan:
             if step.step_class != FOREIGN:
                 lanes.setdefault(step.lane, []).append(step)
         each_of(_run_lane, lanes.values(), workers)
+
+
+def _diff_of(step: Step) -> Dict[str, Any]:
+    before, after = step.before, step.after
+    if before is not None and after is not None:
+        # Imported late: unchanged runs and those without diff do not need it.
+        from .changes import reduce_change
+
+        before, after = reduce_change(before, after)
+    return {
+        "before_header": step.target,
+        "after_header": f"{step.kind}: {step.reason}",
+        "before": "" if before is None else before,
+        "after": "" if after is None else after,
+    }
 
 
 def _run_lane(steps: List[Step]) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Container, Dict, List, Optional, Sequence
+from typing import Any, Callable, Container, Dict, List, Mapping, Optional, Sequence
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
@@ -53,6 +53,13 @@ def foreign_text(key: Key, found: Dict[str, Living]) -> str:
     )
 
 
+def other_namespace(then: str, now: str, exists: bool) -> str:
+    """Return what became of the namespace of an ADD at the path *then*, as a phrase."""
+    if not exists:
+        return "its namespace is gone"
+    return "its namespace was recreated" if then in ("", now) else f"it is attached in {then}, want {now}"
+
+
 # What to do about an attachment; RENEW is a DEL and an ADD.
 NOTHING, ADD, RENEW, DELETE = "", "add", "renew", "delete"
 
@@ -87,8 +94,9 @@ class Outcome:
     ``config`` is the network as it is configured now (None: unknown), ``attached`` what the cache has, or what an
     interrupted ADD left (None: nothing), ``damage`` why the cache entry cannot be read, ``lost`` why *attached* does
     not come from the cache (``lost`` or ``damaged``, "" if it does), ``todo`` one of the constants above, ``reason``
-    why (see RETURN of cni_attach), ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` plugin -> daemon
-    for the daemons that changed the network since the ADD.
+    why (see RETURN of cni_attach), ``words`` the same as a phrase, where the planner knows more than the code tells,
+    ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` plugin -> daemon for the daemons that changed the
+    network since the ADD.
     """
 
     __slots__ = (
@@ -107,6 +115,7 @@ class Outcome:
         "todo",
         "wanted",
         "warnings",
+        "words",
     )
 
     def __init__(self, wanted: WantedAttachment) -> None:
@@ -119,6 +128,7 @@ class Outcome:
         self.lost = ""
         self.todo = NOTHING
         self.reason = ""
+        self.words = ""
         self.keep_ips: List[str] = []
         self.injectors: Dict[str, Living] = {}
         self.action = "none"
@@ -142,6 +152,24 @@ class Outcome:
         self.action = "left"
         self.result = self.attached.result if self.attached else None
 
+    def why(self) -> str:
+        """Return as a phrase what is not as desired."""
+        if self.todo == DELETE:
+            return "state is absent"
+        if self.todo == ADD:
+            return "not attached"
+        if self.reason == "config" and self.attached and self.config:
+            # Imported late: networks seldom change.
+            from ..changes import change_in_words
+
+            states = (gojson.loads(config.expanded_bytes()) for config in (self.attached.config, self.config))
+            return f"the network has changed: {change_in_words(*states)}"
+        if self.reason == "args" and self.attached:
+            return _different("args", dict(self.attached.args), dict(self.wanted.args))
+        if self.reason == "capability_args" and self.attached:
+            return _different(self.reason, asked_then(self.wanted, self.attached), self.wanted.capability_args)
+        return self.words or _WORDS[self.reason].format(self)
+
     def row(self) -> Dict[str, Any]:
         """Return the module's result for this attachment."""
         return {
@@ -157,6 +185,28 @@ class Outcome:
             "error": self.error,
             "warnings": self.warnings,
         }
+
+
+def asked_then(wanted: WantedAttachment, attached: Attached) -> Dict[str, Any]:
+    """Return the capability args that the user asked for when *attached* was made."""
+    given = dict(attached.capability_args)
+    if "ips" not in wanted.capability_args and given.get("ips") == attached.ips:
+        # A repair asked for the previous addresses, not the user.
+        del given["ips"]
+    return given
+
+
+_WORDS = {
+    "interface": "{0.key.ifname} is gone",
+    "interrupted": "its ADD was interrupted",
+    "damaged": "its cache entry is damaged",
+}
+
+
+def _different(what: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """Return which arguments differ. They are data of a container, so their values are not shown."""
+    names = [name for name in {**given, **wanted} if gojson.dumps(given.get(name)) != gojson.dumps(wanted.get(name))]
+    return f"{what} differ: {', '.join(names)}"
 
 
 class AttachPlan(Plan):

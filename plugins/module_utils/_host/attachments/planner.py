@@ -16,7 +16,7 @@ from ..plan import each_of
 from ..trust import check_trusted
 from . import kernel_drift
 from .networks import Networks
-from .outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, AttachSettings, Outcome
+from .outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, AttachSettings, Outcome, asked_then, other_namespace
 from .records import ADDING, Attached, check_cache_dir, read_cached
 from .request import ABSENT, PRESENT, Key, WantedAttachment
 from .steps import Steps, check_unusable
@@ -212,10 +212,7 @@ class AttachPlanner:
                 return "config"
         if dict(wanted.args) != dict(attached.args):
             return "args"
-        given: Dict[str, Any] = dict(attached.capability_args)
-        if "ips" not in wanted.capability_args and given.get("ips") == attached.ips:
-            # A repair asked for the previous addresses, not the user.
-            del given["ips"]
+        given = asked_then(wanted, attached)
         return "" if gojson.dumps(wanted.capability_args) == gojson.dumps(given) else "capability_args"
 
     def _same_config(self, one: NetworkConfigList, other: NetworkConfigList) -> bool:
@@ -248,6 +245,7 @@ class AttachPlanner:
         if identity is None and attached.netns:
             identity = self._seen[attached.netns].identity
         if not same(here.identity, identity):
+            outcome.words = other_namespace(attached.netns, outcome.wanted.netns, here.identity is not None)
             return "netns"
         # Some networks make no interface of that name: if it did not exist after the ADD, it is not missing now.
         expected = attached.made_interface if record is None or record.state == ADDING else record.interface
@@ -350,7 +348,7 @@ class AttachPlanner:
             raise HostError(
                 f"{message}; set on_drift: repair to detach it and attach it again", code="drifted", **facts
             )
-        outcome.reason = reason
+        outcome.reason, outcome.words = reason, what
         self._plan.note(outcome, "drifted", message)
         if self._settings.on_drift == "repair":
             outcome.todo = RENEW

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from ...libcni.validate import is_host_netns
 from ..errors import HostError
@@ -44,7 +45,7 @@ class Steps:
         self._added: List[Tuple[Attached, Added]] = []
 
     def add(self) -> None:
-        """Add the steps. Containers run in parallel; each has all DELs in reverse order, then all ADDs in order."""
+        """Add the steps. Containers run in parallel; each has all DELs in reverse order, then the rest in order."""
         lanes: Dict[str, List[Outcome]] = {}
         for outcome in self._plan.outcomes:
             if outcome.todo != NOTHING or (outcome.lost and not outcome.failed):
@@ -53,11 +54,13 @@ class Steps:
             for outcome in reversed(lane):
                 if outcome.lost and outcome.attached:
                     self._add_adopt(outcome, outcome.attached)
-                if outcome.todo in (DELETE, RENEW):
+                if outcome.todo == DELETE:
                     self._add_delete(outcome)
             for outcome in lane:
-                if outcome.todo in (ADD, RENEW):
+                if outcome.todo == ADD:
                     self._add_add(outcome)
+                elif outcome.todo == RENEW and outcome.attached:
+                    self._add_repair(outcome, outcome.attached)
         for outcome in self._plan.outcomes:
             if outcome.injectors and outcome.todo == NOTHING and outcome.attached and not outcome.failed:
                 self._add_leave(outcome, outcome.attached)
@@ -66,52 +69,49 @@ class Steps:
     def _add_adopt(self, outcome: Outcome, attached: Attached) -> None:
         if outcome.action == "none":
             outcome.action = "adopted"
-        self._plan.add(
-            Step(
-                "adopt",
-                str(outcome.key),
-                SAFE,
-                None,
-                _before(attached),
-                partial(self._adopt, outcome, attached),
-                item=outcome.key,
-                lane=outcome.key.container_id,
-            )
-        )
+        reason, states = f"its cache entry is {outcome.lost}", (None, _before(attached))
+        self._add_step("adopt", outcome, SAFE, states, partial(self._adopt, outcome, attached), reason)
 
     def _add_delete(self, outcome: Outcome) -> None:
         outcome.action = "deleted"
-        self._plan.add(
-            Step(
-                "del",
-                str(outcome.key),
-                DISRUPTIVE,
-                _before(outcome.attached) if outcome.attached else {},
-                None,
-                partial(self._delete, outcome),
-                item=outcome.key,
-                lane=outcome.key.container_id,
-            )
-        )
+        before = _before(outcome.attached) if outcome.attached else {"network": outcome.key.network}
+        self._add_step("del", outcome, DISRUPTIVE, (before, None), partial(self._delete, outcome), outcome.why())
 
     def _add_add(self, outcome: Outcome) -> None:
-        outcome.action = "added" if outcome.todo == ADD or outcome.reason == "interrupted" else "repaired"
-        self._plan.add(
-            Step(
-                "add",
-                str(outcome.key),
-                SAFE if outcome.todo == ADD else DISRUPTIVE,
-                None,
-                _after(outcome),
-                partial(self._attach, outcome),
-                item=outcome.key,
-                lane=outcome.key.container_id,
-            )
+        outcome.action = "added"
+        self._add_step("add", outcome, SAFE, (None, _after(outcome)), partial(self._attach, outcome), outcome.why())
+
+    def _add_repair(self, outcome: Outcome, attached: Attached) -> None:
+        outcome.action = "added" if outcome.reason == "interrupted" else "repaired"
+        reason, states = outcome.why(), (_before(attached), _after(outcome))
+        if outcome.reason == "config":
+            _show_configs(states, attached, outcome)
+        elif outcome.reason not in ("args", "capability_args"):
+            states[0]["is"], states[1]["is"] = reason, "attached"
+        self._add_step("repair", outcome, DISRUPTIVE, states, partial(self._repair, outcome), reason, ("del", "add"))
+
+    def _add_step(
+        self,
+        kind: str,
+        outcome: Outcome,
+        step_class: str,
+        states: Tuple[Any, Any],
+        action: Callable[[], None],
+        reason: str,
+        parts: Sequence[str] = (),
+    ) -> None:
+        key = outcome.key
+        step = Step(
+            kind, str(key), step_class, *states, action, item=key, lane=key.container_id, reason=reason, parts=parts
         )
+        self._plan.add(step)
 
     def _add_leave(self, outcome: Outcome, attached: Attached) -> None:
-        before, after = _before(attached), dict(_after(outcome), ips=attached.ips)
-        self._plan.add(Step("leave", str(outcome.key), FOREIGN, before, after, lambda: None))
+        states = _before(attached), dict(_after(outcome), ips=attached.ips)
+        _show_configs(states, attached, outcome)
+        names = " and ".join(living.owner.name for living in outcome.injectors.values())
+        reason = f"{names}, which is running, changed the network"
+        self._plan.add(Step("leave", str(outcome.key), FOREIGN, *states, lambda: None, reason=reason))
 
     # ---- applying
 
@@ -123,6 +123,10 @@ class Steps:
             raise
         if failure is not None:
             self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure))
+
+    def _repair(self, outcome: Outcome) -> None:
+        self._delete(outcome)
+        self._attach(outcome)
 
     def _delete(self, outcome: Outcome) -> None:
         if outcome.attached is None:
@@ -260,33 +264,30 @@ def _capability_args(outcome: Outcome) -> Dict[str, Any]:
     return arguments
 
 
+def _show_configs(states: Sequence[Dict[str, Any]], attached: Attached, outcome: Outcome) -> None:
+    """Add the configurations then and now to the two *states* of a diff, which leaves out what they share."""
+    for state, config in zip(states, (attached.config, outcome.config)):
+        if config is not None:
+            state["config"] = gojson.loads(config.expanded_bytes())
+
+
 def _before(attached: Attached) -> Dict[str, Any]:
-    return _state(attached.netns, attached.args, attached.capability_args, attached.config, attached.ips)
+    return _state(attached.key, attached.netns, attached.args, attached.capability_args, attached.ips)
 
 
 def _after(outcome: Outcome) -> Dict[str, Any]:
     wanted = outcome.wanted
     # Its addresses are not known before the ADD.
-    return _state(wanted.netns, wanted.args, _capability_args(outcome), outcome.config, None)
+    return _state(outcome.key, wanted.netns, wanted.args, _capability_args(outcome), None)
 
 
 def _state(
+    key: Key,
     netns: str,
     args: Sequence[Tuple[str, str]],
     capability_args: Mapping[str, Any],
-    config: Optional[NetworkConfigList],
     ips: Optional[List[str]],
 ) -> Dict[str, Any]:
-    """Return an attachment as the diff shows it."""
-    return {
-        "netns": netns,
-        "args": dict(args),
-        "capability_args": dict(capability_args),
-        "config": config
-        and {
-            "name": config.name,
-            "cniVersion": config.cni_version,
-            "plugins": [plugin.network for plugin in config.plugins],
-        },
-        "ips": ips,
-    }
+    """Return an attachment as the diff shows it. Its configuration is only of interest where it has changed."""
+    state = {"network": key.network, "netns": netns, "args": dict(args), "capability_args": dict(capability_args)}
+    return dict({name: value for name, value in state.items() if value}, ips=ips)

@@ -277,7 +277,8 @@ class WantedPlugins:
     """The desired plugins.
 
     ``files`` is name -> sha256, ``archive`` None or ``{sha256, sha512, plugins}`` of the archive that they are from.
-    ``contents`` yields the content of those in ``shipped``, see batch.Contents.
+    ``contents`` yields the content of those in ``shipped``, see batch.Contents. ``release`` is the official one that
+    they are from, such as 1.9.1, "" if that is not known.
     """
 
     def __init__(
@@ -286,11 +287,13 @@ class WantedPlugins:
         archive: Record = None,
         contents: Optional[Contents] = None,
         shipped: Iterable[str] = (),
+        release: str = "",
     ) -> None:
         self.files = dict(files)
         self.archive = archive
         self.contents = contents
         self.shipped = set(shipped)
+        self.release = release
 
 
 class Where(NamedTuple):
@@ -314,6 +317,7 @@ class PluginsPlan(Plan):
             self.store, manifest, wanted.contents if wanted else None, wanted.shipped if wanted else ()
         )
         self.settled: Dict[str, Record] = {}
+        self._release = wanted.release if wanted else ""
         self._report: Dict[str, Dict[str, Any]] = {}
 
     def keep_as_is(self, name: str, found: FoundPlugin, versions: Optional[List[str]] = None) -> None:
@@ -321,13 +325,10 @@ class PluginsPlan(Plan):
         versions = versions or self.store.cni_versions(name, found)
         self._note(name, found.sha256 if found.kind == FILE else None, versions, "none")
 
-    def change(self, change: PluginChange, step_class: str = SAFE) -> None:
-        """Add a step for *change* and report it."""
+    def change(self, change: PluginChange, step_class: str = SAFE, reason: str = "") -> None:
+        """Add a step for *change* and report it; *reason*: why the plugin is removed."""
         if not self.steps and change.kind != REMOVE and not os.path.lexists(self.store.bin_dir):
-            state = {"mode": "0755", "owner": "0:0"}
-            self.add(
-                Step("make_directory", self.store.bin_dir, SAFE, None, state, lambda: make_bin_dir(self.store.bin_dir))
-            )
+            self._add_directory(self.store.bin_dir)
         target = change.target
         after = None
         if target is not None and "link" in target:
@@ -343,11 +344,35 @@ class PluginsPlan(Plan):
             before = {"link": found.link}
         self.batch.changes.append(change)
         path = self.store.path(change.name)
-        self.add(Step(change.kind, path, step_class, before, after, lambda: self.batch.commit(change)))
+        reason = reason or self._reason(change, before, after)
+        self.add(Step(change.kind, path, step_class, before, after, lambda: self.batch.commit(change), reason=reason))
         sha256 = None if target is None else target.get("sha256")
         self._note(change.name, sha256, self._versions(change), _ACTIONS[change.kind])
         # The answers to VERSION while the plan is applied become part of the report and the diff.
         change.report, change.shown = self._report[change.name], after
+
+    def _add_directory(self, path: str) -> None:
+        state = {"mode": "0755", "owner": "0:0"}
+        step = Step("make_directory", path, SAFE, None, state, lambda: make_bin_dir(path), reason="does not exist")
+        self.add(step)
+
+    def _reason(self, change: PluginChange, before: Record, after: Record) -> str:
+        """Return how the current file differs from the desired one."""
+        if change.kind == RESTORE:
+            return "the previous file is wanted"
+        if change.found.kind == MISSING:
+            return "not installed"
+        if change.found.kind == LINK:
+            return "is a symbolic link"
+        if change.kind == SET_ATTRIBUTES:
+            # Imported late: unchanged runs do not need it.
+            from ..changes import change_in_words
+
+            return change_in_words(before, after)
+        here = self.store.release(change.name, change.found)
+        if here and self._release and here != self._release:
+            return f"is release {here}, want {self._release}"
+        return f"sha256 differs from {self._release}" if self._release else "its content differs"
 
     def restrict(self, classes: Container[str]) -> None:
         super().restrict(classes)

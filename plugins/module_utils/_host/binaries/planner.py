@@ -175,7 +175,7 @@ def plan_absent(
             change.keep = ["replaced", "original"] if first else ["displaced"]
             change.during = change.after = gone
         changes.append(change)
-    _add_removals(plan, changes, conf_dir, cache_dir, force)
+    _add_removals(plan, changes, conf_dir, cache_dir, force, "state is absent")
     return plan
 
 
@@ -186,7 +186,9 @@ def _gone(entry: Dict[str, Any]) -> Record:
     return dict(entry, gone=True, replaced=entry["original"])
 
 
-def _add_removals(plan: PluginsPlan, changes: List[PluginChange], conf_dir: str, cache_dir: str, force: bool) -> None:
+def _add_removals(
+    plan: PluginsPlan, changes: List[PluginChange], conf_dir: str, cache_dir: str, force: bool, reason: str
+) -> None:
     removed = [change.name for change in changes if change.kind == REMOVE]
     used: Dict[str, List[str]] = {}
     if removed:
@@ -197,7 +199,7 @@ def _add_removals(plan: PluginsPlan, changes: List[PluginChange], conf_dir: str,
         if used and not force:
             raise plugin_in_use(used)
     for change in changes:
-        plan.change(change, DISRUPTIVE if change.name in used else SAFE)
+        plan.change(change, DISRUPTIVE if change.name in used else SAFE, reason if change.kind == REMOVE else "")
 
 
 def plan_restored(
@@ -242,7 +244,7 @@ def plan_restored(
             change.keep = ["displaced"]
             change.after = after or dict(entry, gone=True, replaced=None, original=None)
         changes.append(change)
-    _add_removals(plan, changes, conf_dir, cache_dir, force)
+    _add_removals(plan, changes, conf_dir, cache_dir, force, "it replaced no file")
     return plan
 
 

@@ -66,6 +66,8 @@ class Source:
         self.plugins = names_of(params["plugins"])
         self._tmpdir = tmpdir
         self._path = ""
+        # A checksum overrides that of the release, and what has it may be anything.
+        self._release = "" if params.get("checksum") else str(params.get("version") or "")
         self.where = self.told["where"] or self._by_machine("urls")
 
     def _by_machine(self, table: str) -> str:
@@ -79,7 +81,7 @@ class Source:
         archive = known_archive(manifest, *parse_checksum(checksum)) if checksum else None
         if archive is None:
             return None
-        return WantedPlugins(select(archive["plugins"], self.plugins, self.where), archive)
+        return WantedPlugins(select(archive["plugins"], self.plugins, self.where), archive, release=self._release)
 
     def _told(self) -> WantedPlugins:
         check_machines(self.told["machines"])
@@ -91,7 +93,8 @@ class Source:
             with ArchiveSource(bundle, "what the controller sent") as archive:
                 yield from archive.contents(names)
 
-        return WantedPlugins(self.told["files"], self.told.get("archive"), contents, self.told.get("shipped", ()))
+        files, archive = self.told["files"], self.told.get("archive")
+        return WantedPlugins(files, archive, contents, self.told.get("shipped", ()), self._release)
 
     def need(self, store: Store) -> Dict[str, Any]:
         """Return what the controller needs to know to send the rest: ``{machine, have}``, the latter name -> sha256."""
@@ -144,4 +147,5 @@ class Source:
     def _chosen(self, members: Any, contents: Any, archive: Optional[Dict[str, Any]] = None) -> WantedPlugins:
         chosen = select(members, self.plugins, self.where)
         check_machines({name: member.machine for name, member in chosen.items()})
-        return WantedPlugins({name: member.sha256 for name, member in chosen.items()}, archive, contents, chosen)
+        files = {name: member.sha256 for name, member in chosen.items()}
+        return WantedPlugins(files, archive, contents, chosen, self._release)

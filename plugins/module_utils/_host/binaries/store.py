@@ -171,6 +171,11 @@ class Store:
                 return list(record["cni_versions"])
         return None
 
+    def release(self, name: str, found: FoundPlugin) -> str:
+        """Return the release of the plugin, "" if no run needed to know it."""
+        known = self.manifest.versions.get(self._key(name), {})
+        return str(known.get("release", "")) if found.kind == FILE and known.get("sha256") == found.sha256 else ""
+
     def ask(self, name: str, found: FoundPlugin) -> List[str]:
         """Return the spec versions; executes VERSION if they are not known. Raises HostError."""
         known = self.cni_versions(name, found)

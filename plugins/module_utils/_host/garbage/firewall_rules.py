@@ -97,6 +97,6 @@ def _candidate(
         ifname=one.ifname or "",
         addresses=one.addresses,
         managed=(network, container_id) in contents.made,
-        before=[rule.text for rule in one.rules],
+        before={"rules": [rule.text for rule in one.rules]},
         evidence=evidence,
     )

@@ -17,6 +17,15 @@ SCOPES = {"attachments": ATTACHMENT, "leases": LEASE, "rules": RULE, "cache": CA
 # The order in which they are collected.
 ORDER = (RULE, ATTACHMENT, LEASE, CACHE, LINK)
 
+_CAUSES = {
+    "interrupted": "its ADD was interrupted",
+    "empty": "is empty, as after a crash",
+    "damaged": "is damaged",
+    "leftover": "was being written when its writer died",
+    "stray": "is the record of an attachment that the cache does not have",
+    "before_boot": "is older than this boot",
+}
+
 DELETED, LEFT, FAILED = "deleted", "left", "failed"
 
 
@@ -145,6 +154,17 @@ class Candidate:
     def fail(self, error: HostError) -> None:
         self.action = FAILED
         self.error = dict(error.facts, code=error.code, message=error.msg)
+
+    def why(self) -> str:
+        """Return in a few words why it is garbage; the whole evidence is in ``evidence``."""
+        if self.cause:
+            return _CAUSES[self.cause]
+        if self.container_id:
+            return f"no source names container {self.container_id}"
+        if self.addresses:
+            addresses = ", ".join(address.partition("/")[0] for address in self.addresses)
+            return f"no network namespace has {addresses}"
+        return "no live container uses it"
 
     @property
     def key(self) -> Tuple[str, str, str]:

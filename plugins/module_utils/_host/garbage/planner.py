@@ -236,4 +236,5 @@ def _step(candidate: Candidate) -> Step:
         item=candidate.key,
         # Only DELs run in parallel; a bridge is removed after its ports.
         lane=candidate.container_id if candidate.kind == ATTACHMENT else "",
+        reason=candidate.why(),
     )

@@ -83,9 +83,39 @@ def readable_secret(text: bytes, mode: int, path: str) -> List[Dict[str, Any]]:
     return [problem(WARNING, "readable_secret", message, path)]
 
 
+def difference_in_words(before: Optional[bytes], after: bytes) -> str:
+    """Return how the content of a file differs from the desired conflist *after*; None is one that was not read."""
+    if before is None:
+        return "it cannot be read"
+    # Imported late, here and below: unchanged runs do not need it.
+    from ..changes import change_in_words
+
+    try:
+        one, other = gojson.loads(before), gojson.loads(after)
+    except JSONError:
+        return "it is not valid JSON"
+    # Only a file that is not one of its own is replaced although its content is the desired one.
+    return change_in_words(one, other) or "it is a symbolic link"
+
+
+def shown_change(before: Optional[bytes], after: bytes) -> Tuple[str, str]:
+    """Return both texts for a diff, without what is the same in them; whole if one of them is not valid JSON."""
+    from ..changes import reduce_change
+
+    try:
+        one, other = reduce_change(gojson.loads(before or b""), gojson.loads(after))
+    except JSONError:
+        return shown_conflist(before or b""), shown_conflist(after)
+    return _laid_out(one), _laid_out(other)
+
+
+def _laid_out(data: Any) -> str:
+    return data if isinstance(data, str) else json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
 def shown_conflist(text: bytes) -> str:
     """Return *text* for a diff, in the layout that this collection writes and without secrets."""
     try:
-        return json.dumps(mask(gojson.loads(text)), indent=2, ensure_ascii=False) + "\n"
+        return _laid_out(mask(gojson.loads(text)))
     except JSONError:
         return mask_text(text.decode("utf-8", "replace"))

@@ -21,12 +21,12 @@ from ..runtimes.confirm import confirm
 from ..runtimes.effective import Effective
 from ..secrets import mask
 from ..trust import untrusted
-from .difference import moves_addresses, readable_secret, same_json, shown_conflist
+from .difference import moves_addresses, readable_secret, same_json
 from .owners import CILIUM_SUFFIX, injected, with_injected
 from .request import ConfRequest, WantedNetwork
 from .rules import check_plugins, directory_problems
 from .state import ConfState
-from .steps import ConfPlan
+from .steps import ABSENT, NOT_REQUESTED, ConfPlan
 from .view import ConfView
 
 TYPE_CHECKING = False
@@ -196,7 +196,7 @@ class ConfPlanner:
         action = self._write(wanted, target, source or standing, held, action)
         for extra in own:
             if extra is not source:
-                plan.remove(extra.name, extra.text)
+                plan.remove(extra.name, extra.text, f"its network is in {target}")
                 self.state.after.pop(extra.name, None)
         self.state.report(wanted, plan.path(target), action)
 
@@ -237,7 +237,7 @@ class ConfPlanner:
             return None, "none"
         aside, record = found
         file = self.state.read_aside(aside, target)
-        self.plan.bring_back(os.path.basename(aside), target, record)
+        self.plan.bring_back(os.path.basename(aside), target, record, reason="its network is wanted again")
         self.state.contents[target] = file.text or b""
         return file, "restored"
 
@@ -296,6 +296,7 @@ class ConfPlanner:
 
     def _set_aside(self, file: ConfFile, texts: Optional[Mapping[str, bytes]] = None) -> None:
         """Plan to set one file aside, or note what prevents it. *texts* as for :meth:`_set_aside_others`."""
+        reason = ABSENT if texts is None else NOT_REQUESTED
         texts = texts or {}
         if self.state.refuse_owned(file, "set aside"):
             return
@@ -307,7 +308,7 @@ class ConfPlanner:
             self.state.refuse_attached(file.network, file.name, "the network would be set aside")
         managed = self.state.manifest.networks[file.path] if self.state.is_managed(file.name) else None
         network = managed["network"] if managed else file.network
-        self.plan.set_aside(file.name, network or "", managed)
+        self.plan.set_aside(file.name, network or "", managed, reason)
         if managed is None:
             self.state.disturbed.append(file)
         self.state.gone(file)
@@ -338,7 +339,7 @@ class ConfPlanner:
         if not plugins:
             return wanted.text
         text = with_injected(wanted.text, plugins)
-        self.plan.leave(target, shown_conflist(text), shown_conflist(wanted.text))
+        self.plan.leave_injected(target, plugins, text, wanted.text)
         for plugin in plugins:
             owner = self.state.owners.injector(plugin["type"])
             if owner is not None:
@@ -364,7 +365,7 @@ class ConfPlanner:
         if cilium is None:
             return False
         path = taken[0]
-        self.plan.leave(os.path.basename(path), {"path": path + CILIUM_SUFFIX}, {"path": path})
+        self.plan.leave(os.path.basename(path), "Cilium has renamed it", {"path": path + CILIUM_SUFFIX}, {"path": path})
         self.state.warning(
             "foreign_owner",
             f"Cilium, which is running ({cilium.process}, process {cilium.pid}), has renamed this file to "

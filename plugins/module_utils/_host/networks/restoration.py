@@ -12,6 +12,7 @@ from ..confdir import ConfFile, parse_conf
 from ..errors import HostError
 from .difference import moves_addresses
 from .state import ConfState
+from .steps import PREVIOUS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def _remove_managed(work: _Return) -> None:
         for file in state.managed_files(network):
             if file.name in state.after and file.name not in work.names:
                 _refuse_move(state, file, foreign[0])
-                state.plan.remove(file.name, file.text)
+                state.plan.remove(file.name, file.text, PREVIOUS)
                 state.vacated.add(file.name)
                 state.after.pop(file.name)
                 work.removed = True

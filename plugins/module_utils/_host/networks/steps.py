@@ -8,13 +8,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from typing import Any, Callable, Container, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, stage, write
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
-from .difference import moves_addresses, shown_conflist
+from .difference import difference_in_words, moves_addresses, shown_change, shown_conflist
+
+ABSENT = "state is absent"
+NOT_REQUESTED = "is not one of the requested files"
+PREVIOUS = "the previous file is wanted"
 
 ASIDE_SUFFIX = ".podwire-aside"
 
@@ -57,7 +61,7 @@ class ConfPlan(Plan):
         def action() -> None:
             make_directory(self.conf_dir, 0o755)
 
-        self._step("make_directory", self.conf_dir, SAFE, None, {"mode": "0755"}, action)
+        self._step("make_directory", self.conf_dir, SAFE, "does not exist", (None, {"mode": "0755"}), action)
 
     def put(
         self, name: str, network: str, before: Optional[bytes], after: bytes, step_class: str, replaces: bool
@@ -72,14 +76,11 @@ class ConfPlan(Plan):
             self._claim(path)
             write(self._open(), name, after, self.attributes)
 
-        self._step(
-            "write" if replaces else "create",
-            path,
-            step_class,
-            None if before is None else shown_conflist(before),
-            shown_conflist(after),
-            action,
-        )
+        if replaces:
+            reason = difference_in_words(before, after)
+            self._step("write", path, step_class, reason, shown_change(before, after), action)
+        else:
+            self._step("create", path, step_class, "does not exist", (None, shown_conflist(after)), action)
 
     def rename(self, old: str, new: str, network: str) -> None:
         """Rename a managed file; the new name is free, or that of a file adopted just before."""
@@ -100,7 +101,7 @@ class ConfPlan(Plan):
             self._claim(new_path)
             self._open().rename(old, new)
 
-        self._step("rename", old_path, SAFE, {"path": old_path}, {"path": new_path}, action)
+        self._step("rename", old_path, SAFE, f"want the name {new}", ({"path": old_path}, {"path": new_path}), action)
 
     def adopt(self, name: str, network: str, text: bytes) -> None:
         """Adopt an unmanaged file, which holds *text*. The original is kept before the manifest has the file."""
@@ -114,7 +115,7 @@ class ConfPlan(Plan):
             self.manifest.networks[path] = entry
             self.manifest.save()
 
-        self._step("adopt", path, SAFE, {"managed": False}, {"managed": True}, action)
+        self._step("adopt", path, SAFE, "is not managed yet", ({"managed": False}, {"managed": True}), action)
 
     def set_attributes(self, name: str, before: Attributes) -> None:
         def action() -> None:
@@ -125,9 +126,13 @@ class ConfPlan(Plan):
             finally:
                 os.close(fd)
 
-        self._step("set_attributes", self.path(name), SAFE, _describe(before), _describe(self.attributes), action)
+        # Imported late: unchanged runs do not need it.
+        from ..changes import change_in_words
 
-    def remove(self, name: str, before: Optional[bytes]) -> None:
+        states = _describe(before), _describe(self.attributes)
+        self._step("set_attributes", self.path(name), SAFE, change_in_words(*states), states, action)
+
+    def remove(self, name: str, before: Optional[bytes], reason: str = ABSENT) -> None:
         """Remove a managed file. If it replaced an adopted one, the original is written again, set aside."""
         path = self.path(name)
         self._touched.add(path)
@@ -139,9 +144,9 @@ class ConfPlan(Plan):
                 self._return_original(name, network, original)
             self._open().remove(name)
 
-        self._step("remove", path, DISRUPTIVE, shown_conflist(before or b""), None, action)
+        self._step("remove", path, DISRUPTIVE, reason, (shown_conflist(before or b""), None), action)
 
-    def set_aside(self, name: str, network: str, managed: Optional[Dict[str, Any]]) -> None:
+    def set_aside(self, name: str, network: str, managed: Optional[Dict[str, Any]], reason: str) -> None:
         """Rename a file so that no runtime reads it; the manifest records how to restore it.
 
         *managed* is the manifest's entry of a managed file, which stays managed.
@@ -156,7 +161,7 @@ class ConfPlan(Plan):
             if managed:
                 self.manifest.networks.pop(path, None)
 
-        self._step("set_aside", path, DISRUPTIVE, {"path": path}, {"path": self.path(aside)}, action)
+        self._step("set_aside", path, DISRUPTIVE, reason, ({"path": path}, {"path": self.path(aside)}), action)
 
     def bring_back(
         self,
@@ -165,6 +170,7 @@ class ConfPlan(Plan):
         record: Dict[str, Any],
         replaced: Optional[bytes] = None,
         text: Optional[bytes] = None,
+        reason: str = PREVIOUS,
     ) -> None:
         """Rename a file that was set aside back to *name*.
 
@@ -187,9 +193,9 @@ class ConfPlan(Plan):
                 self.manifest.networks.pop(path, None)
 
         if replaced is None:
-            self._step("restore", path, SAFE, {"path": self.path(aside)}, {"path": path}, action)
+            self._step("restore", path, SAFE, reason, ({"path": self.path(aside)}, {"path": path}), action)
         else:
-            self._step("restore", path, DISRUPTIVE, shown_conflist(replaced), shown_conflist(text or b""), action)
+            self._step("restore", path, DISRUPTIVE, reason, shown_change(replaced, text or b""), action)
 
     def restore_original(
         self, name: str, current: str, original: Dict[str, Any], texts: Tuple[bytes, bytes], there: bool
@@ -212,18 +218,21 @@ class ConfPlan(Plan):
             self.manifest.networks.pop(managed, None)
 
         step_class = DISRUPTIVE if moves_addresses(*texts) else SAFE
-
-        self._step("restore", path, step_class, shown_conflist(texts[0]), shown_conflist(texts[1]), action)
+        self._step("restore", path, step_class, PREVIOUS, shown_change(*texts), action)
 
     def remove_aside(self, aside: str) -> None:
         """Remove a managed file that was set aside."""
-        self._step(
-            "remove", self.path(aside), SAFE, {"path": self.path(aside)}, None, lambda: self._open().remove(aside)
-        )
+        path = self.path(aside)
+        self._step("remove", path, SAFE, ABSENT, ({"path": path}, None), lambda: self._open().remove(aside))
 
-    def leave(self, name: str, before: Any, after: Any) -> None:
+    def leave(self, name: str, reason: str, before: Any, after: Any) -> None:
         """Report what another program has done to a managed file, and leave it."""
-        self.add(Step("leave", self.path(name), FOREIGN, before, after, lambda: None))
+        self._step("leave", self.path(name), FOREIGN, reason, (before, after), lambda: None)
+
+    def leave_injected(self, name: str, plugins: Sequence[Dict[str, Any]], text: bytes, wanted: bytes) -> None:
+        """Report that a running program has added *plugins* to the conflist *wanted*, which makes it *text*."""
+        added = ", ".join(str(plugin["type"]) for plugin in plugins)
+        self.leave(name, f"a running program has added {added}", *shown_change(text, wanted))
 
     def _own(self, path: str, network: str, digest: str) -> None:
         # An entry from an earlier step of this plan counts first, mainly for its original.
@@ -232,9 +241,9 @@ class ConfPlan(Plan):
         self._touched.add(path)
 
     def _step(
-        self, kind: str, target: str, step_class: str, before: Any, after: Any, action: Callable[[], None]
+        self, kind: str, target: str, step_class: str, reason: str, states: Tuple[Any, Any], action: Callable[[], None]
     ) -> None:
-        self.add(Step(kind, target, step_class, before, after, action))
+        self.add(Step(kind, target, step_class, *states, action, reason=reason))
 
     def restrict(self, classes: Container[str]) -> None:
         super().restrict(classes)

@@ -230,6 +230,7 @@ class Setup:
 
     def _add_steps(self, kind: Kind, runtime: Runtime, changes: List[FileChange]) -> None:
         before = copy.copy(runtime)
+        reason = _reason(runtime, self.wanted)
         was_pending = bool(kind.service) and restart_pending(kind.service, runtime.pid)
 
         def apply(change: FileChange) -> None:
@@ -255,6 +256,7 @@ class Setup:
                     _shown(change.before),
                     _shown(change.after),
                     lambda change=change: apply(change),  # type: ignore[misc]
+                    reason=reason,
                 )
             )
 
@@ -305,6 +307,26 @@ def _choose(same: List[Runtime]) -> Runtime:
     """
     own = [runtime for runtime in same if runtime.config or not runtime.found] or same
     return min(own, key=lambda runtime: (not runtime.reads, runtime.config != set_containerd.MAIN))
+
+
+def _reason(runtime: Runtime, wanted: RuntimeSettings) -> str:
+    """Return why the files of a runtime change."""
+    # Imported late: unchanged runs do not need it.
+    from ..changes import change_in_words
+
+    if not wanted.present:
+        return "state is absent"
+    if not runtime.found or not runtime.reads:
+        return "does not have the settings yet"
+    settings = [
+        ("conf_dir", runtime.conf_dir, wanted.conf_dir),
+        ("bin_dirs", ":".join(runtime.bin_dirs), ":".join(wanted.bin_dirs)),
+        ("max_conf_num", runtime.max_networks, wanted.max_conf_num),
+        ("setup_serially", runtime.setup_serially, wanted.setup_serially),
+    ]
+    chosen = [setting for setting in settings if setting[2] is not None]
+    texts = change_in_words({name: here for name, here, _want in chosen}, {name: want for name, _here, want in chosen})
+    return texts or "its settings are not as this collection writes them"
 
 
 def _is(runtime: Runtime, other: Runtime) -> bool:

@@ -153,6 +153,7 @@ class SmokePlanner:
         trier = Trier(self._settings, self._cache_dir, self._verbs, self._plan)
         for entry in read_cache(self._cache_dir).entries:
             self._add_take_back(trier, entry)
+        asked = "its test was requested" if self._settings.networks is not None else "its test does no harm"
         files, missing = choose(self._settings.conf_dir, self._settings.networks)
         if missing:
             self._tell_missing(missing)
@@ -164,9 +165,8 @@ class SmokePlanner:
             trial = self._trial(file)
             self._plan.trials.append(trial)
             if not (trial.error or trial.reason):
-                self._plan.add(
-                    Step("try", trial.network, SAFE, None, None, partial(trier.run, trial), item=trial.network)
-                )
+                run = partial(trier.run, trial)
+                self._plan.add(Step("try", trial.network, SAFE, None, None, run, item=trial.network, reason=asked))
         if self._plan.steps:
             self._plan.finish = partial(self._finish, trier)
         return self._plan
@@ -200,11 +200,8 @@ class SmokePlanner:
     def _add_take_back(self, trier: Trier, entry: CachedAttachment) -> None:
         target = str(entry.key or entry.name)
         before = {"ips": entry.ips, "files": [file.path for file in entry.files]}
-        self._plan.add(
-            Step(
-                TAKE_BACK, target, SAFE, before, None, partial(self._take_back, trier, entry), item=(TAKE_BACK, target)
-            )
-        )
+        undo, item = partial(self._take_back, trier, entry), (TAKE_BACK, target)
+        self._plan.add(Step(TAKE_BACK, target, SAFE, before, None, undo, item=item, reason="its test was interrupted"))
 
     def _take_back(self, trier: Trier, entry: CachedAttachment) -> None:
         try:

@@ -78,7 +78,7 @@ def test_short_secrets_do_not_garble_results(run):
     entry = dict(ATTACHMENT, args={"PIN": "1", "PASSWORD": "eth"}, capability_args={"portMappings": ports})
     (run.conf_dir / "10-demo.conflist").write_text(CONTENT)
     result = run("cni_attach", check_mode=True, attachments=[entry]).result
-    assert result["actions"] == [{"kind": "add", "target": "demo/web/eth0", "class": "safe"}]
+    assert result["actions"] == [{"kind": "add", "target": "demo/web/eth0", "class": "safe", "reason": "not attached"}]
     shown = result["invocation"]["module_args"]["attachments"][0]
     assert shown["args"] == {"PIN": "********", "PASSWORD": "********"}
     assert (shown["network"], shown["ifname"]) == ("demo", "eth0")

@@ -32,7 +32,7 @@ class Host:
         self.planned += 1
         plan = Plan()
         if self.value != 1:
-            plan.add(Step("write", "value", "safe", self.value, 1, self.set))
+            plan.add(Step("write", "value", "safe", self.value, 1, self.set, reason="0, want 1"))
         return plan
 
     def set(self):
@@ -46,7 +46,8 @@ def test_check_mode_plans_the_same_and_touches_nothing(path):
     assert not os.path.exists(os.path.dirname(path))
     applied = run_locked(host.plan, "test", 1, False, path=path)
     assert host.value == 1
-    assert checked.actions() == applied.actions() == [{"kind": "write", "target": "value", "class": "safe"}]
+    assert checked.actions() == applied.actions()
+    assert checked.actions() == [{"kind": "write", "target": "value", "class": "safe", "reason": "0, want 1"}]
     again = run_locked(host.plan, "test", 1, False, path=path)
     assert not again.changed
     assert host.planned == 3
@@ -147,9 +148,8 @@ def test_a_failure_tells_how_far_the_plan_got(path):
 
     def plan():
         result = Plan()
-        result.add(Step("write", "a", "safe", None, 1, lambda: None))
-        result.add(Step("write", "b", "safe", None, 1, fail))
-        result.add(Step("write", "c", "safe", None, 1, lambda: None))
+        for name, action in (("a", lambda: None), ("b", fail), ("c", lambda: None)):
+            result.add(Step("write", name, "safe", None, 1, action, reason="does not exist"))
         return result
 
     with pytest.raises(HostError) as caught:
@@ -185,7 +185,7 @@ def test_an_error_of_the_file_system_in_a_step_or_around_it_is_a_sentence(path):
         raise OSError(30, "Read-only file system", "/opt/x")
 
     plan = Plan()
-    plan.add(Step("set_aside", "/opt/x", "safe", None, None, refused))
+    plan.add(Step("set_aside", "/opt/x", "safe", None, None, refused, reason="it is not wanted"))
     with pytest.raises(HostError) as caught:
         run_locked(lambda: plan, "test", 1, False, path=path)
     assert (caught.value.code, caught.value.msg) == ("write_failed", "cannot set aside /opt/x: Read-only file system")

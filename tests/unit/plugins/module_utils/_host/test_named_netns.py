@@ -14,6 +14,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host import named_net
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained, reasons
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def folder(tmp_path, monkeypatch):
 
 def apply(folder, names, present=True):
     lock = str(folder.parent / "lock" / "lock")
-    return run_locked(lambda: named_netns.plan_netns(names, present), "test", 5, False, path=lock)
+    return explained(run_locked(lambda: named_netns.plan_netns(names, present), "test", 5, False, path=lock))
 
 
 def actions(plan):
@@ -57,12 +58,14 @@ def actions(plan):
 def test_made_once_and_removed_once(folder):
     plan = apply(folder, ["web", "db"])
     assert actions(plan) == ["created", "created"]
+    assert reasons(plan) == ["does not exist"] * 2
     assert plan.rows[0] == {"name": "web", "path": str(folder / "web"), "action": "created"}
     plan = apply(folder, ["db", "web"])
     assert (actions(plan), plan.changed) == (["none", "none"], False)
     plan = apply(folder, ["db", "web"], present=False)
     assert actions(plan) == ["removed", "removed"]
     assert {step.step_class for step in plan.steps} == {"disruptive"}
+    assert reasons(plan) == ["state is absent"] * 2
     assert os.listdir(folder) == []
     assert not apply(folder, ["db"], present=False).changed
 
@@ -78,7 +81,9 @@ def test_what_a_dead_namespace_left_is_replaced_or_removed(folder, kind):
     leave()
     plan = apply(folder, ["web"])
     assert actions(plan) == ["created"]
-    assert plan.diff()[0]["before"] == {"path": str(folder / "web"), "is": "leftover"}
+    assert plan.diff()[0]["before"] == {"is": "leftover"}
+    assert plan.diff()[0]["after"] == {"is": "namespace"}
+    assert reasons(plan) == ["the file is there, but its namespace is gone"]
     (folder / "web").unlink()
     leave()
     plan = apply(folder, ["web"], present=False)

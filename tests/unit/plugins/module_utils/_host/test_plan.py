@@ -18,7 +18,7 @@ def step(name, log, item=None, lane="", fails=False, step_class=SAFE):
             raise HostError("%s failed" % name)
         log.append(name)
 
-    return Step("write", name, step_class, None, name, action, item=item, lane=lane)
+    return Step("write", name, step_class, None, name, action, item=item, lane=lane, reason="it differs")
 
 
 def plan_of(*steps):
@@ -39,7 +39,7 @@ def test_foreign_steps_are_shown_and_never_executed():
     plan = plan_of(step("theirs", log, step_class=FOREIGN))
     plan.apply()
     assert not plan.changed
-    assert plan.actions() == [{"kind": "write", "target": "theirs", "class": "foreign"}]
+    assert plan.actions() == [{"kind": "write", "target": "theirs", "class": "foreign", "reason": "it differs"}]
     assert log == []
 
 
@@ -50,6 +50,51 @@ def test_changed_diff_and_actions_speak_of_the_same_steps():
     assert [entry["after"] for entry in plan.diff()] == [action["target"] for action in plan.actions()] == ["a", "b"]
     plan.apply()
     assert log == ["a", "b"]
+
+
+def test_a_diff_begins_with_the_reason_and_shows_only_what_differs():
+    before, after = {"mode": "0700", "owner": "0:0", "list": [1, 2]}, {"mode": "0755", "owner": "0:0", "list": [1, 3]}
+    changed = Step("set_attributes", "/x", SAFE, before, after, lambda: None, reason="mode 0700, want 0755")
+    made = Step("install", "/y", SAFE, None, after, lambda: None, reason="not installed")
+    assert plan_of(changed, made).diff() == [
+        {
+            "before_header": "/x",
+            "after_header": "set_attributes: mode 0700, want 0755",
+            "before": {"mode": "0700", "list": ["...", 2]},
+            "after": {"mode": "0755", "list": ["...", 3]},
+        },
+        {"before_header": "/y", "after_header": "install: not installed", "before": "", "after": after},
+    ]
+
+
+def test_parts_and_section_are_shown_where_they_are_set():
+    whole = Step(
+        "repair",
+        "a/b/c",
+        DISRUPTIVE,
+        None,
+        None,
+        lambda: None,
+        reason="c is gone",
+        parts=("del", "add"),
+        section="attachments",
+    )
+    assert whole.describe() == {
+        "kind": "repair",
+        "target": "a/b/c",
+        "class": "disruptive",
+        "reason": "c is gone",
+        "parts": [{"kind": "del"}, {"kind": "add"}],
+        "section": "attachments",
+    }
+
+
+def test_a_reason_is_required_and_short():
+    with pytest.raises(TypeError):
+        Step("write", "/x", SAFE, None, None, lambda: None)
+    one = Step("write", "/x", SAFE, None, None, lambda: None, reason="x" * 200)
+    two = Step("write", "/x", SAFE, None, None, lambda: None, reason="x" * 201)
+    assert (one.reason, two.reason) == ("x" * 200, "x" * 197 + "...")
 
 
 def test_a_step_without_item_ends_the_plan():
@@ -79,7 +124,11 @@ def test_lanes_run_at_the_same_time_and_a_lane_in_order():
     log = []
 
     def meet(name):
-        return Step("add", name, SAFE, None, name, lambda: (barrier.wait(), log.append(name)), item=name, lane=name[0])
+        def action():
+            barrier.wait()
+            log.append(name)
+
+        return Step("add", name, SAFE, None, name, action, item=name, lane=name[0], reason="not attached")
 
     plan = plan_of(meet("a1"), meet("b1"), meet("a2"), meet("b2"))
     plan.apply(2)

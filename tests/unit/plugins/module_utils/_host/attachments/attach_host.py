@@ -19,6 +19,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.invoke import Executor, plugin_error
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
 
 MAIN = {"type": "main", "ipam": {"type": "ipam"}}
 META = {"type": "meta", "capabilities": {"portMappings": True}}
@@ -120,8 +121,10 @@ class Host(Executor):
         verbs = Verbs([self.bin_dir], self.cache_dir, 5, executor=self)
         request = parse_attachments(entries)
         self.calls.clear()
-        return run_locked(
-            lambda: AttachPlanner(options, verbs).make(request), "test", 5, check_mode, options.workers, self.lock
+        return explained(
+            run_locked(
+                lambda: AttachPlanner(options, verbs).make(request), "test", 5, check_mode, options.workers, self.lock
+            )
         )
 
     def run(self, *entries, **settings):

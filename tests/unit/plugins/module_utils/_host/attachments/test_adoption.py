@@ -53,14 +53,16 @@ def test_a_lost_cache_entry_is_adopted(host, how):
     lose(host, how)
 
     predicted = host.check(wanted)
-    assert predicted.actions() == [{"kind": "adopt", "target": "demo/web/eth0", "class": "safe"}]
+    lost = "lost" if how in ("gone", "folder", "directory") else "damaged"
+    reason = f"its cache entry is {lost}"
+    assert predicted.actions() == [{"kind": "adopt", "target": "demo/web/eth0", "class": "safe", "reason": reason}]
     for force in (True, False):
         assert host.check(wanted, force=force).actions() == predicted.actions()
     plan = host.run(wanted)
     assert plan.diff() == predicted.diff()
     assert (actions(plan), codes(plan)) == (["adopted"], [])
     assert plan.outcomes[0].row() == predicted.outcomes[0].row()
-    assert plan.outcomes[0].row()["reason"] == ("lost" if how in ("gone", "folder", "directory") else "damaged")
+    assert plan.outcomes[0].row()["reason"] == lost
     # No plugin was run, and nothing is forgotten.
     assert host.calls == []
     assert entry(host) == before
@@ -135,7 +137,7 @@ def test_what_is_lost_and_not_as_it_was_is_detached_as_it_was_made(host, changed
     else:
         wanted = web(args={"K": "v"})
     plan = host.run(wanted)
-    assert [kind for kind, _target in kinds(plan)] == ["adopt", "del", "add"]
+    assert [kind for kind, _target in kinds(plan)] == ["adopt", "repair"]
     assert (plan.outcomes[0].reason, host.verbs("DEL")) == (changed, ["meta", "main"])
     assert actions(host.run(wanted)) == ["none"]
 

@@ -20,7 +20,7 @@ def test_a_repair_is_left_and_another_container_is_attached(host):
     plan = host.check(web(), other, on_drift="repair")
     plan.restrict([SAFE])
     assert kinds(plan) == [("add", "demo/db/eth0")]
-    assert [(step.kind, step.target) for step in plan.left] == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+    assert [(step.kind, step.target) for step in plan.left] == [("repair", "demo/web/eth0")]
     assert actions(plan) == ["left", "added"]
     assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
 

@@ -17,7 +17,14 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 )
 
 ISTIO = {"type": "istio-cni", "log_level": "info"}
-LEFT = [{"kind": "leave", "target": "demo/web/eth0", "class": "foreign"}]
+LEFT = [
+    {
+        "kind": "leave",
+        "target": "demo/web/eth0",
+        "class": "foreign",
+        "reason": "Istio, which is running, changed the network",
+    }
+]
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +67,7 @@ def test_so_is_one_whose_plugin_was_changed_or_taken_away(host, injected):
 def test_what_else_differs_is_a_change(host):
     host.network(plugins=[dict(MAIN, mtu=1400), META, ISTIO])
     plan = host.check(web())
-    assert kinds(plan) == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+    assert kinds(plan) == [("repair", "demo/web/eth0")]
     assert plan.outcomes[0].reason == "config"
     host.network(plugins=[MAIN, META, ISTIO])
     assert host.check(web(args={"K": "v"})).outcomes[0].reason == "args"
@@ -92,4 +99,4 @@ def test_drift_is_repaired_with_the_network_as_it_is(host):
     plan = host.check(web())
     assert (actions(plan), codes(plan), plan.actions()) == (["drifted"], ["drifted", "foreign_owner"], LEFT)
     assert plan.outcomes[0].reason == "check"
-    assert kinds(host.check(web(), on_drift="repair")) == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+    assert kinds(host.check(web(), on_drift="repair")) == [("repair", "demo/web/eth0")]

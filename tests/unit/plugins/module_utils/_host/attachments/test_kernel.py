@@ -37,8 +37,8 @@ def test_it_is_reported(drifted):
 def test_it_is_repaired(drifted):
     predicted = drifted.check(web(), on_drift="repair")
     plan = drifted.run(web(), on_drift="repair")
-    assert kinds(predicted) == kinds(plan) == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
-    assert [step.step_class for step in plan.steps] == ["disruptive", "disruptive"]
+    assert kinds(predicted) == kinds(plan) == [("repair", "demo/web/eth0")]
+    assert [step.step_class for step in plan.steps] == ["disruptive"]
     assert actions(drifted.run(web(), on_drift="repair")) == ["none"]
     assert codes(drifted.run(web())) == []
 

@@ -30,7 +30,10 @@ def test_add_then_nothing(host):
     assert predicted.outcomes[0].row()["ips"] is None
     assert host.calls == []
     plan = host.run(web())
-    assert plan.actions() == predicted.actions() == [{"kind": "add", "target": "demo/web/eth0", "class": "safe"}]
+    assert plan.actions() == predicted.actions()
+    assert plan.actions() == [
+        {"kind": "add", "target": "demo/web/eth0", "class": "safe", "reason": "not attached"},
+    ]
     assert plan.diff() == predicted.diff()
     assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
     assert host.verbs("ADD") == host.verbs("CHECK") == ["main", "meta"]
@@ -69,7 +72,7 @@ def test_other_arguments_detach_with_the_old_ones_and_attach(host, changed, reas
     plan = host.run(web(**changed))
     assert actions(plan) == ["repaired"]
     assert plan.outcomes[0].reason == reason
-    assert kinds(plan) == [("del", "demo/web/eth0"), ("add", "demo/web/eth0")]
+    assert kinds(plan) == [("repair", "demo/web/eth0")]
     assert {step.step_class for step in plan.steps} == {"disruptive"}
     assert host.verbs("DEL") == ["meta", "main"]
 
@@ -203,7 +206,7 @@ def test_drift_is_reported_repaired_or_an_error(host):
     assert (plan.outcomes[0].error["code"], plan.outcomes[0].error["plugin"]) == ("drifted", "main")
 
     plan = host.check(web(), on_drift="repair")
-    assert (actions(plan), kinds(plan)) == (["repaired"], [("del", "demo/web/eth0"), ("add", "demo/web/eth0")])
+    assert (actions(plan), kinds(plan)) == (["repaired"], [("repair", "demo/web/eth0")])
     assert host.verbs("DEL") == []
     del host.broken["CHECK", "main"]
     assert actions(host.run(web(), on_drift="repair")) == ["none"]

@@ -20,6 +20,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
 
 MINE = Attributes(0o755, os.geteuid(), os.getegid())
 ELF = b"\x7fELF\x02\x01\x01" + b"\0" * 11 + b"\x3e\x00"
@@ -55,24 +56,25 @@ class Host:
     def manifest(self):
         return Manifest(self.state)
 
-    def present(self, files, check=False, shipped=None, attributes=MINE, archive=None, force=False):
+    def present(self, files, check=False, shipped=None, attributes=MINE, archive=None, force=False, release=""):
         wanted = WantedPlugins(
             {name: sha(content) for name, content in files.items()},
             archive,
             lambda names: ((name, io.BytesIO(files[name])) for name in names),
             files if shipped is None else shipped,
+            release,
         )
         where = Where(self.conf_dir, self.bin_dirs, self.cache_dir, force)
-        return plan_present(self.bin_dir, wanted, attributes, self.manifest(), check, where)
+        return explained(plan_present(self.bin_dir, wanted, attributes, self.manifest(), check, where))
 
     def absent(self, *names, **keywords):
-        return plan_absent(
-            self.bin_dir, names, self.manifest(), self.conf_dir, self.cache_dir, keywords.get("force", False)
-        )
+        force = keywords.get("force", False)
+        return explained(plan_absent(self.bin_dir, names, self.manifest(), self.conf_dir, self.cache_dir, force))
 
     def restored(self, *names, **keywords):
         force = keywords.get("force", False)
-        return plan_restored(self.bin_dir, names or None, self.manifest(), self.conf_dir, self.cache_dir, force)
+        where = self.conf_dir, self.cache_dir
+        return explained(plan_restored(self.bin_dir, names or None, self.manifest(), *where, force))
 
     def apply(self, plan):
         plan.apply()

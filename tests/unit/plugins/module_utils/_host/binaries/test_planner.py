@@ -278,7 +278,12 @@ def test_absent_removes_ours_and_keeps_what_it_had_replaced(host):
     host.apply(host.present(OLD))
     plan = host.absent("bridge", "none")
     assert plan.actions() == [
-        {"kind": "remove", "target": os.path.join(host.bin_dir, "bridge"), "class": "safe"},
+        {
+            "kind": "remove",
+            "target": os.path.join(host.bin_dir, "bridge"),
+            "class": "safe",
+            "reason": "state is absent",
+        },
     ]
     assert host.apply(plan) == {"bridge": "removed", "none": "none"}
     assert list(host.files()) == ["ptp"]

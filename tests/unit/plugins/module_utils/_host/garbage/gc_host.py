@@ -28,6 +28,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome 
     GcSettings,
 )
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
 
 IDENTITY = MappingProxyType({"boot_id": "b", "dev": 4, "inode": 11, "cookie": 7})
 OTHER = dict(IDENTITY, inode=12)
@@ -104,7 +105,7 @@ class Host:
         return gc.GcPlanner(GcSettings(str(self.conf_dir), [str(self.bin_dir)], self.cache_dir, **options))
 
     def plan(self, **options):
-        return self.planner(**options).make()
+        return explained(self.planner(**options).make())
 
     def found_rows(self, **options):
         return {(row["kind"], row["id"]): row for row in (c.row() for c in self.plan(**options).candidates)}

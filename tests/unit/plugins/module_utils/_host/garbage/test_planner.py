@@ -28,6 +28,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownersh
     RuleOwner,
     RuleSet,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import outcome
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import FirstSeen, Judge
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import (
     LEASE,
@@ -37,6 +38,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome 
 )
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import reasons
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.garbage.gc_host import IDENTITY, Host, alive
 
 
@@ -53,7 +55,8 @@ def test_a_lease_of_nobody_is_collected_with_its_evidence(host):
     assert "reserves it for container dead, interface eth0" in row["evidence"][0]
     assert row["evidence"][1] == "no source names container dead; asked: podman (1), cache (0)"
     assert row["evidence"][2] == "10.1.0.5 is in none of the 1 network namespaces"
-    assert plan.actions() == [{"kind": "release", "target": str(path), "class": "safe"}]
+    reason = "no source names container dead"
+    assert plan.actions() == [{"kind": "release", "target": str(path), "class": "safe", "reason": reason}]
     plan.apply()
     assert not path.exists()
     assert not host.plan().changed
@@ -322,6 +325,36 @@ def test_rules_go_before_addresses_are_freed(host):
     host.lease("10.1.0.5", "dead\r\neth0")
     host.firewall.sets = [RuleSet("n", "ipv4", PORTMAP, "x", RuleOwner("demo", "dead"))]
     assert [step.kind for step in host.plan().steps] == ["remove", "del", "release"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "addresses", "reason"),
+    [
+        (RuleOwner("demo", "dead"), [], "no source names container dead"),
+        (RuleOwner(), ["10.1.0.7", "10.1.0.8"], "no network namespace has 10.1.0.7, 10.1.0.8"),
+        (RuleOwner("demo", None, None, "de"), [], "no live container uses it"),
+    ],
+)
+def test_the_reason_is_the_evidence_in_short(host, owner, addresses, reason):
+    host.firewall.sets = [RuleSet("n", "ipv4", PORTMAP, "x", owner, addresses)]
+    plan = host.plan(min_age=0, scope=["rules"])
+    assert reasons(plan) == [reason]
+    # The default callback of Ansible shows only texts and objects.
+    assert plan.diff()[0]["before"] == {"rules": []}
+
+
+def test_files_are_explained_by_what_is_wrong_with_them(host):
+    path = host.attached("dead", "10.1.0.5")
+    for content, reason in ((b"", "is empty, as after a crash"), (b"{", "is damaged")):
+        with open(path, "wb") as stream:
+            stream.write(content)
+        host.aged(path, 3600)
+        assert reasons(host.plan()) == [reason]
+
+
+def test_every_cause_has_words(host):
+    causes = {cache.EMPTY, cache.DAMAGED, cache.LEFTOVER, cache.STRAY, "before_boot", "interrupted"}
+    assert set(outcome._CAUSES) == causes
 
 
 def test_the_failure_of_one_thing_does_not_keep_the_others(host, monkeypatch):

@@ -18,6 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.networks import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
 
 
 def text(name, **keys):
@@ -51,9 +52,8 @@ class Host:
 
     def plan(self, *wanted, mode=0o644, levels=("directory",), **options):
         attributes = Attributes(mode, os.getuid(), os.getgid())
-        return plan_networks(
-            ConfRequest(wanted, str(self.conf_dir), ["/nowhere"], self.cache, attributes, levels, **options)
-        )
+        request = ConfRequest(wanted, str(self.conf_dir), ["/nowhere"], self.cache, attributes, levels, **options)
+        return explained(plan_networks(request))
 
     def run(self, *wanted, **options):
         plan = self.plan(*wanted, **options)

@@ -62,6 +62,7 @@ def test_a_daemon_has_to_be_restarted_until_it_is_another_one(tmp_path, monkeypa
     again = read_again(monkeypatch, crio, "/n")
     made = plan(tmp_path, [crio]).plan
     assert [step.step_class for step in made.steps] == ["disruptive"]
+    assert made.steps[0].reason == "conf_dir /etc/cni/net.d, want /n; bin_dirs /opt/cni/bin, want /b"
     assert made.configured[0]["restart"] and made.configured[0]["action"] == "configured"
     assert crio.conf_dir == "/n"
     made.apply()
@@ -177,6 +178,25 @@ def test_of_several_daemons_the_systems_own_is_configured(monkeypatch):
     docker.config, own.config, docker.reads = "/run/docker/containerd.toml", "/etc/containerd/config.toml", False
     assert planner._choose([docker, handler, own]) is own
     assert planner._choose([handler, docker]) is docker
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "reason"),
+    [
+        ({}, {}, "conf_dir /etc/cni/net.d, want /n"),
+        ({"bin_dirs": ["/a", "/b"]}, {}, "conf_dir /etc/cni/net.d, want /n; bin_dirs /a:/b, want /b"),
+        ({"conf_dir": "/n", "max_networks": 1}, {"max_conf_num": 2}, "max_conf_num 1, want 2"),
+        ({"conf_dir": "/n"}, {}, "its settings are not as this collection writes them"),
+        ({"found": ""}, {}, "does not have the settings yet"),
+        ({"reads": False}, {}, "does not have the settings yet"),
+        ({}, {"present": False}, "state is absent"),
+    ],
+)
+def test_the_reason_names_the_settings_that_differ(now, wanted, reason):
+    runtime = Runtime("crio", found="a test", conf_dir="/etc/cni/net.d", bin_dirs=["/b"])
+    for name, value in now.items():
+        setattr(runtime, name, value)
+    assert planner._reason(runtime, WANTED._replace(**wanted)) == reason
 
 
 def test_a_diff_shows_lines_of_ours_only():

@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How two states of an object differ: reduced to what differs for a diff, and in words for the reason of a step.
+
+Both mask secrets first: the key that marks a value as secret may be equal on both sides and missing from the outcome.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from .secrets import mask
+
+Pair = Tuple[Optional[int], Optional[int]]
+"""The position of an element in two lists; None where a list does not have it."""
+
+SAME = "..."
+"""Stands for an element of a list that does not differ."""
+
+_MOST_NAMED = 2
+_LONGEST_VALUE = 40
+_LONGEST_PATH = 80
+# Comparing the elements of longer lists takes too long.
+_LONGEST_LIST = 200
+_BARE = re.compile(r"[\w./:@+-]+")
+
+
+def reduce_change(before: Any, after: Any) -> Tuple[Any, Any]:
+    """Return two JSON-ready states without what is equal in them; both are "" if nothing is left.
+
+    Texts stay whole. In lists, :data:`SAME` stands for equal elements. An object with a ``type`` keeps it.
+    """
+    pair = _reduced(mask(before), mask(after))
+    return ("", "") if pair is None else pair
+
+
+def _reduced(one: Any, other: Any) -> Optional[Tuple[Any, Any]]:
+    """Return what differs of both, None if they are equal."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return _reduced_objects(one, other)
+    if isinstance(one, list) and isinstance(other, list):
+        return _reduced_lists(one, other)
+    # To Python, True and 1 are equal.
+    return None if one == other and isinstance(one, bool) == isinstance(other, bool) else (one, other)
+
+
+def _reduced_objects(one: Dict[str, Any], other: Dict[str, Any]) -> Optional[Tuple[Any, Any]]:
+    left: Dict[str, Any] = {}
+    right: Dict[str, Any] = {}
+    differ = False
+    for key in {**one, **other}:
+        if key not in other:
+            left[key] = one[key]
+        elif key not in one:
+            right[key] = other[key]
+        else:
+            pair = _reduced(one[key], other[key])
+            if pair is None:
+                if key == "type":
+                    left[key], right[key] = one[key], other[key]
+                continue
+            left[key], right[key] = pair
+        differ = True
+    return (left, right) if differ else None
+
+
+def _reduced_lists(one: List[Any], other: List[Any]) -> Optional[Tuple[Any, Any]]:
+    left: List[Any] = []
+    right: List[Any] = []
+    differ = False
+    for here, there in _aligned(one, other):
+        if here is None or there is None:
+            left += [] if here is None else [one[here]]
+            right += [] if there is None else [other[there]]
+            differ = True
+            continue
+        pair = _reduced(one[here], other[there])
+        differ = differ or pair is not None
+        left.append(SAME if pair is None else pair[0])
+        right.append(SAME if pair is None else pair[1])
+    if not differ:
+        return None
+    # An element that is gone may look like what is left of another one.
+    return (one, other) if left == right else (left, right)
+
+
+def _aligned(one: Sequence[Any], other: Sequence[Any]) -> Iterator[Pair]:
+    """Yield the positions of elements that belong together, in order: plugins of one type, equal ones, or one place."""
+    keys = _keys(one, other)
+    if keys is None:
+        for number in range(max(len(one), len(other))):
+            yield number if number < len(one) else None, number if number < len(other) else None
+        return
+    for tag, start, end, start_there, end_there in difflib.SequenceMatcher(None, *keys, False).get_opcodes():
+        if tag == "equal":
+            yield from zip(range(start, end), range(start_there, end_there))
+        else:
+            yield from ((number, None) for number in range(start, end))
+            yield from ((None, number) for number in range(start_there, end_there))
+
+
+def _keys(one: Sequence[Any], other: Sequence[Any]) -> Optional[Tuple[List[str], List[str]]]:
+    """Return what identifies the elements of both lists, None if it is their place."""
+    if max(len(one), len(other)) > _LONGEST_LIST:
+        return None
+    if _are_typed(one) and _are_typed(other):
+        return [element["type"] for element in one], [element["type"] for element in other]
+    if len(one) == len(other):
+        return None
+    return [json.dumps(element, sort_keys=True) for element in one], [
+        json.dumps(element, sort_keys=True) for element in other
+    ]
+
+
+def _are_typed(value: Any) -> bool:
+    """Tell whether this is a list of plugins, or of other objects that name their type."""
+    return isinstance(value, list) and all(
+        isinstance(element, dict) and isinstance(element.get("type"), str) for element in value
+    )
+
+
+# ---- in words
+
+
+def change_in_words(before: Any, after: Any) -> str:
+    """Return how the JSON-ready state *before* differs from the desired one, "" if it does not.
+
+    A phrase such as ``bridge: mtu 1450, want 1500; plugin portmap is missing``. It names two differences, and counts
+    the others if there are more.
+    """
+    found = list(_phrases(mask(before), mask(after)))
+    if not found:
+        return "" if _reduced(before, after) is None else "a secret differs"
+    if len(found) <= _MOST_NAMED:
+        return "; ".join(found)
+    return f"{found[0]}, and {len(found) - 1} other values differ"
+
+
+def _phrases(before: Any, after: Any) -> Iterator[str]:
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        yield from _differences("its content", before, after)
+        return
+    for key in {**before, **after}:
+        one, other = before.get(key), after.get(key)
+        if key == "plugins" and _are_typed(one) and _are_typed(other):
+            yield from _in_chain(before[key], after[key])
+        else:
+            yield from _of_member(key, key, before, after)
+
+
+def _in_chain(before: List[Dict[str, Any]], after: List[Dict[str, Any]]) -> Iterator[str]:
+    pairs = list(_aligned(before, after))
+    gone = [here for here, there in pairs if there is None and here is not None]
+    new = [there for here, there in pairs if here is None and there is not None]
+    same = [(here, there) for here, there in pairs if here is not None and there is not None]
+    moved = False
+    for there in list(new):
+        here = next((number for number in gone if before[number]["type"] == after[there]["type"]), None)
+        if here is not None:
+            moved = True
+            gone.remove(here)
+            new.remove(there)
+            same.append((here, there))
+    yield from (f"plugin {_named(after[there]['type'])} is missing" for there in new)
+    yield from (f"plugin {_named(before[here]['type'])} is not wanted" for here in gone)
+    if moved:
+        yield "the plugins are in another order"
+    types = [plugin["type"] for plugin in after]
+    for here, there in same:
+        place = _named(types[there]) if types.count(types[there]) == 1 else f"plugins[{there}]"
+        for key in {**before[here], **after[there]}:
+            yield from (f"{place}: {text}" for text in _of_member(key, key, before[here], after[there]))
+
+
+def _of_member(path: str, key: str, before: Dict[str, Any], after: Dict[str, Any]) -> Iterator[str]:
+    """Yield how the member *key* of two objects differs; *path* is its name in the text."""
+    if key in before and key in after:
+        yield from _differences(path, before[key], after[key])
+    elif key in after:
+        want = _shown(after[key])
+        yield f"{_named(path)} is not set" + (want and f", want {want}")
+    else:
+        have = _shown(before[key])
+        yield f"{_named(path)}{have and ' '}{have} is not wanted"
+
+
+def _differences(path: str, before: Any, after: Any) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in {**before, **after}:
+            yield from _of_member(f"{path}.{key}", key, before, after)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (one, other) in enumerate(zip(before, after)):
+            yield from _differences(f"{path}[{number}]", one, other)
+    elif _reduced(before, after) is not None:
+        have, want = _shown(before), _shown(after)
+        yield f"{_named(path)} {have}, want {want}" if have and want else f"{_named(path)} differs"
+
+
+def _named(path: str) -> str:
+    """Return a path of keys, which may be of any length in a file that somebody else wrote."""
+    return path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}..."
+
+
+def _shown(value: Any) -> str:
+    """Return a value in one line, "" if it is too long for that."""
+    text = value if isinstance(value, str) and _is_bare(value) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_VALUE else ""
+
+
+def _is_bare(text: str) -> bool:
+    """Tell whether a text needs no quotes, so that nobody takes it for a number or for several words."""
+    if not _BARE.fullmatch(text):
+        return False
+    try:
+        json.loads(text)
+    except ValueError:
+        return True
+    return False
