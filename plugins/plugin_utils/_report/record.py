@@ -42,6 +42,7 @@ GATHERED = (
 )
 """The keys of the result of cni_info that the record contains."""
 
+_DRIFTED = " has drifted: "
 _WARNING = re.compile(r"\[(?P<code>[a-z0-9_]+)\] (?P<message>.*)", re.DOTALL)
 
 
@@ -110,17 +111,18 @@ def _failure(result: Mapping[str, Any]) -> Iterator[str]:
 def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
     """Yield the plan's steps, each with its part of the diff, which lacks those without a difference."""
     diff = rows(result.get("diff"))
-    reasons = {_key(row): text(row.get("reason")) for row in rows(result.get("attachments"))}
+    codes = {_key(row): text(row.get("reason")) for row in rows(result.get("attachments"))}
     planned = set()
     for action in rows(result.get("actions")):
         kind, target, step_class = (text(action.get(key)) for key in ("kind", "target", "class"))
         # An unknown class must not count as a harmless one.
         step = {"module": module, "kind": kind, "target": target}
         step["class"] = step_class if step_class in CLASSES else DISRUPTIVE
-        if reasons.get(target):
-            step["why"] = reasons[target]
-        head = (f"{target} (before)", f"{target} (after {kind})")
-        if diff and (diff[0].get("before_header"), diff[0].get("after_header")) == head:
+        if text(action.get("reason")):
+            step["reason"] = mask(text(action.get("reason")))
+        if codes.get(target):
+            step["why"] = codes[target]
+        if diff and _is_of(diff[0], kind, target):
             entry = diff.pop(0)
             step.update(before=mask(entry.get("before")), after=mask(entry.get("after")))
         planned.add(target)
@@ -128,13 +130,20 @@ def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
     for row in rows(result.get("attachments")):
         # With on_drift: report, drift is not a step of the plan.
         if row.get("action") == "drifted" and _key(row) not in planned:
-            yield {
-                "module": module,
-                "kind": "repair",
-                "target": _key(row),
-                "class": DISRUPTIVE,
-                "why": text(row.get("reason")),
-            }
+            step = {"module": module, "kind": "repair", "target": _key(row), "class": DISRUPTIVE}
+            yield {**step, **_drift(row), "why": text(row.get("reason"))}
+
+
+def _is_of(entry: Mapping[str, Any], kind: str, target: str) -> bool:
+    """Tell whether an entry of the diff is that of a step; its second header is the kind and the reason."""
+    return entry.get("before_header") == target and text(entry.get("after_header")).startswith(f"{kind}: ")
+
+
+def _drift(row: Mapping[str, Any]) -> Record:
+    """Return the reason of drift that was only reported, from its warning; {} if there is none."""
+    messages = [text(warning.get("message")) for warning in rows(row.get("warnings"))]
+    found = [message.partition(_DRIFTED)[2] for message in messages if _DRIFTED in message]
+    return {"reason": mask(found[0])} if found else {}
 
 
 def _key(row: Mapping[str, Any]) -> str:

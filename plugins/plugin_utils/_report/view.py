@@ -75,7 +75,7 @@ def _step(step: Mapping[str, Any], owners: Mapping[str, str]) -> dict[str, Any]:
         "module": text(step.get("module")),
         "kind": text(step.get("kind")).replace("_", " "),
         "target": target,
-        "why": text(step.get("why")),
+        "reason": text(step.get("reason")) or text(step.get("why")),
         "owner": owners.get(target, ""),
         "diff": diff(step.get("before"), step.get("after")),
     }

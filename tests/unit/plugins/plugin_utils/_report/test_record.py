@@ -10,12 +10,13 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
 
-STEP = {"kind": "write", "target": "/etc/cni/net.d/10-a.conflist", "class": "safe"}
+REASON = "bridge: mtu 1450, want 1500"
+STEP = {"kind": "write", "target": "/etc/cni/net.d/10-a.conflist", "class": "safe", "reason": REASON}
 ROW = {"network": "a", "container_id": "c", "ifname": "eth0", "reason": "interface"}
 
 
 def head(kind="write", target=STEP["target"]):
-    return {"before_header": f"{target} (before)", "after_header": f"{target} (after {kind})"}
+    return {"before_header": target, "after_header": f"{kind}: {REASON}"}
 
 
 @pytest.mark.parametrize(
@@ -67,16 +68,22 @@ def test_the_diff_goes_to_its_step():
 
 
 def test_drift_that_is_only_reported_is_a_step():
+    warnings = [{"code": "x", "message": "y"}, {"code": "drifted", "message": "a/c/eth0 has drifted: CHECK failed (z)"}]
     rows = [dict(ROW, action="drifted", reason="check"), dict(ROW, container_id="d", action="none")]
     record = build("h", {"attachments": {"actions": [], "attachments": rows}}, {})
     step = {"module": "cni_attach", "kind": "repair", "target": "a/c/eth0", "class": "disruptive", "why": "check"}
     assert (record["status"], record["steps"]) == ("drift", [step])
+    rows[0]["warnings"] = warnings
+    record = build("h", {"attachments": {"actions": [], "attachments": rows}}, {})
+    assert record["steps"] == [{**step, "reason": "CHECK failed (z)"}]
 
 
 def test_a_planned_repair_says_why_and_is_not_told_twice():
-    actions = [dict(STEP, kind=kind, target="a/c/eth0") for kind in ("del", "add")]
+    parts = [{"kind": "del"}, {"kind": "add"}]
+    actions = [dict(STEP, kind="repair", target="a/c/eth0", reason="eth0 is gone", parts=parts)]
     record = build("h", {"attachments": {"actions": actions, "attachments": [dict(ROW, action="drifted")]}}, {})
-    assert [(step["kind"], step["why"]) for step in record["steps"]] == [("del", "interface"), ("add", "interface")]
+    (step,) = record["steps"]
+    assert (step["kind"], step["reason"], step["why"]) == ("repair", "eth0 is gone", "interface")
 
 
 def test_warnings_are_taken_apart():
@@ -90,7 +97,8 @@ def test_warnings_are_taken_apart():
 
 def test_secrets_are_masked_again():
     diff = [{**head(), "before": {"token": "sesame"}, "after": ""}]
-    results = {"networks": {"actions": [STEP], "diff": diff, "problems": [{"password": "sesame"}]}}
+    step = dict(STEP, reason="--password sesame")
+    results = {"networks": {"actions": [step], "diff": diff, "problems": [{"password": "sesame"}]}}
     record = build("h", results, {"conf": [{"config": {"etcd_key": "sesame"}}], "invocation": {"x": "sesame"}})
     assert "sesame" not in json.dumps(record)
 
