@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
@@ -87,7 +87,9 @@ class Steps:
         if outcome.reason == "config":
             _show_configs(states, attached, outcome)
         elif outcome.reason not in ("args", "capability_args"):
-            states[0]["is"], states[1]["is"] = reason, "attached"
+            # What a plugin says is long enough once, as the reason.
+            states[0]["is"] = "drifted" if outcome.reason in ("check", "kernel") else reason
+            states[1]["is"] = "attached"
         self._add_step("repair", outcome, DISRUPTIVE, states, partial(self._repair, outcome), reason, ("del", "add"))
 
     def _add_step(
@@ -277,8 +279,7 @@ def _before(attached: Attached) -> Dict[str, Any]:
 
 def _after(outcome: Outcome) -> Dict[str, Any]:
     wanted = outcome.wanted
-    # Its addresses are not known before the ADD.
-    return _state(outcome.key, wanted.netns, wanted.args, _capability_args(outcome), None)
+    return _state(outcome.key, wanted.netns, wanted.args, _capability_args(outcome), "known after the ADD")
 
 
 def _state(
@@ -286,7 +287,7 @@ def _state(
     netns: str,
     args: Sequence[Tuple[str, str]],
     capability_args: Mapping[str, Any],
-    ips: Optional[List[str]],
+    ips: Union[List[str], str],
 ) -> Dict[str, Any]:
     """Return an attachment as the diff shows it. Its configuration is only of interest where it has changed."""
     state = {"network": key.network, "netns": netns, "args": dict(args), "capability_args": dict(capability_args)}

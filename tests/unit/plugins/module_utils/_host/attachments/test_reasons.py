@@ -19,6 +19,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import reasons
 
 WEB = "/run/netns/web"
+LATER = "known after the ADD"
 ENTRY = "results/demo-web-eth0"
 
 
@@ -31,7 +32,7 @@ def shown(plan):
 def test_an_attachment_is_shown_without_its_configuration(host):
     plan = host.run(web(args={"K": "v"}))
     assert reasons(plan) == ["not attached"]
-    assert shown(plan) == ("", {"network": "demo", "netns": WEB, "args": {"K": "v"}, "ips": None})
+    assert shown(plan) == ("", {"network": "demo", "netns": WEB, "args": {"K": "v"}, "ips": LATER})
     plan = host.run(web(state="absent"))
     assert reasons(plan) == ["state is absent"]
     assert shown(plan) == ({"network": "demo", "netns": WEB, "args": {"K": "v"}, "ips": ["10.1.0.2/24"]}, "")
@@ -51,7 +52,7 @@ def test_a_repair_is_one_step(host):
         }
     ]
     assert [verb for verb, *_rest in host.calls] == ["DEL"] * 2 + ["ADD"] * 2 + ["CHECK"] * 2
-    assert shown(plan) == ({"is": "eth0 is gone", "ips": ["10.1.0.2/24"]}, {"is": "attached", "ips": None})
+    assert shown(plan) == ({"is": "eth0 is gone", "ips": ["10.1.0.2/24"]}, {"is": "attached", "ips": LATER})
 
 
 def test_only_the_part_of_the_network_that_has_changed_is_shown(host):
@@ -113,7 +114,7 @@ def test_what_check_and_the_kernel_say(host):
     host.addresses.clear()
     plan = host.check(web(), on_drift="repair")
     assert reasons(plan) == ["the interface eth0 has lost its address 10.1.0.2/24"]
-    assert shown(plan)[0]["is"] == "the interface eth0 has lost its address 10.1.0.2/24"
+    assert shown(plan) == ({"is": "drifted", "ips": ["10.1.0.2/24"]}, {"is": "attached", "ips": LATER})
 
 
 def test_an_interrupted_add(host):
