@@ -44,6 +44,9 @@ class CallbackModule(CallbackBase):
         note = "" if action["class"] == "safe" else "  (%s)" % action["class"]
         text = "  %s %-14s %s%s" % (sign, action["kind"].replace("_", " "), action["target"], note)
         self._display.display(text, color=COLOURS[sign])
+        if sign == "~":
+            reason = textwrap.wrap(action["reason"], 110, initial_indent=" " * 19, subsequent_indent=" " * 19)
+            self._display.display("\n".join(reason))
 
     def _show_edits(self, result):
         """Show the difference between two texts. What is created or removed is only named by its step."""

@@ -46,7 +46,8 @@ def _host(dice: random.Random, number: int) -> dict[str, Any]:
         host.lose(results)
     elif kind == "foreign":
         results["networks"]["confirmed"] = False
-        _step(results["networks"], "leave", "/etc/cni/net.d/10-podnet.conflist", "foreign")
+        reason = "a running program has added istio-cni"
+        _step(results["networks"], "leave", "/etc/cni/net.d/10-podnet.conflist", "foreign", reason)
     elif kind == "refused":
         results["networks"] = {
             "failed": True,
@@ -58,11 +59,17 @@ def _host(dice: random.Random, number: int) -> dict[str, Any]:
 
 
 def _step(
-    result: dict[str, Any], kind: str, target: str, step_class: str, before: Any = None, after: Any = None
+    result: dict[str, Any],
+    kind: str,
+    target: str,
+    step_class: str,
+    reason: str,
+    before: Any = None,
+    after: Any = None,
 ) -> None:
-    result["actions"].append({"kind": kind, "target": target, "class": step_class})
+    result["actions"].append({"kind": kind, "target": target, "class": step_class, "reason": reason})
     if before != after:
-        headers = {"before_header": "%s (before)" % target, "after_header": "%s (after %s)" % (target, kind)}
+        headers = {"before_header": target, "after_header": "%s: %s" % (kind, reason)}
         result["diff"].append({**headers, "before": before, "after": after})
 
 
@@ -120,11 +127,13 @@ class _Host:
     def drift(self, results: dict[str, Any]) -> None:
         """Let files differ from what they are to be."""
         path = "/etc/cni/net.d/10-podnet.conflist"
-        _step(results["networks"], "write", path, "safe", self.config(mtu=1500), self.config())
+        before, after = ({"plugins": [{"type": "bridge", "mtu": mtu}, "...", "..."]} for mtu in (1500, 1450))
+        _step(results["networks"], "write", path, "safe", "bridge: mtu 1500, want 1450", before, after)
         if self.dice.random() < 0.6:
-            before = {"sha256": _digest(self.dice), "mode": "0755", "cni_versions": ["0.4.0", "1.0.0"]}
-            after = {"sha256": _digest(self.dice), "mode": "0755", "cni_versions": ["0.4.0", "1.0.0", "1.1.0"]}
-            _step(results["plugins"], "replace", "/opt/cni/bin/bridge", "safe", before, after)
+            before = {"sha256": _digest(self.dice), "cni_versions": "0.4.0 1.0.0"}
+            after = {"sha256": _digest(self.dice), "cni_versions": "0.4.0 1.0.0 1.1.0"}
+            reason = "sha256 differs from 1.9.1"
+            _step(results["plugins"], "replace", "/opt/cni/bin/bridge", "safe", reason, before, after)
 
     def lose(self, results: dict[str, Any]) -> None:
         """Let an interface be gone."""
@@ -132,8 +141,8 @@ class _Host:
         lost["interface"] = False
         key = "podnet/%s/eth0" % lost["container_id"]
         results["attachments"]["attachments"] = [{**lost, "action": "repaired", "reason": "interface"}]
-        _step(results["attachments"], "del", key, "disruptive", {"netns": lost["netns"], "ips": lost["ips"]}, None)
-        _step(results["attachments"], "add", key, "disruptive", None, {"netns": lost["netns"], "ips": None})
+        before, after = {"is": "eth0 is gone", "ips": lost["ips"]}, {"is": "attached", "ips": "known after the ADD"}
+        _step(results["attachments"], "repair", key, "disruptive", "eth0 is gone", before, after)
 
     def info(self) -> dict[str, Any]:
         """Return what cni_info would say."""

@@ -30,8 +30,8 @@ def hostile(text):
         message=text, code="known_vulnerability", reason=text, evidence=[text], id=text, file=text, ranges=[text]
     )
     info = {key: [row] for key in ("conf", "attachments", "pools", "garbage", "runtime", "problems")}
-    head = {"before_header": f"{text} (before)", "after_header": f"{text} (after write)"}
-    step = {"kind": "write", "target": text, "class": "safe"}
+    head = {"before_header": text, "after_header": f"write: {text}"}
+    step = {"kind": "write", "target": text, "class": "safe", "reason": text}
     networks = {"actions": [step], "diff": [{**head, "before": text, "after": "x"}], "warnings": [text]}
     return build(text, {"networks": networks}, info, [text])
 

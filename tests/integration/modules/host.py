@@ -97,6 +97,8 @@ class Host:
         assert check["changed"] and run["changed"]
         assert check["actions"] == run["actions"]
         assert check["diff"] == run["diff"]
+        for step in run["actions"]:
+            assert 0 < len(step["reason"]) <= 200, step
         for result in (again, check_again):
             assert not result["changed"], json.dumps(result, indent=1)
             assert result["actions"] == []

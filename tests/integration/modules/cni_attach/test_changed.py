@@ -25,14 +25,14 @@ def _attached(attach):
 
 
 def test_another_port(change):
-    ran = change([web(18062)], ["del", "add"], ["repaired"]).run
+    ran = change([web(18062)], ["repair"], ["repaired"]).run
     assert ran["attachments"][0]["reason"] == "capability_args"
     assert "18061" not in sh("iptables-save; ip6tables-save")
     assert "18062" in sh("iptables-save; ip6tables-save")
 
 
 def test_another_namespace(change):
-    ran = change([web(18061, "pwa-db")], ["del", "add"], ["repaired"]).run
+    ran = change([web(18061, "pwa-db")], ["repair"], ["repaired"]).run
     assert ran["attachments"][0]["reason"] == "netns"
     assert sh("ip -n pwa-web link show type veth") == ""
     assert sh("ip -n pwa-db link show eth0 type veth")
@@ -51,7 +51,7 @@ def test_the_same_network_in_another_layout_and_the_same_namespace_by_a_link(
 def test_another_configuration(change, networks, write_network):
     assert "18061" in sh("iptables-save; ip6tables-save")
     write_network("pwademo", networks["pwademo"][:1])
-    ran = change([web(18061)], ["del", "add"], ["repaired"]).run
+    ran = change([web(18061)], ["repair"], ["repaired"]).run
     assert ran["attachments"][0]["reason"] == "config"
     # What only the old configuration had is gone.
     assert "18061" not in sh("iptables-save; ip6tables-save")

@@ -35,7 +35,7 @@ def _killed(host, bridge, write_network, fakes):
 
 
 def test_an_interrupted_attachment_is_made_and_has_one_address(attach, change, leases):
-    ran = change([WEB], ["del", "add"], ["added"]).run
+    ran = change([WEB], ["repair"], ["added"]).run
     assert ran["attachments"][0]["reason"] == "interrupted"
     assert len(list((leases / "pwaslow").glob("10.*"))) == 1
     attach(GONE)

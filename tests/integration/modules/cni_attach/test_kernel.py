@@ -87,7 +87,7 @@ def test_drift_is_seen_and_repaired(attach, change, see, as_added, detach):
     do("ip link set $port nomaster")
     see(attachment, "is no longer a port of pwademo0", "check")
     # A repair is the same whatever has drifted; what differs is what is found.
-    change([attachment], ["del", "add"], ["repaired"], on_drift="repair")
+    change([attachment], ["repair"], ["repaired"], on_drift="repair")
     as_added()
     for script, difference, reason in DRIFT:
         do(script)

@@ -15,7 +15,7 @@ DB = {"network": "pwasbr", "container_id": "db", "netns": "pwa-db"}
 def test_attachments_that_lost_their_namespace_or_interface_are_attached_again(change, attach, namespaces, leases):
     first = change([WEB, DB], ["add"] * 2, ["added"] * 2).run["attachments"]
     namespaces("pwa-web", "pwa-db")
-    again = change([WEB, DB], ["del", "add"] * 2, ["repaired"] * 2).run["attachments"]
+    again = change([WEB, DB], ["repair"] * 2, ["repaired"] * 2).run["attachments"]
     assert [row["reason"] for row in again] == ["netns"] * 2
     # The network with the capability ips is asked for the old address.
     assert again[0]["ips"] == first[0]["ips"]
@@ -23,7 +23,7 @@ def test_attachments_that_lost_their_namespace_or_interface_are_attached_again(c
         assert len(list((leases / network).glob("10.*"))) == 1
 
     sh("ip -n pwa-web link delete eth0")
-    again = change([WEB, DB], ["del", "add"], ["repaired", "none"]).run["attachments"]
+    again = change([WEB, DB], ["repair"], ["repaired", "none"]).run["attachments"]
     assert [row["reason"] for row in again] == ["interface", ""]
     assert again[0]["ips"] == first[0]["ips"]
 
@@ -73,8 +73,9 @@ def test_a_lost_address_is_drift(host, attach, change):
     assert failing["attachments"][0]["action"] == "failed"
     assert failing["attachments"][0]["error"]["plugin"] == "bridge"
 
-    ran = change([WEB], ["del", "add"], ["repaired"], on_drift="repair").run
-    assert [step["class"] for step in ran["actions"]] == ["disruptive", "disruptive"]
+    ran = change([WEB], ["repair"], ["repaired"], on_drift="repair").run
+    assert [step["class"] for step in ran["actions"]] == ["disruptive"]
+    assert [step["parts"] for step in ran["actions"]] == [[{"kind": "del"}, {"kind": "add"}]]
     assert ran["attachments"][0]["reason"] == "check"
     assert ran["attachments"][0]["ips"] == first["ips"]
     assert first["ips"][0] in sh("ip -n pwa-web -brief address show eth0")
@@ -86,5 +87,5 @@ def test_a_network_too_old_for_check_is_left_alone_while_its_interface_exists(at
     old = {"network": "pwaold", "container_id": "web", "netns": "pwa-web"}
     change([old], ["add"], ["added"])
     sh("ip -n pwa-web link delete eth0")
-    change([old], ["del", "add"], ["repaired"])
+    change([old], ["repair"], ["repaired"])
     attach({**old, "state": "absent"})

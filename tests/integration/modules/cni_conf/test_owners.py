@@ -76,7 +76,9 @@ def test_a_network_that_cilium_has_renamed_stays_away_as_long_as_cilium_runs(hos
         ]
         for result in results:
             assert not result["changed"]
-            assert result["actions"] == [{"kind": "leave", "target": str(path), "class": "foreign"}]
+            assert result["actions"] == [
+                {"kind": "leave", "target": str(path), "class": "foreign", "reason": "Cilium has renamed it"}
+            ]
             assert [entry["action"] for entry in result["networks"]] == ["foreign"]
             assert {entry["level"] for entry in result["problems"]} == {"warning"}
         (found,) = results[0]["problems"]
@@ -95,7 +97,8 @@ def test_a_plugin_that_istio_has_added_stays_as_long_as_istio_runs(host, change,
     path = conf_dir / "10-mesh.conflist"
     host.run("cni_conf", networks=[network("mesh", BRIDGE)])
     path.write_text(json.dumps({"name": "mesh", **conflist(BRIDGE, ISTIO)}, indent=2) + "\n")
-    leave = {"kind": "leave", "target": str(path), "class": "foreign"}
+    reason = "a running program has added istio-cni"
+    leave = {"kind": "leave", "target": str(path), "class": "foreign", "reason": reason}
     larger = {**BRIDGE, "mtu": 1400}
 
     def ask(plugin):

@@ -23,7 +23,8 @@ def test_namespaces_are_created_and_removed(host, change, state):
     assert len(made.run["diff"]) == 3
     assert made.run["diff"][0]["before"] == ""
     assert made.run["diff"][0]["after"] == WEB
-    assert made.run["diff"][0]["after_header"] == "/run/netns/pwn-web (after create)"
+    assert made.run["diff"][0]["before_header"] == "/run/netns/pwn-web"
+    assert made.run["diff"][0]["after_header"] == "create: does not exist"
 
     sh("ip netns add pwn-ip")
     change(["pwn-ip", "pwn-new", "pwn-web"], "present", ["create"], ["safe"], ["none", "created", "none"])
@@ -77,7 +78,10 @@ def test_leftovers_are_replaced_and_removed(change, state):
     assert len(state("pwn-file nsfs f ")) == len(state("pwn-broken nsfs f ")) == 1
     (link,) = state("pwn-link ")
     assert link.endswith(" /run/netns/pwn-real")
-    assert made.run["diff"][0]["before"] == {"path": "/run/netns/pwn-file", "is": "leftover"}
+    assert made.run["diff"][0]["before_header"] == "/run/netns/pwn-file"
+    assert made.run["diff"][0]["before"] == {"is": "leftover"}
+    assert made.run["diff"][0]["after"] == {"is": "namespace"}
+    assert made.run["actions"][0]["reason"] == "the file is there, but its namespace is gone"
 
     sh(
         """

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 import shutil
 from pathlib import Path
 
@@ -137,7 +135,12 @@ def column(result, key):
 
 
 def without_versions(diff):
-    return re.sub(r'"cni_versions": (null|"[^"]*")', "", json.dumps(diff))
+    """Return the headers and states of a diff without the versions of plugins, which a check does not know."""
+    parts = [entry[part] for entry in diff for part in ("before_header", "after_header", "before", "after")]
+    return [
+        {key: value for key, value in part.items() if key != "cni_versions"} if isinstance(part, dict) else part
+        for part in parts
+    ]
 
 
 def digest(path):

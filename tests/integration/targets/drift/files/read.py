@@ -20,6 +20,7 @@ short = {
         "status": host["status"],
         "error": host["error"] or "",
         "steps": [" ".join((step["kind"], step["target"], step["class"])) for step in host["steps"]],
+        "reasons": [step["reason"] for step in host["steps"]],
         "diffs": [step["after"] for step in host["steps"] if "after" in step],
         "networks": [row["network"] for row in (host["info"] or {}).get("conf") or []],
     }

@@ -61,9 +61,9 @@ def hostile(text):
     row["capability_args"] = {"portMappings": [{"hostPort": 1, "containerPort": 2, "hostIP": text, "protocol": text}]}
     info = {key: [{**row, "not_chosen": [row], "owners": [row]}] for key in GATHERED}
     info["kernel"] = {"links": [row]}
-    head = {"before_header": f"{text} (before)", "after_header": f"{text} (after {text})"}
+    head = {"before_header": text, "after_header": f"{text}: {text}"}
     actions = {
-        "actions": [{"kind": text, "target": text, "class": text}],
+        "actions": [{"kind": text, "target": text, "class": text, "reason": text}],
         "diff": [{**head, "before": text, "after": ""}],
     }
     results = {
