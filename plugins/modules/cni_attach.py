@@ -255,10 +255,36 @@ actions:
   returned: always
   type: list
   elements: dict
-  sample:
-    - kind: add
-      target: demo/web/eth0
-      class: safe
+  contains:
+    kind:
+      description:
+        - One of V(add), V(del), V(repair), V(adopt) and V(leave).
+        - V(repair) is a DEL followed by an ADD. V(leave) is not a change. It shows what a running daemon did to the
+          network.
+      type: str
+      sample: repair
+    target:
+      description: Network, container ID and interface, as C(NETWORK/CONTAINER/INTERFACE).
+      type: str
+      sample: demo/web/eth0
+    class:
+      description: V(safe) for V(add) and V(adopt), V(disruptive) for V(del) and V(repair), V(foreign) for V(leave).
+      type: str
+      sample: disruptive
+    reason:
+      description:
+        - What is not as desired, in a few words and without secrets. The header of the diff shows it, too.
+        - RV(attachments[].reason) has a stable word for the same.
+      type: str
+      sample: eth0 is gone
+    parts:
+      description: What a step of the kind V(repair) does, in order, each with C(kind).
+      returned: for the kind V(repair)
+      type: list
+      elements: dict
+      sample:
+        - kind: del
+        - kind: add
 left:
   description: Steps that were not taken because O(classes) does not allow them, the same in check mode and in a run.
   returned: always, when there is a plan
@@ -268,6 +294,7 @@ left:
     - kind: del
       target: demo/web/eth0
       class: disruptive
+      reason: state is absent
 code:
   description: Error code, if the request as a whole is refused. Otherwise each attachment has its own code.
   returned: failure

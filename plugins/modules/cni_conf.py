@@ -380,6 +380,10 @@ actions:
           name, bridge, subnet or range. V(foreign) for what a running daemon did to a managed file, which is left.
       type: str
       sample: safe
+    reason:
+      description: What is not as desired, in a few words and without secrets. The header of the diff shows it, too.
+      type: str
+      sample: "bridge: mtu 1450, want 1500"
 left:
   description: Steps that were not taken because O(classes) does not allow them, the same in check mode and in a run.
   returned: always, when there is a plan
@@ -389,6 +393,7 @@ left:
     - kind: remove
       target: /etc/cni/net.d/10-old.conflist
       class: disruptive
+      reason: state is absent
 code:
   description: Error code. The code of the first error in RV(problems).
   returned: failure

@@ -265,7 +265,9 @@ gc:
       description: What went wrong, with C(code) and C(message). V(null) if nothing did.
       type: dict
 actions:
-  description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state).
+  description:
+    - The steps of the plan, the same in check mode and in a run. C(reason) is the evidence in a few words. When a run
+      fails, each has a C(state).
   returned: always
   type: list
   elements: dict
@@ -273,6 +275,7 @@ actions:
     - kind: release
       target: /var/lib/cni/networks/demo/10.88.0.2
       class: safe
+      reason: no source names container web
 code:
   description: Error code.
   returned: failure

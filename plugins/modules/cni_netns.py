@@ -85,7 +85,8 @@ netns:
       choices: [none, created, removed, failed]
       sample: created
 actions:
-  description: The steps of the plan, the same in check mode and in a run.
+  description: >-
+    The steps of the plan, the same in check mode and in a run. C(reason) says in a few words what is not as desired.
   returned: success
   type: list
   elements: dict
@@ -93,6 +94,7 @@ actions:
     - kind: create
       target: /run/netns/web
       class: safe
+      reason: does not exist
 code:
   description: Error code.
   returned: failure

@@ -198,6 +198,10 @@ actions:
       description: V(disruptive) if a plugin that is in use is removed, else V(safe).
       type: str
       sample: safe
+    reason:
+      description: What is not as desired, in a few words. The header of the diff shows it, too.
+      type: str
+      sample: sha256 differs from 1.9.1
 left:
   description: Steps that were not taken because O(classes) does not allow them, the same in check mode and in a run.
   returned: always, when there is a plan
@@ -207,6 +211,7 @@ left:
     - kind: remove
       target: /opt/cni/bin/bridge
       class: disruptive
+      reason: state is absent
 code:
   description: Error code, see C(docs/cni_plugins.md).
   returned: failure

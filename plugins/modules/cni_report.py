@@ -137,8 +137,8 @@ error:
   type: str
 steps:
   description:
-    - What a run would change, with C(module), C(kind), C(target) and C(class), and with C(before) and C(after) if they
-      differ.
+    - What a run would change, with C(module), C(kind), C(target), C(class) and C(reason), and with C(before) and
+      C(after) if they differ. For attachments, C(why) is the word that C(cni_attach) returns for the reason.
   returned: with O(results)
   type: list
   elements: dict
@@ -147,6 +147,7 @@ steps:
       kind: write
       target: /etc/cni/net.d/10-apps.conflist
       class: safe
+      reason: "bridge: mtu 1450, want 1500"
 worse:
   description: In what the host is worse than before, one sentence for each difference.
   returned: with O(compare)

@@ -156,7 +156,7 @@ networks:
 actions:
   description:
     - The steps of the plan, the same in check mode and in a run. The step C(try) tests a network and is not a change.
-      The step C(take_back) removes what a killed run left behind and is a change.
+      The step C(take_back) removes what a killed run left behind and is a change. C(reason) says why in a few words.
   returned: always
   type: list
   elements: dict
@@ -164,6 +164,7 @@ actions:
     - kind: try
       target: apps
       class: safe
+      reason: its test does no harm
 code:
   description: Error code, V(smoke_failed) if networks do not work.
   returned: failure
