@@ -16,7 +16,7 @@ from ansible.plugins.action import ActionBase
 
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.secrets import one_line, published
-from ..modules.cni_plugins import ARGUMENTS, REQUIRED_IF
+from ..modules.cni_plugins import ARGUMENTS, PLUGINS_REQUIRED_IF
 from ..plugin_utils.options import no_options
 from ..plugin_utils.plugin_source import Need, PluginSource
 
@@ -59,7 +59,7 @@ class ActionModule(ActionBase):
 
     def _run(self, task_vars: dict[str, Any]) -> dict[str, Any]:
         self._check_types()
-        _result, options = self.validate_argument_spec(OPTIONS, required_if=REQUIRED_IF)
+        _result, options = self.validate_argument_spec(OPTIONS, required_if=PLUGINS_REQUIRED_IF)
         if options["state"] != "present":
             return self._call(None, task_vars)
         if options["remote_src"]:

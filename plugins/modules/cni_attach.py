@@ -302,11 +302,11 @@ code:
   sample: duplicate_attachment
 """
 
-from typing import Any, Dict, List
+from typing import List
 
 from ..module_utils._host.attachments.outcome import AttachPlan, AttachSettings
 from ..module_utils._host.attachments.planner import AttachPlanner
-from ..module_utils._host.attachments.request import parse_attachments
+from ..module_utils._host.attachments.request import ATTACHMENTS_ARGUMENTS, parse_attachments
 from ..module_utils._host.attachments.verbs import Verbs
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.plan import workers_of
@@ -320,30 +320,9 @@ from ..module_utils._module import (
     result_of,
 )
 
-ENTRY: Dict[str, Any] = {
-    "network": {"type": "str", "required": True},
-    "container_id": {"type": "str"},
-    "netns": {"type": "str"},
-    "ifname": {"type": "str", "default": "eth0"},
-    "args": {"type": "dict"},
-    "capability_args": {"type": "dict"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-}
-
 
 def main() -> None:
-    module = create_module(
-        dict(
-            COMMON_ARGUMENTS,
-            **LOCK_ARGUMENTS,
-            **CLASSES_ARGUMENTS,
-            attachments={"type": "list", "elements": "dict", "required": True, "options": ENTRY},
-            timeout={"type": "float", "default": 60},
-            parallel={"type": "int"},
-            on_drift={"type": "str", "choices": ["report", "repair", "fail"], "default": "report"},
-            force={"type": "bool", "default": False},
-        )
-    )
+    module = create_module(dict(ATTACHMENTS_ARGUMENTS, **COMMON_ARGUMENTS, **LOCK_ARGUMENTS, **CLASSES_ARGUMENTS))
     params = module.params
     refused: List[HostError] = []
     try:

@@ -402,11 +402,8 @@ code:
 """
 
 from ..module_utils._host.errors import HostError
-from ..module_utils._host.files import read_attributes
 from ..module_utils._host.networks.planner import plan_networks
-from ..module_utils._host.networks.request import ConfRequest, WantedNetwork, check_priority, read_file_name
-from ..module_utils._host.paths import file_name
-from ..module_utils._host.runtimes.profiles import NAMES
+from ..module_utils._host.networks.request import NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS, conf_request
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
@@ -418,99 +415,12 @@ from ..module_utils._module import (
     result_of,
 )
 
-NETWORK_ARGUMENTS = {
-    "name": {"type": "str"},
-    "conflist": {"type": "dict"},
-    "content": {"type": "str"},
-    "src": {"type": "str"},
-    "priority": {"type": "int"},
-    "file": {"type": "str"},
-    "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
-}
-CONFIGURE_ARGUMENTS = {
-    "max_conf_num": {"type": "int"},
-    "setup_serially": {"type": "bool"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "wait": {"type": "float", "default": 0},
-}
-LEVELS = ["syntax", "schema", "plugins", "directory"]
-
-
-def read_network(index, given):
-    """Return an entry of `networks` as the action plugin passes it: with its name and rendered text."""
-    present, restored = given["state"] == "present", given["state"] == "restored"
-    named = given["name"] or (restored and given["file"])
-    if not named or (present and given["content"] is None):
-        raise HostError(
-            f"networks[{index}]: its name and content are missing; the configuration is rendered by the action plugin "
-            "of this module, so call it from a playbook or with 'ansible -m podwire.cni.cni_conf'",
-            code="not_rendered",
-        )
-    where = f"networks[{index}].file"
-    if restored:
-        file = given["file"] and file_name(given["file"], where)
-        return WantedNetwork(given["name"] or "", False, file=file, restored=True)
-    return WantedNetwork(
-        given["name"],
-        present,
-        (given["content"] or "").encode("utf-8") if present else b"",
-        read_file_name(given["file"], where),
-        check_priority(given["priority"], f"networks[{index}].priority"),
-    )
-
-
-def read_settings(params):
-    given = params["configure"]
-    if given is None:
-        return None
-    # Imported late: needed only if runtimes are configured.
-    from ..module_utils._host.runtimes.dropins import RuntimeSettings
-
-    return RuntimeSettings(
-        params["conf_dir"],
-        params["bin_dirs"],
-        given["max_conf_num"],
-        given["setup_serially"],
-        present=given["state"] == "present",
-        wait=given["wait"],
-    )
-
 
 def main():
-    arguments = {
-        "networks": {"type": "list", "elements": "dict", "required": True, "options": NETWORK_ARGUMENTS},
-        "validate": {"type": "list", "elements": "str", "choices": LEVELS, "default": LEVELS},
-        "strict": {"type": "bool", "default": False},
-        "exclusive": {"type": "bool", "default": False},
-        "runtime": {"type": "list", "elements": "str", "choices": list(NAMES)},
-        "ensure_effective": {"type": "str"},
-        "configure": {"type": "dict", "options": CONFIGURE_ARGUMENTS},
-        "mode": {"type": "raw", "default": "0644"},
-        "owner": {"type": "str", "default": "root"},
-        "group": {"type": "str", "default": "root"},
-        "force": {"type": "bool", "default": False},
-    }
-    arguments.update(COMMON_ARGUMENTS)
-    arguments.update(LOCK_ARGUMENTS)
-    arguments.update(CLASSES_ARGUMENTS)
+    arguments = dict(NETWORKS_ARGUMENTS, **RUNTIME_ARGUMENTS, **COMMON_ARGUMENTS, **LOCK_ARGUMENTS, **CLASSES_ARGUMENTS)
     module = create_module(arguments, required_by={"configure": ["runtime"]})
-    params = module.params
     try:
-        request = ConfRequest(
-            [read_network(index, given) for index, given in enumerate(params["networks"])],
-            params["conf_dir"],
-            params["bin_dirs"],
-            params["cache_dir"],
-            read_attributes(params["mode"], params["owner"], params["group"]),
-            params["validate"],
-            params["force"],
-            tolerate_missing=module.check_mode,
-            exclusive=params["exclusive"],
-            runtimes=params["runtime"],
-            ensure_effective=params["ensure_effective"],
-            settings=read_settings(params),
-            strict=params["strict"],
-        )
+        request = conf_request(module.params, module.check_mode)
     except HostError as error:
         fail(module, error)
     plan = execute(module, lambda: plan_networks(request), "cni_conf")
@@ -519,7 +429,7 @@ def main():
     for text in unconfirmed:
         plan.warn("not_confirmed", text)
     result = dict(result_of(module, plan), confirmed=confirmed)
-    if params["configure"] is not None:
+    if module.params["configure"] is not None:
         result["configured"] = plan.configured
     finish(module, plan, networks=plan.networks, effective=plan.effective, problems=plan.problems, **result)
 

@@ -487,6 +487,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._host.confdir import plugins_in
 from ..module_utils._host.errors import HostError
+from ..module_utils._host.hostview import HostView
 from ..module_utils._host.info import conf
 from ..module_utils._host.manifest import Manifest
 from ..module_utils._host.plan import workers_of
@@ -559,7 +560,7 @@ def gather(module: AnsibleModule) -> Dict[str, Any]:
         from ..module_utils._host.runtimes.effective import Effective
 
         directories = params["conf_dir"], params["bin_dirs"]
-        result["runtime"] = attempt(lambda: Effective(None, *directories, files, manifest).rows(), None)
+        result["runtime"] = attempt(lambda: Effective(None, *directories, files, HostView(manifest)).rows(), None)
     result["problems"] = problems
     return result
 

@@ -105,7 +105,7 @@ code:
 import importlib.util
 import sys
 
-from ..module_utils._host.named_netns import NetnsPlan, plan_netns
+from ..module_utils._host.named_netns import NETNS_ARGUMENTS, NetnsPlan, plan_netns
 from ..module_utils._module import LOCK_ARGUMENTS, create_module, execute, finish, result_of
 
 MISSING = (
@@ -116,13 +116,7 @@ MISSING = (
 
 
 def main() -> None:
-    module = create_module(
-        dict(
-            LOCK_ARGUMENTS,
-            names={"type": "list", "elements": "str", "required": True},
-            state={"type": "str", "choices": ["present", "absent"], "default": "present"},
-        )
-    )
+    module = create_module(dict(NETNS_ARGUMENTS, **LOCK_ARGUMENTS))
     # Find pyroute2 without importing it: a run without changes does not need its 25 MiB.
     if importlib.util.find_spec("pyroute2") is None:
         module.fail_json(msg=MISSING, code="missing_required_lib")

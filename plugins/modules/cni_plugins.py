@@ -234,17 +234,19 @@ users:
       sample: ["the network 'apps' in /etc/cni/net.d/10-apps.conflist"]
 """
 
-from typing import Any, Callable, Dict, NoReturn, Optional
+from typing import Any, Dict, Optional
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._host.binaries.outcome import PluginsPlan, WantedPlugins, Where
-from ..module_utils._host.binaries.planner import ContentMissing, plan_absent, plan_present, plan_restored
-from ..module_utils._host.binaries.source import Source, attributes_of, names_of
-from ..module_utils._host.binaries.store import Store
+from ..module_utils._host.binaries.outcome import PluginsPlan, WantedPlugins
+from ..module_utils._host.binaries.source import (
+    PLUGINS_ARGUMENTS,
+    PLUGINS_REQUIRED_IF,
+    SourceNeeded,
+    plan_plugins,
+    with_plugins,
+)
 from ..module_utils._host.errors import HostError
+from ..module_utils._host.hostview import HostView
 from ..module_utils._host.lock import read_state
-from ..module_utils._host.manifest import Manifest
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
@@ -256,88 +258,25 @@ from ..module_utils._module import (
     result_of,
 )
 
-ARGUMENTS: Dict[str, Any] = {
-    "src": {"type": "str"},
-    "remote_src": {"type": "bool", "default": False},
-    "version": {"type": "str"},
-    "checksum": {"type": "str"},
-    "plugins": {"type": "list", "elements": "str"},
-    "bin_dir": {"type": "path"},
-    "owner": {"type": "str", "default": "root"},
-    "group": {"type": "str", "default": "root"},
-    "mode": {"type": "raw", "default": "0755"},
-    "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
-    "force": {"type": "bool", "default": False},
-    "_source": {"type": "dict"},
-    **COMMON_ARGUMENTS,
-    **LOCK_ARGUMENTS,
-    **CLASSES_ARGUMENTS,
-}
-REQUIRED_IF = [("state", "present", ("src", "version"), True), ("state", "absent", ("plugins",))]
-HOLDER = "cni_plugins"
-
-
-def _present(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
-    params = module.params
-    if params["_source"] is None:
-        raise HostError(
-            "state=present works only through the action plugin of the same name; call it as podwire.cni.cni_plugins",
-            code="no_action_plugin",
-        )
-    source = Source(params, lambda: module.tmpdir)
-    attributes = attributes_of(params["mode"], params["owner"], params["group"])
-    where = Where(params["conf_dir"], params["bin_dirs"], params["cache_dir"], params["force"])
-
-    def make(wanted: WantedPlugins) -> Callable[[], PluginsPlan]:
-        def plan() -> PluginsPlan:
-            manifest = Manifest(tolerant=module.check_mode)
-            made = plan_present(bin_dir, wanted, attributes, manifest, module.check_mode, where)
-            if manifest.error is not None:
-                made.refuse(manifest.error, module.check_mode)
-            if attributes.uid != 0:
-                made.warn("owner_not_root", "modules of this collection run only plugins that root owns")
-            return made
-
-        return plan
-
-    wanted = source.at_hand(Manifest(tolerant=module.check_mode))
-    if source.told["only_ask"]:
-        _answer(module, source, bin_dir)
-    if wanted is not None:
-        try:
-            return execute(module, make(wanted), HOLDER)
-        except ContentMissing as missing:
-            if source.told["last"]:
-                raise HostError(
-                    f"the files in {bin_dir} have changed during this run ({missing}); run again", code="host_changed"
-                ) from missing
-    if not params["remote_src"]:
-        _answer(module, source, bin_dir)
-    return execute(module, make(source.read_here()), HOLDER)
-
-
-def _answer(module: AnsibleModule, source: Source, bin_dir: str) -> NoReturn:
-    """End the module with what the controller needs to send the missing plugins."""
-    module.exit_json(changed=False, plugins_needed=source.need(Store(bin_dir, Manifest(tolerant=module.check_mode))))
-
-
-def _plan(module: AnsibleModule, bin_dir: str) -> PluginsPlan:
-    params = module.params
-    if params["state"] == "present":
-        return _present(module, bin_dir)
-    names = names_of(params["plugins"])
-    directories = (params["conf_dir"], params["cache_dir"], params["force"])
-    if params["state"] == "absent":
-        return execute(module, lambda: plan_absent(bin_dir, names or [], Manifest(), *directories), HOLDER)
-    return execute(module, lambda: plan_restored(bin_dir, names, Manifest(), *directories), HOLDER)
+ARGUMENTS: Dict[str, Any] = {**PLUGINS_ARGUMENTS, **COMMON_ARGUMENTS, **LOCK_ARGUMENTS, **CLASSES_ARGUMENTS}
 
 
 def main() -> None:
-    module = create_module(ARGUMENTS, required_if=REQUIRED_IF)
-    bin_dir: Optional[str] = module.params["bin_dir"] or module.params["bin_dirs"][0]
+    module = create_module(ARGUMENTS, required_if=PLUGINS_REQUIRED_IF)
+    params = module.params
+    bin_dir = str(params["bin_dir"] or params["bin_dirs"][0])
+
+    def run(wanted: Optional[WantedPlugins]) -> PluginsPlan:
+        return execute(
+            module, lambda: plan_plugins(params, bin_dir, wanted, HostView(), module.check_mode), "cni_plugins"
+        )
+
     try:
         seen = read_state()
-        plan = _plan(module, str(bin_dir))
+        present = params["state"] == "present"
+        plan = with_plugins(params, lambda: module.tmpdir, bin_dir, run) if present else run(None)
+    except SourceNeeded as needed:
+        module.exit_json(changed=False, plugins_needed=needed.need)
     except HostError as error:
         fail(module, error)
     if not plan.changed and not module.check_mode:

@@ -11,8 +11,14 @@ from functools import partial
 from typing import Any, Dict, List, Sequence
 
 from .errors import HostError
+from .hostview import HostView
 from .netns import NETNS_DIR, check_name, look
 from .plan import DISRUPTIVE, SAFE, Plan, Step
+
+NETNS_ARGUMENTS: Dict[str, Any] = {
+    "names": {"type": "list", "elements": "str", "required": True},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
 
 # What a name in /run/netns can be.
 _NOTHING, _NAMESPACE, _LEFTOVER = "nothing", "namespace", "leftover"
@@ -24,6 +30,13 @@ class NetnsPlan(Plan):
     def __init__(self) -> None:
         super().__init__()
         self.rows: List[Dict[str, Any]] = []
+
+    def foretell(self, view: HostView) -> None:
+        """Note in *view* what the plan will leave on the host."""
+        left = {step.target for step in self.left}
+        for row in self.rows:
+            if row["action"] in ("created", "removed") and row["path"] not in left:
+                view.namespaces[row["path"]] = row["action"] == "created"
 
 
 def plan_netns(names: Sequence[str], present: bool, check_mode: bool = False) -> NetnsPlan:

@@ -76,8 +76,8 @@ class Seen:
 
 
 def same(one: Optional[Mapping[str, Any]], other: Optional[Mapping[str, Any]]) -> bool:
-    """Tell whether two identities are those of one namespace; False if one of them is None."""
-    if one is None or other is None:
+    """Tell whether two identities are those of one namespace; False if one of them is None or empty."""
+    if not one or not other:
         return False
     if any(one.get(key) != other.get(key) for key in ("boot_id", "dev", "inode")):
         return False

@@ -184,9 +184,13 @@ class Plan:
     def restrict(self, classes: Container[str]) -> None:
         """Leave out steps of other classes, and with each its whole lane, because later steps may depend on it."""
         barred = {step.lane for step in self.steps if step.step_class != FOREIGN and step.step_class not in classes}
-        self.left = [step for step in self.steps if step.lane in barred and step.step_class != FOREIGN]
-        for step in self.left:
+        self.leave([step for step in self.steps if step.lane in barred and step.step_class != FOREIGN])
+
+    def leave(self, steps: Iterable[Step]) -> None:
+        """Leave out *steps*, and report them."""
+        for step in steps:
             step.state = "left"
+            self.left.append(step)
             self.steps.remove(step)
 
     @property

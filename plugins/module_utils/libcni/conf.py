@@ -205,11 +205,13 @@ def _read_bool(raw: dict[str, t.Any], key: str) -> bool:
     return lower == "true"
 
 
-def network_conf_from_file(path: str) -> NetworkConfigList:
-    """Read a `.conflist` file and add its drop-ins, unless it says `loadOnlyInlinedPlugins`. Raises `ConfigError`."""
-    data = _read(path)
+def network_conf_from_file(path: str, data: bytes | None = None) -> NetworkConfigList:
+    """Read a `.conflist` file and add its drop-ins, unless it says `loadOnlyInlinedPlugins`. Raises `ConfigError`.
+
+    `data` is the content that the file will have, if it is not to be read.
+    """
     try:
-        conf = network_conf_from_bytes(data)
+        conf = network_conf_from_bytes(_read(path) if data is None else data)
     except ConfigError as exc:
         exc.path = path
         raise

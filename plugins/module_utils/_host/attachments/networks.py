@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from typing import Dict, List, Optional, Sequence, Union
 
-from ...libcni.conf import NetworkConfigList, conf_files, conf_list_from_conf, load_conf, network_conf_from_file
-from ...libcni.errors import CNIError, ConfigError, NoConfigsFoundError, NotFoundError
+from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_conf_from_file, network_plugin_conf_from_file
+from ...libcni.errors import CNIError, ConfigError
 from ..binaries.usable import Binaries, check_uses, uses_of
 from ..confdir import paths_of
 from ..errors import HostError
-from ..manifest import Manifest
+from ..hostview import HostView
 from ..secrets import mask_text
 from ..trust import check_trusted
 
@@ -21,7 +21,8 @@ from ..trust import check_trusted
 class Networks:
     """Loads each network once and asks each plugin once; later calls raise the same error again."""
 
-    def __init__(self, conf_dir: str, bin_dirs: Sequence[str]) -> None:
+    def __init__(self, conf_dir: str, bin_dirs: Sequence[str], view: HostView) -> None:
+        self._view = view
         self._conf_dir = conf_dir
         self._bin_dirs = list(bin_dirs)
         self._files: Dict[str, Union[NetworkConfigList, ConfigError]] = {}
@@ -37,8 +38,6 @@ class Networks:
         if name not in self._loaded:
             try:
                 self._loaded[name] = self._find(name)
-            except (NotFoundError, NoConfigsFoundError):
-                self._loaded[name] = self._not_there(name)
             except CNIError as error:
                 self._loaded[name] = _bad_config(name, error)
             except HostError as error:
@@ -51,32 +50,33 @@ class Networks:
     def _find(self, name: str) -> Union[NetworkConfigList, HostError]:
         """Return the network. Files that cannot be loaded count only if no other has it. Raises CNIError, HostError."""
         broken: List[ConfigError] = []
-        for path in conf_files(self._conf_dir, (".conflist",)):
+        for path in self._view.conf_paths(self._conf_dir, (".conflist",)):
             found = self._read(path)
             if isinstance(found, ConfigError):
                 broken.append(found)
             elif found.name == name:
                 return self._trusted(found, [path])
-        try:
-            single = conf_list_from_conf(load_conf(self._conf_dir, name))
-            # It may come from any of these files.
-            return self._trusted(single, conf_files(self._conf_dir, (".conf", ".json")))
-        except (NotFoundError, NoConfigsFoundError):
-            if not broken:
-                raise
-        return self._broken(name, broken)
+        singles = self._view.conf_paths(self._conf_dir, (".conf", ".json"))
+        for path in singles:
+            single = network_plugin_conf_from_file(path)
+            if single.name == name:
+                # Each file before it decides, too, whether it is found.
+                return self._trusted(conf_list_from_conf(single), singles)
+        return self._broken(name, broken) if broken else self._not_there(name)
 
     def _trusted(self, config: NetworkConfigList, paths: Sequence[str]) -> NetworkConfigList:
         """Return *config*. Raises HostError if users other than root can change its file, which is one of *paths*."""
         for path in paths:
             for part in paths_of(self._conf_dir, path, config.name):
-                check_trusted(part)
+                # What the plan writes gets the owner and mode of the request.
+                if part not in self._view.written:
+                    check_trusted(part)
         return config
 
     def _read(self, path: str) -> Union[NetworkConfigList, ConfigError]:
         if path not in self._files:
             try:
-                self._files[path] = network_conf_from_file(path)
+                self._files[path] = network_conf_from_file(path, self._view.written.get(path))
             except ConfigError as error:
                 self._files[path] = error
         return self._files[path]
@@ -84,7 +84,7 @@ class Networks:
     def _broken(self, name: str, errors: Sequence[ConfigError]) -> HostError:
         """Return why there is no network *name*; *errors* come from the files that cannot be loaded."""
         # cni_conf and cni_plugins report a damaged manifest.
-        managed = Manifest(tolerant=True).networks
+        managed = self._view.manifest.networks
         # A file named after the network probably belongs to it.
         unmanaged = sorted(
             (error for error in errors if error.path not in managed),
@@ -137,7 +137,7 @@ class Networks:
                     code="bad_config",
                 )
         if self._binaries is None:
-            self._binaries = Binaries(self._bin_dirs, Manifest(tolerant=True))
+            self._binaries = Binaries(self._bin_dirs, self._view)
         problems = check_uses(self._binaries, config.name, config.cni_version, uses, tolerate_missing=False)
         # A missing plugin may be installed before the run; other problems stay.
         problems.sort(key=lambda entry: bool(entry["code"] == "missing_plugin"))

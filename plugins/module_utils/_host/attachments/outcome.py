@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Container, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from ..errors import HostError
 from ..networks.owners import Living, Owners, split
-from ..plan import Plan
+from ..plan import Plan, Step
 from .records import Attached, Record, result_addresses
 from .request import Key, WantedAttachment
 
@@ -217,8 +217,8 @@ class AttachPlan(Plan):
         self.outcomes: List[Outcome] = []
         self.finish: Callable[[], None] = lambda: None
 
-    def restrict(self, classes: Container[str]) -> None:
-        super().restrict(classes)
+    def leave(self, steps: Iterable[Step]) -> None:
+        super().leave(steps)
         left = {step.item for step in self.left}
         for outcome in self.outcomes:
             if outcome.key in left:

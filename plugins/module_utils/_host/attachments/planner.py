@@ -11,7 +11,8 @@ from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from ..binaries.types import types_of
 from ..errors import HostError
-from ..netns import Seen, look, same
+from ..hostview import HostView
+from ..netns import Seen, same
 from ..plan import each_of
 from ..trust import check_trusted
 from . import kernel_drift
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
 class AttachPlanner:
     """Makes one plan. Reads files and namespaces, asks plugins (VERSION, CHECK), and changes nothing."""
 
-    def __init__(self, settings: AttachSettings, verbs: Verbs) -> None:
+    def __init__(self, settings: AttachSettings, verbs: Verbs, view: Optional[HostView] = None) -> None:
         self._settings = settings
         self._verbs = verbs
         self._plan = AttachPlan()
-        self._networks = Networks(settings.conf_dir, settings.bin_dirs)
+        self._view = view or HostView()
+        self._networks = Networks(settings.conf_dir, settings.bin_dirs, self._view)
         self._seen: Dict[str, Seen] = {}
         self._canonical: Dict[bytes, bytes] = {}
         self._owners: Optional[Owners] = None
@@ -150,7 +152,7 @@ class AttachPlanner:
             paths = {outcome.wanted.netns} | ({outcome.attached.netns} if outcome.attached else set())
             for path in paths - {""}:
                 names.setdefault(path, []).append(outcome.key.ifname)
-        self._seen = look(names)
+        self._seen = self._view.look(names)
 
     # ---- decisions
 
@@ -315,8 +317,13 @@ class AttachPlanner:
         if not same(self._seen[attached.netns].identity, self._seen[outcome.wanted.netns].identity):
             # The namespace still exists, but under another path. CHECK compares the path with the one of the ADD.
             return False
-        # dhcp's CHECK renews the lease.
         uses = types_of([plugin.network for plugin in attached.config.plugins])
+        changing = self._view.changing_binaries(uses, self._settings.bin_dirs)
+        if changing:
+            text = f"{outcome.key}: CHECK did not run, because this plan changes {', '.join(changing)}; run again"
+            self._plan.note(outcome, "check_unusable", text)
+            return False
+        # dhcp's CHECK renews the lease.
         return not (self._settings.check_mode and "dhcp" in uses)
 
     def _judge(self, outcome: Outcome, failure: Failed) -> None:

@@ -15,6 +15,26 @@ from ..netns import netns_path
 
 PRESENT = "present"
 ABSENT = "absent"
+ATTACHMENTS_ARGUMENTS: Dict[str, Any] = {
+    "attachments": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "network": {"type": "str", "required": True},
+            "container_id": {"type": "str"},
+            "netns": {"type": "str"},
+            "ifname": {"type": "str", "default": "eth0"},
+            "args": {"type": "dict"},
+            "capability_args": {"type": "dict"},
+            "state": {"type": "str", "choices": [PRESENT, ABSENT], "default": PRESENT},
+        },
+    },
+    "timeout": {"type": "float", "default": 60},
+    "parallel": {"type": "int"},
+    "on_drift": {"type": "str", "choices": ["report", "repair", "fail"], "default": "report"},
+    "force": {"type": "bool", "default": False},
+}
 
 
 class Key(NamedTuple):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import copy
 import os
 from functools import partial
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from ..errors import HostError
 from ..files import Attributes
+from ..hostview import HostView
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, SAFE
 from .outcome import (
@@ -60,7 +61,7 @@ def plan_present(
     bin_dir: str,
     wanted: WantedPlugins,
     attributes: Attributes,
-    manifest: Manifest,
+    view: HostView,
     check_mode: bool,
     where: Optional[Where] = None,
 ) -> PluginsPlan:
@@ -70,7 +71,12 @@ def plan_present(
     write binaries that are neither in the contents nor kept on the host, and HostError ``unsafe_permissions``,
     ``path_is_link``, ``not_regular`` or ``network_unsupported``.
     """
+    manifest = view.manifest
     plan = PluginsPlan(bin_dir, manifest, wanted)
+    if manifest.error is not None:
+        plan.refuse(manifest.error, check_mode)
+    if attributes.uid != 0:
+        plan.warn("owner_not_root", "modules of this collection run only plugins that root owns")
     plan.batch.archive = wanted.archive
     missing = []
     for name, sha256 in sorted(wanted.files.items()):
@@ -101,7 +107,7 @@ def plan_present(
         # Imported here because only a change needs it.
         from .versions import refuse_unsupported
 
-        plan.batch.preflight = partial(refuse_unsupported, plan.batch, where, plan.warn)
+        plan.batch.preflight = partial(refuse_unsupported, plan.batch, view, where, plan.warn)
         # The versions of binaries that the host has kept are known before the run.
         try:
             plan.batch.preflight()
@@ -143,13 +149,13 @@ def _record_install(change: PluginChange, entry: Record, archive: Record, versio
 
 
 def plan_absent(
-    bin_dir: str, names: Iterable[str], manifest: Manifest, conf_dir: str, cache_dir: str, force: bool
+    bin_dir: str, names: Iterable[str], view: HostView, conf_dir: str, cache_dir: str, force: bool
 ) -> PluginsPlan:
     """Plan to remove the plugins *names*.
 
     Raises HostError ``foreign_file`` for an unmanaged file, ``plugin_in_use`` for a needed plugin, both unless *force*.
     """
-    plan = PluginsPlan(bin_dir, manifest)
+    plan = PluginsPlan(bin_dir, view.sound_manifest())
     changes = []
     for name in sorted(set(names)):
         found = plan.store.find(name)
@@ -175,7 +181,7 @@ def plan_absent(
             change.keep = ["replaced", "original"] if first else ["displaced"]
             change.during = change.after = gone
         changes.append(change)
-    _add_removals(plan, changes, conf_dir, cache_dir, force, "state is absent")
+    _add_removals(plan, changes, view, (conf_dir, cache_dir), force, "state is absent")
     return plan
 
 
@@ -187,7 +193,12 @@ def _gone(entry: Dict[str, Any]) -> Record:
 
 
 def _add_removals(
-    plan: PluginsPlan, changes: List[PluginChange], conf_dir: str, cache_dir: str, force: bool, reason: str
+    plan: PluginsPlan,
+    changes: List[PluginChange],
+    view: HostView,
+    directories: Tuple[str, str],
+    force: bool,
+    reason: str,
 ) -> None:
     removed = [change.name for change in changes if change.kind == REMOVE]
     used: Dict[str, List[str]] = {}
@@ -195,7 +206,7 @@ def _add_removals(
         # Imported here because only a removal needs it.
         from .versions import plugin_in_use, users_of
 
-        used = users_of(removed, conf_dir, cache_dir)
+        used = users_of(removed, view, *directories)
         if used and not force:
             raise plugin_in_use(used)
     for change in changes:
@@ -203,13 +214,14 @@ def _add_removals(
 
 
 def plan_restored(
-    bin_dir: str, names: Optional[Iterable[str]], manifest: Manifest, conf_dir: str, cache_dir: str, force: bool
+    bin_dir: str, names: Optional[Iterable[str]], view: HostView, conf_dir: str, cache_dir: str, force: bool
 ) -> PluginsPlan:
     """Plan to restore the files that the plugins *names* (None: all managed ones) replaced.
 
     That is the previous version; with *force*, the file from before the first managed one. Plugins that replaced
     nothing are removed. Raises HostError ``foreign_file`` and ``plugin_in_use``, both unless *force*.
     """
+    manifest = view.sound_manifest()
     plan = PluginsPlan(bin_dir, manifest)
     if names is None:
         names = [
@@ -244,7 +256,7 @@ def plan_restored(
             change.keep = ["displaced"]
             change.after = after or dict(entry, gone=True, replaced=None, original=None)
         changes.append(change)
-    _add_removals(plan, changes, conf_dir, cache_dir, force, "it replaced no file")
+    _add_removals(plan, changes, view, (conf_dir, cache_dir), force, "it replaced no file")
     return plan
 
 

@@ -7,17 +7,36 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar
 
 from ..errors import HostError
 from ..files import Attributes, read_attributes
+from ..hostview import HostView
 from ..manifest import Manifest
 from ..paths import is_url
 from ..trust import host_machine
 from .checksum import parse_checksum, verify
-from .outcome import WantedPlugins
-from .planner import known_archive
+from .outcome import PluginsPlan, WantedPlugins, Where
+from .planner import ContentMissing, known_archive, plan_absent, plan_present, plan_restored
 from .store import FILE, Store, plugin_name, select
+
+R = TypeVar("R")
+
+PLUGINS_ARGUMENTS: Dict[str, Any] = {
+    "src": {"type": "str"},
+    "remote_src": {"type": "bool", "default": False},
+    "version": {"type": "str"},
+    "checksum": {"type": "str"},
+    "plugins": {"type": "list", "elements": "str"},
+    "bin_dir": {"type": "path"},
+    "owner": {"type": "str", "default": "root"},
+    "group": {"type": "str", "default": "root"},
+    "mode": {"type": "raw", "default": "0755"},
+    "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
+    "force": {"type": "bool", "default": False},
+    "_source": {"type": "dict"},
+}
+PLUGINS_REQUIRED_IF = [("state", "present", ("src", "version"), True), ("state", "absent", ("plugins",))]
 
 
 def attributes_of(mode: Any, owner: str, group: str) -> Attributes:
@@ -149,3 +168,59 @@ class Source:
         check_machines({name: member.machine for name, member in chosen.items()})
         files = {name: member.sha256 for name, member in chosen.items()}
         return WantedPlugins(files, archive, contents, chosen, self._release)
+
+
+class SourceNeeded(Exception):
+    """The controller must send plugins; *need* is what it has to know for that, see :meth:`Source.need`."""
+
+    def __init__(self, need: Dict[str, Any]) -> None:
+        super().__init__("the controller must send plugins")
+        self.need = need
+
+
+def with_plugins(
+    params: Mapping[str, Any], tmpdir: Callable[[], str], bin_dir: str, work: Callable[[WantedPlugins], R]
+) -> R:
+    """Call *work* with the desired plugins, again with their contents if it raises ContentMissing; return its result.
+
+    *params* are the options of cni_plugins with ``state: present``. Raises SourceNeeded, and HostError if the source
+    cannot be used.
+    """
+    if params["_source"] is None:
+        raise HostError(
+            "state=present works only through the action plugin of the same name; call it as podwire.cni.cni_plugins",
+            code="no_action_plugin",
+        )
+    source = Source(params, tmpdir)
+    manifest = Manifest(tolerant=True)
+    wanted = source.at_hand(manifest)
+    ask = source.told["only_ask"]
+    if wanted is not None and not ask:
+        try:
+            return work(wanted)
+        except ContentMissing as missing:
+            if source.told["last"]:
+                raise HostError(
+                    f"the files in {bin_dir} have changed during this run ({missing}); run again", code="host_changed"
+                ) from missing
+    if ask or not params["remote_src"]:
+        raise SourceNeeded(source.need(Store(bin_dir, manifest)))
+    return work(source.read_here())
+
+
+def plan_plugins(
+    params: Mapping[str, Any], bin_dir: str, wanted: Optional[WantedPlugins], view: HostView, check_mode: bool
+) -> PluginsPlan:
+    """Return the plan for *params*, the options of cni_plugins. *wanted* is needed for ``state: present``.
+
+    Raises HostError, and ContentMissing as :func:`planner.plan_present`.
+    """
+    if wanted is not None:
+        attributes = attributes_of(params["mode"], params["owner"], params["group"])
+        where = Where(params["conf_dir"], params["bin_dirs"], params["cache_dir"], params["force"])
+        return plan_present(bin_dir, wanted, attributes, view, check_mode, where)
+    names = names_of(params["plugins"])
+    rest = (view, params["conf_dir"], params["cache_dir"], params["force"])
+    if params["state"] == "absent":
+        return plan_absent(bin_dir, names or [], *rest)
+    return plan_restored(bin_dir, names, *rest)

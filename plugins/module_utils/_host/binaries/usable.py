@@ -13,7 +13,8 @@ from ...libcni.errors import CNIError, PluginNotFoundError
 from ...libcni.invoke import find_in_path, get_version_info
 from ..errors import HostError
 from ..executor import SafeExecutor
-from ..manifest import Manifest, digest_of, identity
+from ..hostview import HostView
+from ..manifest import digest_of, identity
 from ..problems import ERROR, WARNING, problem
 from ..trust import check_executable
 from .types import named_plugins
@@ -25,14 +26,15 @@ _TIMEOUT = 10.0
 class Binaries:
     """The plugin binaries of *bin_dirs*: each is searched, checked and asked once, and its answer is remembered.
 
-    The answer is kept in *manifest* together with the identity of the file, so that an unchanged run executes nothing.
-    It reaches the disk only when a run saves the manifest.
+    The answer is kept in the manifest together with the identity of the file, so that an unchanged run executes
+    nothing. It reaches the disk only when a run saves the manifest. A binary that the plan installs or changes is not
+    asked.
     """
 
-    def __init__(self, bin_dirs: Sequence[str], manifest: Manifest) -> None:
+    def __init__(self, bin_dirs: Sequence[str], view: HostView) -> None:
         self.bin_dirs = list(bin_dirs)
-        self._manifest = manifest
-        self._remembered = manifest.versions
+        self._view = view
+        self._remembered = view.manifest.versions
         self._asked: Dict[str, Tuple[str, List[str]]] = {}
         self._failed: Dict[str, HostError] = {}
 
@@ -54,17 +56,14 @@ class Binaries:
     def memory(self, name: str) -> Dict[str, Any]:
         """Return what the manifest remembers about plugin *name*; the caller may add to it. Raises as :meth:`ask`."""
         path, _versions = self.ask(name)
+        if path in self._view.binaries:
+            raise HostError(f"{path} is not installed yet", code="missing_plugin")
         return self._remembered[os.path.realpath(path)]
 
     def _find(self, name: str) -> Tuple[str, List[str]]:
-        try:
-            path = find_in_path(name, self.bin_dirs)
-        except PluginNotFoundError:
-            raise HostError(
-                f"there is no plugin {name!r} in {', '.join(self.bin_dirs)}; {_meant(name, self.bin_dirs)}install it "
-                "(podwire.cni.cni_plugins), or add its directory to bin_dirs",
-                code="missing_plugin",
-            ) from None
+        path = self._path(name)
+        if path in self._view.binaries:
+            return path, self._view.binaries[path] or list(version.ALL)
         try:
             return path, self._versions(path)
         except HostError as error:
@@ -75,9 +74,23 @@ class Binaries:
             )
             raise HostError(text, code="missing_plugin") from error
 
+    def _path(self, name: str) -> str:
+        for path in self._view.binary_paths(name, self.bin_dirs):
+            if path in self._view.binaries:
+                return path
+            try:
+                return find_in_path(name, [os.path.dirname(path)])
+            except PluginNotFoundError:
+                continue
+        raise HostError(
+            f"there is no plugin {name!r} in {', '.join(self.bin_dirs)}; {_meant(name, self.bin_dirs)}install it "
+            "(podwire.cni.cni_plugins), or add its directory to bin_dirs",
+            code="missing_plugin",
+        )
+
     def _will_be_replaced(self, path: str, error: HostError) -> bool:
         """Tell whether the next cni_plugins replaces *path*: it is managed, and *error* says that it is unusable."""
-        entry = self._manifest.binaries.get(path)
+        entry = self._view.manifest.binaries.get(path)
         if entry is None or entry["gone"]:
             return False
         status = os.stat(path)

@@ -12,8 +12,9 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Op
 from ...libcni import gojson
 from ...libcni.cache import list_entries
 from ...libcni.errors import CacheError, JSONError
-from ..confdir import drop_ins, scan_conf_dir
+from ..confdir import drop_ins
 from ..errors import HostError
+from ..hostview import HostView
 from .outcome import INSTALL, REPLACE, PluginBatch, PluginChange, Where
 from .store import MISSING, ask_version
 from .types import named_plugins
@@ -27,9 +28,9 @@ class User(NamedTuple):
     plugins: List[Dict[str, Any]]
 
 
-def networks_in(conf_dir: str) -> Iterator[User]:
+def networks_in(conf_dir: str, view: HostView) -> Iterator[User]:
     """Yield the networks of a directory, and their drop-ins as users of their own."""
-    for file in scan_conf_dir(conf_dir):
+    for file in view.conf_files(conf_dir):
         yield User(f"the network {file.network!r} in {file.path}", file.cni_version, file.plugins)
         if file.network and not file.inlined_only:
             for drop_in in drop_ins(conf_dir, file.network):
@@ -37,8 +38,8 @@ def networks_in(conf_dir: str) -> Iterator[User]:
                 yield User(text, file.cni_version, drop_in.plugins)
 
 
-def attachments_in(cache_dir: str) -> Iterator[User]:
-    """Yield the attachments, which need their plugins for DEL. Raises HostError ``cache_unreadable``."""
+def attachments_in(cache_dir: str, view: HostView) -> Iterator[User]:
+    """Yield the attachments that stay, which need their plugins for DEL. Raises HostError ``cache_unreadable``."""
     try:
         entries = list_entries(cache_dir)
     except CacheError as error:
@@ -48,17 +49,19 @@ def attachments_in(cache_dir: str) -> Iterator[User]:
             code="cache_unreadable",
         ) from error
     for entry in entries:
+        if view.releases((entry.network_name, entry.container_id, entry.if_name)):
+            continue
         text = f"the attachment {entry.network_name}/{entry.container_id}/{entry.if_name}"
         yield User(text, *_cached(entry.config))
 
 
-def users_of(names: Iterable[str], conf_dir: str, cache_dir: str) -> Dict[str, List[str]]:
+def users_of(names: Iterable[str], view: HostView, conf_dir: str, cache_dir: str) -> Dict[str, List[str]]:
     """Return the descriptions of the users of each of *names* that has any.
 
     Raises HostError ``cache_unreadable``: an unreadable cache does not mean that there are no users.
     """
     found: Dict[str, List[str]] = {name: [] for name in names}
-    for user in chain(networks_in(conf_dir), attachments_in(cache_dir)):
+    for user in chain(networks_in(conf_dir, view), attachments_in(cache_dir, view)):
         for name in sorted({named for plugin in user.plugins for _pointer, named in _all_named(plugin)}):
             if name in found and user.text not in found[name]:
                 found[name].append(user.text)
@@ -105,7 +108,7 @@ def plugin_in_use(used: Dict[str, List[str]]) -> HostError:
 UNSUPPORTED = "network_unsupported"
 
 
-def refuse_unsupported(batch: PluginBatch, where: Where, warn: Callable[[str, str], None]) -> None:
+def refuse_unsupported(batch: PluginBatch, view: HostView, where: Where, warn: Callable[[str, str], None]) -> None:
     """Check the new binaries of *batch* whose versions are known.
 
     Raises HostError ``network_unsupported`` for users that worked with the old binary and would not work with the new
@@ -116,7 +119,7 @@ def refuse_unsupported(batch: PluginBatch, where: Where, warn: Callable[[str, st
         return
     old: Dict[str, Set[str]] = {}
     refused = []
-    for user, change in _unsupported(new, _users(batch, where)):
+    for user, change in _unsupported(new, _users(batch, view, where)):
         if change.name not in old:
             old[change.name] = _old_versions(batch, change)
         text = (
@@ -153,10 +156,10 @@ def _version(user: User) -> str:
     return user.cni_version or "0.1.0"
 
 
-def _users(batch: PluginBatch, where: Where) -> Iterator[User]:
+def _users(batch: PluginBatch, view: HostView, where: Where) -> Iterator[User]:
     managed = {os.path.dirname(path) for path in batch.manifest.networks}
-    networks = chain.from_iterable(networks_in(conf_dir) for conf_dir in sorted(managed | {where.conf_dir}))
-    return chain(networks, attachments_in(where.cache_dir))
+    networks = chain.from_iterable(networks_in(conf_dir, view) for conf_dir in sorted(managed | {where.conf_dir}))
+    return chain(networks, attachments_in(where.cache_dir, view))
 
 
 def _unsupported(new: Dict[str, PluginChange], users: Iterator[User]) -> Iterator[Tuple[User, PluginChange]]:

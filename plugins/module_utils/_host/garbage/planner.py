@@ -23,6 +23,7 @@ from ..containers import sources
 from ..containers.live import LiveSet
 from ..errors import HostError
 from ..firewall import rules
+from ..hostview import HostView
 from ..leases import Lease
 from ..plan import DISRUPTIVE, SAFE, Step
 from ..trust import check_trusted
@@ -132,7 +133,7 @@ class GcPlanner:
 
     def _first(self, lists: Sequence[NetworkConfigList]) -> List[NetworkConfigList]:
         """Return each network once, as libcni loads it."""
-        networks = Networks(self._settings.conf_dir, self._settings.bin_dirs)
+        networks = Networks(self._settings.conf_dir, self._settings.bin_dirs, HostView())
         found = []
         for name in sorted({config.name for config in lists}):
             try:

@@ -16,6 +16,7 @@ from ..binaries.types import types_of
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile, drop_ins, paths_of, scan_conf_dir
 from ..errors import HostError
+from ..hostview import HostView
 from ..manifest import Manifest, digest_of, identity
 from ..networks.difference import readable_secret
 from ..networks.owners import recognise
@@ -100,7 +101,7 @@ def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[
     rows: Rows = []
     problems: Rows = []
     for bin_dir in bin_dirs:
-        binaries = Binaries([bin_dir], manifest)
+        binaries = Binaries([bin_dir], HostView(manifest))
         for name in _files(bin_dir):
             path = os.path.join(bin_dir, name)
             try:

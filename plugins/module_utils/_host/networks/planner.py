@@ -14,7 +14,7 @@ from ..binaries.usable import Binaries
 from ..confdir import ConfFile
 from ..errors import HostError
 from ..files import Attributes
-from ..manifest import Manifest
+from ..hostview import HostView
 from ..plan import DISRUPTIVE, SAFE
 from ..problems import WARNING, errors_of, place, strict, summary
 from ..runtimes.confirm import confirm
@@ -41,19 +41,20 @@ _PACKAGE_SETTINGS = {
 _KUBECONFIG = re.compile(rb"""["']?kind["']?\s*:\s*["']?Config\b""")
 
 
-def plan_networks(request: ConfRequest) -> ConfPlan:
+def plan_networks(request: ConfRequest, view: Optional[HostView] = None) -> ConfPlan:
     """Return the plan. Raises HostError with all errors (``problems``) if there are any."""
-    return ConfPlanner(request).make()
+    return ConfPlanner(request, view or HostView()).make()
 
 
 class ConfPlanner:
     """Makes one plan. Reads files and asks plugins (VERSION) and runtimes; changes nothing."""
 
-    def __init__(self, request: ConfRequest) -> None:
+    def __init__(self, request: ConfRequest, view: HostView) -> None:
         self.request = request
-        self.state = ConfState(request, Manifest())
+        self.view = view
+        self.state = ConfState(request, view)
         self.plan = self.state.plan
-        self.binaries = Binaries(request.bin_dirs, self.state.manifest)
+        self.binaries = Binaries(request.bin_dirs, view)
 
     def make(self) -> ConfPlan:
         request, state = self.request, self.state
@@ -63,7 +64,8 @@ class ConfPlanner:
         targets = {wanted.name: state.target_of(wanted) for wanted in present}
         state.check_targets(targets)
         self._plan_steps(present, targets)
-        planned = state.planned()
+        planned = self.plan.files_after = state.planned()
+        self.plan.written = set(state.contents)
         if "plugins" in request.levels:
             wanted_names = set(targets.values())
             check_plugins(state.plan, self.binaries, [f for f in planned if f.name in wanted_names], request)
@@ -146,7 +148,7 @@ class ConfPlanner:
             request.conf_dir,
             request.bin_dirs,
             files,
-            self.state.manifest,
+            self.view,
             request.tolerate_missing,
             setup.prepare if setup else None,
         )
@@ -163,7 +165,7 @@ class ConfPlanner:
         # Most calls do not change runtimes and do not have to compile this.
         from ..runtimes.planner import Setup
 
-        return Setup(self.plan, self.plan.configured, settings, self.request.tolerate_missing)
+        return Setup(self.plan, self.plan.configured, settings, self.request.tolerate_missing, self.view)
 
     # ---- networks that must exist
 
@@ -226,6 +228,7 @@ class ConfPlanner:
             plan.put(target, wanted.name, current.text, text, step_class, replaces=True)
             return "updated" if action == "none" else action
         if (current.mode, current.uid, current.gid) != (wish.mode, wish.uid, wish.gid):
+            self.state.contents[target] = current.text or b""
             plan.set_attributes(target, Attributes(current.mode, current.uid, current.gid))
             return "attributes" if action == "none" else action
         return action

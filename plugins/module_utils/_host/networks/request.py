@@ -5,17 +5,49 @@
 
 from __future__ import annotations
 
-from typing import Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from ..errors import HostError
-from ..files import Attributes
+from ..files import Attributes, read_attributes
 from ..paths import file_name
+from ..runtimes.profiles import NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..runtimes.dropins import RuntimeSettings
 
 DEFAULT_PRIORITY = 10
+LEVELS = ["syntax", "schema", "plugins", "directory"]
+NETWORK_ARGUMENTS: Dict[str, Any] = {
+    "name": {"type": "str"},
+    "conflist": {"type": "dict"},
+    "content": {"type": "str"},
+    "src": {"type": "str"},
+    "priority": {"type": "int"},
+    "file": {"type": "str"},
+    "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
+}
+NETWORKS_ARGUMENTS: Dict[str, Any] = {
+    "networks": {"type": "list", "elements": "dict", "required": True, "options": NETWORK_ARGUMENTS},
+    "validate": {"type": "list", "elements": "str", "choices": LEVELS, "default": LEVELS},
+    "strict": {"type": "bool", "default": False},
+    "exclusive": {"type": "bool", "default": False},
+    "mode": {"type": "raw", "default": "0644"},
+    "owner": {"type": "str", "default": "root"},
+    "group": {"type": "str", "default": "root"},
+    "force": {"type": "bool", "default": False},
+}
+CONFIGURE_ARGUMENTS: Dict[str, Any] = {
+    "max_conf_num": {"type": "int"},
+    "setup_serially": {"type": "bool"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "wait": {"type": "float", "default": 0},
+}
+RUNTIME_ARGUMENTS: Dict[str, Any] = {
+    "runtime": {"type": "list", "elements": "str", "choices": list(NAMES)},
+    "ensure_effective": {"type": "str"},
+    "configure": {"type": "dict", "options": CONFIGURE_ARGUMENTS},
+}
 
 
 def read_file_name(name: Optional[str], option: str) -> Optional[str]:
@@ -108,3 +140,62 @@ class ConfRequest:
         self.ensure_effective = ensure_effective
         self.settings = settings
         self.strict = strict
+
+
+def conf_request(params: Mapping[str, Any], tolerate_missing: bool) -> ConfRequest:
+    """Return the request for *params*, the options of cni_conf. Raises HostError."""
+    return ConfRequest(
+        [_wanted(index, given) for index, given in enumerate(params["networks"])],
+        params["conf_dir"],
+        params["bin_dirs"],
+        params["cache_dir"],
+        read_attributes(params["mode"], params["owner"], params["group"]),
+        params["validate"],
+        params["force"],
+        tolerate_missing=tolerate_missing,
+        exclusive=params["exclusive"],
+        runtimes=params["runtime"],
+        ensure_effective=params["ensure_effective"],
+        settings=_settings(params),
+        strict=params["strict"],
+    )
+
+
+def _wanted(index: int, given: Mapping[str, Any]) -> WantedNetwork:
+    """Return an entry of ``networks`` as the action plugin passes it: with its name and rendered text."""
+    present, restored = given["state"] == "present", given["state"] == "restored"
+    named = given["name"] or (restored and given["file"])
+    if not named or (present and given["content"] is None):
+        raise HostError(
+            f"networks[{index}]: its name and content are missing; the configuration is rendered by the action plugin "
+            "of this module, so call it from a playbook or with 'ansible -m podwire.cni.cni_conf'",
+            code="not_rendered",
+        )
+    where = f"networks[{index}].file"
+    if restored:
+        file = given["file"] and file_name(given["file"], where)
+        return WantedNetwork(given["name"] or "", False, file=file, restored=True)
+    return WantedNetwork(
+        given["name"],
+        present,
+        (given["content"] or "").encode("utf-8") if present else b"",
+        read_file_name(given["file"], where),
+        check_priority(given["priority"], f"networks[{index}].priority"),
+    )
+
+
+def _settings(params: Mapping[str, Any]) -> Optional[RuntimeSettings]:
+    given = params["configure"]
+    if given is None:
+        return None
+    # Imported late: needed only if runtimes are configured.
+    from ..runtimes.dropins import RuntimeSettings
+
+    return RuntimeSettings(
+        params["conf_dir"],
+        params["bin_dirs"],
+        given["max_conf_num"],
+        given["setup_serially"],
+        present=given["state"] == "present",
+        wait=given["wait"],
+    )

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
-from ..confdir import ConfFile, parse_conf, read_as, scan_conf_dir, sort_key
+from ..confdir import ConfFile, parse_conf, read_as, sort_key
 from ..errors import HostError
-from ..manifest import Manifest
+from ..hostview import HostView
 from ..problems import ERROR, WARNING, problem
 from .difference import fits
 from .owners import Owners
@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 class ConfState:
     """``files`` is the current state, ``after`` the planned one: name of each file -> its network (None: unknown).
 
-    ``contents`` has the text of the files that will be written, moved or restored, ``vacated`` the names that an
-    earlier step of the plan frees, ``replaced`` the names of managed files that unmanaged ones are restored to,
-    ``disturbed`` the unmanaged files that are adopted or set aside.
+    ``contents`` has the text of the files that will be written, moved or restored, or get another mode or owner,
+    ``vacated`` the names that an earlier step of the plan frees, ``replaced`` the names of managed files that unmanaged
+    ones are restored to, ``disturbed`` the unmanaged files that are adopted or set aside.
     """
 
-    def __init__(self, request: ConfRequest, manifest: Manifest) -> None:
+    def __init__(self, request: ConfRequest, view: HostView) -> None:
         self.request = request
-        self.manifest = manifest
+        self.view = view
+        self.manifest = manifest = view.sound_manifest()
         self.plan = ConfPlan(request.conf_dir, manifest, request.attributes)
-        self.files = {file.name: file for file in scan_conf_dir(request.conf_dir)}
+        self.files = {file.name: file for file in view.conf_files(request.conf_dir)}
         self.after: Dict[str, Optional[str]] = {name: file.network for name, file in self.files.items()}
         self.contents: Dict[str, bytes] = {}
         self.vacated: Set[str] = set()
@@ -223,7 +224,8 @@ class ConfState:
         users = [
             f"{entry.container_id}/{entry.if_name}"
             for entry in self.attached(network)
-            if text is None or not fits(entry.config, text)
+            if not self.view.releases((network, entry.container_id, entry.if_name), renewed=text is not None)
+            and (text is None or not fits(entry.config, text))
         ]
         if users:
             count = "1 attachment" if len(users) == 1 else f"{len(users)} attachments"

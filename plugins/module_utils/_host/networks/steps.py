@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
+from ..confdir import ConfFile
 from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, stage, write
+from ..hostview import HostView
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
 from .difference import difference_in_words, moves_addresses, shown_change, shown_conflist
@@ -27,7 +29,8 @@ class ConfPlan(Plan):
     """A plan over one conf_dir.
 
     ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes use,
-    ``configured`` the changes of their own configurations. ``confirm`` asks the runtimes after the steps whether they
+    ``configured`` the changes of their own configurations. ``files_after`` are the files that the directory will have,
+    ``written`` the names of those that a step changes. ``confirm`` asks the runtimes after the steps whether they
     have loaded the network (see runtimes.confirm).
     The manifest has a file before the file goes live; after the steps, entries without a file are removed again.
     """
@@ -41,12 +44,15 @@ class ConfPlan(Plan):
         self.problems: List[Dict[str, Any]] = []
         self.effective: List[Dict[str, Any]] = []
         self.configured: List[Dict[str, Any]] = []
+        self.files_after: List[ConfFile] = []
+        self.written: Set[str] = set()
         self.confirm: Callable[[], Tuple[Optional[bool], List[str]]] = lambda: (None, [])
         self._intents: Dict[str, Dict[str, Any]] = {}
         self._touched: Set[str] = set()
         self._adopted: Set[str] = set()
         self._vacated: Set[str] = set()
         self._directory: Optional[Directory] = None
+        self._deferred: List[Step] = []
 
     def path(self, name: str) -> str:
         return os.path.join(self.conf_dir, name)
@@ -245,8 +251,8 @@ class ConfPlan(Plan):
     ) -> None:
         self.add(Step(kind, target, step_class, *states, action, reason=reason))
 
-    def restrict(self, classes: Container[str]) -> None:
-        super().restrict(classes)
+    def leave(self, steps: Iterable[Step]) -> None:
+        super().leave(steps)
         if not self.left:
             return
         for row in self.networks:
@@ -256,17 +262,38 @@ class ConfPlan(Plan):
         # With steps left out, the predicted networks are not what the runtimes load.
         self.confirm = lambda: (None, [])
 
+    def foretell(self, view: HostView) -> None:
+        """Note in *view* what the plan will leave on the host."""
+        if not self.left:
+            view.expect_files(self.conf_dir, self.files_after, self.written)
+
     # ---- applying
 
     def apply(self, workers: int = 1) -> None:
-        """Execute the steps, in order; the manifest is correct at every moment."""
+        """Execute the steps, in order, without the deferred ones."""
+        self._execute([step for step in self.steps if step not in self._deferred])
+
+    def apply_deferred(self, workers: int = 1) -> None:
+        """Execute the deferred steps, in order."""
+        self._execute(self._deferred)
+
+    def defer_removals(self) -> List[Step]:
+        """Take the removals at the end of the plan out of :meth:`apply`; return them."""
+        kept = len(self.steps)
+        while kept and self.steps[kept - 1].kind in ("remove", "set_aside"):
+            kept -= 1
+        self._deferred = self.steps[kept:]
+        return self._deferred
+
+    def _execute(self, steps: Sequence[Step]) -> None:
+        # The manifest is correct at every moment.
         self.manifest.remove_stale_temps()
         self.manifest.networks.update(
             {path: entry for path, entry in self._intents.items() if path not in self._adopted | self._vacated}
         )
         self.manifest.save()
         try:
-            super().apply(1)
+            self.apply_steps(steps, 1)
         except HostError:
             # The next run settles what cannot be settled now; the first error is the one to report.
             with contextlib.suppress(HostError, OSError):

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile, scan_conf_dir
 from ..errors import HostError
-from ..manifest import Manifest
+from ..hostview import HostView
 from ..problems import ERROR, WARNING, problem
 from . import discover
 from .profiles import FIRST, NAMED, OWN, Runtime
@@ -36,7 +36,7 @@ class Effective:
         conf_dir: str,
         bin_dirs: Sequence[str],
         files: Sequence[ConfFile],
-        manifest: Manifest,
+        view: HostView,
         tolerate_missing: bool = False,
         prepare: Optional[Callable[[List[Runtime]], None]] = None,
     ) -> None:
@@ -44,7 +44,7 @@ class Effective:
         self.conf_dir = conf_dir
         self.files = list(files)
         self.tolerate_missing = tolerate_missing
-        self._manifest = manifest
+        self._view = view
         self._binaries: Dict[Tuple[str, ...], Binaries] = {}
         if names is None:
             self.runtimes = discover.runtimes_on_host(conf_dir)
@@ -170,7 +170,7 @@ class Effective:
         return files
 
     def _ask(self, runtime: Runtime) -> Callable[[str], Sequence[str]]:
-        binaries = self._binaries.setdefault(tuple(runtime.bin_dirs), Binaries(runtime.bin_dirs, self._manifest))
+        binaries = self._binaries.setdefault(tuple(runtime.bin_dirs), Binaries(runtime.bin_dirs, self._view))
 
         def ask(plugin: str) -> Sequence[str]:
             try:

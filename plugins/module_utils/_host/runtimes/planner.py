@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, write
+from ..hostview import HostView
 from ..plan import DISRUPTIVE, Plan, Step
 from ..problems import ERROR, problem
 from . import cri, discover, dropins, reading, set_containerd
@@ -118,12 +119,18 @@ class Setup:
     """Adds steps to a plan, and a row for each runtime to *configured*."""
 
     def __init__(
-        self, plan: Plan, configured: List[Dict[str, Any]], wanted: RuntimeSettings, tolerate_missing: bool
+        self,
+        plan: Plan,
+        configured: List[Dict[str, Any]],
+        wanted: RuntimeSettings,
+        tolerate_missing: bool,
+        view: HostView,
     ) -> None:
         self.plan = plan
         self.configured = configured
         self.wanted = wanted
         self.tolerate_missing = tolerate_missing
+        self.view = view
 
     def prepare(self, runtimes: List[Runtime]) -> None:
         """Plan the steps for *runtimes*, and update these to the state after the plan.
@@ -174,7 +181,7 @@ class Setup:
                 "no_client", "nomad: the agent on this host is not a client, so it has no networks to configure"
             )
             return False
-        if name == "podman" and not any(os.path.isdir(path) for path in self.wanted.bin_dirs):
+        if name == "podman" and not any(self.view.has_directory(path) for path in self.wanted.bin_dirs):
             dirs = ", ".join(self.wanted.bin_dirs)
             text = f"bin_dirs: none of {dirs} exists, and podman would refuse every command; create one"
             self._missing("missing_bin_dir", text)

@@ -20,6 +20,7 @@ from ..binaries.types import member_of, object_of, text_of, types_of
 from ..confdir import ConfFile, paths_of, scan_conf_dir
 from ..errors import HostError
 from ..firewall.tools import require_tools
+from ..hostview import HostView
 from ..plan import SAFE, Step
 from ..secrets import mask_text
 from ..trust import check_trusted
@@ -138,7 +139,7 @@ class SmokePlanner:
     def __init__(self, settings: SmokeSettings) -> None:
         self._settings = settings
         self._cache_dir = os.path.join(settings.cache_dir, _CACHE)
-        self._networks = Networks(settings.conf_dir, settings.bin_dirs)
+        self._networks = Networks(settings.conf_dir, settings.bin_dirs, HostView())
         self._verbs = Verbs(settings.bin_dirs, self._cache_dir, settings.timeout)
         self._plan = SmokePlan()
 

@@ -11,12 +11,13 @@ import shutil
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import named_netns
+from ansible_collections.podwire.cni.plugins.module_utils._host import hostview, named_netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import request as attach_request
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import store
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     MAIN,
@@ -136,7 +137,7 @@ def test_a_plugin_that_cni_plugins_puts_back_is_missing_and_not_broken(installed
     found = {}
     for name in ("ours", "theirs"):
         with pytest.raises(HostError) as caught:
-            Binaries([str(folder)], manifest).ask(name)
+            Binaries([str(folder)], HostView(manifest)).ask(name)
         found[name] = caught.value.code
         assert f"did you mean '{name}'" not in caught.value.msg
     assert found["ours"] == "missing_plugin"
@@ -148,7 +149,7 @@ def test_a_plugin_of_ours_that_was_removed_is_not_put_back(installed):
     folder, manifest = installed
     manifest.binaries[str(folder / "ours")]["gone"] = True
     with pytest.raises(HostError) as caught:
-        Binaries([str(folder)], manifest).ask("ours")
+        Binaries([str(folder)], HostView(manifest)).ask("ours")
     assert caught.value.code == "not_elf"
 
 
@@ -257,7 +258,7 @@ def test_an_entry_that_is_refused_does_not_hide_the_others(bad, code):
 def managed(host, monkeypatch, tmp_path):
     """A host on which the file of the network ``demo`` was written by cni_conf."""
     state = str(tmp_path / "state")
-    monkeypatch.setattr(networks, "Manifest", lambda **options: Manifest(state, **options))
+    monkeypatch.setattr(hostview, "Manifest", lambda **options: Manifest(state, **options))
     manifest = Manifest(state)
     path = os.path.join(host.conf_dir, "10-demo.conflist")
     manifest.networks[path] = {"network": "demo", "sha256": "", "original": None}

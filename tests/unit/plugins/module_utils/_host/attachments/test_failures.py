@@ -17,6 +17,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.reco
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     MAIN,
@@ -434,7 +435,10 @@ def test_host_netns_is_refused_before_anything_runs(host, tmp_path, path):
     assert host.cached() == host.records() == []
     with pytest.raises(HostError) as caught:
         Verbs([host.bin_dir], host.cache_dir, 5, executor=host).add(
-            Attached(Key("demo", "web", "eth0"), Networks(host.conf_dir, []).load("demo"), path, [], {}, None), True
+            Attached(
+                Key("demo", "web", "eth0"), Networks(host.conf_dir, [], HostView()).load("demo"), path, [], {}, None
+            ),
+            True,
         )
     assert caught.value.code == "host_netns"
     assert host.calls == []

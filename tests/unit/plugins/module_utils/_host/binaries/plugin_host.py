@@ -19,6 +19,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
 
@@ -65,16 +66,17 @@ class Host:
             release,
         )
         where = Where(self.conf_dir, self.bin_dirs, self.cache_dir, force)
-        return explained(plan_present(self.bin_dir, wanted, attributes, self.manifest(), check, where))
+        return explained(plan_present(self.bin_dir, wanted, attributes, HostView(self.manifest()), check, where))
 
     def absent(self, *names, **keywords):
-        force = keywords.get("force", False)
-        return explained(plan_absent(self.bin_dir, names, self.manifest(), self.conf_dir, self.cache_dir, force))
+        where = self.conf_dir, self.cache_dir
+        view = HostView(self.manifest())
+        return explained(plan_absent(self.bin_dir, names, view, *where, keywords.get("force", False)))
 
     def restored(self, *names, **keywords):
-        force = keywords.get("force", False)
         where = self.conf_dir, self.cache_dir
-        return explained(plan_restored(self.bin_dir, names or None, self.manifest(), *where, force))
+        view = HostView(self.manifest())
+        return explained(plan_restored(self.bin_dir, names or None, view, *where, keywords.get("force", False)))
 
     def apply(self, plan):
         plan.apply()

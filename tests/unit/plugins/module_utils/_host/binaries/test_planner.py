@@ -20,6 +20,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import TEMP_SUFFIX
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import read_state
 from ansible_collections.podwire.cni.plugins.module_utils._host.plan import SAFE
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binaries.plugin_host import (
@@ -203,7 +204,7 @@ def test_one_that_does_not_run_keeps_all_from_being_installed(host, content, cod
 def test_what_arrives_damaged_is_not_installed(host):
     wanted = WantedPlugins({"bridge": sha(b"x")}, None, lambda names: iter([("bridge", io.BytesIO(ELF))]), ["bridge"])
     with pytest.raises(HostError) as caught:
-        host.apply(plan_present(host.bin_dir, wanted, MINE, host.manifest(), False))
+        host.apply(plan_present(host.bin_dir, wanted, MINE, HostView(host.manifest()), False))
     assert caught.value.code == "damaged_transfer"
     assert host.files() == {}
 

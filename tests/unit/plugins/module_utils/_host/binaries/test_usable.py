@@ -10,6 +10,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries, check_uses, uses_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import read_attributes
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import check_priority, read_file_name
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
@@ -37,7 +38,7 @@ def plugins(monkeypatch, tmp_path):
     monkeypatch.setattr(usable, "check_executable", lambda path: path)
     monkeypatch.setattr(usable, "get_version_info", answer)
     manifest = Manifest(str(tmp_path / "state"))
-    return folder, asked, lambda: Binaries([str(folder)], manifest)
+    return folder, asked, lambda: Binaries([str(folder)], HostView(manifest))
 
 
 def check(binaries, version, *types, tolerate=False):

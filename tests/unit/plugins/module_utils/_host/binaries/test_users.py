@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.versions import plugin_in_use, users_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def conflist(name, *plugins):
 
 
 def users(name, conf_dir, cache_dir):
-    return users_of([name, "unused"], str(conf_dir), str(cache_dir)).get(name)
+    return users_of([name, "unused"], HostView(), str(conf_dir), str(cache_dir)).get(name)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_what_no_runtime_reads_does_not_count(conf_dir, cache_dir):
     (conf_dir / "10-a.conflist.bak").write_text(conflist("a", {"type": "bridge"}))
     (conf_dir / "20-b.conflist").write_text("{")
     assert users("bridge", conf_dir, cache_dir) is None
-    assert users_of(["bridge"], str(conf_dir / "none"), str(cache_dir / "none")) == {}
+    assert users_of(["bridge"], HostView(), str(conf_dir / "none"), str(cache_dir / "none")) == {}
 
 
 @pytest.mark.parametrize("config", [conflist("a", {"type": "bridge"}), json.dumps({"name": "a", "type": "bridge"})])
@@ -79,7 +80,7 @@ def test_an_attachment_needs_its_plugins_for_the_del(conf_dir, cache_dir, config
 def test_an_unreadable_cache_is_not_taken_for_an_empty_one(conf_dir, tmp_path):
     (tmp_path / "cache").write_text("")
     with pytest.raises(HostError) as caught:
-        users_of(["bridge"], str(conf_dir), str(tmp_path / "cache"))
+        users_of(["bridge"], HostView(), str(conf_dir), str(tmp_path / "cache"))
     assert caught.value.code == "cache_unreadable"
 
 

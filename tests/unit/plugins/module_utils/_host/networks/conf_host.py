@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners, planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
@@ -46,7 +47,7 @@ class Host:
         self.processes = {}
         self.state = str(root / "state")
         self.cache = str(root / "cache")
-        monkeypatch.setattr(planner, "Manifest", lambda: Manifest(self.state))
+        monkeypatch.setattr(planner, "HostView", lambda: HostView(Manifest(self.state)))
         monkeypatch.setattr(owners, "_processes_of_root", lambda proc: self.processes)
         monkeypatch.setattr(planner, "packages_of", lambda paths: {})
 

@@ -8,6 +8,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import sort_key
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import rules
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.view import ConfView
@@ -21,7 +22,7 @@ def check(directory, tmp_path):
         files = directory.files if after is None else after
         files = sorted(files, key=lambda file: sort_key(file.name))
         view = ConfView(directory.path, list(before), files, set(managed), set(wanted))
-        binaries = Binaries([str(tmp_path)], Manifest(str(tmp_path / "state")))
+        binaries = Binaries([str(tmp_path)], HostView(Manifest(str(tmp_path / "state"))))
         return rules.directory_problems(view, binaries)
 
     return run

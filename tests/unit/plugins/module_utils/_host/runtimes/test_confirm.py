@@ -8,6 +8,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.confirm import confirm
@@ -39,7 +40,7 @@ class Host:
 
     def confirm(self, **more):
         files = scan_conf_dir(str(self.conf_dir))
-        effective = Effective(None, str(self.conf_dir), ["/opt/cni/bin"], files, Manifest(str(self.state)))
+        effective = Effective(None, str(self.conf_dir), ["/opt/cni/bin"], files, HostView(Manifest(str(self.state))))
         return confirm(effective, deadline=0.2, **more)
 
 

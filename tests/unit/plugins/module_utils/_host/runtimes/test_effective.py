@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
@@ -43,8 +44,8 @@ class Host:
 
     def effective(self, names=None, tolerate_missing=False):
         files = scan_conf_dir(self.conf_dir)
-        manifest = Manifest(str(self.root / "state"))
-        return Effective(names, self.conf_dir, [str(self.root / "bin")], files, manifest, tolerate_missing)
+        view = HostView(Manifest(str(self.root / "state")))
+        return Effective(names, self.conf_dir, [str(self.root / "bin")], files, view, tolerate_missing)
 
     def ensure(self, network_name, names=None, **options):
         problems = self.effective(names, **options).ensure(network_name)

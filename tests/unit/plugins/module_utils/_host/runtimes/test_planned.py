@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
@@ -22,7 +23,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profile
 
 @pytest.fixture
 def conf_dir(tmp_path, monkeypatch):
-    monkeypatch.setattr(planner, "Manifest", lambda: Manifest(str(tmp_path / "state")))
+    monkeypatch.setattr(planner, "HostView", lambda: HostView(Manifest(str(tmp_path / "state"))))
     monkeypatch.setattr(
         discover, "runtimes_on_host", lambda conf_dir: [Runtime("containerd-1.7", "1.7.24", "here", conf_dir)]
     )

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.steps import ConfPlan
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, planner
@@ -36,7 +37,7 @@ def crio(tmp_path):
 
 def plan(tmp_path, runtimes, wanted=WANTED, check=False):
     made = ConfPlan("/n", Manifest(str(tmp_path / "state")), Attributes(0o644))
-    setup = planner.Setup(made, made.configured, wanted, check)
+    setup = planner.Setup(made, made.configured, wanted, check, HostView())
     setup.prepare(runtimes)
     return setup
 

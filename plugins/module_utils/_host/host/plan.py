@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of a whole host: the plans of its sections, in the order in which they are applied."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional
+
+from ..errors import HostError
+from ..plan import Plan, Step
+
+# The state of the host was not the planned one, so a second plan may succeed.
+_STALE = ("changed_meanwhile", "host_changed")
+
+
+class Part:
+    """One section of the plan, or the removals of a section, which come after the attachments.
+
+    ``plan`` is None if there is none because of ``error``. ``apply`` executes its steps. ``late``: it must not run if
+    an attachment could not be detached.
+    """
+
+    def __init__(self, section: str, plan: Optional[Plan], apply: Callable[[int], None], late: bool = False) -> None:
+        self.section = section
+        self.plan = plan
+        self.apply = apply
+        self.late = late
+        self.steps: List[Step] = list(plan.steps) if plan else []
+        self.error: Optional[HostError] = plan.error if plan else None
+
+    @property
+    def pending(self) -> bool:
+        return self.error is None and self.plan is not None and self.plan.pending
+
+    def leave_out(self, error: HostError) -> None:
+        """Do not execute the part's steps, because of *error*."""
+        self.error = error
+        for step in self.steps:
+            step.state = "left_out"
+
+
+class HostPlan(Plan):
+    """``parts`` in the order in which they are applied. *plan_again* returns the parts from one on, planned again.
+
+    An error in one part does not stop the others. What depends on it is planned again, on the host as it is.
+    """
+
+    def __init__(self, parts: List[Part], plan_again: Callable[[List[Part]], List[Part]]) -> None:
+        super().__init__()
+        self.parts = parts
+        self._plan_again = plan_again
+        self._collect()
+
+    def _collect(self) -> None:
+        self.steps = [step for part in self.parts for step in part.steps]
+        plans = self.plans()
+        self.left = [step for plan in plans for step in plan.left]
+        self.warnings = list(dict.fromkeys(warning for plan in plans for warning in plan.warnings))
+
+    def plans(self) -> List[Plan]:
+        """Return the plan of each section that has one, once."""
+        return list({id(part.plan): part.plan for part in self.parts if part.plan is not None}.values())
+
+    @property
+    def pending(self) -> bool:
+        return any(part.pending for part in self.parts)
+
+    def described(self) -> List[Dict[str, Any]]:
+        """Return the steps with their sections and states."""
+        return [dict(step.describe(), section=part.section, state=step.state) for part in self.parts for step in part.steps]
+
+    def failures(self) -> List[HostError]:
+        """Return the errors of the parts, each once."""
+        return list(dict.fromkeys(part.error for part in self.parts if part.error is not None))
+
+    def apply(self, workers: int = 1) -> None:
+        """Execute the parts in order. Their errors are in ``Part.error``."""
+        index = 0
+        while index < len(self.parts):
+            self._apply_part(index, workers)
+            index += 1
+        self._collect()
+
+    def _apply_part(self, index: int, workers: int) -> None:
+        part = self.parts[index]
+        if not part.pending:
+            return
+        undetached = self._undetached() if part.late else []
+        if undetached:
+            text = f"nothing is removed here, because {', '.join(undetached)} could not be detached"
+            part.leave_out(HostError(text, code="attachments_exist"))
+            return
+        error = self._attempt(part, workers)
+        if error is not None and error.code in _STALE:
+            self.parts[index:] = self._plan_again(self.parts[:index])
+            part = self.parts[index]
+            error = self._attempt(part, workers) if part.pending else part.error
+        if error is not None:
+            part.error = error
+            self.parts[index + 1 :] = self._plan_again(self.parts[: index + 1])
+
+    @staticmethod
+    def _attempt(part: Part, workers: int) -> Optional[HostError]:
+        try:
+            part.apply(workers)
+        except HostError as error:
+            return error
+        except OSError as error:
+            # From work before and after the steps.
+            where = f" ({error.filename})" if error.filename else ""
+            return HostError(f"cannot write to this host: {error.strerror}{where}", code="write_failed")
+        return None
+
+    def _undetached(self) -> List[str]:
+        return [
+            step.target
+            for part in self.parts
+            for step in part.steps
+            if part.section == "attachments" and step.kind == "del" and step.state in ("failed", "left_out")
+        ]

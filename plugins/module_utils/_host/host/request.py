@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The request of ``cni_host``: its sections, and what they say about each other."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Mapping, Optional
+
+from ..attachments.request import ABSENT, ATTACHMENTS_ARGUMENTS, PRESENT, WantedAttachment, parse_attachments
+from ..binaries.source import PLUGINS_ARGUMENTS, PLUGINS_REQUIRED_IF
+from ..binaries.types import types_of
+from ..confdir import ConfFile, parse_conf
+from ..errors import HostError
+from ..named_netns import NETNS_ARGUMENTS
+from ..netns import netns_path
+from ..networks.request import NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS
+from ..paths import absolute
+
+SECTIONS_ARGUMENTS: Dict[str, Any] = {
+    "plugins": {"type": "dict", "options": PLUGINS_ARGUMENTS, "required_if": PLUGINS_REQUIRED_IF},
+    "networks": {"type": "dict", "options": NETWORKS_ARGUMENTS},
+    "runtime": {"type": "dict", "options": RUNTIME_ARGUMENTS, "required_by": {"configure": ["runtime"]}},
+    "netns": {"type": "dict", "options": NETNS_ARGUMENTS},
+    "attachments": {"type": "dict", "options": ATTACHMENTS_ARGUMENTS},
+}
+SECTIONS = tuple(SECTIONS_ARGUMENTS)
+"""In the order in which they are applied; removals come after the attachments, in reverse."""
+
+
+class HostRequest:
+    """``sections``: name -> the options of its module, for each section that is given; ``attachments``: its entries.
+
+    *common* are the options that all sections share. Raises HostError for bad entries, and ``contradiction`` with all
+    contradictions between sections.
+    """
+
+    def __init__(self, given: Mapping[str, Optional[Mapping[str, Any]]], common: Mapping[str, Any]) -> None:
+        self.sections = {name: dict(common, **options) for name, options in given.items() if options is not None}
+        self.attachments: List[WantedAttachment] = []
+        if "attachments" in self.sections:
+            options = self.sections["attachments"]
+            if options["timeout"] <= 0:
+                raise HostError("attachments.timeout must be more than 0 seconds", code="bad_timeout")
+            self.attachments = parse_attachments(options["attachments"])
+        found = [*self._networks_in_use(), *self._namespaces_in_use(), *self._plugins_in_use()]
+        if found:
+            raise HostError("; ".join(found), code="contradiction")
+
+    def state_of(self, section: str) -> str:
+        """Return the option ``state`` of a section; a section without one is about what must exist."""
+        options = self.sections[section]
+        return str((options.get("configure") or {} if section == "runtime" else options).get("state") or PRESENT)
+
+    def networks(self) -> List[str]:
+        """Return the names of the requested networks."""
+        return [str(given["name"]) for given in self._given_networks() if given["name"]]
+
+    def _given_networks(self) -> List[Dict[str, Any]]:
+        return list(self.sections.get("networks", {}).get("networks", []))
+
+    def _networks_in_use(self) -> Iterator[str]:
+        absent = {given["name"] for given in self._given_networks() if given["state"] == ABSENT}
+        for wanted in self.attachments:
+            if wanted.state == PRESENT and wanted.key.network in absent:
+                yield (
+                    f"the section networks removes {wanted.key.network!r}, and the section attachments attaches "
+                    f"{wanted.key} to it; remove one of the two entries"
+                )
+
+    def _namespaces_in_use(self) -> Iterator[str]:
+        section = self.sections.get("netns")
+        if section is None or self.state_of("netns") != ABSENT:
+            return
+        removed = {netns_path(name, "netns"): name for name in section["names"]}
+        for wanted in self.attachments:
+            if wanted.state == PRESENT and wanted.netns in removed:
+                yield (
+                    f"the section netns removes {removed[wanted.netns]!r}, and the section attachments attaches "
+                    f"{wanted.key} in it; remove one of the two entries"
+                )
+
+    def _plugins_in_use(self) -> Iterator[str]:
+        section = self.sections.get("plugins")
+        if section is None or self.state_of("plugins") != ABSENT:
+            return
+        removed = set(section["plugins"])
+        for given in self._given_networks():
+            if given["state"] != PRESENT or not given["content"]:
+                continue
+            file = ConfFile("wanted.conflist", "")
+            parse_conf(file, given["content"].encode("utf-8"))
+            for name in sorted(removed.intersection(types_of(file.plugins))):
+                yield (
+                    f"the section plugins removes {name!r}, and the network {given['name']!r} of the section networks "
+                    "runs it; remove one of the two entries"
+                )
+
+
+def bin_dir_of(options: Mapping[str, Any]) -> str:
+    """Return the directory that the section ``plugins`` is about."""
+    return absolute(options["bin_dir"], "plugins.bin_dir") if options["bin_dir"] else str(options["bin_dirs"][0])

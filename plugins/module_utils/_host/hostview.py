@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The host as planners see it: as it is, with what the steps planned so far will change."""
+
+from __future__ import annotations
+
+import os
+from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from ..libcni.conf import conf_files
+from .confdir import ConfFile, extension, scan_conf_dir
+from .manifest import Manifest
+from .netns import Seen, look
+
+
+class HostView:
+    """What the planners of one plan read. They share it, so that a section is planned on what earlier ones will leave.
+
+    A plan of one section has a view of its own, which shows the host as it is.
+
+    - ``manifest``: the collection's records, read once. If that fails, they are empty, and its ``error`` says why.
+    - ``binaries``: path of each binary that a step changes -> the spec versions that the new one supports (empty: only
+      a run can tell), None if it is removed.
+    - ``written``: path of each conflist that a step writes, moves or restores, or whose mode or owner it changes -> its
+      text then.
+    - ``namespaces``: path of each network namespace that a step creates (True) or removes (False).
+    - ``requested``: network, container ID and interface of each attachment of the request -> whether it shall exist.
+    """
+
+    def __init__(self, manifest: Optional[Manifest] = None) -> None:
+        self._manifest = manifest
+        self.binaries: Dict[str, Optional[List[str]]] = {}
+        self.written: Dict[str, bytes] = {}
+        self.namespaces: Dict[str, bool] = {}
+        self.requested: Dict[Tuple[str, str, str], bool] = {}
+        self._files: Dict[str, List[ConfFile]] = {}
+
+    @property
+    def manifest(self) -> Manifest:
+        if self._manifest is None:
+            self._manifest = Manifest(tolerant=True)
+        return self._manifest
+
+    def sound_manifest(self) -> Manifest:
+        """Return the manifest. Raises HostError if it cannot be read."""
+        if self.manifest.error is not None:
+            raise self.manifest.error
+        return self.manifest
+
+    # ---- plugins
+
+    def binary_paths(self, name: str, bin_dirs: Iterable[str]) -> Iterator[str]:
+        """Yield the paths at which a plugin can be found, in order, without those whose file is removed."""
+        for directory in bin_dirs:
+            path = os.path.join(directory, name)
+            if self.binaries.get(path, ()) is not None:
+                yield path
+
+    def changing_binaries(self, names: Iterable[str], bin_dirs: Sequence[str]) -> List[str]:
+        """Return those of the plugins whose binary a step installs, changes or removes."""
+        places = {name: [os.path.join(directory, name) for directory in bin_dirs] for name in names}
+        return sorted(name for name, paths in places.items() if any(path in self.binaries for path in paths))
+
+    def has_directory(self, path: str) -> bool:
+        """Tell whether the directory exists, or a step creates it for the first file in it."""
+        made = (os.path.dirname(file) for file, versions in self.binaries.items() if versions is not None)
+        return os.path.isdir(path) or path in made
+
+    # ---- networks
+
+    def conf_files(self, conf_dir: str) -> List[ConfFile]:
+        """Return the configuration files of a directory, in the order of the runtimes. Each is read once."""
+        if conf_dir not in self._files:
+            self._files[conf_dir] = scan_conf_dir(conf_dir)
+        return self._files[conf_dir]
+
+    def expect_files(self, conf_dir: str, files: Iterable[ConfFile], written: Container[str]) -> None:
+        """Note the *files* that a directory will have; *written* are the names of those that a step writes."""
+        self._files[conf_dir] = list(files)
+        self.written.update({file.path: file.text or b"" for file in self._files[conf_dir] if file.name in written})
+
+    def conf_paths(self, conf_dir: str, extensions: Sequence[str]) -> List[str]:
+        """Return the paths of the configuration files with one of *extensions*, as libcni finds them.
+
+        Raises libcni's ConfigError if the directory cannot be read.
+        """
+        if conf_dir not in self._files:
+            return conf_files(conf_dir, extensions)
+        return [file.path for file in self.conf_files(conf_dir) if extension(file.name) in extensions]
+
+    # ---- attachments and namespaces
+
+    def releases(self, attachment: Tuple[str, str, str], renewed: bool = False) -> bool:
+        """Tell whether the attachment keeps nothing in use, because a later section detaches it.
+
+        *renewed*: or attaches it again, which it does when the network has changed.
+        """
+        wanted = self.requested.get(attachment)
+        return wanted is False or (renewed and wanted is True)
+
+    def look(self, wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
+        """Do the same as :func:`netns.look`. A namespace that a step will create has no interfaces."""
+        found = look(wanted)
+        for path in set(wanted) & set(self.namespaces):
+            if self.namespaces[path] and found[path].identity is None:
+                # An empty identity is the same as no other.
+                found[path] = Seen({})
+        return found
