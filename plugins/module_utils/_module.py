@@ -28,7 +28,8 @@ LOCK_ARGUMENTS: Dict[str, Any] = {"lock_timeout": {"type": "float", "default": 6
 CLASSES_ARGUMENTS: Dict[str, Any] = {
     "classes": {"type": "list", "elements": "str", "choices": [SAFE, DISRUPTIVE], "default": [SAFE, DISRUPTIVE]}
 }
-
+SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
+GATHER_ARGUMENTS: Dict[str, Any] = {"gather": {"type": "list", "elements": "str", "choices": SETS}}
 
 # Data of containers, whose keys tell nothing about secrets; only the names go into the log and the invocation.
 _OPAQUE = ("args", "capability_args")

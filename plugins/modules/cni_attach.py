@@ -304,12 +304,11 @@ code:
 
 from typing import List
 
-from ..module_utils._host.attachments.outcome import AttachPlan, AttachSettings
+from ..module_utils._host.attachments.outcome import AttachPlan, attach_settings
 from ..module_utils._host.attachments.planner import AttachPlanner
 from ..module_utils._host.attachments.request import ATTACHMENTS_ARGUMENTS, parse_attachments
 from ..module_utils._host.attachments.verbs import Verbs
 from ..module_utils._host.errors import HostError
-from ..module_utils._host.plan import workers_of
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
@@ -327,24 +326,15 @@ def main() -> None:
     refused: List[HostError] = []
     try:
         request = parse_attachments(params["attachments"], refused if module.check_mode else None)
-        workers = workers_of(params["parallel"])
+        settings = attach_settings(params, module.check_mode)
     except HostError as error:
         fail(module, error)
-    settings = AttachSettings(
-        params["conf_dir"],
-        params["bin_dirs"],
-        params["cache_dir"],
-        params["on_drift"],
-        params["force"],
-        module.check_mode,
-        workers,
-    )
     verbs = Verbs(params["bin_dirs"], params["cache_dir"], params["timeout"])
 
     def make_plan() -> AttachPlan:
         return AttachPlanner(settings, verbs).make(request)
 
-    plan = execute(module, make_plan, "cni_attach", workers)
+    plan = execute(module, make_plan, "cni_attach", settings.workers)
     result = result_of(module, plan)
     result["attachments"] = [outcome.row() for outcome in plan.outcomes]
     failed = [{"code": error.code, "message": error.msg} for error in refused]

@@ -481,88 +481,18 @@ problems:
       message: the lease is empty, so no DEL will ever free it
 """
 
-from typing import Any, Callable, Dict, List
-
-from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._host.confdir import plugins_in
 from ..module_utils._host.errors import HostError
-from ..module_utils._host.hostview import HostView
-from ..module_utils._host.info import conf
-from ..module_utils._host.manifest import Manifest
-from ..module_utils._host.plan import workers_of
-from ..module_utils._host.problems import ERROR, problem
-from ..module_utils._module import COMMON_ARGUMENTS, create_module, fail
-
-SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
+from ..module_utils._host.info.gather import gather
+from ..module_utils._module import COMMON_ARGUMENTS, GATHER_ARGUMENTS, SETS, create_module, fail
 
 
 def main() -> None:
-    module = create_module(dict(COMMON_ARGUMENTS, gather={"type": "list", "elements": "str", "choices": SETS}))
+    module = create_module(dict(COMMON_ARGUMENTS, **GATHER_ARGUMENTS))
+    sets = SETS if module.params["gather"] is None else module.params["gather"]
     try:
-        module.exit_json(changed=False, **gather(module))
+        module.exit_json(changed=False, **gather(module.params, sets))
     except HostError as error:
         fail(module, error)
-
-
-def gather(module: AnsibleModule) -> Dict[str, Any]:
-    params = module.params
-    wanted = set(SETS if params["gather"] is None else params["gather"])
-    result: Dict[str, Any] = dict.fromkeys([*SETS, "aside", "pools"])
-    problems: List[Dict[str, Any]] = []
-    workers = workers_of()
-
-    def attempt(read: Callable[[], Any], otherwise: Any) -> Any:
-        """Return the result of *read*. What it cannot read becomes a problem and does not hide the rest."""
-        try:
-            return read()
-        except HostError as error:
-            problems.append(problem(ERROR, error.code, error.msg))
-            return otherwise
-
-    manifest = Manifest(tolerant=True)
-    if manifest.error is not None:
-        problems.append(problem(ERROR, manifest.error.code, manifest.error.msg))
-    files, found = conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime"} else ([], [])
-    problems.extend(found)
-    nothing: Any = (None, [])
-    if "conf" in wanted:
-        result["conf"], found = attempt(lambda: conf.conf(files, params["conf_dir"], manifest), nothing)
-        problems.extend(found)
-        result["aside"] = conf.aside(params["conf_dir"], manifest)
-    if "plugins" in wanted:
-        result["plugins"], found = attempt(lambda: conf.plugins(params["bin_dirs"], manifest, workers), nothing)
-        problems.extend(found)
-    if wanted & {"attachments", "leases", "kernel"}:
-        # Imported late: these modules take long to compile and are not always needed.
-        from ..module_utils._host.info import attachments
-
-        networks = attempt(lambda: plugins_in(files, params["conf_dir"]), [])
-        cache = attachments.AttachmentsInfo(params["cache_dir"])
-        if "attachments" in wanted:
-            problems.extend(cache.problems)
-            result["attachments"] = attempt(lambda: attachments.attachments(cache), None)
-        if "leases" in wanted:
-            leases = attempt(lambda: attachments.leases(networks, cache.entries), (None, None, []))
-            result["leases"], result["pools"], found = leases
-            problems.extend(found)
-        if "kernel" in wanted:
-            from ..module_utils._host.info.kernel import kernel
-
-            result["kernel"], found = attempt(lambda: kernel(cache.entries, cache.records), nothing)
-            problems.extend(found)
-    if "garbage" in wanted:
-        from ..module_utils._host.info.garbage import garbage
-
-        result["garbage"], found = garbage(params["conf_dir"], params["bin_dirs"], params["cache_dir"])
-        problems.extend(found)
-    if "runtime" in wanted:
-        from ..module_utils._host.runtimes.effective import Effective
-
-        directories = params["conf_dir"], params["bin_dirs"]
-        result["runtime"] = attempt(lambda: Effective(None, *directories, files, HostView(manifest)).rows(), None)
-    result["problems"] = problems
-    return result
 
 
 if __name__ == "__main__":

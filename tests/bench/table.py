@@ -12,7 +12,7 @@ import sys
 from collections import defaultdict
 from statistics import median
 
-MODULES = ("cni_plugins", "cni_conf", "cni_netns", "cni_attach", "cni_info")
+MODULES = ("cni_host", "cni_plugins", "cni_conf", "cni_netns", "cni_attach", "cni_info")
 
 
 def records(directory: str, name: str) -> list[dict]:
@@ -93,10 +93,24 @@ def main() -> None:
     print(f"ansible-core's Python {platform.python_version()}, {os.cpu_count()} CPUs, medians of interleaved repeats\n")
     print(f"  {'':<54} {'ours':>8} {'other':>8} {'':<3} {'ratio':>6}  {'aim':>5}")
     row(
+        "nothing to do: cni_host / one ping",
+        durations.of("Unchanged cni_host"),
+        durations.of("Ping beside cni_host"),
+        2.0,
+        "s",
+    )
+    row(
         "nothing to do: cni_plugins + cni_conf / two pings",
         durations.of("Unchanged cni_plugins") + durations.of("Unchanged cni_conf"),
         2 * durations.of("Ping"),
         1.5,
+        "s",
+    )
+    row(
+        "nothing to do: cni_host of 50 / ping + 1.2 x 50 CHECKs",
+        durations.of("Unchanged cni_host with attachments"),
+        ping + 1.2 * durations.of("Plain loop of check"),
+        1.0,
         "s",
     )
     row(
@@ -158,7 +172,8 @@ def main() -> None:
         """
 Go's libcni is version 1.3.0, as Debian has it; its program is run once for each verb and container, ours is one module
 for all. A CHECK follows each of cni_attach's ADDs.
-18 plugins of 1.9.1, 10 networks (bridge, host-local, tuning), 50 containers in one network. The plain loop of
+18 plugins of 1.9.1, 10 networks (bridge, host-local, tuning), 50 containers in one network; cni_host has the sections
+plugins, networks and netns (three namespaces), or only attachments. The plain loop of
 CHECKs has as many workers as cni_attach, that of ADDs has one; a CHECK follows each ADD on both sides. What is sent
 includes the arguments of the task. The 100 networks (bridge, host-local, portmap) are counted beyond what
 a ping takes on that side. The 500 attachments have a namespace each; every other of their 20 networks (bridge,

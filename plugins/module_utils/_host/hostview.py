@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from ..libcni.conf import conf_files
-from .confdir import ConfFile, extension, scan_conf_dir
 from .manifest import Manifest
-from .netns import Seen, look
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .confdir import ConfFile
+    from .netns import Seen
 
 
 class HostView:
@@ -53,7 +55,7 @@ class HostView:
     def binary_paths(self, name: str, bin_dirs: Iterable[str]) -> Iterator[str]:
         """Yield the paths at which a plugin can be found, in order, without those whose file is removed."""
         for directory in bin_dirs:
-            path = os.path.join(directory, name)
+            path = os.path.normpath(os.path.join(directory, name))
             if self.binaries.get(path, ()) is not None:
                 yield path
 
@@ -72,6 +74,9 @@ class HostView:
     def conf_files(self, conf_dir: str) -> List[ConfFile]:
         """Return the configuration files of a directory, in the order of the runtimes. Each is read once."""
         if conf_dir not in self._files:
+            # Imported late, as below: not every plan reads everything.
+            from .confdir import scan_conf_dir
+
             self._files[conf_dir] = scan_conf_dir(conf_dir)
         return self._files[conf_dir]
 
@@ -85,6 +90,9 @@ class HostView:
 
         Raises libcni's ConfigError if the directory cannot be read.
         """
+        from ..libcni.conf import conf_files
+        from .confdir import extension
+
         if conf_dir not in self._files:
             return conf_files(conf_dir, extensions)
         return [file.path for file in self.conf_files(conf_dir) if extension(file.name) in extensions]
@@ -101,6 +109,8 @@ class HostView:
 
     def look(self, wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
         """Do the same as :func:`netns.look`. A namespace that a step will create has no interfaces."""
+        from .netns import Seen, look
+
         found = look(wanted)
         for path in set(wanted) & set(self.namespaces):
             if self.namespaces[path] and found[path].identity is None:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Dict, List, Sequence
 
 from .errors import HostError
-from .hostview import HostView
 from .netns import NETNS_DIR, check_name, look
 from .plan import DISRUPTIVE, SAFE, Plan, Step
 
@@ -31,12 +30,9 @@ class NetnsPlan(Plan):
         super().__init__()
         self.rows: List[Dict[str, Any]] = []
 
-    def foretell(self, view: HostView) -> None:
-        """Note in *view* what the plan will leave on the host."""
-        left = {step.target for step in self.left}
-        for row in self.rows:
-            if row["action"] in ("created", "removed") and row["path"] not in left:
-                view.namespaces[row["path"]] = row["action"] == "created"
+    def expected(self) -> Dict[str, bool]:
+        """Return for the path of each namespace that a step creates (True) or removes (False)."""
+        return {step.target: step.kind == "create" for step in self.steps}
 
 
 def plan_netns(names: Sequence[str], present: bool, check_mode: bool = False) -> NetnsPlan:

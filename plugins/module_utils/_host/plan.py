@@ -184,14 +184,17 @@ class Plan:
     def restrict(self, classes: Container[str]) -> None:
         """Leave out steps of other classes, and with each its whole lane, because later steps may depend on it."""
         barred = {step.lane for step in self.steps if step.step_class != FOREIGN and step.step_class not in classes}
-        self.leave([step for step in self.steps if step.lane in barred and step.step_class != FOREIGN])
+        self.leave_out([step for step in self.steps if step.lane in barred and step.step_class != FOREIGN])
 
-    def leave(self, steps: Iterable[Step]) -> None:
+    def leave_out(self, steps: Iterable[Step]) -> None:
         """Leave out *steps*, and report them."""
         for step in steps:
             step.state = "left"
             self.left.append(step)
             self.steps.remove(step)
+
+    def remember(self, seen: Dict[str, Any]) -> None:
+        """Save what an unchanged run found out, so that the next one is faster. *seen*: see lock.read_state."""
 
     @property
     def changed(self) -> bool:

@@ -11,7 +11,7 @@ from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from ..errors import HostError
 from ..networks.owners import Living, Owners, split
-from ..plan import Plan, Step
+from ..plan import Plan, Step, workers_of
 from .records import Attached, Record, result_addresses
 from .request import Key, WantedAttachment
 
@@ -58,6 +58,19 @@ def other_namespace(then: str, now: str, exists: bool) -> str:
     if not exists:
         return "its namespace is gone"
     return "its namespace was recreated" if then in ("", now) else f"it is attached in {then}, want {now}"
+
+
+def attach_settings(options: Mapping[str, Any], check_mode: bool) -> AttachSettings:
+    """Return the settings for *options*, those of cni_attach. Raises HostError ``bad_parallel``."""
+    return AttachSettings(
+        options["conf_dir"],
+        options["bin_dirs"],
+        options["cache_dir"],
+        options["on_drift"],
+        options["force"],
+        check_mode,
+        workers_of(options["parallel"]),
+    )
 
 
 # What to do about an attachment; RENEW is a DEL and an ADD.
@@ -217,8 +230,8 @@ class AttachPlan(Plan):
         self.outcomes: List[Outcome] = []
         self.finish: Callable[[], None] = lambda: None
 
-    def leave(self, steps: Iterable[Step]) -> None:
-        super().leave(steps)
+    def leave_out(self, steps: Iterable[Step]) -> None:
+        super().leave_out(steps)
         left = {step.item for step in self.left}
         for outcome in self.outcomes:
             if outcome.key in left:

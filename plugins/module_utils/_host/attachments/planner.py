@@ -378,7 +378,9 @@ class AttachPlanner:
 
         plugins = [plugin.network for plugin in config.plugins]
         arguments = outcome.wanted.capability_args
-        require_tools(f"cannot attach {outcome.key}", plugins, arguments, self._settings.bin_dirs)
+        changing = self._view.changing_binaries(types_of(plugins), self._settings.bin_dirs)
+        bin_dirs = None if changing else self._settings.bin_dirs
+        require_tools(f"cannot attach {outcome.key}", plugins, arguments, bin_dirs)
 
 
 def _unknown(key: Key, error: HostError) -> HostError:

@@ -25,7 +25,6 @@ from typing import (
 
 from ..errors import HostError
 from ..files import TEMP_SUFFIX, Attributes, Directory, Staged, make_directory, stage
-from ..hostview import HostView
 from ..lock import LOCK_PATH, Lock
 from ..manifest import Manifest, digest_of
 from ..plan import SAFE, Plan, Step
@@ -374,19 +373,23 @@ class PluginsPlan(Plan):
             return f"is release {here}, want {self._release}"
         return f"sha256 differs from {self._release}" if self._release else "its content differs"
 
-    def leave(self, steps: Iterable[Step]) -> None:
-        super().leave(steps)
+    def leave_out(self, steps: Iterable[Step]) -> None:
+        super().leave_out(steps)
         if self.left:
             for change in self.batch.changes:
                 there = change.found.sha256 if change.found.kind == FILE else None
                 versions = self.store.cni_versions(change.name, change.found) if there else None
                 self._note(change.name, there, versions, "left")
 
-    def foretell(self, view: HostView) -> None:
-        """Note in *view* what the plan will leave on the host."""
-        for change in [] if self.left else self.batch.changes:
-            there = change.target is not None
-            view.binaries[self.store.path(change.name)] = (self._versions(change) or []) if there else None
+    def expected(self) -> Dict[str, Optional[List[str]]]:
+        """Return for the path of each binary that a step changes: the spec versions of the new one, None for no file.
+
+        The list is empty if only a run can tell.
+        """
+        return {
+            self.store.path(change.name): (self._versions(change) or []) if change.target is not None else None
+            for change in ([] if self.left else self.batch.changes)
+        }
 
     def _versions(self, change: PluginChange) -> Optional[List[str]]:
         target = change.target or {"sha256": None}

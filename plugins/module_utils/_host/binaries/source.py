@@ -15,7 +15,6 @@ from ..hostview import HostView
 from ..manifest import Manifest
 from ..paths import is_url
 from ..trust import host_machine
-from .checksum import parse_checksum, verify
 from .outcome import PluginsPlan, WantedPlugins, Where
 from .planner import ContentMissing, known_archive, plan_absent, plan_present, plan_restored
 from .store import FILE, Store, plugin_name, select
@@ -97,7 +96,12 @@ class Source:
         if "files" in self.told:
             return self._told()
         checksum = self.told["checksum"] or self._by_machine("checksums")
-        archive = known_archive(manifest, *parse_checksum(checksum)) if checksum else None
+        if not checksum:
+            return None
+        # Imported late, as the archive below: a directory on the controller has none.
+        from .checksum import parse_checksum
+
+        archive = known_archive(manifest, *parse_checksum(checksum))
         if archive is None:
             return None
         return WantedPlugins(select(archive["plugins"], self.plugins, self.where), archive, release=self._release)
@@ -124,6 +128,7 @@ class Source:
     def read_here(self) -> WantedPlugins:
         """Return the desired plugins from the source on this host: a directory, an archive, or the URL of one."""
         from .archive import ArchiveSource, DirectorySource
+        from .checksum import parse_checksum, verify
 
         checksum = self.told["checksum"] or self._by_machine("checksums")
         if not self.where:
@@ -191,6 +196,9 @@ def with_plugins(
             "state=present works only through the action plugin of the same name; call it as podwire.cni.cni_plugins",
             code="no_action_plugin",
         )
+    failed = params["_source"].get("error")
+    if failed:
+        raise HostError(str(failed["message"]), str(failed["code"]))
     source = Source(params, tmpdir)
     manifest = Manifest(tolerant=True)
     wanted = source.at_hand(manifest)

@@ -9,10 +9,8 @@ import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ...libcni import version
-from ...libcni.errors import CNIError, PluginNotFoundError
-from ...libcni.invoke import find_in_path, get_version_info
+from ...libcni.errors import CNIError
 from ..errors import HostError
-from ..executor import SafeExecutor
 from ..hostview import HostView
 from ..manifest import digest_of, identity
 from ..problems import ERROR, WARNING, problem
@@ -60,6 +58,11 @@ class Binaries:
             raise HostError(f"{path} is not installed yet", code="missing_plugin")
         return self._remembered[os.path.realpath(path)]
 
+    def is_changing(self, plugin: Dict[str, Any]) -> bool:
+        """Tell whether the plan installs or changes a binary that the plugin object names."""
+        names = [name for _pointer, name in named_plugins(plugin)]
+        return bool(self._view.changing_binaries(names, self.bin_dirs))
+
     def _find(self, name: str) -> Tuple[str, List[str]]:
         path = self._path(name)
         if path in self._view.binaries:
@@ -76,12 +79,8 @@ class Binaries:
 
     def _path(self, name: str) -> str:
         for path in self._view.binary_paths(name, self.bin_dirs):
-            if path in self._view.binaries:
+            if path in self._view.binaries or (_is_plain(name) and os.path.isfile(path)):
                 return path
-            try:
-                return find_in_path(name, [os.path.dirname(path)])
-            except PluginNotFoundError:
-                continue
         raise HostError(
             f"there is no plugin {name!r} in {', '.join(self.bin_dirs)}; {_meant(name, self.bin_dirs)}install it "
             "(podwire.cni.cni_plugins), or add its directory to bin_dirs",
@@ -108,6 +107,10 @@ class Binaries:
         known = self._remembered.get(real)
         if known and known.get("identity") == here:
             return list(known["cni_versions"])
+        # Imported late, because an unchanged run executes nothing.
+        from ...libcni.invoke import get_version_info
+        from ..executor import SafeExecutor
+
         try:
             versions = get_version_info(real, SafeExecutor(), _TIMEOUT)
         except CNIError as error:
@@ -122,6 +125,11 @@ class Binaries:
         """Remove the memory of files that are gone."""
         for path in [path for path in self._remembered if not os.path.exists(path)]:
             del self._remembered[path]
+
+
+def _is_plain(name: str) -> bool:
+    """Tell whether a type can be the name of a file in a directory of plugins."""
+    return bool(name) and "/" not in name and "\0" not in name
 
 
 def _meant(name: str, bin_dirs: Sequence[str]) -> str:

@@ -13,8 +13,6 @@ import os
 import shutil
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ...libcni.errors import PluginNotFoundError
-from ...libcni.invoke import find_in_path
 from ..errors import HostError
 from .ownership import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
 
@@ -33,7 +31,10 @@ _BACKENDS = {IPMASQ: ("ipMasqBackend", b"cni_plugins_masquerade"), PORTMAP: ("ba
 
 
 def require_tools(
-    what: str, plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
+    what: str,
+    plugins: Sequence[Mapping[str, Any]],
+    capability_args: Mapping[str, Any],
+    bin_dirs: Optional[Sequence[str]],
 ) -> None:
     """Raise HostError ``missing_tool``, which begins with *what*, if a command of one of *plugins* is not in PATH."""
     found = missing_tool(plugins, capability_args, bin_dirs)
@@ -46,7 +47,10 @@ def require_tools(
 
 
 def try_tools(
-    what: str, plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
+    what: str,
+    plugins: Sequence[Mapping[str, Any]],
+    capability_args: Mapping[str, Any],
+    bin_dirs: Optional[Sequence[str]],
 ) -> None:
     """Raise HostError ``tool_failed``, which begins with *what*, if a command of one of *plugins* fails."""
     for plugin in plugins:
@@ -70,7 +74,7 @@ def _run(path: str, arguments: Tuple[str, ...]) -> str:
 
 
 def missing_tool(
-    plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Sequence[str]
+    plugins: Sequence[Mapping[str, Any]], capability_args: Mapping[str, Any], bin_dirs: Optional[Sequence[str]]
 ) -> Optional[Tuple[str, str]]:
     """Return (plugin, command) for the first plugin whose command is not in PATH, None if all are there."""
     for plugin in plugins:
@@ -90,7 +94,7 @@ def _kinds(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> Lis
     return made_by(plugin, capability_args)
 
 
-def _tools(kind: str, plugin: Mapping[str, Any], bin_dirs: Sequence[str]) -> List[str]:
+def _tools(kind: str, plugin: Mapping[str, Any], bin_dirs: Optional[Sequence[str]]) -> List[str]:
     """Return the commands, of which one suffices, the preferred one first; [] if none is needed."""
     if kind == MACSPOOFCHK:
         return [NFT]
@@ -116,8 +120,17 @@ def _tools_of_firewall(plugin: Mapping[str, Any]) -> List[str]:
     return [IPTABLES, FIREWALLD] if backend != IPTABLES and os.path.exists(_BUS) else [IPTABLES]
 
 
-def _names(plugin: str, text: bytes, bin_dirs: Sequence[str]) -> bool:
-    """Tell whether the binary of *plugin* contains *text*. Releases before 1.6 and 1.7 know iptables only."""
+def _names(plugin: str, text: bytes, bin_dirs: Optional[Sequence[str]]) -> bool:
+    """Tell whether the binary of *plugin* contains *text*. Releases before 1.6 and 1.7 know iptables only.
+
+    It may, if *bin_dirs* is None: the binary is not there yet.
+    """
+    if bin_dirs is None:
+        return True
+    # Imported late: most hosts have iptables.
+    from ...libcni.errors import PluginNotFoundError
+    from ...libcni.invoke import find_in_path
+
     try:
         with open(find_in_path(plugin, bin_dirs), "rb") as stream:
             return text in stream.read()

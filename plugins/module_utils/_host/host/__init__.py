@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One plan for a whole host: binaries, networks, runtimes, network namespaces and attachments.
 
-Public face: planner, request.
+Public face: plan, planner, request, result.
 """

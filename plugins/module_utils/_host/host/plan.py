@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Container, Dict, List, Optional
 
 from ..errors import HostError
 from ..plan import Plan, Step
@@ -62,17 +62,25 @@ class HostPlan(Plan):
         """Return the plan of each section that has one, once."""
         return list({id(part.plan): part.plan for part in self.parts if part.plan is not None}.values())
 
+    def restrict(self, classes: Container[str]) -> None:
+        """Do nothing: each section was restricted before the next one was planned."""
+
     @property
     def pending(self) -> bool:
         return any(part.pending for part in self.parts)
 
+    def diff(self) -> List[Dict[str, Any]]:
+        return [entry for plan in self.plans() for entry in plan.diff()]
+
     def described(self) -> List[Dict[str, Any]]:
         """Return the steps with their sections and states."""
-        return [dict(step.describe(), section=part.section, state=step.state) for part in self.parts for step in part.steps]
+        return [
+            dict(step.describe(), section=part.section, state=step.state) for part in self.parts for step in part.steps
+        ]
 
-    def failures(self) -> List[HostError]:
-        """Return the errors of the parts, each once."""
-        return list(dict.fromkeys(part.error for part in self.parts if part.error is not None))
+    def remember(self, seen: Dict[str, Any]) -> None:
+        for plan in self.plans():
+            plan.remember(seen)
 
     def apply(self, workers: int = 1) -> None:
         """Execute the parts in order. Their errors are in ``Part.error``."""

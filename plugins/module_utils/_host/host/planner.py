@@ -10,13 +10,16 @@ from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Uni
 from ..attachments.request import ABSENT, PRESENT
 from ..errors import HostError
 from ..hostview import HostView
-from ..plan import Plan, workers_of
+from ..named_netns import NetnsPlan, plan_netns
+from ..networks.request import NETWORKS_ARGUMENTS, conf_request
+from ..plan import Plan
 from .plan import HostPlan, Part
 from .request import HostRequest, bin_dir_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..binaries.outcome import WantedPlugins
+    from ..attachments.outcome import AttachPlan
+    from ..binaries.outcome import PluginsPlan, WantedPlugins
     from ..networks.steps import ConfPlan
 
 # The order in which sections are planned and applied, and whether it is their removals that have this place.
@@ -31,6 +34,9 @@ _ORDER = (
     ("networks", True),
     ("plugins", True),
 )
+
+# Sections whose option ``state`` can ask for removals only.
+_UNDONE = ("plugins", "runtime", "netns")
 
 
 class HostPlanner:
@@ -51,6 +57,8 @@ class HostPlanner:
         self._wanted = wanted
         self._classes = classes
         self._check_mode = check_mode
+        # The plan of the section networks, None if there is none.
+        self._conf: Optional[ConfPlan] = None
         self._makers: Dict[str, Callable[[HostView], Plan]] = {
             "plugins": self._plan_plugins,
             "networks": self._plan_networks,
@@ -71,41 +79,118 @@ class HostPlanner:
         parts = list(done)
         for section, late in _ORDER:
             if section in self._request.sections and (section, late) not in finished:
-                part = self._removals(view, parts) if (section, late) == _REMOVALS else self._part(section, late, view, parts)
-                parts.extend([part] if part else [])
+                parts.extend(self._part(section, late, view, parts))
         return parts[len(done) :]
 
-    def _part(self, section: str, late: bool, view: HostView, before: Sequence[Part]) -> Optional[Part]:
-        """Return the plan of a section, None if it has another place in the order."""
-        if late != (section in _UNDONE and self._request.state_of(section) != PRESENT):
-            return None
+    def _part(self, section: str, late: bool, view: HostView, before: Sequence[Part]) -> List[Part]:
+        """Return the plan of a section at one place of the order: none if the other place is its own."""
+        if section == "networks" and late:
+            return self._removals(view, before)
+        # Those of networks are in the plan of its other steps.
+        undone = section in _UNDONE and self._request.state_of(section) != PRESENT
+        if late != undone:
+            return []
         try:
             plan = self._makers[section](view)
         except HostError as error:
-            return _failed(section, error, late)
+            failed = Part(section, None, _nothing, late)
+            failed.error = error
+            return [failed]
         plan.restrict(self._classes)
-        unsettled = self._unsettled(before)
-        if section == "runtime" and unsettled:
-            # A runtime that is restarted now would load other networks than it should.
-            plan.leave(list(plan.steps))
-        elif section == "attachments":
-            plan.leave_networks(unsettled)
+        self._leave_what_depends(section, plan, before)
         part = Part(section, plan, plan.apply, late)
-        if section == "networks" and any(wanted.state == ABSENT for wanted in self._request.attachments):
-            part.steps = [step for step in plan.steps if step not in plan.defer_removals()]
+        if section == "networks" and self._conf and self._detaches:
+            deferred = self._conf.defer_removals()
+            part.steps = [step for step in part.steps if step not in deferred]
         if part.error is None:
-            plan.foretell(view)
-        return part
+            self._foretell(section, plan, view)
+        return [part]
 
-    def _removals(self, view: HostView, before: Sequence[Part]) -> Optional[Part]:
-        """Return the removals of networks that wait for the attachments, None if there are none."""
+    @staticmethod
+    def _foretell(section: str, plan: Any, view: HostView) -> None:
+        """Note in *view* what the plan of a section will leave on the host."""
+        if section == "plugins":
+            view.binaries.update(plan.expected())
+        elif section == "networks" and not plan.left:
+            view.expect_files(plan.conf_dir, plan.files_after, plan.written)
+        elif section == "netns":
+            view.namespaces.update(plan.expected())
+
+    @property
+    def _detaches(self) -> bool:
+        return any(wanted.state == ABSENT for wanted in self._request.attachments)
+
+    def _removals(self, view: HostView, before: Sequence[Part]) -> List[Part]:
+        """Return the removals of networks that wait until attachments are detached."""
         first = next(part for part in before if part.section == "networks")
-        if first.error is not None:
-            return None
-        plan = first.plan
-        if all(step.state != "planned" for step in plan.steps):
-        
-        deferred = plan.defer_removals() if ... else []
+        if not self._detaches or self._conf is None or first.error is not None:
+            return []
+        if any(step.state == "done" for step in self._conf.steps):
+            # A part after them has failed, so this is a second plan.
+            self._plan_networks(view).restrict(self._classes)
+        plan = self._conf
         part = Part("networks", plan, plan.apply_deferred, late=True)
-        part.steps = deferred
-        return part if deferred else None
+        part.steps = plan.defer_removals()
+        return [part] if part.steps else []
+
+    def _leave_what_depends(self, section: str, plan: Plan, before: Sequence[Part]) -> None:
+        """Leave the steps that need networks which will not be as they should."""
+        networks = next((part for part in before if part.section == "networks"), None)
+        left = self._conf is not None and self._conf.left
+        if networks is None or not (networks.error or left):
+            return
+        if section == "runtime":
+            # A runtime that is restarted now would load other networks than it should.
+            plan.leave_out(list(plan.steps))
+        elif section == "attachments":
+            rows = self._conf.networks if self._conf else []
+            names = {row["name"] for row in rows if row["action"] == "left"} or set(self._request.networks())
+            plan.leave_out(
+                [step for step in plan.steps if step.kind != "del" and step.item and step.item.network in names]
+            )
+
+    # ---- sections
+
+    def _plan_plugins(self, view: HostView) -> PluginsPlan:
+        from ..binaries.source import plan_plugins
+
+        options = self._request.sections["plugins"]
+        if isinstance(self._wanted, HostError):
+            raise self._wanted
+        return plan_plugins(options, bin_dir_of(options), self._wanted, view, self._check_mode)
+
+    def _plan_networks(self, view: HostView) -> ConfPlan:
+        options = self._request.sections["networks"]
+        # The section about runtimes tells which network they use.
+        runtime: Any = [] if "runtime" in self._request.sections else None
+        self._conf = None
+        self._conf = self._plan_conf(view, dict(options, runtime=runtime, ensure_effective=None, configure=None))
+        return self._conf
+
+    def _plan_runtime(self, view: HostView) -> ConfPlan:
+        defaults = {name: spec.get("default") for name, spec in NETWORKS_ARGUMENTS.items()}
+        options = dict(defaults, networks=[], validate=[], **self._request.sections["runtime"])
+        return self._plan_conf(view, options)
+
+    def _plan_conf(self, view: HostView, options: Dict[str, Any]) -> ConfPlan:
+        from ..networks.planner import plan_networks
+
+        return plan_networks(conf_request(options, self._check_mode), view)
+
+    def _plan_netns(self, view: HostView) -> NetnsPlan:
+        options = self._request.sections["netns"]
+        return plan_netns(options["names"], options["state"] == PRESENT, self._check_mode)
+
+    def _plan_attachments(self, view: HostView) -> AttachPlan:
+        from ..attachments.outcome import attach_settings
+        from ..attachments.planner import AttachPlanner
+        from ..attachments.verbs import Verbs
+
+        options = self._request.sections["attachments"]
+        settings = attach_settings(options, self._check_mode)
+        verbs = Verbs(options["bin_dirs"], options["cache_dir"], options["timeout"])
+        return AttachPlanner(settings, verbs, view).make(self._request.attachments)
+
+
+def _nothing(_workers: int) -> None:
+    pass

@@ -24,8 +24,7 @@ SECTIONS_ARGUMENTS: Dict[str, Any] = {
     "netns": {"type": "dict", "options": NETNS_ARGUMENTS},
     "attachments": {"type": "dict", "options": ATTACHMENTS_ARGUMENTS},
 }
-SECTIONS = tuple(SECTIONS_ARGUMENTS)
-"""In the order in which they are applied; removals come after the attachments, in reverse."""
+"""The sections, in the order in which they are applied; removals come after the attachments, in reverse."""
 
 
 class HostRequest:

@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Read-only reports of a host.
 
-Public face: attachments, conf, garbage, kernel.
+Public face: gather.
 """

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
-from ..binaries.packages import release_of
 from ..binaries.types import text_of
 from ..binaries.usable import Binaries
 from ..commands import find_command
@@ -129,6 +128,9 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has
             return
         memory = binaries.memory(kind)
         if "release" not in memory:
+            # Imported late, because the answer is remembered.
+            from ..binaries.packages import release_of
+
             memory["release"] = release_of(os.path.realpath(path), _TIMEOUT)
     except HostError:
         # The level `plugins` reports what is wrong with the binary.

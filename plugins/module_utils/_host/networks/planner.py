@@ -9,7 +9,6 @@ import os
 import re
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ..binaries.packages import DPKG, packages_of
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile
 from ..errors import HostError
@@ -17,7 +16,6 @@ from ..files import Attributes
 from ..hostview import HostView
 from ..plan import DISRUPTIVE, SAFE
 from ..problems import WARNING, errors_of, place, strict, summary
-from ..runtimes.confirm import confirm
 from ..runtimes.effective import Effective
 from ..secrets import mask
 from ..trust import untrusted
@@ -154,7 +152,7 @@ class ConfPlanner:
         )
         self.plan.effective = mask(effective.rows())
         restarting = [row["runtime"] for row in self.plan.configured if row["restart"]]
-        self.plan.confirm = lambda: confirm(effective, restarting)
+        self.plan.confirm = lambda: _confirm(effective, restarting)
         if request.ensure_effective is not None:
             problems = effective.ensure(request.ensure_effective)
             if setup and not problems:
@@ -318,6 +316,11 @@ class ConfPlanner:
 
     def _note_packages(self) -> None:
         """Warn about unmanaged files that the plan adopts or sets aside and that belong to a package."""
+        if not self.state.disturbed:
+            return
+        # Imported late, because most plans leave the files of others alone.
+        from ..binaries.packages import DPKG, packages_of
+
         found = packages_of([file.path for file in self.state.disturbed])
         for file in self.state.disturbed:
             package = found.get(file.path)
@@ -392,6 +395,13 @@ class ConfPlanner:
                 "(cni-exclusive in the ConfigMap cilium-config)",
                 new[0],
             )
+
+
+def _confirm(effective: Effective, restarting: Sequence[str]) -> Tuple[Optional[bool], List[str]]:
+    # Imported late: check mode asks no runtime.
+    from ..runtimes.confirm import confirm
+
+    return confirm(effective, restarting)
 
 
 def _may_go(file: ConfFile) -> bool:

@@ -42,10 +42,10 @@ def check_plugins(plan: ConfPlan, binaries: Binaries, files: Sequence[ConfFile],
         problems = check_uses(binaries, file.network, file.cni_version, uses, request.tolerate_missing)
         plan.problems.extend(problems)
         if not problems:
-            _check_tools(plan, file, binaries.bin_dirs)
+            _check_tools(plan, file, binaries)
 
 
-def _check_tools(plan: ConfPlan, file: ConfFile, bin_dirs: Sequence[str]) -> None:
+def _check_tools(plan: ConfPlan, file: ConfFile, binaries: Binaries) -> None:
     """Warn about a missing command that a plugin needs.
 
     It is not an error: the runtime may have another PATH, and the command may be installed later.
@@ -57,6 +57,7 @@ def _check_tools(plan: ConfPlan, file: ConfFile, bin_dirs: Sequence[str]) -> Non
 
     for index, plugin in enumerate(file.plugins):
         try:
+            bin_dirs = None if binaries.is_changing(plugin) else binaries.bin_dirs
             require_tools(f"network {file.network!r}", [plugin], {"portMappings": True}, bin_dirs)
         except HostError as error:
             plan.problems.append(problem(WARNING, error.code, error.msg, file.path, f"/plugins/{index}"))

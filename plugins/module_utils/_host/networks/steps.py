@@ -13,7 +13,6 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set,
 from ..confdir import ConfFile
 from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, stage, write
-from ..hostview import HostView
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
 from .difference import difference_in_words, moves_addresses, shown_change, shown_conflist
@@ -251,8 +250,8 @@ class ConfPlan(Plan):
     ) -> None:
         self.add(Step(kind, target, step_class, *states, action, reason=reason))
 
-    def leave(self, steps: Iterable[Step]) -> None:
-        super().leave(steps)
+    def leave_out(self, steps: Iterable[Step]) -> None:
+        super().leave_out(steps)
         if not self.left:
             return
         for row in self.networks:
@@ -261,11 +260,6 @@ class ConfPlan(Plan):
             row.update(action="none" if row["action"] == "none" else "left", restart=False)
         # With steps left out, the predicted networks are not what the runtimes load.
         self.confirm = lambda: (None, [])
-
-    def foretell(self, view: HostView) -> None:
-        """Note in *view* what the plan will leave on the host."""
-        if not self.left:
-            view.expect_files(self.conf_dir, self.files_after, self.written)
 
     # ---- applying
 

@@ -12,6 +12,7 @@ import yaml
 from ansible_collections.podwire.cni.plugins.action import cni_conf
 from ansible_collections.podwire.cni.plugins.doc_fragments import _common, _conf
 from ansible_collections.podwire.cni.plugins.modules import cni_conf as cni_conf_module
+from ansible_collections.podwire.cni.plugins.plugin_utils import rendering
 
 GOOD = {"name": "a", "content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "isGatway": true}]}'}
 
@@ -28,9 +29,9 @@ def action(monkeypatch):
         return plugin.answer
 
     plugin._execute_module = execute
-    monkeypatch.setattr(cni_conf.ActionBase, "run", lambda self, tmp, task_vars: {})
+    monkeypatch.setattr(rendering.ActionBase, "run", lambda self, tmp, task_vars: {})
     plugin.warnings = []
-    monkeypatch.setattr(cni_conf.Display, "warning", lambda self, text: plugin.warnings.append(text))
+    monkeypatch.setattr(rendering.Display, "warning", lambda self, text: plugin.warnings.append(text))
     return plugin
 
 
@@ -69,7 +70,7 @@ def test_bad_input_never_reaches_the_host(action):
 
 
 def test_a_missing_library_matters_only_for_the_schema(action, monkeypatch):
-    monkeypatch.setattr(cni_conf, "MISSING", ImportError("No module named 'jsonschema'"))
+    monkeypatch.setattr(rendering, "MISSING", ImportError("No module named 'jsonschema'"))
     action._task.args = {"networks": [{"name": "a", "state": "absent"}]}
     assert "failed" not in action.run(None, {})
     action._task.args = {"networks": [GOOD], "validate": ["syntax"]}
@@ -85,13 +86,13 @@ def test_a_missing_library_matters_only_for_the_schema(action, monkeypatch):
 
 def test_files_are_read_with_a_limit_and_a_clear_error(action, monkeypatch, tmp_path):
     path = tmp_path / "big.json"
-    path.write_bytes(b" " * (cni_conf.MAX_SIZE + 1))
+    path.write_bytes(b" " * (rendering.MAX_SIZE + 1))
     monkeypatch.setattr(action, "_find_needle", lambda folder, name: str(path), raising=False)
     with pytest.raises(ValueError, match="larger than 1 MiB"):
         action._read("big.json")
 
     def missing(folder, name):
-        raise cni_conf.AnsibleFileNotFound("long text")
+        raise rendering.AnsibleFileNotFound("long text")
 
     monkeypatch.setattr(action, "_find_needle", missing, raising=False)
     with pytest.raises(ValueError, match=r"file 'big.json' not found on the controller"):

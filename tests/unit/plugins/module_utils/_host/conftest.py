@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import confdir, hostview, netns
+from ansible_collections.podwire.cni.plugins.module_utils._host import confdir, netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import kernel_drift, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
@@ -69,7 +69,7 @@ def codes():
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     made = Host(tmp_path)
-    for module in (hostview, verbs, netns):
+    for module in (verbs, netns):
         monkeypatch.setattr(module, "look", made.look)
     monkeypatch.setattr(verbs, "look_at", lambda path, name: made.look({path: (name,)})[path])
     for module in (verbs, kernel_drift):

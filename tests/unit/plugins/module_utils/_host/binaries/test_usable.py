@@ -13,6 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.files import rea
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import check_priority, read_file_name
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import invoke
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 
 
@@ -36,7 +37,7 @@ def plugins(monkeypatch, tmp_path):
         return versions
 
     monkeypatch.setattr(usable, "check_executable", lambda path: path)
-    monkeypatch.setattr(usable, "get_version_info", answer)
+    monkeypatch.setattr(invoke, "get_version_info", answer)
     manifest = Manifest(str(tmp_path / "state"))
     return folder, asked, lambda: Binaries([str(folder)], HostView(manifest))
 

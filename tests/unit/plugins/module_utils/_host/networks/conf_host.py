@@ -11,6 +11,7 @@ import os
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import packages
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
@@ -49,7 +50,7 @@ class Host:
         self.cache = str(root / "cache")
         monkeypatch.setattr(planner, "HostView", lambda: HostView(Manifest(self.state)))
         monkeypatch.setattr(owners, "_processes_of_root", lambda proc: self.processes)
-        monkeypatch.setattr(planner, "packages_of", lambda paths: {})
+        monkeypatch.setattr(packages, "packages_of", lambda paths: {})
 
     def plan(self, *wanted, mode=0o644, levels=("directory",), **options):
         attributes = Attributes(mode, os.getuid(), os.getgid())

@@ -111,7 +111,7 @@ def test_a_binary_that_is_not_there_is_the_affair_of_another_level(directory):
 
 def test_the_release_is_asked_for_once(directory, monkeypatch):
     asked = []
-    monkeypatch.setattr(advisories, "release_of", lambda path, timeout: asked.append(path) or "1.8.0")
+    monkeypatch.setattr(pluginrelease, "release_of", lambda path, timeout: asked.append(path) or "1.8.0")
     directory.add("a", NFT)
     directory.add("b", NFT)
     binaries = Binaries(NEW, "")

@@ -22,7 +22,7 @@ def problems(tmp_path, plugins, versions=("1.0.0",)):
     file = ConfFile("10-net.conflist", "/etc/cni/net.d/10-net.conflist")
     file.network, file.cni_version, file.plugins, file.error, file.inlined_only = "net", "1.0.0", plugins, "", True
     plan = SimpleNamespace(problems=[])
-    binaries = SimpleNamespace(ask=ask, bin_dirs=[str(tmp_path)])
+    binaries = SimpleNamespace(ask=ask, bin_dirs=[str(tmp_path)], is_changing=lambda plugin: False)
     check_plugins(plan, binaries, [file], SimpleNamespace(conf_dir="/etc/cni/net.d", tolerate_missing=True))
     return [(entry["level"], entry["code"], entry["pointer"]) for entry in plan.problems]
 

@@ -10,15 +10,16 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments, conf, kernel
+from ansible_collections.podwire.cni.plugins.module_utils._host.info import gather as gathering
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import effective
-from ansible_collections.podwire.cni.plugins.modules import cni_info
+from ansible_collections.podwire.cni.plugins.module_utils._module import SETS
 
 # What each set is read with, and which rows are None if that fails.
 READERS = {
     (conf, "conf"): {"conf"},
     (conf, "plugins"): {"plugins"},
-    (cni_info, "plugins_in"): set(),
+    (gathering, "plugins_in"): set(),
     (attachments, "attachments"): {"attachments"},
     (attachments, "leases"): {"leases", "pools"},
     (kernel, "kernel"): {"kernel"},
@@ -29,7 +30,7 @@ READERS = {
 @pytest.fixture
 def module(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        cni_info, "Manifest", lambda **options: Manifest(str(tmp_path / "state"), **options), raising=True
+        gathering, "Manifest", lambda **options: Manifest(str(tmp_path / "state"), **options), raising=True
     )
     paths = {name: str(tmp_path / name) for name in ("conf_dir", "cache_dir")}
     return SimpleNamespace(params=dict(paths, bin_dirs=[str(tmp_path / "bin")], gather=None))
@@ -37,13 +38,13 @@ def module(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: f"{reader[0].__name__.rpartition('.')[2]}.{reader[1]}")
 def test_what_cannot_be_read_is_a_problem_and_hides_nothing_else(module, monkeypatch, reader):
-    sound = cni_info.gather(module)
+    sound = gathering.gather(module.params, SETS)
 
     def failing(*_args):
         raise HostError("it cannot be read", code="unreadable")
 
     monkeypatch.setattr(*reader, failing)
-    found = cni_info.gather(module)
+    found = gathering.gather(module.params, SETS)
     problem = {"level": "error", "code": "unreadable", "message": "it cannot be read"}
     assert [{key: row[key] for key in problem} for row in found.pop("problems")] == [problem, *sound.pop("problems")]
     assert {key for key in found if found[key] is None} == READERS[reader]
@@ -54,10 +55,10 @@ def test_what_cannot_be_read_is_a_problem_and_hides_nothing_else(module, monkeyp
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "\\0", '{"version": 1}', '{"version": 99}'])
 def test_a_damaged_manifest_is_a_problem_and_hides_nothing(module, tmp_path, text):
-    sound = cni_info.gather(module)
+    sound = gathering.gather(module.params, SETS)
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "manifest.json").write_text(text)
-    found = cni_info.gather(module)
+    found = gathering.gather(module.params, SETS)
     assert [row["code"] for row in found.pop("problems")] in (["manifest_damaged"], ["manifest_version"])
     sound.pop("problems")
     assert found == sound

@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Controller half of cni_host: validates the sections, renders networks, and sends the plugins that a host lacks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from ..module_utils._host.errors import HostError
+from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
+from ..module_utils._host.secrets import one_line, published
+from ..modules.cni_host import ARGUMENTS
+from ..plugin_utils.options import no_options
+from ..plugin_utils.rendering import Refused, RenderingAction
+from ..plugin_utils.shipping import ShippingAction, check_version
+
+Result = dict[str, Any]
+
+
+def _without_internal(options: Mapping[str, Any]) -> Result:
+    """Return *options* of a section without those that only the action plugin sets."""
+    return {name: spec for name, spec in options.items() if not name.startswith("_")}
+
+
+OPTIONS = {
+    name: {**spec, "options": _without_internal(spec["options"])} if name in SECTIONS_ARGUMENTS else spec
+    for name, spec in ARGUMENTS.items()
+}
+COMMON = ("conf_dir", "bin_dirs", "cache_dir")
+
+
+class ActionModule(ShippingAction, RenderingAction):
+    _supports_check_mode = True
+    _supports_async = True
+
+    def run(self, tmp: str | None = None, task_vars: Result | None = None) -> Result:
+        """Return the module's result, or a failure before any host was touched."""
+        super().run(tmp, task_vars)
+        try:
+            return self._run(task_vars or {})
+        except HostError as error:
+            # The message may quote names from an archive.
+            failure = {"msg": one_line(error.msg), "code": error.code, **error.facts}
+        except Refused as refused:
+            failure = {"msg": refused.message, "code": refused.code, "problems": refused.problems}
+        return published({"failed": True, "changed": False, **failure})
+
+    def _run(self, task_vars: Result) -> Result:
+        arguments = {name: value for name, value in self._task.args.items() if value is not None}
+        self._check_names(arguments)
+        sections = {name: dict(arguments[name]) for name in SECTIONS_ARGUMENTS if name in arguments}
+        problems: list[Result] = []
+        if "networks" in sections:
+            sections["networks"]["networks"], problems = self.render(sections["networks"], may_be_empty=False)
+        _result, options = self.validate_argument_spec(OPTIONS)
+        given = {name: {**options[name], **self._rendered(name, sections)} for name in sections}
+        HostRequest(given, {name: options[name] for name in COMMON})
+
+        def call(told: Result | None, in_background: bool) -> Result:
+            plugins = {} if told is None else {"plugins": {**sections["plugins"], "_source": told}}
+            return self._call({**arguments, **sections, **plugins}, task_vars, in_background)
+
+        result = self.with_source(options["plugins"], call) if "plugins" in sections else call(None, True)
+        why = self.why_not_that_release(_error_of(result, "plugins"), sections.get("plugins", {}))
+        if why:
+            result["msg"] = f"{result.get('msg')}{why}"
+        if isinstance(result.get("problems"), list):
+            result["problems"] = problems + result["problems"]
+        return result
+
+    @staticmethod
+    def _rendered(name: str, sections: Mapping[str, Result]) -> Result:
+        if name != "networks":
+            return {}
+        empty = dict.fromkeys(SECTIONS_ARGUMENTS["networks"]["options"]["networks"]["options"])
+        return {"networks": [{**empty, **given} for given in sections[name]["networks"]]}
+
+    @staticmethod
+    def _check_names(arguments: Result) -> None:
+        """Raise HostError ``bad_option`` for unknown sections and options, and for sections that are no mappings."""
+        wrong = no_options(arguments, OPTIONS)
+        for name in SECTIONS_ARGUMENTS:
+            section = arguments.get(name, {})
+            if not isinstance(section, dict):
+                wrong.append(f"{name}: a section is a mapping of the options of its module, not {section!r:.60}")
+            else:
+                wrong += [f"{name}: {text}" for text in no_options(section, OPTIONS[name]["options"])]
+        if wrong:
+            raise HostError("; ".join(wrong), code="bad_option")
+        check_version(arguments.get("plugins", {}).get("version"))
+
+    def without_source(self, error: HostError, call: Any) -> Result:
+        # Only the section fails.
+        told = {"where": "", "only_ask": False, "last": True, "error": {"code": error.code, "message": error.msg}}
+        return call(told, True)
+
+    def _call(self, arguments: Result, task_vars: Result, in_background: bool) -> Result:
+        result: Result = self._execute_module(
+            module_name="podwire.cni.cni_host",
+            module_args=arguments,
+            task_vars=task_vars,
+            wrap_async=in_background and bool(self._task.async_val),
+        )
+        with contextlib.suppress(KeyError, TypeError, AttributeError):
+            result["invocation"]["module_args"]["plugins"].pop("_source", None)
+        return result
+
+
+def _error_of(result: Mapping[str, Any], section: str) -> Result:
+    found = result.get(section)
+    error = found.get("error") if isinstance(found, dict) else None
+    return error if isinstance(error, dict) else {}

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The result of ``cni_host``: of each section, what its own module returns."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple
+
+from ..errors import HostError
+from ..plan import FOREIGN
+from .plan import HostPlan
+
+Result = Dict[str, Any]
+
+
+def results_of(plan: HostPlan, check_mode: bool) -> Result:
+    """Return the result of every section under its name, and ``problems`` of all of them.
+
+    Adds warnings to *plan* if a runtime has not loaded what it should.
+    """
+    results: Result = {}
+    problems: List[Result] = []
+    for part in plan.parts:
+        if part.section in results:
+            continue
+        found = _ROWS[part.section](part.plan, check_mode) if part.plan is not None else {}
+        results[part.section] = dict(found, changed=_has_changed(plan, part.section, check_mode), error=None)
+        problems.extend(found.get("problems", []))
+    for section, error in errors_of_sections(plan):
+        results[section]["error"] = results[section]["error"] or {"code": error.code, "message": error.msg}
+        problems.extend(error.facts.get("problems", []))
+    results["problems"] = problems
+    return results
+
+
+def errors_of_sections(plan: HostPlan) -> List[Tuple[str, HostError]]:
+    """Return every error, with the name of its section."""
+    found = [(part.section, part.error) for part in plan.parts if part.error is not None]
+    for part in plan.parts:
+        for outcome in getattr(part.plan, "outcomes", []):
+            if outcome.error is not None:
+                found.append((part.section, HostError(outcome.error["message"], outcome.error["code"])))
+    return found
+
+
+def _has_changed(plan: HostPlan, section: str, check_mode: bool) -> bool:
+    steps = [step for part in plan.parts if part.section == section for step in part.steps]
+    return any(step.step_class != FOREIGN and (check_mode or step.state == "done") for step in steps)
+
+
+def _plugins(plan: Any, _check_mode: bool) -> Result:
+    return {"plugins": plan.report()}
+
+
+def _networks(plan: Any, check_mode: bool) -> Result:
+    return {"networks": plan.networks, **_about_runtimes(plan, check_mode)}
+
+
+def _runtime(plan: Any, check_mode: bool) -> Result:
+    return {"configured": plan.configured, **_about_runtimes(plan, check_mode)}
+
+
+def _about_runtimes(plan: Any, check_mode: bool) -> Result:
+    # A runtime cannot have loaded what is only planned.
+    confirmed, unconfirmed = (None, []) if check_mode else plan.confirm()
+    for text in unconfirmed:
+        plan.warn("not_confirmed", text)
+    return {"effective": plan.effective, "confirmed": confirmed, "problems": plan.problems}
+
+
+def _netns(plan: Any, _check_mode: bool) -> Result:
+    return {"netns": plan.rows}
+
+
+def _attachments(plan: Any, _check_mode: bool) -> Result:
+    return {"attachments": [outcome.row() for outcome in plan.outcomes]}
+
+
+_ROWS = {
+    "plugins": _plugins,
+    "networks": _networks,
+    "runtime": _runtime,
+    "netns": _netns,
+    "attachments": _attachments,
+}

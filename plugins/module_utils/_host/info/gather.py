@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that ``cni_info`` tells about a host."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Sequence
+
+from ..confdir import plugins_in
+from ..errors import HostError
+from ..hostview import HostView
+from ..manifest import Manifest
+from ..plan import workers_of
+from ..problems import ERROR, problem
+from . import conf
+
+# Each is None in the result unless it is gathered.
+_KEYS = ("conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime", "aside", "pools")
+
+
+def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
+    """Return the result of cni_info for *params*, its options, and these *sets*; None for others.
+
+    What cannot be read is in ``problems``.
+    """
+    wanted = set(sets)
+    result: Dict[str, Any] = dict.fromkeys(_KEYS)
+    problems: List[Dict[str, Any]] = []
+    workers = workers_of()
+
+    def attempt(read: Callable[[], Any], otherwise: Any) -> Any:
+        """Return the result of *read*. What it cannot read becomes a problem and does not hide the rest."""
+        try:
+            return read()
+        except HostError as error:
+            problems.append(problem(ERROR, error.code, error.msg))
+            return otherwise
+
+    manifest = Manifest(tolerant=True)
+    if manifest.error is not None:
+        problems.append(problem(ERROR, manifest.error.code, manifest.error.msg))
+    files, found = conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime"} else ([], [])
+    problems.extend(found)
+    nothing: Any = (None, [])
+    if "conf" in wanted:
+        result["conf"], found = attempt(lambda: conf.conf(files, params["conf_dir"], manifest), nothing)
+        problems.extend(found)
+        result["aside"] = conf.aside(params["conf_dir"], manifest)
+    if "plugins" in wanted:
+        result["plugins"], found = attempt(lambda: conf.plugins(params["bin_dirs"], manifest, workers), nothing)
+        problems.extend(found)
+    if wanted & {"attachments", "leases", "kernel"}:
+        # Imported late: these modules take long to compile and are not always needed.
+        from . import attachments
+
+        networks = attempt(lambda: plugins_in(files, params["conf_dir"]), [])
+        cache = attachments.AttachmentsInfo(params["cache_dir"])
+        if "attachments" in wanted:
+            problems.extend(cache.problems)
+            result["attachments"] = attempt(lambda: attachments.attachments(cache), None)
+        if "leases" in wanted:
+            leases = attempt(lambda: attachments.leases(networks, cache.entries), (None, None, []))
+            result["leases"], result["pools"], found = leases
+            problems.extend(found)
+        if "kernel" in wanted:
+            from .kernel import kernel
+
+            result["kernel"], found = attempt(lambda: kernel(cache.entries, cache.records), nothing)
+            problems.extend(found)
+    if "garbage" in wanted:
+        from .garbage import garbage
+
+        result["garbage"], found = garbage(params["conf_dir"], params["bin_dirs"], params["cache_dir"])
+        problems.extend(found)
+    if "runtime" in wanted:
+        from ..runtimes.effective import Effective
+
+        directories = params["conf_dir"], params["bin_dirs"]
+        result["runtime"] = attempt(lambda: Effective(None, *directories, files, HostView(manifest)).rows(), None)
+    result["problems"] = problems
+    return result

@@ -1,0 +1,481 @@
+#!/usr/bin/python
+
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cni_host
+short_description: Bring the CNI of a whole host to its desired state
+version_added: 0.2.0
+author:
+  - podwire.cni authors (@podwire)
+description:
+  - Manages plugin binaries, networks, the settings of runtimes, network namespaces and attachments with one plan. Each
+    section has the options of the module that manages the same things alone.
+  - Each section is planned on the state that the sections before it will leave. In check mode, the networks are
+    validated with the plugins that the same task would install, and the attachments with the networks that it would
+    write.
+  - The order is plugins, networks, settings of runtimes, namespaces, attachments. What is removed goes after the
+    attachments, in reverse order.
+  - An error in one section does not prevent the others, except for what depends on it. If a network cannot be written,
+    no container is attached to it and no runtime is reconfigured. The task fails at the end and reports all errors.
+  - A section that is not set is not touched.
+extends_documentation_fragment:
+  - podwire.cni._common
+  - podwire.cni._common.lock
+  - podwire.cni._common.classes
+  - podwire.cni._attributes
+  - podwire.cni._attributes.group
+options:
+  plugins:
+    description:
+      - Plugin binaries. Its options are those of M(podwire.cni.cni_plugins).
+    type: dict
+    suboptions:
+      src:
+        description: See O(podwire.cni.cni_plugins#module:src).
+        type: str
+      remote_src:
+        description: See O(podwire.cni.cni_plugins#module:remote_src).
+        type: bool
+        default: false
+      version:
+        description: See O(podwire.cni.cni_plugins#module:version).
+        type: str
+      checksum:
+        description: See O(podwire.cni.cni_plugins#module:checksum).
+        type: str
+      plugins:
+        description: See O(podwire.cni.cni_plugins#module:plugins).
+        type: list
+        elements: str
+      bin_dir:
+        description: See O(podwire.cni.cni_plugins#module:bin_dir).
+        type: path
+      owner:
+        description: See O(podwire.cni.cni_plugins#module:owner).
+        type: str
+        default: root
+      group:
+        description: See O(podwire.cni.cni_plugins#module:group).
+        type: str
+        default: root
+      mode:
+        description: See O(podwire.cni.cni_plugins#module:mode).
+        type: raw
+        default: "0755"
+      state:
+        description: See O(podwire.cni.cni_plugins#module:state).
+        type: str
+        choices: [present, absent, restored]
+        default: present
+      force:
+        description: See O(podwire.cni.cni_plugins#module:force).
+        type: bool
+        default: false
+  networks:
+    description:
+      - Networks. Its options are those of M(podwire.cni.cni_conf) that are about networks.
+    type: dict
+    suboptions:
+      networks:
+        description: See O(podwire.cni.cni_conf#module:networks).
+        type: list
+        elements: dict
+        required: true
+        suboptions:
+          name:
+            description: See O(podwire.cni.cni_conf#module:networks[].name).
+            type: str
+          conflist:
+            description: See O(podwire.cni.cni_conf#module:networks[].conflist).
+            type: dict
+          content:
+            description: See O(podwire.cni.cni_conf#module:networks[].content).
+            type: str
+          src:
+            description: See O(podwire.cni.cni_conf#module:networks[].src).
+            type: str
+          priority:
+            description: See O(podwire.cni.cni_conf#module:networks[].priority).
+            type: int
+          file:
+            description: See O(podwire.cni.cni_conf#module:networks[].file).
+            type: str
+          state:
+            description: See O(podwire.cni.cni_conf#module:networks[].state).
+            type: str
+            choices: [present, absent, restored]
+            default: present
+      validate:
+        description: See O(podwire.cni.cni_conf#module:validate).
+        type: list
+        elements: str
+        choices: [syntax, schema, plugins, directory]
+        default: [syntax, schema, plugins, directory]
+      strict:
+        description: See O(podwire.cni.cni_conf#module:strict).
+        type: bool
+        default: false
+      exclusive:
+        description: See O(podwire.cni.cni_conf#module:exclusive).
+        type: bool
+        default: false
+      mode:
+        description: See O(podwire.cni.cni_conf#module:mode).
+        type: raw
+        default: "0644"
+      owner:
+        description: See O(podwire.cni.cni_conf#module:owner).
+        type: str
+        default: root
+      group:
+        description: See O(podwire.cni.cni_conf#module:group).
+        type: str
+        default: root
+      force:
+        description: See O(podwire.cni.cni_conf#module:force).
+        type: bool
+        default: false
+  runtime:
+    description:
+      - Which network the runtimes of the host use. Its options are those of M(podwire.cni.cni_conf) that are
+        about runtimes.
+    type: dict
+    suboptions:
+      runtime:
+        description: See O(podwire.cni.cni_conf#module:runtime).
+        type: list
+        elements: str
+        choices:
+          - containerd
+          - containerd-1.6
+          - containerd-1.7
+          - containerd-2.0
+          - containerd-2.1
+          - ctr
+          - crio
+          - openshift
+          - dockershim
+          - cri-dockerd
+          - podman
+          - nerdctl
+          - nomad
+          - nomad-bridge
+          - buildkit
+          - firecracker
+          - multus
+          - cnitool
+          - k3s
+          - rke2
+          - microk8s
+          - k0s
+      ensure_effective:
+        description: See O(podwire.cni.cni_conf#module:ensure_effective).
+        type: str
+      configure:
+        description: See O(podwire.cni.cni_conf#module:configure).
+        type: dict
+        suboptions:
+          max_conf_num:
+            description: See O(podwire.cni.cni_conf#module:configure.max_conf_num).
+            type: int
+          setup_serially:
+            description: See O(podwire.cni.cni_conf#module:configure.setup_serially).
+            type: bool
+          state:
+            description: See O(podwire.cni.cni_conf#module:configure.state).
+            type: str
+            choices: [present, absent]
+            default: present
+          wait:
+            description: See O(podwire.cni.cni_conf#module:configure.wait).
+            type: float
+            default: 0
+  netns:
+    description:
+      - Named network namespaces. Its options are those of M(podwire.cni.cni_netns).
+    type: dict
+    suboptions:
+      names:
+        description: See O(podwire.cni.cni_netns#module:names).
+        type: list
+        elements: str
+        required: true
+      state:
+        description: See O(podwire.cni.cni_netns#module:state).
+        type: str
+        choices: [present, absent]
+        default: present
+  attachments:
+    description:
+      - Attachments of containers. Its options are those of M(podwire.cni.cni_attach).
+    type: dict
+    suboptions:
+      attachments:
+        description: See O(podwire.cni.cni_attach#module:attachments).
+        type: list
+        elements: dict
+        required: true
+        suboptions:
+          network:
+            description: See O(podwire.cni.cni_attach#module:attachments[].network).
+            type: str
+            required: true
+          container_id:
+            description: See O(podwire.cni.cni_attach#module:attachments[].container_id).
+            type: str
+          netns:
+            description: See O(podwire.cni.cni_attach#module:attachments[].netns).
+            type: str
+          ifname:
+            description: See O(podwire.cni.cni_attach#module:attachments[].ifname).
+            type: str
+            default: eth0
+          args:
+            description: See O(podwire.cni.cni_attach#module:attachments[].args).
+            type: dict
+          capability_args:
+            description: See O(podwire.cni.cni_attach#module:attachments[].capability_args).
+            type: dict
+          state:
+            description: See O(podwire.cni.cni_attach#module:attachments[].state).
+            type: str
+            choices: [present, absent]
+            default: present
+      timeout:
+        description: See O(podwire.cni.cni_attach#module:timeout).
+        type: float
+        default: 60
+      parallel:
+        description: See O(podwire.cni.cni_attach#module:parallel).
+        type: int
+      on_drift:
+        description: See O(podwire.cni.cni_attach#module:on_drift).
+        type: str
+        choices: [report, repair, fail]
+        default: report
+      force:
+        description: See O(podwire.cni.cni_attach#module:force).
+        type: bool
+        default: false
+  gather:
+    description:
+      - What to read after the changes, or in check mode without them, as M(podwire.cni.cni_info) does. The result is in
+        RV(info).
+      - By default, nothing is read.
+    type: list
+    elements: str
+    choices: [conf, plugins, attachments, leases, kernel, garbage, runtime]
+attributes:
+  check_mode:
+    support: full
+    description: Can run in check_mode and return changed status prediction without modifying target.
+  diff_mode:
+    support: full
+    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
+  idempotent:
+    support: full
+    description:
+      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+seealso:
+  - module: podwire.cni.cni_plugins
+  - module: podwire.cni.cni_conf
+  - module: podwire.cni.cni_netns
+  - module: podwire.cni.cni_attach
+  - module: podwire.cni.cni_info
+"""
+
+EXAMPLES = r"""
+- name: Bring a host to its desired state
+  podwire.cni.cni_host:
+    plugins:
+      version: 1.9.1
+      plugins: [bridge, host-local, portmap, loopback]
+    networks:
+      networks:
+        - name: apps
+          conflist:
+            cniVersion: "1.0.0"
+            plugins:
+              - type: bridge
+                bridge: apps0
+                isGateway: true
+                ipMasq: true
+                ipam:
+                  type: host-local
+                  ranges: [[{subnet: 10.55.0.0/24}]]
+                  routes: [{dst: 0.0.0.0/0}]
+    netns:
+      names: [web]
+    attachments:
+      attachments:
+        - network: apps
+          netns: web
+
+- name: Repair what no running container notices
+  podwire.cni.cni_host:
+    networks:
+      networks: "{{ cni_networks }}"
+    attachments:
+      attachments: "{{ cni_attachments }}"
+      on_drift: repair
+    classes: [safe]
+"""
+
+RETURN = r"""
+plan:
+  description:
+    - All steps in the order in which they are taken, the same in check mode and in a run.
+    - C(section) is the section. C(state) is V(planned) in check mode, and V(done), V(failed) or V(left_out) in a run.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - section: networks
+      kind: write
+      target: /etc/cni/net.d/10-apps.conflist
+      class: safe
+      state: planned
+left:
+  description:
+    - Steps that were not taken, because O(classes) does not allow them or because they depend on such a step.
+  returned: always
+  type: list
+  elements: dict
+plugins:
+  description:
+    - The result of the section. C(plugins) is as in RV(podwire.cni.cni_plugins#module:plugins).
+    - C(changed) tells whether the section changes anything, C(error) (with C(code) and C(message)) why it failed.
+  returned: with O(plugins)
+  type: dict
+networks:
+  description:
+    - The result of the section. C(networks), C(effective), C(confirmed) and C(problems) are as in
+      RV(podwire.cni.cni_conf#module:networks). C(changed) and C(error) are as in RV(plugins).
+  returned: with O(networks)
+  type: dict
+runtime:
+  description:
+    - The result of the section. C(configured), C(effective), C(confirmed) and C(problems) are as in
+      RV(podwire.cni.cni_conf#module:configured). C(changed) and C(error) are as in RV(plugins).
+  returned: with O(runtime)
+  type: dict
+netns:
+  description:
+    - The result of the section. C(netns) is as in RV(podwire.cni.cni_netns#module:netns). C(changed) and C(error) are
+      as in RV(plugins).
+  returned: with O(netns)
+  type: dict
+attachments:
+  description:
+    - The result of the section. C(attachments) is as in RV(podwire.cni.cni_attach#module:attachments). C(changed) and
+      C(error) are as in RV(plugins).
+  returned: with O(attachments)
+  type: dict
+info:
+  description: What O(gather) asks for, as M(podwire.cni.cni_info) returns it. V(null) without O(gather).
+  returned: always
+  type: dict
+problems:
+  description: The problems of all sections, as in RV(podwire.cni.cni_conf#module:problems).
+  returned: always
+  type: list
+  elements: dict
+code:
+  description:
+    - Error code of the first section that failed. V(contradiction) if two sections contradict each other.
+  returned: failure
+  type: str
+  sample: contradiction
+"""
+
+from typing import Any, Dict, Union
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._host.attachments.request import PRESENT
+from ..module_utils._host.binaries.outcome import WantedPlugins
+from ..module_utils._host.binaries.source import SourceNeeded, with_plugins
+from ..module_utils._host.errors import HostError
+from ..module_utils._host.host.plan import HostPlan
+from ..module_utils._host.host.planner import HostPlanner
+from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest, bin_dir_of
+from ..module_utils._host.host.result import errors_of_sections, results_of
+from ..module_utils._host.lock import read_state
+from ..module_utils._host.plan import workers_of
+from ..module_utils._module import (
+    CLASSES_ARGUMENTS,
+    COMMON_ARGUMENTS,
+    GATHER_ARGUMENTS,
+    LOCK_ARGUMENTS,
+    create_module,
+    execute,
+    fail,
+    result_of,
+)
+
+ARGUMENTS: Dict[str, Any] = {
+    **SECTIONS_ARGUMENTS,
+    **GATHER_ARGUMENTS,
+    **COMMON_ARGUMENTS,
+    **LOCK_ARGUMENTS,
+    **CLASSES_ARGUMENTS,
+}
+
+
+def main() -> None:
+    module = create_module(ARGUMENTS)
+    params = module.params
+    try:
+        common = {name: params[name] for name in COMMON_ARGUMENTS}
+        request = HostRequest({name: params[name] for name in SECTIONS_ARGUMENTS}, common)
+        seen = read_state()
+        plan = make(module, request)
+    except SourceNeeded as needed:
+        module.exit_json(changed=False, plugins_needed=needed.need)
+    except HostError as error:
+        fail(module, error)
+    if not plan.changed and not module.check_mode:
+        plan.remember(seen)
+    result = results_of(plan, module.check_mode)
+    result.update(result_of(module, plan), plan=plan.described())
+    del result["actions"]
+    result["info"] = None
+    if params["gather"]:
+        # Imported here because most runs do not need it.
+        from ..module_utils._host.info.gather import gather
+
+        result["info"] = gather(params, params["gather"])
+    errors = errors_of_sections(plan)
+    if not errors:
+        module.exit_json(**result)
+    if not module.check_mode:
+        result["changed"] = any(step.state == "done" for step in plan.steps)
+    message = "; ".join(f"{section}: {error.msg}" for section, error in errors)
+    module.fail_json(msg=message, code=errors[0][1].code, **result)
+
+
+def make(module: AnsibleModule, request: HostRequest) -> HostPlan:
+    """Plan and, outside check mode, apply. Raises SourceNeeded if the controller must send plugins first."""
+    workers = workers_of(request.sections.get("attachments", {}).get("parallel"))
+
+    def run(wanted: Union[WantedPlugins, HostError, None]) -> HostPlan:
+        planner = HostPlanner(request, wanted, module.params["classes"], module.check_mode)
+        return execute(module, planner.make, "cni_host", workers)
+
+    options = request.sections.get("plugins")
+    if options is None or request.state_of("plugins") != PRESENT:
+        return run(None)
+    try:
+        return with_plugins(options, lambda: module.tmpdir, bin_dir_of(options), run)
+    except HostError as error:
+        # Without its source, the section fails, and the others do not.
+        return run(error)
+
+
+if __name__ == "__main__":
+    main()

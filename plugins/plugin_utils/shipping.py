@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What action plugins have in common that send plugin binaries to a host."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible import constants as C
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+
+from ..module_utils._host.errors import HostError
+from .plugin_source import Need, PluginSource
+
+Result = dict[str, Any]
+
+
+class ShippingAction(ActionBase):
+    """Sends a host the plugins that it lacks, in one transfer."""
+
+    # Only files that differ are sent, usually none. Their directory is created on demand.
+    TRANSFERS_FILES = False
+
+    def with_source(self, options: Mapping[str, Any], call: Callable[..., Result]) -> Result:
+        """Return the result of the module, which is called with what it has to know about the source of the plugins.
+
+        *options* are those of cni_plugins. *call* executes the module. Its arguments are what the module's ``_source``
+        is (None: nothing), and whether the call may run in the background. Raises HostError for options that are wrong,
+        before the host is asked.
+        """
+        if options["state"] != "present":
+            return call(None, True)
+        if options["remote_src"]:
+            return call(PluginSource(options, None).question(only_ask=False), True)
+        source = PluginSource(options, self._find)
+        # An asynchronous task cannot ask for more files, so the host is asked first.
+        only_ask = bool(self._task.async_val)
+        result = call(source.question_for_archive_here(only_ask), False)
+        answer = result.pop("plugins_needed", None)
+        if answer is None or result.get("failed"):
+            return result
+        need = Need(answer)
+        try:
+            with source.opened(need.machine) as shipment:
+                lacking = shipment.lacking(need)
+                bundle = self._send(shipment, lacking) if lacking and not self._task.check_mode else None
+                return call(shipment.told(bundle, lacking if bundle else []), True)
+        except HostError as error:
+            return self.without_source(error, call)
+
+    def without_source(self, error: HostError, call: Callable[..., Result]) -> Result:
+        """Return the result if the plugins cannot be read or fetched because of *error*; by default, raise it."""
+        raise error
+
+    def why_not_that_release(self, result: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        """Return what to do if another option, such as one in group_vars, overrides the requested release."""
+        if result.get("code") not in ("checksum_mismatch", "bad_checksum") or not options.get("version"):
+            return ""
+        if options.get("checksum"):
+            other, means = "checksum", "'checksum' overrides the checksum of the release"
+        elif options.get("src"):
+            other, means = "src", "'src' is installed, and 'version' only provides its checksum"
+        else:
+            return ""
+        version = options["version"]
+        return f". {means}: to install the release {version}, set '{other}' (for the roles: cni_plugins_{other}) to ''"
+
+    def _find(self, path: str) -> str:
+        try:
+            return str(self._find_needle("files", path))
+        except AnsibleError as error:
+            raise HostError(f"src: {error}", code="bad_source") from error
+
+    def _send(self, shipment: Any, names: list[str]) -> str:
+        """Send *names* in one transfer and return the path on the host."""
+        if self._connection._shell.tmpdir is None:
+            self._make_tmp_path()
+        remote: str = self._connection._shell.join_path(self._connection._shell.tmpdir, "plugins.tar")
+        with tempfile.TemporaryDirectory(dir=C.DEFAULT_LOCAL_TMP) as folder:  # type: ignore[attr-defined]
+            self._transfer_file(shipment.bundle(names, os.path.join(folder, "plugins.tar")), remote)
+        self._fixup_perms2((self._connection._shell.tmpdir, remote), execute=False)
+        return remote
+
+
+def check_version(version: object) -> None:
+    """Raise HostError ``bad_version`` if YAML has read a version as a number."""
+    if isinstance(version, int | float):
+        raise HostError(
+            f"version: YAML read {version} as a number, which drops trailing zeros; write it in quotes, such as "
+            "version: '1.9.1'",
+            code="bad_version",
+        )
