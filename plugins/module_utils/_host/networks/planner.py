@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile
@@ -24,19 +23,14 @@ from .owners import CILIUM_SUFFIX, injected, with_injected
 from .request import ConfRequest, WantedNetwork
 from .rules import check_plugins, directory_problems
 from .state import ConfState
-from .steps import ABSENT, NOT_REQUESTED, ConfPlan
+from .steps import ConfPlan
 from .view import ConfView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..runtimes.dropins import RuntimeSettings
     from ..runtimes.planner import Setup
-
-_PACKAGE_SETTINGS = {
-    "cri-o": "; CRI-O uses the network that cni_default_network in crio.conf names, otherwise the first one",
-    "podman": "; podman uses the network that default_network in containers.conf names, otherwise one named 'podman'",
-}
-_KUBECONFIG = re.compile(rb"""["']?kind["']?\s*:\s*["']?Config\b""")
+    from .removal import Removals
 
 
 def plan_networks(request: ConfRequest, view: Optional[HostView] = None) -> ConfPlan:
@@ -72,7 +66,8 @@ class ConfPlanner:
             before = list(state.files.values())
             view = ConfView(request.conf_dir, before, planned, state.ours_after(), set(targets.values()))
             self.plan.problems.extend(directory_problems(view, self.binaries))
-            self._note_packages()
+            if state.disturbed:
+                self._removals().note_packages()
         self.binaries.forget_missing()
         self._try(self._find_effective, planned)
         self._finish()
@@ -98,30 +93,34 @@ class ConfPlanner:
         The exception is a file that is in the place of a requested one: it is removed first.
         """
         state = self.state
-        texts = {wanted.name: wanted.text for wanted in present}
         absent = [wanted for wanted in self.request.networks if not wanted.present and not wanted.restored]
         in_the_way = [w for w in absent if any(file.name in targets.values() for file in state.managed_files(w.name))]
         for wanted in in_the_way:
-            self._try(self._remove, wanted)
+            self._try(self._removals().remove, wanted)
         if self.request.exclusive:
-            self._try(self._make_room, present, targets, texts)
+            self._try(self._removals().make_room, present, targets)
         for wanted in present:
             self._try(self._put, wanted, targets[wanted.name])
         kept: Set[str] = set(targets.values())
         kept |= self._restore()
         for wanted in absent:
             if wanted not in in_the_way:
-                self._try(self._remove, wanted)
+                self._try(self._removals().remove, wanted)
         if self.request.exclusive:
-            self._try(self._set_aside_others, kept, texts)
+            self._try(self._removals().set_aside_others, present, kept)
         self._warn_of_cilium()
+
+    def _removals(self) -> Removals:
+        # Rarely requested, as what is below, so other calls do not have to compile it.
+        from .removal import Removals
+
+        return Removals(self.state)
 
     def _restore(self) -> Set[str]:
         """Plan to restore what was there before; return the names of the files that `exclusive` must leave."""
         restored = [wanted for wanted in self.request.networks if wanted.restored]
         if not restored:
             return set()
-        # Rarely requested, so other calls do not have to compile it.
         from .restoration import restore_network
 
         return set().union(*(restore_network(self.state, wanted) for wanted in restored))
@@ -242,99 +241,6 @@ class ConfPlanner:
         self.state.contents[target] = file.text or b""
         return file, "restored"
 
-    # ---- networks that must not exist, and what `exclusive` sets aside
-
-    def _remove(self, wanted: WantedNetwork) -> None:
-        """Plan to remove the network's managed files; with force or `exclusive`, unmanaged ones are set aside."""
-        plan = self.plan
-        own, foreign = self.state.managed_files(wanted.name), self.state.unmanaged_files(wanted.name)
-        if foreign and not self.request.force and not self.request.exclusive:
-            for file in foreign:
-                self.state.error(
-                    "foreign_file",
-                    f"the network {wanted.name!r} is in this unmanaged file, which cni_conf does not remove; set "
-                    "'force: true' to set it aside (the file is renamed within the directory, never deleted)",
-                    file.name,
-                )
-            return
-        paths = [file.path for file in own + foreign]
-        for file in own:
-            self.state.refuse_attached(wanted.name, file.name, "the network would be removed")
-            plan.remove(file.name, file.text)
-            self.state.gone(file)
-        for file in foreign:
-            self._set_aside(file)
-        for aside, record in sorted(self.state.records().items()):
-            if record.get("managed") and record["network"] == wanted.name:
-                plan.remove_aside(os.path.basename(aside))
-                paths.append(record["path"])
-        path = paths[0] if paths else None
-        self.state.report(wanted, path, "removed" if path else "none")
-
-    def _set_aside_others(self, kept: Iterable[str], texts: Mapping[str, bytes]) -> None:
-        """Plan to set aside every file that runtimes read and whose name is not in *kept*.
-
-        *texts* are the planned conflists, by network.
-        """
-        keep = set(kept)
-        for name, file in self.state.files.items():
-            if name in self.state.after and name not in keep and _may_go(file):
-                self._set_aside(file, texts)
-
-    def _make_room(
-        self, present: Sequence[WantedNetwork], targets: Mapping[str, str], texts: Mapping[str, bytes]
-    ) -> None:
-        """Plan to set aside unmanaged files in the places of requested networks, unless they are adopted.
-
-        *targets* are the names of the networks' files, *texts* as for :meth:`_set_aside_others`.
-        """
-        for wanted in present:
-            standing = self.state.standing(targets[wanted.name])
-            if standing is None or self.state.is_managed(standing.name):
-                continue
-            if not wanted.file and _may_go(standing):
-                self._set_aside(standing, texts)
-
-    def _set_aside(self, file: ConfFile, texts: Optional[Mapping[str, bytes]] = None) -> None:
-        """Plan to set one file aside, or note what prevents it. *texts* as for :meth:`_set_aside_others`."""
-        reason = ABSENT if texts is None else NOT_REQUESTED
-        texts = texts or {}
-        if self.state.refuse_owned(file, "set aside"):
-            return
-        if file.network is not None and file.network in texts:
-            if moves_addresses(file.text, texts[file.network]):
-                why = "its bridge, subnet or ranges would change"
-                self.state.refuse_attached(file.network, file.name, why, texts[file.network])
-        elif file.network:
-            self.state.refuse_attached(file.network, file.name, "the network would be set aside")
-        managed = self.state.manifest.networks[file.path] if self.state.is_managed(file.name) else None
-        network = managed["network"] if managed else file.network
-        self.plan.set_aside(file.name, network or "", managed, reason)
-        if managed is None:
-            self.state.disturbed.append(file)
-        self.state.gone(file)
-
-    def _note_packages(self) -> None:
-        """Warn about unmanaged files that the plan adopts or sets aside and that belong to a package."""
-        if not self.state.disturbed:
-            return
-        # Imported late, because most plans leave the files of others alone.
-        from ..binaries.packages import DPKG, packages_of
-
-        found = packages_of([file.path for file in self.state.disturbed])
-        for file in self.state.disturbed:
-            package = found.get(file.path)
-            if package is None:
-                continue
-            future = (
-                "whose updates leave the change alone"
-                if package.manager == DPKG
-                else "whose next update brings the file back"
-            )
-            setting = next((text for name, text in _PACKAGE_SETTINGS.items() if package.name.startswith(name)), "")
-            text = f"this file belongs to the package {package.name} {package.version}, {future}{setting}"
-            self.state.warning("package_file", text, file.name)
-
     # ---- what running programs do to managed files: it is reported, and left
 
     def _keep_injections(self, wanted: WantedNetwork, target: str, current: Optional[ConfFile]) -> bytes:
@@ -402,12 +308,6 @@ def _confirm(effective: Effective, restarting: Sequence[str]) -> Tuple[Optional[
     from ..runtimes.confirm import confirm
 
     return confirm(effective, restarting)
-
-
-def _may_go(file: ConfFile) -> bool:
-    """Tell whether `exclusive` may set a file aside: no special file, and no kubeconfig."""
-    is_kubeconfig = "kubeconfig" in file.name.lower() or (file.error and _KUBECONFIG.search(file.text or b""))
-    return not file.is_special and not is_kubeconfig
 
 
 def _names(directory: str) -> List[str]:

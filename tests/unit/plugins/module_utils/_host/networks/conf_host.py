@@ -11,12 +11,11 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import packages
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners, planner
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners, planner, removal
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
@@ -50,7 +49,7 @@ class Host:
         self.cache = str(root / "cache")
         monkeypatch.setattr(planner, "HostView", lambda: HostView(Manifest(self.state)))
         monkeypatch.setattr(owners, "_processes_of_root", lambda proc: self.processes)
-        monkeypatch.setattr(packages, "packages_of", lambda paths: {})
+        monkeypatch.setattr(removal, "packages_of", lambda paths: {})
 
     def plan(self, *wanted, mode=0o644, levels=("directory",), **options):
         attributes = Attributes(mode, os.getuid(), os.getgid())
