@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Container, Dict, List, Optional
 
+from ..attachments.request import ABSENT
 from ..errors import HostError
 from ..plan import Plan, Step
 
@@ -26,18 +27,20 @@ class Part:
         self.plan = plan
         self.apply = apply
         self.late = late
-        self.steps: List[Step] = list(plan.steps) if plan else []
         self.error: Optional[HostError] = plan.error if plan else None
+        # A run refuses what check mode notes, so no step is taken.
+        self.steps: List[Step] = list(plan.steps) if plan and self.error is None else []
 
     @property
     def pending(self) -> bool:
         return self.error is None and self.plan is not None and self.plan.pending
 
-    def leave_out(self, error: HostError) -> None:
-        """Do not execute the part's steps, because of *error*."""
+    def fail(self, error: HostError) -> None:
+        """Note *error*, because of which the steps that are still planned are not executed."""
         self.error = error
         for step in self.steps:
-            step.state = "left_out"
+            if step.state == "planned":
+                step.state = "left_out"
 
 
 class HostPlan(Plan):
@@ -55,7 +58,7 @@ class HostPlan(Plan):
     def _collect(self) -> None:
         self.steps = [step for part in self.parts for step in part.steps]
         plans = self.plans()
-        self.left = [step for plan in plans for step in plan.left]
+        self.left = [step for plan in plans if plan.error is None for step in plan.left]
         self.warnings = list(dict.fromkeys(warning for plan in plans for warning in plan.warnings))
 
     def plans(self) -> List[Plan]:
@@ -68,9 +71,6 @@ class HostPlan(Plan):
     @property
     def pending(self) -> bool:
         return any(part.pending for part in self.parts)
-
-    def diff(self) -> List[Dict[str, Any]]:
-        return [entry for plan in self.plans() for entry in plan.diff()]
 
     def described(self) -> List[Dict[str, Any]]:
         """Return the steps with their sections and states."""
@@ -94,19 +94,30 @@ class HostPlan(Plan):
         part = self.parts[index]
         if not part.pending:
             return
-        undetached = self._undetached() if part.late else []
+        undetached = self._undetached() if part.late else ""
         if undetached:
-            text = f"nothing is removed here, because {', '.join(undetached)} could not be detached"
-            part.leave_out(HostError(text, code="attachments_exist"))
+            part.fail(HostError(f"nothing is removed here, because {undetached}", code="attachments_exist"))
             return
         error = self._attempt(part, workers)
         if error is not None and error.code in _STALE:
-            self.parts[index:] = self._plan_again(self.parts[:index])
-            part = self.parts[index]
+            part = self._renew(index)
             error = self._attempt(part, workers) if part.pending else part.error
         if error is not None:
-            part.error = error
+            part.fail(error)
             self.parts[index + 1 :] = self._plan_again(self.parts[: index + 1])
+
+    def _renew(self, index: int) -> Part:
+        """Plan the part at *index* and those after it again; return the new part, with the steps taken so far."""
+        stale = self.parts[index]
+        done = [step for step in stale.steps if step.state == "done"]
+        self.parts[index:] = self._plan_again(self.parts[:index])
+        following = self.parts[index] if index < len(self.parts) else None
+        if following is None or (following.section, following.late) != (stale.section, stale.late):
+            # Somebody else has done the rest.
+            following = Part(stale.section, None, stale.apply, stale.late)
+            self.parts.insert(index, following)
+        following.steps[:0] = done
+        return following
 
     @staticmethod
     def _attempt(part: Part, workers: int) -> Optional[HostError]:
@@ -120,10 +131,15 @@ class HostPlan(Plan):
             return HostError(f"cannot write to this host: {error.strerror}{where}", code="write_failed")
         return None
 
-    def _undetached(self) -> List[str]:
-        return [
-            step.target
-            for part in self.parts
-            for step in part.steps
-            if part.section == "attachments" and step.kind == "del" and step.state in ("failed", "left_out")
-        ]
+    def _undetached(self) -> str:
+        """Return why attachments that the request removes are still there, "" if none is."""
+        part = next((part for part in self.parts if part.section == "attachments"), None)
+        if part is None:
+            return ""
+        if part.error is not None:
+            return f"the section attachments has failed ({part.error.msg})"
+        left = [step.target for step in part.plan.left if step.kind == "del"] if part.plan else []
+        failed = [step.target for step in part.steps if step.kind == "del" and step.state in ("failed", "left_out")]
+        outcomes = [o for o in getattr(part.plan, "outcomes", []) if o.wanted.state == ABSENT and o.error is not None]
+        names = dict.fromkeys([*left, *failed, *(str(outcome.key) for outcome in outcomes)])
+        return f"{', '.join(names)} could not be detached" if names else ""
