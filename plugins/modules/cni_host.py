@@ -393,7 +393,7 @@ code:
   sample: contradiction
 """
 
-from typing import Any, Dict, Union
+from typing import Any, Dict, Iterable, List, Tuple, Union
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -455,8 +455,15 @@ def main() -> None:
         module.exit_json(**result)
     if not module.check_mode:
         result["changed"] = any(step.state == "done" for step in plan.steps)
-    message = "; ".join(f"{section}: {error.msg}" for section, error in errors)
-    module.fail_json(msg=message, code=errors[0][1].code, **result)
+    module.fail_json(msg=message_of(errors), code=errors[0][1].code, **result)
+
+
+def message_of(errors: Iterable[Tuple[str, HostError]]) -> str:
+    """Return all *errors* with their sections. What prevents several sections is told once."""
+    sections: Dict[str, List[str]] = {}
+    for section, error in errors:
+        sections.setdefault(error.msg, []).append(section)
+    return "; ".join(f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in sections.items())
 
 
 def make(module: AnsibleModule, request: HostRequest) -> HostPlan:

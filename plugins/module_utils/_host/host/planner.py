@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Union
+import os
+from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Set, Union
 
-from ..attachments.request import ABSENT, PRESENT
+from ..attachments.request import ABSENT, PRESENT, Key
 from ..errors import HostError
 from ..hostview import HostView
 from ..named_netns import NetnsPlan, plan_netns
+from ..netns import NETNS_DIR
+from ..networks.difference import same_json
 from ..networks.request import NETWORKS_ARGUMENTS, conf_request
 from ..plan import Plan
 from .plan import HostPlan, Part
@@ -18,6 +21,7 @@ from .request import HostRequest, bin_dir_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..attachments.networks import Networks
     from ..attachments.outcome import AttachPlan
     from ..binaries.outcome import PluginsPlan, WantedPlugins
     from ..networks.steps import ConfPlan
@@ -59,7 +63,7 @@ class HostPlanner:
         self._check_mode = check_mode
         # The plan of the section networks, None if there is none.
         self._conf: Optional[ConfPlan] = None
-        self._makers: Dict[str, Callable[[HostView], Plan]] = {
+        self._makers: Dict[str, Callable[[HostView, Sequence[Part]], Plan]] = {
             "plugins": self._plan_plugins,
             "networks": self._plan_networks,
             "runtime": self._plan_runtime,
@@ -91,13 +95,13 @@ class HostPlanner:
         if late != undone:
             return []
         try:
-            plan = self._makers[section](view)
+            plan = self._makers[section](view, before)
         except HostError as error:
             failed = Part(section, None, _nothing, late)
             failed.error = error
             return [failed]
         plan.restrict(self._classes)
-        self._leave_what_depends(section, plan, before)
+        self._leave_what_depends(section, plan, view, before)
         part = Part(section, plan, plan.apply, late)
         if section == "networks" and self._conf and self._detaches:
             deferred = self._conf.defer_removals()
@@ -122,36 +126,74 @@ class HostPlanner:
 
     def _removals(self, view: HostView, before: Sequence[Part]) -> List[Part]:
         """Return the removals of networks that wait until attachments are detached."""
-        first = next(part for part in before if part.section == "networks")
-        if not self._detaches or self._conf is None or first.error is not None:
+        first = _part_of("networks", before)
+        if not self._detaches or self._conf is None or first is None:
             return []
-        if any(step.state == "done" for step in self._conf.steps):
+        if first.error is None and any(step.state == "done" for step in self._conf.steps):
             # A part after them has failed, so this is a second plan.
-            self._plan_networks(view).restrict(self._classes)
+            self._plan_networks(view, before).restrict(self._classes)
         plan = self._conf
         part = Part("networks", plan, plan.apply_deferred, late=True)
-        part.steps = plan.defer_removals()
+        part.steps = plan.defer_removals() if plan.error is None else []
+        if first.error is not None:
+            part.plan = None
+            for step in part.steps:
+                step.state = "left_out"
         return [part] if part.steps else []
 
-    def _leave_what_depends(self, section: str, plan: Plan, before: Sequence[Part]) -> None:
+    def _leave_what_depends(self, section: str, plan: Plan, view: HostView, before: Sequence[Part]) -> None:
         """Leave the steps that need networks which will not be as they should."""
-        networks = next((part for part in before if part.section == "networks"), None)
-        left = self._conf is not None and self._conf.left
-        if networks is None or not (networks.error or left):
-            return
-        if section == "runtime":
+        if section == "runtime" and self._networks_fail(before):
             # A runtime that is restarted now would load other networks than it should.
             plan.leave_out(list(plan.steps))
         elif section == "attachments":
-            rows = self._conf.networks if self._conf else []
-            names = {row["name"] for row in rows if row["action"] == "left"} or set(self._request.networks())
-            plan.leave_out(
-                [step for step in plan.steps if step.kind != "del" and step.item and step.item.network in names]
-            )
+            unready = self._unready_networks(view, before)
+            # Whoever is only detached needs no network. A repair without its ADD would leave a container without one.
+            kept = {wanted.key for wanted in self._request.attachments if wanted.state == ABSENT}
+            plan.leave_out([s for s in plan.steps if s.item and s.item not in kept and s.item.network in unready])
+
+    def _networks_fail(self, before: Sequence[Part]) -> bool:
+        """Tell whether networks will not be as requested, because of an error or of steps that are left."""
+        part = _part_of("networks", before)
+        return part is not None and (part.error is not None or bool(self._conf and self._conf.left))
+
+    def _unready_networks(self, view: HostView, before: Sequence[Part]) -> Set[str]:
+        """Return the names of the requested networks that will not be as requested."""
+        if not self._networks_fail(before):
+            return set()
+        there: Dict[Optional[str], bytes] = {}
+        for file in reversed(view.conf_files(self._request.sections["networks"]["conf_dir"])):
+            there[file.network] = file.text or b""
+        wanted = self._request.sections["networks"]["networks"]
+        return {
+            str(given["name"])
+            for given in wanted
+            if given["content"] is None or not same_json(there.get(given["name"]), given["content"].encode("utf-8"))
+        }
+
+    def _waiting(self, view: HostView, before: Sequence[Part]) -> Set[Key]:
+        """Return the attachments whose network or namespace an earlier section should have made, and has not."""
+        from ..attachments.networks import Networks
+
+        options = self._request.sections["attachments"]
+        unready = self._unready_networks(view, before)
+        networks = Networks(options["conf_dir"], options["bin_dirs"], view)
+        netns = _part_of("netns", before)
+        paths: Set[str] = set()
+        if netns is not None and (netns.error is not None or (netns.plan and netns.plan.left)):
+            names = self._request.sections["netns"]["names"]
+            paths = {os.path.join(NETNS_DIR, name) for name in names}
+            paths = {path for path, seen in view.look(dict.fromkeys(paths, ())).items() if seen.identity is None}
+        return {
+            wanted.key
+            for wanted in self._request.attachments
+            if wanted.state == PRESENT
+            and (wanted.netns in paths or (wanted.key.network in unready and not _has(networks, wanted.key.network)))
+        }
 
     # ---- sections
 
-    def _plan_plugins(self, view: HostView) -> PluginsPlan:
+    def _plan_plugins(self, view: HostView, _before: Sequence[Part]) -> PluginsPlan:
         from ..binaries.source import plan_plugins
 
         options = self._request.sections["plugins"]
@@ -159,37 +201,63 @@ class HostPlanner:
             raise self._wanted
         return plan_plugins(options, bin_dir_of(options), self._wanted, view, self._check_mode)
 
-    def _plan_networks(self, view: HostView) -> ConfPlan:
+    def _plan_networks(self, view: HostView, before: Sequence[Part]) -> ConfPlan:
         options = self._request.sections["networks"]
         # The section about runtimes tells which network they use.
         runtime: Any = [] if "runtime" in self._request.sections else None
+        options = dict(options, runtime=runtime, ensure_effective=None, configure=None)
+        plugins = _part_of("plugins", before)
+        # Check mode tolerates plugins that an earlier task may install, not those that this task fails to install.
+        tolerant = self._check_mode and (plugins is None or plugins.error is None)
         self._conf = None
-        self._conf = self._plan_conf(view, dict(options, runtime=runtime, ensure_effective=None, configure=None))
+        self._conf = self._plan_conf(view, options, tolerant)
         return self._conf
 
-    def _plan_runtime(self, view: HostView) -> ConfPlan:
+    def _plan_runtime(self, view: HostView, _before: Sequence[Part]) -> ConfPlan:
         defaults = {name: spec.get("default") for name, spec in NETWORKS_ARGUMENTS.items()}
         options = dict(defaults, networks=[], validate=[], **self._request.sections["runtime"])
-        return self._plan_conf(view, options)
+        return self._plan_conf(view, options, self._check_mode)
 
-    def _plan_conf(self, view: HostView, options: Dict[str, Any]) -> ConfPlan:
+    @staticmethod
+    def _plan_conf(view: HostView, options: Dict[str, Any], tolerant: bool) -> ConfPlan:
         from ..networks.planner import plan_networks
 
-        return plan_networks(conf_request(options, self._check_mode), view)
+        return plan_networks(conf_request(options, tolerant), view)
 
-    def _plan_netns(self, view: HostView) -> NetnsPlan:
+    def _plan_netns(self, view: HostView, _before: Sequence[Part]) -> NetnsPlan:
         options = self._request.sections["netns"]
         return plan_netns(options["names"], options["state"] == PRESENT, self._check_mode)
 
-    def _plan_attachments(self, view: HostView) -> AttachPlan:
-        from ..attachments.outcome import attach_settings
+    def _plan_attachments(self, view: HostView, before: Sequence[Part]) -> AttachPlan:
+        from ..attachments.outcome import Outcome, attach_settings
         from ..attachments.planner import AttachPlanner
         from ..attachments.verbs import Verbs
 
         options = self._request.sections["attachments"]
         settings = attach_settings(options, self._check_mode)
         verbs = Verbs(options["bin_dirs"], options["cache_dir"], options["timeout"])
-        return AttachPlanner(settings, verbs, view).make(self._request.attachments)
+        waiting = self._waiting(view, before)
+        request = self._request.attachments
+        plan = AttachPlanner(settings, verbs, view).make([wanted for wanted in request if wanted.key not in waiting])
+        planned = {outcome.key: outcome for outcome in plan.outcomes}
+        plan.outcomes = [planned.get(wanted.key) or Outcome(wanted) for wanted in request]
+        for outcome in plan.outcomes:
+            if outcome.key in waiting:
+                # The section that has failed tells why.
+                outcome.leave()
+        return plan
+
+
+def _part_of(section: str, parts: Sequence[Part]) -> Optional[Part]:
+    return next((part for part in parts if part.section == section), None)
+
+
+def _has(networks: Networks, name: str) -> bool:
+    try:
+        networks.load(name)
+    except HostError:
+        return False
+    return True
 
 
 def _nothing(_workers: int) -> None:
