@@ -44,8 +44,6 @@ class ActionModule(ShippingAction, RenderingAction):
         except HostError as error:
             # The message may quote names from an archive.
             failure = {"msg": one_line(error.msg), "code": error.code, **error.facts}
-        except Refused as refused:
-            failure = {"msg": refused.message, "code": refused.code, "problems": refused.problems}
         return published({"failed": True, "changed": False, **failure})
 
     def _run(self, task_vars: Result) -> Result:
@@ -54,7 +52,12 @@ class ActionModule(ShippingAction, RenderingAction):
         sections = {name: dict(arguments[name]) for name in SECTIONS_ARGUMENTS if name in arguments}
         problems: list[Result] = []
         if "networks" in sections:
-            sections["networks"]["networks"], problems = self.render(sections["networks"], may_be_empty=False)
+            try:
+                sections["networks"]["networks"], problems = self.render(sections["networks"], may_be_empty=False)
+            except Refused as refused:
+                # Only the section fails.
+                told = {"code": refused.code, "message": refused.message, "problems": refused.problems}
+                sections["networks"].update(networks=_named(sections["networks"].get("networks")), _refused=told)
         _result, options = self.validate_argument_spec(OPTIONS)
         given = {name: {**options[name], **self._rendered(name, sections)} for name in sections}
         HostRequest(given, {name: options[name] for name in COMMON})
@@ -105,8 +108,20 @@ class ActionModule(ShippingAction, RenderingAction):
             wrap_async=in_background and bool(self._task.async_val),
         )
         with contextlib.suppress(KeyError, TypeError, AttributeError):
-            result["invocation"]["module_args"]["plugins"].pop("_source", None)
+            for section, option in (("plugins", "_source"), ("networks", "_refused")):
+                (result["invocation"]["module_args"][section] or {}).pop(option, None)
         return result
+
+
+def _named(networks: Any) -> list[Result]:
+    """Return the names of *networks* that tell one, as entries without text."""
+    entries = [entry for entry in networks if isinstance(entry, dict)] if isinstance(networks, list) else []
+    names = [entry.get("name") or _name_in(entry.get("conflist")) for entry in entries]
+    return [{"name": name} for name in names if isinstance(name, str)]
+
+
+def _name_in(conflist: Any) -> Any:
+    return conflist.get("name") if isinstance(conflist, dict) else None
 
 
 def _error_of(result: Mapping[str, Any], section: str) -> Result:

@@ -342,7 +342,8 @@ plan:
       state: planned
 left:
   description:
-    - Steps that were not taken, because O(classes) does not allow them or because they depend on such a step.
+    - Steps that were not taken, because O(classes) does not allow them or because they depend on such a step. Each has
+      its C(section).
   returned: always
   type: list
   elements: dict
@@ -444,6 +445,7 @@ def main() -> None:
     result = results_of(plan, module.check_mode)
     result.update(result_of(module, plan), plan=plan.described())
     del result["actions"]
+    result["left"] = plan.left_steps()
     result["info"] = None
     if params["gather"]:
         # Imported here because most runs do not need it.

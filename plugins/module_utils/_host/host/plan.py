@@ -78,6 +78,11 @@ class HostPlan(Plan):
             dict(step.describe(), section=part.section, state=step.state) for part in self.parts for step in part.steps
         ]
 
+    def left_steps(self) -> List[Dict[str, Any]]:
+        """Return the steps that were left, with their sections."""
+        sections = {id(part.plan): part.section for part in self.parts}
+        return [dict(step.describe(), section=sections[id(plan)]) for plan in self.plans() for step in plan.left]
+
     def remember(self, seen: Dict[str, Any]) -> None:
         for plan in self.plans():
             plan.remember(seen)

@@ -210,6 +210,9 @@ class HostPlanner:
         # Check mode tolerates plugins that an earlier task may install, not those that this task fails to install.
         tolerant = self._check_mode and (plugins is None or plugins.error is None)
         self._conf = None
+        refused = options["_refused"]
+        if refused:
+            raise HostError(refused["message"], refused["code"], problems=refused["problems"])
         self._conf = self._plan_conf(view, options, tolerant)
         return self._conf
 
