@@ -445,7 +445,6 @@ def main() -> None:
     result = results_of(plan, module.check_mode)
     result.update(result_of(module, plan), plan=plan.described())
     del result["actions"]
-    result["left"] = plan.left_steps()
     result["info"] = None
     if params["gather"]:
         # Imported here because most runs do not need it.

@@ -109,7 +109,6 @@ class Step:
         *,
         reason: str,
         parts: Iterable[str] = (),
-        section: str = "",
     ) -> None:
         self.kind = kind
         self.target = target
@@ -121,7 +120,7 @@ class Step:
         self.lane = lane
         self.reason = shorten(reason)
         self.parts = tuple(parts)
-        self.section = section
+        self.section = ""
         self.state = "planned"
         self.error: Optional[HostError] = None
 

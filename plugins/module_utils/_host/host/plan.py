@@ -28,8 +28,10 @@ class Part:
         self.apply = apply
         self.late = late
         self.error: Optional[HostError] = plan.error if plan else None
-        # A run refuses what check mode notes, so no step is taken.
-        self.steps: List[Step] = list(plan.steps) if plan and self.error is None else []
+        # Check mode shows them beside an error, because of which a run would take none of them.
+        self.steps: List[Step] = list(plan.steps) if plan else []
+        for step in [*self.steps, *(plan.left if plan else [])]:
+            step.section = section
 
     @property
     def pending(self) -> bool:
@@ -58,7 +60,7 @@ class HostPlan(Plan):
     def _collect(self) -> None:
         self.steps = [step for part in self.parts for step in part.steps]
         plans = self.plans()
-        self.left = [step for plan in plans if plan.error is None for step in plan.left]
+        self.left = [step for plan in plans for step in plan.left]
         self.warnings = list(dict.fromkeys(warning for plan in plans for warning in plan.warnings))
 
     def plans(self) -> List[Plan]:
@@ -74,14 +76,7 @@ class HostPlan(Plan):
 
     def described(self) -> List[Dict[str, Any]]:
         """Return the steps with their sections and states."""
-        return [
-            dict(step.describe(), section=part.section, state=step.state) for part in self.parts for step in part.steps
-        ]
-
-    def left_steps(self) -> List[Dict[str, Any]]:
-        """Return the steps that were left, with their sections."""
-        sections = {id(part.plan): part.section for part in self.parts}
-        return [dict(step.describe(), section=sections[id(plan)]) for plan in self.plans() for step in plan.left]
+        return [dict(step.describe(), state=step.state) for part in self.parts for step in part.steps]
 
     def remember(self, seen: Dict[str, Any]) -> None:
         for plan in self.plans():

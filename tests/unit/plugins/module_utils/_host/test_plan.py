@@ -77,8 +77,8 @@ def test_parts_and_section_are_shown_where_they_are_set():
         lambda: None,
         reason="c is gone",
         parts=("del", "add"),
-        section="attachments",
     )
+    whole.section = "attachments"
     assert whole.describe() == {
         "kind": "repair",
         "target": "a/b/c",

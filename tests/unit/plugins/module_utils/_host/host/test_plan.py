@@ -29,7 +29,19 @@ class Sections:
         plan = Plan()
         for target in targets:
             item = target if each_alone else None
-            plan.add(Step(kind, target, SAFE, None, target, lambda t=target: self._act(t), item=item, lane=target))
+            plan.add(
+                Step(
+                    kind,
+                    target,
+                    SAFE,
+                    None,
+                    target,
+                    lambda t=target: self._act(t),
+                    item=item,
+                    lane=target,
+                    reason="differs",
+                )
+            )
         return Part(section, plan, plan.apply, late)
 
     def _act(self, target):
@@ -101,13 +113,13 @@ def test_an_error_stops_its_part_and_what_follows_is_planned_again(sections):
     assert errors(plan) == [("networks", "write_failed")]
 
 
-def test_what_cannot_be_planned_has_no_steps_in_check_mode_as_in_a_run(sections):
+def test_check_mode_shows_the_steps_beside_an_error_because_of_which_a_run_takes_none(sections):
     plan = Plan()
-    plan.add(Step("write", "a", SAFE, None, "a", lambda: None))
+    plan.add(Step("write", "a", SAFE, None, "a", lambda: None, reason="differs"))
     plan.errors.append(HostError("another file is broken", code="bad_config"))
     host = sections.host(Part("networks", plan, plan.apply), sections.part("netns", "b"))
-    assert described(host) == [("netns", "b", "planned")]
-    assert [entry["after"] for entry in host.diff()] == ["b"]
+    assert described(host) == [("networks", "a", "planned"), ("netns", "b", "planned")]
+    assert [entry["after"] for entry in host.diff()] == ["a", "b"]
     assert errors(host) == [("networks", "bad_config")]
     host.apply()
     assert sections.log == ["b"]
