@@ -44,6 +44,8 @@ class ActionModule(ShippingAction, RenderingAction):
         except HostError as error:
             # The message may quote names from an archive.
             failure = {"msg": one_line(error.msg), "code": error.code, **error.facts}
+        except Refused as refused:
+            failure = {"msg": refused.message, "code": refused.code, "problems": refused.problems}
         return published({"failed": True, "changed": False, **failure})
 
     def _run(self, task_vars: Result) -> Result:
@@ -55,7 +57,9 @@ class ActionModule(ShippingAction, RenderingAction):
             try:
                 sections["networks"]["networks"], problems = self.render(sections["networks"], may_be_empty=False)
             except Refused as refused:
-                # Only the section fails.
+                if not self._task.check_mode:
+                    raise
+                # Check mode tells what else would change.
                 told = {"code": refused.code, "message": refused.message, "problems": refused.problems}
                 sections["networks"].update(networks=_named(sections["networks"].get("networks")), _refused=told)
         _result, options = self.validate_argument_spec(OPTIONS)

@@ -197,6 +197,14 @@ def test_bad_values_never_reach_the_host(run, options, words):
     assert run.calls == []
 
 
+def test_check_mode_tells_what_else_would_change_if_networks_are_refused(run):
+    run(check_mode=True, networks={"networks": [dict(GOOD, content="{"), {"src": 1}]}, netns={"names": ["web"]})
+    (call,) = run.calls
+    assert call["networks"]["networks"] == [{"name": "a"}]
+    assert call["networks"]["_refused"]["code"].startswith("json_")
+    assert call["netns"] == {"names": ["web"]}
+
+
 def test_networks_are_rendered_and_their_problems_come_first(run):
     run.answers = [{"changed": True, "problems": [{"code": "from_host"}]}]
     wanted = {**GOOD, "content": GOOD["content"].replace('"bridge"', '"bridge", "isGatway": true')}
