@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
-from typing import Any, Callable, Dict, NoReturn, Set, TypeVar
+from typing import Any, Callable, Dict, List, NoReturn, Set, TypeVar
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -31,6 +32,18 @@ CLASSES_ARGUMENTS: Dict[str, Any] = {
 SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
 GATHER_ARGUMENTS: Dict[str, Any] = {"gather": {"type": "list", "elements": "str", "choices": SETS}}
 
+# The exit status, once there is an answer.
+_answered: List[int] = []
+
+
+def _end_at_once() -> None:
+    """End the process without destroying each object, which takes a tenth of the time of an unchanged run."""
+    if _answered:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_answered[0])
+
+
 # Data of containers, whose keys tell nothing about secrets; only the names go into the log and the invocation.
 _OPAQUE = ("args", "capability_args")
 
@@ -45,9 +58,11 @@ class Module(AnsibleModule):
         super().warn(published(warning, self._known(), ""), **keywords)
 
     def exit_json(self, **result: Any) -> NoReturn:
+        _answered.append(0)
         super().exit_json(**self._published(result))
 
     def fail_json(self, msg: str, **result: Any) -> NoReturn:
+        _answered.append(1)
         # Only a list of problems has several lines.
         result["msg"] = msg if result.get("problems") else one_line(str(msg))
         super().fail_json(**self._published(result))
@@ -77,6 +92,8 @@ def _without_opaque(params: Any) -> Any:
 
 def create_module(arguments: Dict[str, Any], **keywords: Any) -> AnsibleModule:
     """Return the module, after the checks that all modules of the collection make."""
+    # First, so that it runs last.
+    atexit.register(_end_at_once)
     # Enough to walk through a JSON value, which may have 500 levels.
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 5000))
     module = Module(argument_spec=arguments, supports_check_mode=True, **keywords)
