@@ -143,8 +143,9 @@ class HostPlanner:
 
     def _leave_what_depends(self, section: str, plan: Plan, view: HostView, before: Sequence[Part]) -> None:
         """Leave the steps that need networks which will not be as they should."""
-        if section == "runtime" and self._networks_fail(before):
-            # A runtime that is restarted now would load other networks than it should.
+        if section in ("runtime", "plugins") and self._networks_fail(before):
+            # A runtime that is restarted now would load other networks than it should, and networks that stay need the
+            # plugins that would be removed.
             plan.leave_out(list(plan.steps))
         elif section == "attachments":
             unready = self._unready_networks(view, before)
@@ -154,8 +155,9 @@ class HostPlanner:
 
     def _networks_fail(self, before: Sequence[Part]) -> bool:
         """Tell whether networks will not be as requested, because of an error or of steps that are left."""
-        part = _part_of("networks", before)
-        return part is not None and (part.error is not None or bool(self._conf and self._conf.left))
+        parts = [part for part in before if part.section == "networks"]
+        left = self._conf is not None and self._conf.left
+        return bool(parts) and bool(left or any(part.error for part in parts))
 
     def _unready_networks(self, view: HostView, before: Sequence[Part]) -> Set[str]:
         """Return the names of the requested networks that will not be as requested."""
