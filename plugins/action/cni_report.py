@@ -14,7 +14,8 @@ from ansible.plugins.action import ActionBase
 
 from ..plugin_utils._report import folder
 from ..plugin_utils._report.compare import worse
-from ..plugin_utils._report.record import MODULES, Record, build, unusable
+from ..plugin_utils._report.fleet import summary_of_fleet
+from ..plugin_utils._report.record import RESULTS, Record, build, summary_of, unusable
 
 
 class ActionModule(ActionBase):
@@ -27,7 +28,7 @@ class ActionModule(ActionBase):
         _spec, given = self.validate_argument_spec(
             {
                 "dir": {"type": "path", "required": True},
-                "results": {"type": "dict", "options": {name: {"type": "raw"} for name in (*MODULES, "info", "error")}},
+                "results": {"type": "dict", "options": {name: {"type": "raw"} for name in (*RESULTS, "info", "error")}},
                 "compare": {"type": "bool", "default": False},
                 "render": {"type": "bool", "default": False},
             },
@@ -47,6 +48,7 @@ class ActionModule(ActionBase):
                     result["worse"] = worse(folder.read_record(path, record["host"]), record)
                 result["path"] = folder.write_record(path, record)
                 result.update(status=record["status"], error=record["error"], steps=record["steps"])
+                result["summary"] = summary_of(record)
             if given["render"]:
                 report = folder.write_report(path)
                 result["report"] = {
@@ -54,6 +56,7 @@ class ActionModule(ActionBase):
                     "html": os.path.join(path, folder.HTML_NAME),
                     "status": report["status"],
                     "counts": report["counts"],
+                    "summary": summary_of_fleet(report["counts"]),
                 }
         except OSError as error:
             raise AnsibleActionFail(

@@ -33,6 +33,12 @@ options:
         does not count.
     type: dict
     suboptions:
+      host:
+        description:
+          - A result of M(podwire.cni.cni_host), which replaces all results below. What it has gathered replaces
+            O(results.info).
+        type: raw
+        version_added: 0.2.0
       plugins:
         description: A result of M(podwire.cni.cni_plugins).
         type: raw
@@ -89,27 +95,29 @@ seealso:
 
 EXAMPLES = r"""
 - name: Check what a run would change
-  podwire.cni.cni_conf:
+  podwire.cni.cni_host:
     networks:
-      - name: apps
-        conflist:
-          cniVersion: "1.0.0"
-          plugins:
-            - type: bridge
-              bridge: apps0
-              ipam:
-                type: host-local
-                subnet: 10.55.0.0/24
+      networks:
+        - name: apps
+          conflist:
+            cniVersion: "1.0.0"
+            plugins:
+              - type: bridge
+                bridge: apps0
+                ipam:
+                  type: host-local
+                  subnet: 10.55.0.0/24
+    gather: [conf, plugins, attachments, leases, kernel, garbage, runtime]
   check_mode: true
   diff: true
-  register: conf
+  register: found
   ignore_errors: true # The report shows an error as a row.
 
 - name: Save the result
   podwire.cni.cni_report:
     dir: cni-report
     results:
-      networks: "{{ conf }}"
+      host: "{{ found }}"
   register: kept
 
 - name: Make the report
@@ -131,6 +139,12 @@ status:
   type: str
   choices: [clean, drift, error]
   sample: drift
+summary:
+  description: The status in a line, with the number of steps by class and the first error.
+  returned: with O(results)
+  type: str
+  sample: "drift: 3 steps (2 safe, 1 disruptive)"
+  version_added: 0.2.0
 error:
   description: Why the state of the host is unknown. V(null) if it is known.
   returned: with O(results)
@@ -176,4 +190,9 @@ report:
       description: Number of hosts, in total and by status.
       type: dict
       sample: {hosts: 3, clean: 2, drift: 1, error: 0}
+    summary:
+      description: The counts in a line.
+      type: str
+      sample: "3 hosts: 2 clean, 1 drift, 0 error"
+      version_added: 0.2.0
 """

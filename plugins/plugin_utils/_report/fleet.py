@@ -68,6 +68,12 @@ def counts(hosts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return {"hosts": len(found), **{status: found.count(status) for status in (CLEAN, DRIFT, ERROR)}}
 
 
+def summary_of_fleet(counted: Mapping[str, int]) -> str:
+    """Return the counts of a fleet in a line."""
+    hosts = f"{counted['hosts']} host{'' if counted['hosts'] == 1 else 's'}"
+    return f"{hosts}: " + ", ".join(f"{counted[status]} {status}" for status in (CLEAN, DRIFT, ERROR))
+
+
 def to_json(report: Mapping[str, Any]) -> str:
     """Return a report as JSON with one line for each host, so that two reports can be compared line by line."""
     head = {key: value for key, value in report.items() if key != "hosts"}

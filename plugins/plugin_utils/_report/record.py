@@ -9,7 +9,8 @@ import re
 from typing import Any, Iterator, Mapping, Optional, Sequence
 
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
-from ...module_utils._host.secrets import mask
+from ...module_utils._host.secrets import mask, one_line
+from .sections import HOST, failure_of_call, results_of_sections
 from .values import rows, text
 
 Record = dict[str, Any]
@@ -27,7 +28,9 @@ MODULES = {
     "netns": "cni_netns",
     "attachments": "cni_attach",
 }
-"""The results of the roles, in the order of a run, and their modules."""
+"""The results of the roles of single sections, in the order of a run, and their modules."""
+RESULTS = (HOST, *MODULES)
+"""The results from which a record is built."""
 GATHERED = (
     "conf",
     "aside",
@@ -49,7 +52,7 @@ _WARNING = re.compile(r"\[(?P<code>[a-z0-9_]+)\] (?P<message>.*)", re.DOTALL)
 def build(host: str, results: Mapping[str, Any], info: Any, errors: Sequence[str] = (), time: str = "") -> Record:
     """Return the record of *host*.
 
-    *results* are what the roles registered, by the names in ``MODULES``; *info* is the result of cni_info, *errors* are
+    *results* are what tasks registered, by the names in ``RESULTS``; *info* is the result of cni_info, *errors* are
     sentences about other failures. Everything that comes from the host is data of unknown shape.
     """
     wrong = [error for error in errors if error]
@@ -57,6 +60,14 @@ def build(host: str, results: Mapping[str, Any], info: Any, errors: Sequence[str
     warnings: list[Record] = []
     problems: list[Any] = []
     confirmed: Optional[bool] = None
+    whole = results.get(HOST)
+    if isinstance(whole, Mapping) and not whole.get("skipped"):
+        wrong.extend(failure_of_call(whole))
+        warnings.extend(_warnings("cni_host", whole))
+        problems.extend(rows(whole.get("problems")))
+        results = {**results, **results_of_sections(whole, MODULES)}
+        if isinstance(whole.get("info"), Mapping):
+            info = whole["info"]
     for role, module in MODULES.items():
         result = results.get(role)
         if not isinstance(result, Mapping) or result.get("skipped"):
@@ -94,6 +105,19 @@ def unusable(host: str, why: str) -> Record:
     return build(host, {}, None, [why])
 
 
+def summary_of(record: Record) -> str:
+    """Return the status of a host in a line: how many steps of each class a run would take, and the first error."""
+    classes = [step["class"] for step in record["steps"]]
+    counted = [f"{classes.count(name)} {name}" for name in CLASSES if name in classes]
+    found = str(record["status"])
+    if classes:
+        found += f": {len(classes)} step{'s' if len(classes) > 1 else ''} ({', '.join(counted)})"
+    if record["error"]:
+        first, *more = record["error"].split("\n")
+        found += f": {first if len(first) <= 200 else first[:199] + '…'}" + (f" (and {len(more)} more)" if more else "")
+    return one_line(found)
+
+
 def status_of(steps: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> str:
     """Return the status of a host. Steps of the class foreign are reported and left, so they are no drift."""
     if errors:
@@ -110,7 +134,10 @@ def _failure(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
     """Yield the plan's steps, each with its part of the diff, which lacks those without a difference."""
-    diff = rows(result.get("diff"))
+    diff: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for entry in rows(result.get("diff")):
+        # The second header is the kind and the reason.
+        diff.setdefault((text(entry.get("before_header")), _kind_in(entry)), []).append(entry)
     codes = {_key(row): text(row.get("reason")) for row in rows(result.get("attachments"))}
     planned = set()
     for action in rows(result.get("actions")):
@@ -122,8 +149,9 @@ def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
             step["reason"] = mask(text(action.get("reason")))
         if codes.get(target):
             step["why"] = codes[target]
-        if diff and _is_of(diff[0], kind, target):
-            entry = diff.pop(0)
+        entries = diff.get((target, kind))
+        if entries:
+            entry = entries.pop(0)
             step.update(before=mask(entry.get("before")), after=mask(entry.get("after")))
         planned.add(target)
         yield step
@@ -134,9 +162,9 @@ def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
             yield {**step, **_drift(row), "why": text(row.get("reason"))}
 
 
-def _is_of(entry: Mapping[str, Any], kind: str, target: str) -> bool:
-    """Tell whether an entry of the diff is that of a step; its second header is the kind and the reason."""
-    return entry.get("before_header") == target and text(entry.get("after_header")).startswith(f"{kind}: ")
+def _kind_in(entry: Mapping[str, Any]) -> str:
+    """Return the kind of the step that an entry of the diff belongs to."""
+    return text(entry.get("after_header")).partition(":")[0]
 
 
 def _drift(row: Mapping[str, Any]) -> Record:

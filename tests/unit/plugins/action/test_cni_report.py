@@ -34,6 +34,8 @@ def test_a_host_is_kept_and_the_report_made(action, tmp_path):
     assert (result["changed"], result["status"], result["error"]) == (False, "drift", None)
     assert result["path"] == str(tmp_path / "hosts" / "web1.json")
     assert result["report"]["counts"] == {"hosts": 1, "clean": 0, "drift": 1, "error": 0}
+    assert result["summary"] == "drift: 1 step (1 safe)"
+    assert result["report"]["summary"] == "1 host: 0 clean, 1 drift, 0 error"
     record = json.loads((tmp_path / "hosts" / "web1.json").read_text())
     assert record["host"] == "web1" and record["time"].endswith("Z") and record["info"]["conf"] == []
 

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build, summary_of
 
 REASON = "bridge: mtu 1450, want 1500"
 STEP = {"kind": "write", "target": "/etc/cni/net.d/10-a.conflist", "class": "safe", "reason": REASON}
@@ -118,10 +118,93 @@ def test_what_the_runtimes_say(result, confirmed):
     assert build("h", {"networks": result}, {})["confirmed"] is confirmed
 
 
+HOST = {
+    "plan": [
+        {"section": "plugins", "kind": "install", "target": "/opt/cni/bin/bridge", "class": "safe", "state": "planned"},
+        {"section": "networks", **STEP, "state": "planned"},
+        {"section": "attachments", "kind": "add", "target": "a/c/eth0", "class": "disruptive", "state": "planned"},
+        {"section": "runtime", "kind": "write", "target": "/etc/x.toml", "class": "disruptive", "state": "planned"},
+        {"section": "networks", "kind": "remove", "target": "/etc/cni/net.d/9.conflist", "class": "disruptive"},
+    ],
+    # The diff has the order of the sections, not that of the plan.
+    "diff": [
+        {**head(), "before": "1", "after": "2"},
+        {**head("remove", "/etc/cni/net.d/9.conflist"), "before": "x", "after": ""},
+        {**head("write", "/etc/x.toml"), "before": "", "after": "t"},
+    ],
+    "plugins": {"plugins": [], "changed": True, "error": None},
+    "networks": {"networks": [], "confirmed": None, "problems": [{"level": "error"}], "changed": True, "error": None},
+    "runtime": {"configured": [{"ready": True}], "confirmed": None, "changed": True, "error": None},
+    "attachments": {"attachments": [dict(ROW, action="attached", error=None)], "changed": True, "error": None},
+    "problems": [{"level": "error"}],
+    "warnings": ["[missing_plugin] no plugin"],
+    "info": {"conf": [{"network": "a"}]},
+}
+
+
+def test_the_result_of_one_call_is_taken_apart():
+    record = build("h", {"host": HOST}, {"conf": []})
+    assert [(step["module"], step["kind"]) for step in record["steps"]] == [
+        ("cni_plugins", "install"),
+        ("cni_conf", "write"),
+        ("cni_conf", "remove"),
+        ("cni_conf", "write"),
+        ("cni_attach", "add"),
+    ]
+    assert [step.get("after") for step in record["steps"]] == [None, "2", "", "t", None]
+    assert record["steps"][-1]["why"] == "interface"
+    assert (record["status"], record["confirmed"], record["problems"]) == ("drift", True, [{"level": "error"}])
+    assert record["warnings"] == [{"module": "cni_host", "code": "missing_plugin", "message": "no plugin"}]
+    assert record["info"]["conf"] == [{"network": "a"}]
+
+
+def test_each_section_and_each_attachment_has_its_error():
+    def error(text):
+        return {"error": {"code": "x", "message": text}}
+
+    rows = [{**ROW, **error("first")}, {**ROW, **error("second")}, {**ROW, "error": None}]
+    sections = {"plugins": error("bad\nworse"), "attachments": {"attachments": rows, **error("first")}}
+    record = build("h", {"host": {**HOST, **sections, "failed": True, "msg": "plugins: bad; attachments: first"}}, None)
+    assert record["error"] == "bad\nworse\nfirst\nsecond"
+    assert len(record["steps"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ({"unreachable": True, "msg": "no route"}, "unreachable: no route"),
+        ({"failed": True, "msg": "undefined"}, "undefined"),
+        ({"msg": "not root"}, "not root"),
+        ({}, "the task failed without a message"),
+        ({"skipped": True}, None),
+    ],
+)
+def test_a_call_without_a_plan_is_an_error(result, says):
+    assert build("h", {"host": result}, {})["error"] == says
+
+
+@pytest.mark.parametrize(
+    ("classes", "error", "says"),
+    [
+        ([], "", "clean"),
+        (["foreign"], "", "clean: 1 step (1 foreign)"),
+        (["safe", "disruptive", "safe"], "", "drift: 3 steps (2 safe, 1 disruptive)"),
+        (["safe"], "one\ntwo\nthree", "error: 1 step (1 safe): one (and 2 more)"),
+        ([], "x" * 300, f"error: {'x' * 199}…"),
+        ([], "a\x1b[31m", "error: a\\u001b[31m"),
+    ],
+)
+def test_a_host_in_a_line(classes, error, says):
+    actions = [dict(STEP, **{"class": name}) for name in classes]
+    assert summary_of(build("h", {"networks": {"actions": actions}}, {}, [error])) == says
+
+
 @pytest.mark.parametrize("junk", [None, 5, "x", [], [1], {"a": 1}, True])
 def test_data_of_any_shape_makes_a_record(junk):
     names = ("actions", "diff", "attachments", "warnings", "problems", "configured", "msg", "failed")
     results = {name: dict.fromkeys(names, junk) for name in ("plugins", "networks", "attachments")}
     results.update(runtime=junk, netns=junk)
     assert build("h", results, junk)["format"] == 1
+    assert build("h", {"host": dict.fromkeys((*names, *HOST), junk)}, {})["format"] == 1
+    assert build("h", {"host": junk}, {})["format"] == 1
     assert build("h", {"networks": {"actions": [{"kind": junk, "target": junk, "class": junk}]}}, {})["status"]
