@@ -134,10 +134,9 @@ def _failure(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
     """Yield the plan's steps, each with its part of the diff, which lacks those without a difference."""
-    diff: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    diff: dict[str, list[Mapping[str, Any]]] = {}
     for entry in rows(result.get("diff")):
-        # The second header is the kind and the reason.
-        diff.setdefault((text(entry.get("before_header")), _kind_in(entry)), []).append(entry)
+        diff.setdefault(text(entry.get("before_header")), []).append(entry)
     codes = {_key(row): text(row.get("reason")) for row in rows(result.get("attachments"))}
     planned = set()
     for action in rows(result.get("actions")):
@@ -149,9 +148,8 @@ def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
             step["reason"] = mask(text(action.get("reason")))
         if codes.get(target):
             step["why"] = codes[target]
-        entries = diff.get((target, kind))
-        if entries:
-            entry = entries.pop(0)
+        entry = _taken(diff.get(target, []), kind)
+        if entry:
             step.update(before=mask(entry.get("before")), after=mask(entry.get("after")))
         planned.add(target)
         yield step
@@ -162,9 +160,12 @@ def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
             yield {**step, **_drift(row), "why": text(row.get("reason"))}
 
 
-def _kind_in(entry: Mapping[str, Any]) -> str:
-    """Return the kind of the step that an entry of the diff belongs to."""
-    return text(entry.get("after_header")).partition(":")[0]
+def _taken(entries: list[Mapping[str, Any]], kind: str) -> Mapping[str, Any]:
+    """Remove and return the first of *entries* about a step of *kind*; its second header is the kind and the reason."""
+    for index, entry in enumerate(entries):
+        if text(entry.get("after_header")).startswith(f"{kind}: "):
+            return entries.pop(index)
+    return {}
 
 
 def _drift(row: Mapping[str, Any]) -> Record:
