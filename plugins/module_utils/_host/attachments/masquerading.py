@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Optional, Tuple
 
 from ..errors import HostError
-from ..firewall.ownership import IPMASQ, chain_name, instance_hash
+from ..firewall.ownership import IPMASQ, chain_name, instance_hash, made_by
 from ..netns import visit
 from .kernel_drift import made_rules, parse_address, read_here
 from .records import Attached
@@ -22,6 +22,9 @@ from .records import Attached
 
 def makes(attached: Attached) -> bool:
     """Tell whether the network of *attached* masquerades."""
+    if attached.result is None:
+        # The addresses of an interrupted ADD are not known.
+        return any(IPMASQ in made_by(plugin.network, attached.capability_args) for plugin in attached.config.plugins)
     return IPMASQ in made_rules(attached)
 
 

@@ -223,8 +223,10 @@ class Verbs:
                 _secrets(attached),
                 f"; its cache entry is kept{_WAY_OUT}",
             )
+        # The record goes last: a run that is killed before is continued by the next, which knows the rules by it.
+        kept = masquerading.remove_masquerading(attached)[1] if rules_stay else None
         self.records.remove(attached.key)
-        return masquerading.remove_masquerading(attached)[1] if rules_stay else None
+        return kept
 
     def _delete(self, attached: Attached, runtime: RuntimeConf) -> None:
         """Run DEL, and again if it fails.

@@ -40,6 +40,18 @@ shopt -s nullglob
 for path in /run/netns/pwh-*; do umount --lazy $path 2>/dev/null || true; rm -rf $path; done
 """
 
+# Eight of them, each of which is repaired by one step.
+BREAKS = r"""
+printf garbage >/opt/cni/bin/portmap
+rm /opt/cni/bin/loopback
+chmod 0700 /opt/cni/bin/tuning
+sed -i s/10.41.0/10.43.0/ /etc/cni/net.d/10-pwhapps.conflist
+rm /etc/cni/net.d/10-pwhdata.conflist
+ip netns delete pwh-idle
+ip -n pwh-web link delete eth0
+ip -n pwh-job route delete default
+"""
+
 
 @pytest.fixture(params=["old", "new"])
 def generation(request):
@@ -73,7 +85,9 @@ def network(name, number, **more):
     bridge = {"type": "bridge", "bridge": f"{name}0", "isGateway": True, "ipMasq": True, "forceAddress": True}
     bridge["ipam"] = ipam
     portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
-    return {"name": name, "content": json.dumps({"cniVersion": "1.0.0", "plugins": [bridge, portmap]}), **more}
+    conflist = {"cniVersion": "1.0.0", "name": name, "plugins": [bridge, portmap]}
+    # As it is rendered.
+    return {"name": name, "content": json.dumps(conflist, indent=2) + "\n", **more}
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.integration.modules.cni_host.conftest import (
     BIN_DIR,
+    BREAKS,
     CONF_DIR,
     NAMES,
     brief,
@@ -118,18 +119,6 @@ def test_a_new_subnet_renews_the_attachments_of_the_request(host, change, fail, 
     ]
     assert " 10.43.0." in sh("ip -n pwh-web -oneline address show eth0")
     assert " 10.42.0." in sh("ip -n pwh-web -oneline address show eth1")
-
-
-BREAKS = r"""
-printf garbage >/opt/cni/bin/portmap
-rm /opt/cni/bin/loopback
-chmod 0700 /opt/cni/bin/tuning
-sed -i s/10.41.0/10.43.0/ /etc/cni/net.d/10-pwhapps.conflist
-rm /etc/cni/net.d/10-pwhdata.conflist
-ip netns delete pwh-idle
-ip -n pwh-web link delete eth0
-ip -n pwh-job route delete default
-"""
 
 
 def test_eight_breaks_are_eight_steps(host, change, desired):

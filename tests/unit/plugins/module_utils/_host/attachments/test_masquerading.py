@@ -82,6 +82,17 @@ def test_without_a_namespace_all_of_it_would_stay(monkeypatch):
     assert masquerading.would_stay(attached(), "")
 
 
+@pytest.mark.parametrize(("view", "stays"), [(KernelView([], []), True), (interface(*IPS), False)])
+def test_an_add_that_was_killed_may_have_made_rules_for_addresses_that_nobody_knows(monkeypatch, view, stays):
+    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {NETNS: view})
+    killed = attached()
+    killed.result = None
+    assert masquerading.would_stay(killed, NETNS) is stays
+    killed = attached(ipMasq=False)
+    killed.result = None
+    assert not masquerading.would_stay(killed, NETNS)
+
+
 def test_only_the_attachment_s_own_is_removed(firewall):
     hashed = instance_hash("demo", "eth0", "web")
     mine = [SimpleNamespace(plugin=IPMASQ, name=name) for name in (CHAIN, CHAIN, hashed)]
@@ -129,6 +140,23 @@ def test_a_del_leaves_nothing_behind(verbs, monkeypatch, firewall, ips, errors, 
     verbs._cni = Libcni(*(PluginError(999, text) for text in errors))
     assert verbs.delete(attached(), None, NETNS) is None
     assert len(firewall.removed) == removed
+
+
+def test_a_del_that_is_killed_is_known_until_its_rules_are_removed(verbs, monkeypatch, firewall):
+    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {})
+    verbs._cni = Libcni()
+    verbs.records.adding(attached(), None)
+
+    def killed(_sets):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rules, "remove_all_rules", killed)
+    with pytest.raises(KeyboardInterrupt):
+        verbs.delete(attached(), None, NETNS)
+    assert verbs.records.read(attached().key) is not None
+    monkeypatch.setattr(rules, "remove_all_rules", lambda sets: [(one, None) for one in sets])
+    verbs.delete(attached(), None, NETNS)
+    assert verbs.records.read(attached().key) is None
 
 
 @pytest.mark.parametrize("ips", [IPS, IPS[:1]])
