@@ -208,26 +208,22 @@ class HostPlanner:
         # The section about runtimes tells which network they use.
         runtime: Any = [] if "runtime" in self._request.sections else None
         options = dict(options, runtime=runtime, ensure_effective=None, configure=None)
-        plugins = _part_of("plugins", before)
-        # Check mode tolerates plugins that an earlier task may install, not those that this task fails to install.
-        tolerant = self._check_mode and (plugins is None or plugins.error is None)
         self._conf = None
         refused = options["_refused"]
         if refused:
             raise HostError(refused["message"], refused["code"], problems=refused["problems"])
-        self._conf = self._plan_conf(view, options, tolerant)
+        self._conf = self._plan_conf(view, options)
         return self._conf
 
     def _plan_runtime(self, view: HostView, _before: Sequence[Part]) -> ConfPlan:
         defaults = {name: spec.get("default") for name, spec in NETWORKS_ARGUMENTS.items()}
         options = dict(defaults, networks=[], validate=[], **self._request.sections["runtime"])
-        return self._plan_conf(view, options, self._check_mode)
+        return self._plan_conf(view, options)
 
-    @staticmethod
-    def _plan_conf(view: HostView, options: Dict[str, Any], tolerant: bool) -> ConfPlan:
+    def _plan_conf(self, view: HostView, options: Dict[str, Any]) -> ConfPlan:
         from ..networks.planner import plan_networks
 
-        return plan_networks(conf_request(options, tolerant), view)
+        return plan_networks(conf_request(options, self._check_mode), view)
 
     def _plan_netns(self, view: HostView, _before: Sequence[Part]) -> NetnsPlan:
         options = self._request.sections["netns"]
