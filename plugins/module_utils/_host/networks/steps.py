@@ -50,6 +50,8 @@ class ConfPlan(Plan):
         self._touched: Set[str] = set()
         self._adopted: Set[str] = set()
         self._vacated: Set[str] = set()
+        # The paths that were managed before the steps.
+        self._known: Set[str] = set()
         self._directory: Optional[Directory] = None
         self._deferred: List[Step] = []
 
@@ -282,6 +284,7 @@ class ConfPlan(Plan):
     def _execute(self, steps: Sequence[Step]) -> None:
         # The manifest is correct at every moment.
         self.manifest.remove_stale_temps()
+        self._known = set(self.manifest.networks)
         self.manifest.networks.update(
             {path: entry for path, entry in self._intents.items() if path not in self._adopted | self._vacated}
         )
@@ -289,6 +292,9 @@ class ConfPlan(Plan):
         try:
             self.apply_steps(steps, 1)
         except HostError:
+            for step in steps:
+                if step.kind == "create" and step.state != "done":
+                    self._disown(step.target)
             # The next run settles what cannot be settled now; the first error is the one to report.
             with contextlib.suppress(HostError, OSError):
                 self._settle()
@@ -320,8 +326,14 @@ class ConfPlan(Plan):
             self.manifest.networks[path] = self._intents[path]
             self.manifest.save()
 
+    def _disown(self, path: str) -> None:
+        """Forget that *path* was about to become managed: whatever is there now was made by somebody else."""
+        if path not in self._known:
+            self.manifest.networks.pop(path, None)
+
     def _expect_nothing(self, path: str) -> None:
         if os.path.lexists(path):
+            self._disown(path)
             raise HostError(
                 f"{path} appeared while this run was planning, so it was not replaced; run again",
                 code="changed_meanwhile",

@@ -209,6 +209,20 @@ def test_what_appeared_meanwhile_is_not_replaced(host):
     with pytest.raises(HostError) as error:
         plan.apply()
     assert error.value.code == "changed_meanwhile"
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_what_appeared_meanwhile_stays_unmanaged(host, number):
+    """The next run replaces neither the file that prevented a step nor one that a later step would have written."""
+    host.conf_dir.mkdir()
+    wanted = [want("a"), want("b", bridge="b1")]
+    plan = host.plan(*wanted)
+    for name in ("10-a.conflist", "10-b.conflist")[: number + 1]:
+        host.put(name, text("foreign"))
+    with pytest.raises(HostError):
+        plan.apply()
+    assert host.refused(*wanted) == [("foreign_file", "10-a.conflist"), ("foreign_file", "10-b.conflist")][: number + 1]
+    assert host.read("10-a.conflist") == text("foreign")
     assert host.read("10-a.conflist") == text("foreign")
 
 
