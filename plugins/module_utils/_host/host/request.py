@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from ..attachments.request import ABSENT, ATTACHMENTS_ARGUMENTS, PRESENT, WantedAttachment, parse_attachments
@@ -89,7 +90,9 @@ class HostRequest:
             if given["state"] != PRESENT or not given["content"]:
                 continue
             file = ConfFile("wanted.conflist", "")
-            parse_conf(file, given["content"].encode("utf-8"))
+            # What cannot be read is an error of the section networks.
+            with contextlib.suppress(HostError):
+                parse_conf(file, given["content"].encode("utf-8"))
             for name in sorted(removed.intersection(types_of(file.plugins))):
                 yield (
                     f"the section plugins removes {name!r}, and the network {given['name']!r} of the section networks "

@@ -1,0 +1,295 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.host.whole_host import (
+    PLUGINS,
+    attachment,
+    errors,
+    network,
+    states,
+    steps,
+)
+
+EXAMPLES = int(os.environ.get("PODWIRE_EXAMPLES", "40"))
+
+
+def sections(**changed):
+    """Return a whole host as it is desired."""
+    return {
+        "plugins": {"version": "1", "plugins": list(PLUGINS)},
+        "networks": {"networks": [network("a"), network("b", subnet="10.2.0.0/24")]},
+        "netns": {"names": ["web", "db"]},
+        "attachments": {"attachments": [attachment("a", "web"), attachment("b", "db")], "on_drift": "repair"},
+        **changed,
+    }
+
+
+def undone():
+    return {
+        "plugins": {"state": "absent", "plugins": list(PLUGINS)},
+        "networks": {"networks": [network("a", "absent"), network("b", "absent")]},
+        "netns": {"names": ["web", "db"], "state": "absent"},
+        "attachments": {"attachments": [attachment("a", "web", "absent"), attachment("b", "db", "absent")]},
+    }
+
+
+def test_an_empty_host_and_back(whole):
+    plan = whole.run_all(**sections())
+    assert [section for section, *_rest in steps(plan)] == (
+        ["plugins"] * 4 + ["networks"] * 3 + ["netns"] * 2 + ["attachments"] * 2
+    )
+    assert plan.warnings == []
+    assert len(whole.cached()) == 2
+    plan = whole.run_all(**undone())
+    assert [section for section, *_rest in steps(plan)] == (
+        ["attachments"] * 2 + ["netns"] * 2 + ["networks"] * 2 + ["plugins"] * 3
+    )
+    assert whole.namespaces == {}
+    assert os.listdir(whole.bin_dir) == os.listdir(whole.conf_dir) == whole.cached() == []
+
+
+def test_the_diff_has_each_step_once_and_in_its_order(whole):
+    whole.run_all(**sections())
+    plan = whole.plan(**undone())
+    assert [entry["before_header"] for entry in plan.diff()] == [f"{step.target} (before)" for step in plan.steps]
+
+
+def test_a_conflist_that_was_edited_is_no_drift_of_its_attachments(whole):
+    whole.run_all(**sections())
+    path = os.path.join(whole.conf_dir, "10-a.conflist")
+    with open(path, "w") as stream:
+        stream.write(network("a", subnet="10.9.0.0/24")["content"])
+    plan = whole.run_all(**sections())
+    assert steps(plan) == [("networks", "write", "10-a.conflist")]
+
+
+def test_a_new_conflist_renews_its_attachments(whole):
+    whole.run_all(**sections())
+    wanted = sections(networks={"networks": [network("a", subnet="10.9.0.0/24"), network("b", subnet="10.2.0.0/24")]})
+    assert steps(whole.run_all(**wanted)) == [
+        ("networks", "write", "10-a.conflist"),
+        ("attachments", "del", "a/web/eth0"),
+        ("attachments", "add", "a/web/eth0"),
+    ]
+
+
+# ---- what fails
+
+
+def test_a_failed_section_keeps_only_what_needs_it(whole):
+    whole.run_all(**sections())
+    whole.release = HostError("no such archive", code="bad_source")
+    os.unlink(os.path.join(whole.bin_dir, "meta"))
+    plan = whole.apply(**sections(networks={"networks": [network("a"), network("c", subnet="10.3.0.0/24")]}))
+    # Both networks and their attachments, of which CHECK cannot run, need the missing plugin.
+    missing = [(section, "missing_plugin") for section in ("networks", "attachments", "attachments")]
+    assert errors(plan) == [("plugins", "bad_source"), *missing]
+    assert steps(plan) == []
+
+
+def test_a_repair_waits_whole_for_its_network(whole):
+    """Neither its DEL nor its ADD is run: a DEL alone would leave the container without a network."""
+    whole.run_all(**sections())
+    for path in ("/run/netns/web", "/run/netns/db"):
+        whole.namespaces[path][1].discard("eth0")
+    with open(os.path.join(whole.conf_dir, "10-c.conflist"), "w") as stream:
+        stream.write("{}")
+    changed = network("a", mtu=1400)
+    wanted = sections(networks={"networks": [changed, network("b", subnet="10.2.0.0/24"), network("c")]})
+    wanted["attachments"]["attachments"].append(attachment("c", "db", ifname="eth1"))
+    whole.calls.clear()
+    plan = whole.apply(**wanted)
+    assert errors(plan) == [("networks", "foreign_file")]
+    assert steps(plan) == [("attachments", "del", "b/db/eth0"), ("attachments", "add", "b/db/eth0")]
+    assert [(step.kind, step.target) for step in plan.left] == [("del", "a/web/eth0"), ("add", "a/web/eth0")]
+    assert [outcome.action for outcome in plan.parts[-1].plan.outcomes] == ["left", "repaired", "left"]
+    assert {container for _verb, _plugin, container, _netns in whole.calls} == {"db"}
+
+
+def test_an_error_while_networks_are_written(whole, monkeypatch):
+    plan = whole.plan(**sections())
+    (write,) = [step for part in plan.parts for step in part.steps if step.target.endswith("10-b.conflist")]
+    monkeypatch.setattr(write, "action", lambda: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    plan.apply()
+    assert errors(plan) == [("networks", "write_failed")]
+    assert states(plan) == (
+        [("plugins", "done")] * 4
+        + [("networks", "done")] * 2
+        + [("networks", "failed")]
+        + [("netns", "done")] * 2
+        + [("attachments", "done")]
+    )
+    # The network that was written before is as it should be.
+    assert whole.cached() == ["a-web-eth0"]
+    assert steps(whole.run_all(**sections())) == [
+        ("networks", "create", "10-b.conflist"),
+        ("attachments", "add", "b/db/eth0"),
+    ]
+
+
+def test_removals_are_reported_after_an_error_of_the_networks(whole, monkeypatch):
+    whole.run_all(**sections())
+    wanted = undone()
+    wanted["networks"]["networks"] = [network("new", subnet="10.4.0.0/24"), network("b", "absent")]
+    del wanted["plugins"]
+    plan = whole.plan(**wanted)
+    (write,) = [step for part in plan.parts for step in part.steps if step.target.endswith("10-new.conflist")]
+    monkeypatch.setattr(write, "action", lambda: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    plan.apply()
+    assert errors(plan) == [("networks", "write_failed")]
+    assert states(plan)[-1] == ("networks", "left_out")
+    assert steps(plan)[-1] == ("networks", "remove", "10-b.conflist")
+    assert os.path.exists(os.path.join(whole.conf_dir, "10-b.conflist"))
+
+
+def test_a_namespace_that_cannot_be_made(whole, monkeypatch):
+    monkeypatch.setattr(whole, "namespace", lambda *_: (_ for _ in ()).throw(HostError("no mounts", code="no_mounts")))
+    plan = whole.apply(**sections())
+    assert errors(plan) == [("netns", "no_mounts")]
+    assert [outcome.action for outcome in plan.parts[-1].plan.outcomes] == ["left", "left"]
+    assert [state for section, state in states(plan) if section == "netns"] == ["failed", "left_out"]
+
+
+@pytest.mark.parametrize("broken", ["main", "meta"])
+def test_a_del_that_fails_keeps_all_that_it_needs(whole, broken):
+    whole.run_all(**sections())
+    whole.broken["DEL", broken] = "busy"
+    plan = whole.apply(**undone())
+    assert {code for section, code in errors(plan) if section != "attachments"} == {"attachments_exist"}
+    assert {state for section, state in states(plan) if section != "attachments"} == {"left_out"}
+    assert sorted(whole.namespaces) == ["/run/netns/db", "/run/netns/web"]
+    assert sorted(os.listdir(whole.bin_dir)) == sorted(PLUGINS)
+    whole.broken.clear()
+    whole.run_all(**undone())
+
+
+# ---- changes under our feet
+
+
+def test_a_file_that_appears_meanwhile_is_planned_again(whole):
+    plan = whole.plan(**sections())
+    os.mkdir(whole.bin_dir, 0o755)
+    os.mkdir(whole.conf_dir, 0o755)
+    path = os.path.join(whole.conf_dir, "10-b.conflist")
+    with open(path, "w") as stream:
+        stream.write("{}")
+    plan.apply()
+    # The second plan says what is in the way, and the others go on.
+    assert ("networks", "foreign_file") in errors(plan)
+    assert {section for section, _code in errors(plan)} == {"networks"}
+    # What the first attempt has done is in the result.
+    assert ("networks", "create", "10-a.conflist") in steps(plan)
+    assert whole.cached() == ["a-web-eth0"]
+    with open(path) as stream:
+        assert stream.read() == "{}"
+
+
+# ---- any request: check mode tells the steps of the run
+
+
+def some_sections(choice):
+    """Return sections that do not contradict each other."""
+    wanted = {}
+    present = {name: choice.random() < 0.75 for name in "abc"}
+    spaces = choice.sample(["web", "db", "job"], choice.randint(1, 3))
+    if choice.random() < 0.8:
+        plugins = choice.sample(PLUGINS, choice.choice([1, 3, 3, 3]))
+        wanted["plugins"] = {"version": "1", "plugins": plugins}
+    if choice.random() < 0.85:
+        entries = [
+            network(name, subnet=f"10.{choice.randint(1, 2)}.{number}.0/24") if there else network(name, "absent")
+            for number, (name, there) in enumerate(present.items())
+            if choice.random() < 0.8
+        ]
+        wanted["networks"] = {"networks": entries, "exclusive": choice.random() < 0.2}
+    gone = {entry["name"] for entry in wanted.get("networks", {}).get("networks", []) if "state" in entry}
+    if choice.random() < 0.8:
+        wanted["netns"] = {"names": spaces, "state": choice.choice(["present", "present", "present", "absent"])}
+    lost = set(spaces) if wanted.get("netns", {}).get("state") == "absent" else set()
+    if choice.random() < 0.85:
+        entries = []
+        for number, name in enumerate("abc"):
+            for space in ("web", "db", "job"):
+                stays = name not in gone and space not in lost and choice.random() < 0.75
+                if choice.random() < 0.7:
+                    entries.append(attachment(name, space, "present" if stays else "absent", f"eth{number}"))
+        on_drift = choice.choice(["report", "repair"])
+        wanted["attachments"] = {"attachments": entries, "on_drift": on_drift}
+    if gone and not present["a"] and choice.random() < 0.3 and all(name in gone for name in "abc"):
+        wanted["plugins"] = {"state": "absent", "plugins": list(PLUGINS)}
+    return wanted
+
+
+def damage(whole, choice):
+    """Change the host behind the collection's back."""
+    for name in os.listdir(whole.bin_dir) if os.path.isdir(whole.bin_dir) else []:
+        path = os.path.join(whole.bin_dir, name)
+        what = choice.randrange(9)
+        if what == 0:
+            os.unlink(path)
+        elif what == 1:
+            with open(path, "w") as stream:
+                stream.write("garbage")
+        elif what == 2:
+            os.chmod(path, 0o700)
+    for name in os.listdir(whole.conf_dir) if os.path.isdir(whole.conf_dir) else []:
+        path = os.path.join(whole.conf_dir, name)
+        what = choice.randrange(9)
+        if what == 0:
+            os.unlink(path)
+        elif what == 1 and name.endswith(".conflist"):
+            with open(path) as stream:
+                text = stream.read()
+            with open(path, "w") as stream:
+                stream.write(text.replace("10.1.", "10.7."))
+        elif what == 2:
+            os.chmod(path, 0o600)
+    for path in list(whole.namespaces):
+        what = choice.randrange(6)
+        if what == 0:
+            del whole.namespaces[path]
+        elif what == 1:
+            whole.namespaces[path][1].discard(f"eth{choice.randrange(3)}")
+
+
+def as_data(plan):
+    return [{name: value for name, value in step.items() if name != "state"} for step in plan.described()]
+
+
+@pytest.mark.parametrize("seed", range(EXAMPLES))
+def test_the_plan_of_check_mode_is_that_of_the_run(whole, seed):
+    choice = random.Random(seed)
+    for _round in range(6):
+        wanted = some_sections(choice)
+        classes = choice.choice([("safe", "disruptive")] * 3 + [("safe",), ("disruptive",)])
+        whole.release = choice.choice(["new", "new", "old", HostError("no archive", code="bad_source")])
+        check = whole.plan(check_mode=True, classes=classes, **wanted)
+        plan = whole.plan(classes=classes, **wanted)
+        # In check mode, another task may provide what is missing: the warning tells it.
+        tolerated = any(code.startswith("missing_") or code == "ifname_in_use" for code, _text in check.warnings)
+        if not tolerated:
+            assert as_data(check) == as_data(plan), wanted
+            assert errors(check) == errors(plan), wanted
+            assert [step.describe() for step in check.left] == [step.describe() for step in plan.left]
+        before = as_data(plan)
+        failed = bool(errors(plan))
+        if plan.pending:
+            plan.apply()
+        if errors(plan):
+            # Only a run tells that a DEL lacks its plugin.
+            assert failed or any(step.kind == "del" and step.state == "failed" for step in plan.steps), wanted
+        else:
+            assert as_data(plan) == before
+            assert {step.state for step in plan.steps} <= {"done"}
+            again = whole.plan(check_mode=True, classes=classes, **wanted)
+            assert as_data(again) == [] and errors(again) == [], wanted
+        damage(whole, choice)

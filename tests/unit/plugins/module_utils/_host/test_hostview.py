@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import netns
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile, parse_conf
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen, same
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import ConfigError
+
+
+@pytest.fixture
+def view(tmp_path):
+    return HostView(Manifest(str(tmp_path / "state")))
+
+
+# ---- the manifest
+
+
+def test_a_damaged_manifest_is_an_error_for_whoever_needs_it(tmp_path):
+    (tmp_path / "manifest.json").write_text("{")
+    view = HostView(Manifest(str(tmp_path), tolerant=True))
+    assert view.manifest.networks == {}
+    with pytest.raises(HostError) as error:
+        view.sound_manifest()
+    assert error.value.code == "manifest_damaged"
+
+
+def test_a_sound_manifest_is_one_object(view):
+    assert view.sound_manifest() is view.manifest
+
+
+# ---- plugins
+
+
+def test_where_a_plugin_is_found_without_what_is_removed(view):
+    dirs = ["/a", "/b"]
+    assert list(view.binary_paths("bridge", dirs)) == ["/a/bridge", "/b/bridge"]
+    view.binaries = {"/a/bridge": None, "/b/bridge": [], "/a/ptp": ["1.0.0"]}
+    assert list(view.binary_paths("bridge", dirs)) == ["/b/bridge"]
+    assert list(view.binary_paths("ptp", dirs)) == ["/a/ptp", "/b/ptp"]
+    assert view.changing_binaries(["tuning", "ptp", "bridge"], dirs) == ["bridge", "ptp"]
+    assert view.changing_binaries(["ptp"], ["/b"]) == []
+
+
+def test_a_directory_that_the_first_file_makes(view, tmp_path):
+    new = str(tmp_path / "bin")
+    assert view.has_directory(str(tmp_path)) and not view.has_directory(new)
+    view.binaries[f"{new}/bridge"] = None
+    assert not view.has_directory(new)
+    view.binaries[f"{new}/ptp"] = []
+    assert view.has_directory(new)
+
+
+# ---- networks
+
+
+def conflist(name):
+    return json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": [{"type": "bridge"}]})
+
+
+def planned(conf_dir, name, network):
+    file = ConfFile(name, f"{conf_dir}/{name}")
+    file.text = conflist(network).encode()
+    parse_conf(file, file.text)
+    return file
+
+
+def test_files_of_the_directory_are_read_once(view, tmp_path):
+    (tmp_path / "10-a.conflist").write_text(conflist("a"))
+    assert [file.network for file in view.conf_files(str(tmp_path))] == ["a"]
+    (tmp_path / "20-b.conflist").write_text(conflist("b"))
+    assert [file.network for file in view.conf_files(str(tmp_path))] == ["a"]
+    assert [file.network for file in HostView(view.manifest).conf_files(str(tmp_path))] == ["a", "b"]
+
+
+def test_files_that_a_plan_will_leave_take_the_place_of_those_on_the_disk(view, tmp_path):
+    here, other = str(tmp_path / "net.d"), str(tmp_path / "other")
+    for folder in (here, other):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "10-old.conflist").write_text(conflist("old"))
+    new, kept = planned(here, "20-new.conflist", "new"), planned(here, "30-kept.conflist", "kept")
+    view.expect_files(here, [new, kept], {"20-new.conflist"})
+    assert [file.network for file in view.conf_files(here)] == ["new", "kept"]
+    assert view.conf_paths(here, (".conflist",)) == [f"{here}/20-new.conflist", f"{here}/30-kept.conflist"]
+    assert view.conf_paths(here, (".conf", ".json")) == []
+    assert view.written == {f"{here}/20-new.conflist": conflist("new").encode()}
+    assert view.conf_paths(other, (".conflist",)) == [f"{other}/10-old.conflist"]
+
+
+def test_what_a_later_plan_writes_is_added(view, tmp_path):
+    one, two = planned(str(tmp_path), "10-a.conflist", "a"), planned(str(tmp_path), "20-b.conflist", "b")
+    view.expect_files(str(tmp_path), [one], {"10-a.conflist"})
+    view.expect_files(str(tmp_path), [one, two], {"20-b.conflist"})
+    assert sorted(view.written) == [one.path, two.path]
+
+
+def test_a_directory_that_does_not_exist_has_no_files(view, tmp_path):
+    assert view.conf_paths(str(tmp_path / "none"), (".conflist",)) == []
+    assert view.conf_files(str(tmp_path / "none")) == []
+
+
+def test_a_directory_that_cannot_be_read_is_told(view, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises((ConfigError, HostError)):
+        view.conf_paths(str(tmp_path / "file"), (".conflist",))
+
+
+# ---- attachments and namespaces
+
+
+@pytest.mark.parametrize(
+    ("wanted", "released", "renewed"), [(None, False, False), (True, False, True), (False, True, True)]
+)
+def test_which_attachments_keep_nothing_in_use(view, wanted, released, renewed):
+    key = ("a", "web", "eth0")
+    if wanted is not None:
+        view.requested[key] = wanted
+    assert view.releases(key) is released
+    assert view.releases(key, renewed=True) is renewed
+    assert not view.releases(("a", "web", "eth1"), renewed=True)
+
+
+def test_namespaces_as_they_will_be(view, monkeypatch):
+    there = {"boot_id": "b", "dev": 4, "inode": 1}
+    real = {"/run/netns/old": Seen(there, ["eth0"]), "/run/netns/new": Seen(), "/run/netns/none": Seen()}
+    monkeypatch.setattr(netns, "look", lambda wanted: {path: real[path] for path in wanted})
+    view.namespaces = {"/run/netns/new": True, "/run/netns/old": False, "/run/netns/else": True}
+    seen = view.look({path: ["eth0"] for path in real})
+    # It exists, has no interfaces, and is the same as no other, not even as itself.
+    assert seen["/run/netns/new"].identity == {}
+    assert seen["/run/netns/new"].links == frozenset()
+    assert not same(seen["/run/netns/new"].identity, seen["/run/netns/new"].identity)
+    assert seen["/run/netns/none"].identity is None
+    # What is removed goes after the attachments.
+    assert seen["/run/netns/old"].identity == there
+    view.namespaces = {"/run/netns/old": True}
+    assert view.look({"/run/netns/old": ["eth0"]})["/run/netns/old"].identity == there
