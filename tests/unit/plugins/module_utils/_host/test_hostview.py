@@ -133,7 +133,12 @@ def test_namespaces_as_they_will_be(view, monkeypatch):
     there = {"boot_id": "b", "dev": 4, "inode": 1}
     real = {"/run/netns/old": Seen(there, ["eth0"]), "/run/netns/new": Seen(), "/run/netns/none": Seen()}
     monkeypatch.setattr(netns, "look", lambda wanted: {path: real[path] for path in wanted})
-    view.namespaces = {"/run/netns/new": True, "/run/netns/old": False, "/run/netns/else": True}
+    view.namespaces = {
+        "/run/netns/new": True,
+        "/run/netns/old": False,
+        "/run/netns/none": False,
+        "/run/netns/else": True,
+    }
     seen = view.look({path: ["eth0"] for path in real})
     # It exists, has no interfaces, and is the same as no other, not even as itself.
     assert seen["/run/netns/new"].identity == {}

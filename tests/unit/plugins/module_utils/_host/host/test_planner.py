@@ -96,6 +96,19 @@ def test_a_failed_section_keeps_only_what_needs_it(whole):
     assert steps(plan) == []
 
 
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_plugins_that_this_task_fails_to_install_are_not_left_to_another_task(whole, check_mode):
+    whole.release = HostError("no such archive", code="bad_source")
+    plan = whole.plan(check_mode=check_mode, **sections())
+    assert errors(plan) == [("plugins", "bad_source"), ("networks", "missing_plugin")]
+    assert [section for section, *_rest in steps(plan)] == ["netns", "netns"]
+    # Without the section, another task may install them.
+    del (wanted := sections())["plugins"]
+    plan = whole.plan(check_mode=check_mode, **wanted)
+    assert errors(plan) == ([] if check_mode else [("networks", "missing_plugin")])
+    assert ("missing_plugin" in [code for code, _text in plan.warnings]) is check_mode
+
+
 def test_a_repair_waits_whole_for_its_network(whole):
     """Neither its DEL nor its ADD is run: a DEL alone would leave the container without a network."""
     whole.run_all(**sections())
