@@ -64,7 +64,7 @@ def test_safe_steps_are_left(host, desired):
     host.run("cni_host", **desired)
     sh("rm /opt/cni/bin/tuning; ip -n pwh-web link delete eth0; ip netns delete pwh-job")
     run = host.run("cni_host", classes=["disruptive"], **desired)
-    assert brief(run) == [("attachments", "del", "pwhapps/web/eth0"), ("attachments", "add", "pwhapps/web/eth0")]
+    assert brief(run) == [("attachments", "repair", "pwhapps/web/eth0")]
     assert left(run) == [("install", "/opt/cni/bin/tuning"), ("create", "/run/netns/pwh-job")]
     assert actions(run) == ["repaired", "none", "none", "left"]
 
