@@ -23,7 +23,7 @@ COLLECTION = HERE.parents[1]
 PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
 BLOCK = re.compile(r"^(?P<skip><!-- not run: [^\n]+ -->\n\s*)?```yaml\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 # They build on each other.
-ROLES = ("roles/plugins/README.md", "roles/networks/README.md", "roles/attachments/README.md")
+ROLES = tuple(f"roles/{name}/README.md" for name in ("plugins", "networks", "attachments", "host"))
 DOCS = {str(path.relative_to(COLLECTION)): path.stem for path in sorted((COLLECTION / "docs").rglob("*.md"))}
 # Pages whose examples share a host. A page with other blocks only has a test, too: its blocks must be YAML.
 HOSTS = {"roles": ROLES, **{page: (page,) for page in DOCS if BLOCK.search((COLLECTION / page).read_text())}}
