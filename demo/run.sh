@@ -80,7 +80,8 @@ fact 'there are no networks, no plugins and no interfaces except lo' test "$(cat
 
 chapter 'The plan' 'Check mode works on an empty host, and changes nothing.'
 run "$bootstrap --check --diff"
-fact 'four tasks would change the host' printed ' changed=4 failed=0'
+fact 'one task would change the host' printed ' changed=1 failed=0'
+fact 'it needs no warnings about what it would install itself' test -z "$(grep '^  *! ' "$scratch/output")"
 fact 'none of them changed it' state_is "$scratch/before"
 grep -E '^  [-+~] ' "$scratch/output" >"$scratch/planned"
 
@@ -112,9 +113,9 @@ chapter 'Drift' 'Someone deletes the address of web and edits a conflist.'
 run "ip -n web address delete $web/24 dev eth0"
 run 'sed -i s/10.89.0.0/10.99.0.0/ /etc/cni/net.d/20-spare.conflist'
 run "$bootstrap --check --diff"
-fact 'both changes are reported' printed ' changed=2 failed=0'
+fact 'both changes are reported' test "$(grep -cE '^  [-+~] ' "$scratch/output")" = 3
 run "$bootstrap"
-fact 'both are repaired' printed ' changed=2 failed=0'
+fact 'both are repaired' printed ' changed=1 failed=0'
 fact "web has $web again" test "$(address_of web)" = "$web"
 run 'curl --silent --show-error http://127.0.0.1:8080/'
 fact 'web is reachable again' printed 'Hello from the container web'
@@ -122,7 +123,7 @@ fact 'the conflist has its subnet again' grep -q 10.89.0.0/24 /etc/cni/net.d/20-
 
 chapter 'Teardown' 'Removes what the collection installed, and nothing else.'
 run "$teardown"
-fact 'attachments, networks, plugins and namespaces are removed' printed ' changed=4 failed=0'
+fact 'attachments, networks, plugins and namespaces are removed' printed ' changed=1 failed=0'
 run 'ip link delete demo0'
 fact 'without the bridge, which its plugin leaves, the host is as it was before' state_is "$scratch/before"
 run "$teardown"

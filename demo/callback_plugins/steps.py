@@ -31,12 +31,13 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_ok(self, result):
         # A loop has a result for each item.
         parts = result.result.get("results", [result.result])
-        if any(part.get("actions") or part.get("warnings") for part in parts):
+        if any(part.get("plan") or part.get("actions") or part.get("warnings") for part in parts):
             self._display.display(result.task.name)
         for part in parts:
-            for action in part.get("actions", []):
-                self._show_step(action)
-            self._show_edits(part)
+            # cni_host returns a plan, the other modules return actions.
+            for step in part.get("plan") or part.get("actions", []):
+                self._show_step(step)
+                self._show_edits(part, "%(target)s (after %(kind)s)" % step)
             self._show_warnings([str(warning) for warning in part.get("warnings", [])])
 
     def _show_step(self, action):
@@ -48,9 +49,11 @@ class CallbackModule(CallbackBase):
             reason = textwrap.wrap(action["reason"], 110, initial_indent=" " * 19, subsequent_indent=" " * 19)
             self._display.display("\n".join(reason))
 
-    def _show_edits(self, result):
+    def _show_edits(self, result, header):
         """Show the difference between two texts. What is created or removed is only named by its step."""
         for entry in result.get("diff", []):
+            if entry.get("after_header") != header:
+                continue
             before, after = entry.get("before"), entry.get("after")
             if isinstance(before, str) and isinstance(after, str) and before and after:
                 lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
