@@ -63,6 +63,7 @@ class HostPlanner:
         self._check_mode = check_mode
         # The plan of the section networks, None if there is none.
         self._conf: Optional[ConfPlan] = None
+        self._conf_view: Optional[HostView] = None
         self._makers: Dict[str, Callable[[HostView, Sequence[Part]], Plan]] = {
             "plugins": self._plan_plugins,
             "networks": self._plan_networks,
@@ -88,13 +89,14 @@ class HostPlanner:
 
     def _part(self, section: str, late: bool, view: HostView, before: Sequence[Part]) -> List[Part]:
         """Return the plan of a section at one place of the order: none if the other place is its own."""
-        if section == "networks" and late:
-            return self._removals(view, before)
         # Those of networks are in the plan of its other steps.
+        deferred = section == "networks" and late
         undone = section in _UNDONE and self._request.state_of(section) != PRESENT
-        if late != undone:
+        if late != undone and not deferred:
             return []
         try:
+            if deferred:
+                return self._removals(view, before)
             plan = self._makers[section](view, before)
         except HostError as error:
             failed = Part(section, None, _nothing, late)
@@ -104,8 +106,8 @@ class HostPlanner:
         self._leave_what_depends(section, plan, view, before)
         part = Part(section, plan, plan.apply, late)
         if section == "networks" and self._conf and self._detaches:
-            deferred = self._conf.defer_removals()
-            part.steps = [step for step in part.steps if step not in deferred]
+            later = self._conf.defer_removals()
+            part.steps = [step for step in part.steps if step not in later]
         if part.error is None:
             self._foretell(section, plan, view)
         return [part]
@@ -129,9 +131,10 @@ class HostPlanner:
         first = _part_of("networks", before)
         if not self._detaches or self._conf is None or first is None:
             return []
-        if first.error is None and any(step.state == "done" for step in self._conf.steps):
-            # A part after them has failed, so this is a second plan.
+        if first.error is None and self._conf_view is not view:
+            # A part after them has failed, so this is a second plan, which shares its view.
             self._plan_networks(view, before).restrict(self._classes)
+            self._foretell("networks", self._conf, view)
         plan = self._conf
         part = Part("networks", plan, plan.apply_deferred, late=True)
         part.steps = plan.defer_removals() if plan.error is None else []
@@ -208,7 +211,7 @@ class HostPlanner:
         # The section about runtimes tells which network they use.
         runtime: Any = [] if "runtime" in self._request.sections else None
         options = dict(options, runtime=runtime, ensure_effective=None, configure=None)
-        self._conf = None
+        self._conf, self._conf_view = None, view
         refused = options["_refused"]
         if refused:
             raise HostError(refused["message"], refused["code"], problems=refused["problems"])

@@ -10,6 +10,8 @@ import random
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import planner as conf_planner
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.host.whole_host import (
     PLUGINS,
     attachment,
@@ -162,6 +164,51 @@ def test_removals_are_reported_after_an_error_of_the_networks(whole, monkeypatch
     assert states(plan)[-1] == ("networks", "left_out")
     assert steps(plan)[-1] == ("networks", "remove", "10-b.conflist")
     assert os.path.exists(os.path.join(whole.conf_dir, "10-b.conflist"))
+
+
+@pytest.fixture
+def interrupted(whole, monkeypatch):
+    """Return a function that makes a plan with removals whose section netns will fail."""
+    networks = [network("a"), network("b", ipam={"type": "extra"})]
+    everything = {"version": "1", "plugins": [*PLUGINS, "extra"]}
+    whole.run_all(**sections(plugins=everything, networks={"networks": networks}))
+
+    def plan(*networks):
+        monkeypatch.setattr(whole, "namespace", lambda *_: (_ for _ in ()).throw(HostError("no", code="no_mounts")))
+        return whole.plan(
+            plugins={"state": "absent", "plugins": ["extra"]},
+            networks={"networks": [*networks, network("b", "absent")]},
+            netns={"names": ["new"]},
+            attachments={"attachments": [attachment("b", "db", "absent")]},
+        )
+
+    return plan
+
+
+@pytest.mark.parametrize("others", [[], [network("new", subnet="10.4.0.0/24")]])
+def test_removals_that_are_planned_again_share_one_manifest(whole, interrupted, others):
+    plan = interrupted(*others)
+    plan.apply()
+    assert errors(plan) == [("netns", "no_mounts")]
+    assert steps(plan)[-2:] == [("networks", "remove", "10-b.conflist"), ("plugins", "remove", "extra")]
+    assert {step.state for step in plan.steps[-2:]} == {"done"}
+    manifest = Manifest(whole.state)
+    assert sorted(map(os.path.basename, manifest.networks)) == sorted(os.listdir(whole.conf_dir))
+    assert sorted(map(os.path.basename, manifest.binaries)) == sorted(os.listdir(whole.bin_dir)) == sorted(PLUGINS)
+
+
+def test_removals_that_cannot_be_planned_again_are_an_error_of_their_section(whole, interrupted, monkeypatch):
+    plan = interrupted(network("new", subnet="10.4.0.0/24"))
+
+    def refuse(_planner):
+        raise HostError("somebody has broken it", code="bad_config")
+
+    monkeypatch.setattr(conf_planner.ConfPlanner, "make", refuse)
+    plan.apply()
+    # The network stays, and so does the plugin that it needs.
+    assert errors(plan) == [("netns", "no_mounts"), ("networks", "bad_config"), ("plugins", "plugin_in_use")]
+    assert ("networks", "create", "10-new.conflist") in steps(plan)
+    assert [section for section, *_rest in steps(plan)].count("plugins") == 0
 
 
 def test_a_namespace_that_cannot_be_made(whole, monkeypatch):
