@@ -20,15 +20,8 @@ from ..plugin_utils.shipping import ShippingAction, check_version
 Result = dict[str, Any]
 
 
-def _without_internal(options: Mapping[str, Any]) -> Result:
-    """Return *options* of a section without those that only the action plugin sets."""
-    return {name: spec for name, spec in options.items() if not name.startswith("_")}
-
-
-OPTIONS = {
-    name: {**spec, "options": _without_internal(spec["options"])} if name in SECTIONS_ARGUMENTS else spec
-    for name, spec in ARGUMENTS.items()
-}
+INTERNAL = ("_source", "_refused")
+OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name not in INTERNAL}
 COMMON = ("conf_dir", "bin_dirs", "cache_dir")
 
 
@@ -60,15 +53,15 @@ class ActionModule(ShippingAction, RenderingAction):
                 if not self._task.check_mode:
                     raise
                 # Check mode tells what else would change.
-                told = {"code": refused.code, "message": refused.message, "problems": refused.problems}
-                sections["networks"].update(networks=_named(sections["networks"].get("networks")), _refused=told)
+                sections["networks"]["networks"] = _named(sections["networks"].get("networks"))
+                arguments["_refused"] = {"code": refused.code, "message": refused.message, "problems": refused.problems}
         _result, options = self.validate_argument_spec(OPTIONS)
         given = {name: {**options[name], **self._rendered(name, sections)} for name in sections}
         HostRequest(given, {name: options[name] for name in COMMON})
 
         def call(told: Result | None, in_background: bool) -> Result:
-            plugins = {} if told is None else {"plugins": {**sections["plugins"], "_source": told}}
-            return self._call({**arguments, **sections, **plugins}, task_vars, in_background)
+            source = {} if told is None else {"_source": told}
+            return self._call({**arguments, **sections, **source}, task_vars, in_background)
 
         result = self.with_source(options["plugins"], call) if "plugins" in sections else call(None, True)
         why = self.why_not_that_release(_error_of(result, "plugins"), sections.get("plugins", {}))
@@ -112,8 +105,8 @@ class ActionModule(ShippingAction, RenderingAction):
             wrap_async=in_background and bool(self._task.async_val),
         )
         with contextlib.suppress(KeyError, TypeError, AttributeError):
-            for section, option in (("plugins", "_source"), ("networks", "_refused")):
-                (result["invocation"]["module_args"][section] or {}).pop(option, None)
+            for option in INTERNAL:
+                result["invocation"]["module_args"].pop(option, None)
         return result
 
 

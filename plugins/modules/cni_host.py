@@ -420,6 +420,9 @@ from ..module_utils._module import (
 )
 
 ARGUMENTS: Dict[str, Any] = {
+    # From the action plugin: about the source of the plugins, and why the networks are refused.
+    "_source": {"type": "dict"},
+    "_refused": {"type": "dict"},
     **SECTIONS_ARGUMENTS,
     **GATHER_ARGUMENTS,
     **COMMON_ARGUMENTS,
@@ -432,6 +435,9 @@ def main() -> None:
     module = create_module(ARGUMENTS)
     params = module.params
     try:
+        for section, option in (("plugins", "_source"), ("networks", "_refused")):
+            if params[section] is not None:
+                params[section] = dict(params[section], **{option: params[option]})
         common = {name: params[name] for name in COMMON_ARGUMENTS}
         request = HostRequest({name: params[name] for name in SECTIONS_ARGUMENTS}, common)
         seen = read_state()

@@ -258,7 +258,14 @@ from ..module_utils._module import (
     result_of,
 )
 
-ARGUMENTS: Dict[str, Any] = {**PLUGINS_ARGUMENTS, **COMMON_ARGUMENTS, **LOCK_ARGUMENTS, **CLASSES_ARGUMENTS}
+ARGUMENTS: Dict[str, Any] = {
+    # From the action plugin.
+    "_source": {"type": "dict"},
+    **PLUGINS_ARGUMENTS,
+    **COMMON_ARGUMENTS,
+    **LOCK_ARGUMENTS,
+    **CLASSES_ARGUMENTS,
+}
 
 
 def main() -> None:

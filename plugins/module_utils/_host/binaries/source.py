@@ -33,7 +33,6 @@ PLUGINS_ARGUMENTS: Dict[str, Any] = {
     "mode": {"type": "raw", "default": "0755"},
     "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
     "force": {"type": "bool", "default": False},
-    "_source": {"type": "dict"},
 }
 PLUGINS_REQUIRED_IF = [("state", "present", ("src", "version"), True), ("state", "absent", ("plugins",))]
 

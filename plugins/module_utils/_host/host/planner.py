@@ -212,7 +212,7 @@ class HostPlanner:
         runtime: Any = [] if "runtime" in self._request.sections else None
         options = dict(options, runtime=runtime, ensure_effective=None, configure=None)
         self._conf, self._conf_view = None, view
-        refused = options["_refused"]
+        refused = options.get("_refused")
         if refused:
             raise HostError(refused["message"], refused["code"], problems=refused["problems"])
         self._conf = self._plan_conf(view, options)

@@ -20,8 +20,7 @@ from ..paths import absolute
 
 SECTIONS_ARGUMENTS: Dict[str, Any] = {
     "plugins": {"type": "dict", "options": PLUGINS_ARGUMENTS, "required_if": PLUGINS_REQUIRED_IF},
-    # The action plugin sets _refused if it does not send the networks: the error, as code, message and problems.
-    "networks": {"type": "dict", "options": dict(NETWORKS_ARGUMENTS, _refused={"type": "dict"})},
+    "networks": {"type": "dict", "options": NETWORKS_ARGUMENTS},
     "runtime": {"type": "dict", "options": RUNTIME_ARGUMENTS, "required_by": {"configure": ["runtime"]}},
     "netns": {"type": "dict", "options": NETNS_ARGUMENTS},
     "attachments": {"type": "dict", "options": ATTACHMENTS_ARGUMENTS},

@@ -201,7 +201,7 @@ def test_check_mode_tells_what_else_would_change_if_networks_are_refused(run):
     run(check_mode=True, networks={"networks": [dict(GOOD, content="{"), {"src": 1}]}, netns={"names": ["web"]})
     (call,) = run.calls
     assert call["networks"]["networks"] == [{"name": "a"}]
-    assert call["networks"]["_refused"]["code"].startswith("json_")
+    assert call["_refused"]["code"].startswith("json_")
     assert call["netns"] == {"names": ["web"]}
 
 
@@ -257,9 +257,9 @@ def test_only_plugins_that_the_host_lacks_are_sent(run, source):
     first, second = run.calls
     assert first["netns"] == second["netns"] == {"names": ["a"]}
     assert second["plugins"]["src"] == folder
-    told = second["plugins"]["_source"]
+    told = second["_source"]
     assert (told["files"], told["shipped"], told["bundle"]) == (digests, ["portmap", "tuning"], "/remote/plugins.tar")
-    assert "_source" not in result["invocation"]["module_args"]["plugins"]
+    assert "_source" not in result["invocation"]["module_args"]
 
 
 def test_nothing_is_sent_to_a_host_that_has_all(run, source):
@@ -275,7 +275,7 @@ def test_nothing_is_sent_in_check_mode(run, source):
     run.answers = [needed(), DONE]
     run(check_mode=True, plugins={"src": folder})
     assert run.sent == []
-    assert run.calls[1]["plugins"]["_source"]["files"] == digests
+    assert run.calls[1]["_source"]["files"] == digests
 
 
 def test_a_host_that_needs_nothing_is_called_once(run, source):
@@ -288,7 +288,7 @@ def test_a_source_on_the_host_is_not_read_here(run):
     run.answers = [DONE]
     run(plugins={"src": "/srv/cni", "remote_src": True})
     (call,) = run.calls
-    assert call["plugins"]["_source"]["where"] == "/srv/cni"
+    assert call["_source"]["where"] == "/srv/cni"
 
 
 @pytest.mark.parametrize("state", ["absent", "restored"])
@@ -311,7 +311,7 @@ def test_a_source_that_cannot_be_read_fails_only_its_section(run, tmp_path):
     run.answers = [needed(), error]
     result = run(plugins={"src": str(broken)}, netns={"names": ["a"]})
     assert run.sent == []
-    told = run.calls[1]["plugins"]["_source"]["error"]
+    told = run.calls[1]["_source"]["error"]
     assert told["code"] == "bad_source" and str(broken) in told["message"]
     assert run.calls[1]["netns"] == {"names": ["a"]}
     # What the host did of the rest is in the result.

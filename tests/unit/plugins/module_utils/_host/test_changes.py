@@ -142,23 +142,24 @@ def leaves(value):
         yield value
 
 
+def mark(dice, value, first, where):
+    """Replace some values by numbers from *first* on, and add these to *where*."""
+    for key, entry in list(value.items() if isinstance(value, dict) else enumerate(value)):
+        if isinstance(entry, (dict, list)):
+            mark(dice, entry, first, where)
+        elif dice.random() < 0.3 and key != "type":
+            value[key] = first + len(where)
+            where.append(value[key])
+
+
 def test_every_value_that_only_one_side_has_is_shown_there():
     dice = random.Random(4)
     for time in range(5_000):
         before = dice_value(dice)
         after = changed(dice, before)
         marked, where = json.loads(json.dumps(after)), []
-
-        def mark(value, time=time, where=where):
-            for key, entry in list(value.items() if isinstance(value, dict) else enumerate(value)):
-                if isinstance(entry, (dict, list)):
-                    mark(entry)
-                elif dice.random() < 0.3 and key != "type":
-                    value[key] = 1_000 * (time + 1) + len(where)
-                    where.append(value[key])
-
         if isinstance(marked, (dict, list)):
-            mark(marked)
+            mark(dice, marked, 1_000 * (time + 1), where)
         _left, right = reduce_change(before, marked)
         assert set(where) <= set(leaves(right)), (before, marked)
         left, _right = reduce_change(marked, before)

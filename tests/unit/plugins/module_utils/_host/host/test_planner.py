@@ -45,6 +45,13 @@ def undone():
     }
 
 
+def raising(error):
+    def fail(*_arguments):
+        raise error
+
+    return fail
+
+
 def test_an_empty_host_and_back(whole):
     plan = whole.run_all(**sections())
     assert [section for section, *_rest in steps(plan)] == (
@@ -136,7 +143,7 @@ def test_a_repair_waits_whole_for_its_network(whole):
 def test_an_error_while_networks_are_written(whole, monkeypatch):
     plan = whole.plan(**sections())
     (write,) = [step for part in plan.parts for step in part.steps if step.target.endswith("10-b.conflist")]
-    monkeypatch.setattr(write, "action", lambda: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(write, "action", raising(OSError(28, "No space left on device")))
     plan.apply()
     assert errors(plan) == [("networks", "write_failed")]
     assert states(plan) == (
@@ -161,7 +168,7 @@ def test_removals_are_reported_after_an_error_of_the_networks(whole, monkeypatch
     del wanted["plugins"]
     plan = whole.plan(**wanted)
     (write,) = [step for part in plan.parts for step in part.steps if step.target.endswith("10-new.conflist")]
-    monkeypatch.setattr(write, "action", lambda: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(write, "action", raising(OSError(28, "No space left on device")))
     plan.apply()
     assert errors(plan) == [("networks", "write_failed")]
     assert states(plan)[-1] == ("networks", "left_out")
@@ -177,7 +184,7 @@ def interrupted(whole, monkeypatch):
     whole.run_all(**sections(plugins=everything, networks={"networks": networks}))
 
     def plan(*networks):
-        monkeypatch.setattr(whole, "namespace", lambda *_: (_ for _ in ()).throw(HostError("no", code="no_mounts")))
+        monkeypatch.setattr(whole, "namespace", raising(HostError("no", code="no_mounts")))
         return whole.plan(
             plugins={"state": "absent", "plugins": ["extra"]},
             networks={"networks": [*networks, network("b", "absent")]},
@@ -215,7 +222,7 @@ def test_removals_that_cannot_be_planned_again_are_an_error_of_their_section(who
 
 
 def test_a_namespace_that_cannot_be_made(whole, monkeypatch):
-    monkeypatch.setattr(whole, "namespace", lambda *_: (_ for _ in ()).throw(HostError("no mounts", code="no_mounts")))
+    monkeypatch.setattr(whole, "namespace", raising(HostError("no mounts", code="no_mounts")))
     plan = whole.apply(**sections())
     assert errors(plan) == [("netns", "no_mounts")]
     assert [outcome.action for outcome in plan.parts[-1].plan.outcomes] == ["left", "left"]

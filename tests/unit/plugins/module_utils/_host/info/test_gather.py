@@ -13,7 +13,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.info import atta
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import gather as gathering
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import effective
-from ansible_collections.podwire.cni.plugins.module_utils._module import SETS
+
+SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
 
 # What each set is read with, and which rows are None if that fails.
 READERS = {
