@@ -270,6 +270,12 @@ options:
     type: list
     elements: str
     choices: [conf, plugins, attachments, leases, kernel, garbage, runtime]
+  _source:
+    description: For internal use between the action plugin and the module. Do not set it.
+    type: dict
+  _refused:
+    description: For internal use between the action plugin and the module. Do not set it.
+    type: dict
 attributes:
   check_mode:
     support: full

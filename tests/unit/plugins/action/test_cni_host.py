@@ -125,7 +125,7 @@ def test_options_of_the_action_are_those_of_the_module():
     options = yaml.safe_load(cni_host_module.DOCUMENTATION)["options"]
     fragments = [getattr(_common.ModuleDocFragment, name) for name in ("DOCUMENTATION", "CLASSES", "LOCK")]
     shared = {name for text in fragments for name in yaml.safe_load(text)["options"]}
-    assert set(cni_host.OPTIONS) == set(options) | shared
+    assert set(cni_host.OPTIONS) | set(cni_host.INTERNAL) == set(options) | shared
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 
 import pytest
@@ -90,10 +91,10 @@ def test_parts_and_section_are_shown_where_they_are_set():
 
 
 def test_a_reason_is_required_and_short():
+    make = functools.partial(Step, "write", "/x", SAFE, None, None, print)
     with pytest.raises(TypeError):
-        Step(*("write", "/x", SAFE, None, None, print))
-    one = Step("write", "/x", SAFE, None, None, lambda: None, reason="x" * 200)
-    two = Step("write", "/x", SAFE, None, None, lambda: None, reason="x" * 201)
+        make()
+    one, two = make(reason="x" * 200), make(reason="x" * 201)
     assert (one.reason, two.reason) == ("x" * 200, "x" * 197 + "...")
 
 
