@@ -37,7 +37,7 @@ class CallbackModule(CallbackBase):
             # cni_host returns a plan, the other modules return actions.
             for step in part.get("plan") or part.get("actions", []):
                 self._show_step(step)
-                self._show_edits(part, "%(target)s (after %(kind)s)" % step)
+                self._show_edits(part, (step["target"], "%(kind)s: %(reason)s" % step))
             self._show_warnings([str(warning) for warning in part.get("warnings", [])])
 
     def _show_step(self, action):
@@ -49,10 +49,10 @@ class CallbackModule(CallbackBase):
             reason = textwrap.wrap(action["reason"], 110, initial_indent=" " * 19, subsequent_indent=" " * 19)
             self._display.display("\n".join(reason))
 
-    def _show_edits(self, result, header):
+    def _show_edits(self, result, headers):
         """Show the difference between two texts. What is created or removed is only named by its step."""
         for entry in result.get("diff", []):
-            if entry.get("after_header") != header:
+            if (entry.get("before_header"), entry.get("after_header")) != headers:
                 continue
             before, after = entry.get("before"), entry.get("after")
             if isinstance(before, str) and isinstance(after, str) and before and after:
