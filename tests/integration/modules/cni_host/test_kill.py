@@ -100,7 +100,9 @@ def module(arguments, number=None, delay=None):
         os.dup2(output, 1)
         point = Point(number, points[1], delay is not None)
         try:
-            with contextlib.redirect_stdout(open(os.dup(output), "w")), patch_module_args(arguments):
+            # Closed before the process ends, because that is at once.
+            given = patch_module_args(arguments)
+            with open(os.dup(output), "w") as stream, contextlib.redirect_stdout(stream), given:
                 cni_host.main()
         except SystemExit:
             pass
@@ -136,7 +138,7 @@ def arguments(source, desired):
     """The arguments of the host's half of the module."""
     desired["netns"]["names"].append("pwh-idle")
     told = {"where": source, "only_ask": False, "last": False, "checksum": ""}
-    desired["plugins"]["_source"] = told
+    desired["_source"] = told
     return desired
 
 
