@@ -51,7 +51,7 @@ PAYLOAD = {
     "cni_attach": (66, 470, 51),
     "cni_conf": (77, 530, 52),
     "cni_gc": (76, 520, 68),
-    "cni_host": (136, 970, 43),
+    "cni_host": (136, 980, 43),
     "cni_info": (98, 650, 32),
     "cni_netns": (11, 70, 10),
     "cni_plugins": (40, 280, 20),
