@@ -62,9 +62,8 @@ MUTANTS = (
     Mutant(
         "a moderately nested configuration is refused",
         "gojson.py",
-        "    try:\n        value = _DECODER.decode(text)",
-        "    try:\n        if text.count('[') > 250:\n            raise RecursionError\n"
-        "        value = _DECODER.decode(text)",
+        "        value = decode(text)",
+        "        if text.count('[') > 250:\n            raise RecursionError\n        value = decode(text)",
         "json",
     ),
     Mutant(

@@ -31,6 +31,18 @@ _HOMES = {
         "network_plugin_conf_from_file",
         "network_plugin_confs_from_files",
     ),
+    "delegate": (
+        "delegate_add",
+        "delegate_check",
+        "delegate_delete",
+        "delegate_gc",
+        "delegate_status",
+        "ipam_add",
+        "ipam_check",
+        "ipam_delete",
+        "ipam_gc",
+        "ipam_status",
+    ),
     "errors": (
         "CNIError",
         "CacheError",
@@ -47,8 +59,12 @@ _HOMES = {
         "ValidationError",
         "VersionError",
     ),
+    "fields": ("DNS", "IPConfig", "Interface", "Route"),
     "invoke": ("Executor", "find_in_path"),
-    "types": ("Result", "create", "create_from_bytes"),
+    "netns": ("Link", "LinkError", "NamespaceError"),
+    "plugin_args": ("CommonArgs", "IPAddress", "load_args"),
+    "skel": ("CmdArgs", "plugin_main"),
+    "types": ("Result", "create", "create_from_bytes", "parse_prev_result"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

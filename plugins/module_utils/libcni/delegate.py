@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""Calling a plugin from a plugin (Go: pkg/invoke/delegate.go).
+"""Calling a plugin from a plugin (Go: pkg/invoke/delegate.go, pkg/ipam of plugins).
 
 The delegate is found by CNI_PATH of this process' environment and gets that environment, with another CNI_COMMAND.
 """
@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import os
 
+from .errors import ERR_INVALID_NETWORK_CONFIG, CNIError, PluginError
 from .exec import exec_plugin_with_result
 from .invoke import Executor
 from .types import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .skel import CmdArgs
 
 
 def delegate_args(command: str) -> dict[str, str]:
@@ -35,7 +40,9 @@ def delegate_check(
     _delegate("CHECK", plugin, net_conf, executor, timeout)
 
 
-def delegate_del(plugin: str, net_conf: bytes, executor: Executor | None = None, timeout: float | None = None) -> None:
+def delegate_delete(
+    plugin: str, net_conf: bytes, executor: Executor | None = None, timeout: float | None = None
+) -> None:
     """DEL. Raises `PluginNotFoundError`, `PluginError`."""
     _delegate("DEL", plugin, net_conf, executor, timeout)
 
@@ -59,3 +66,41 @@ def _delegate(command: str, plugin: str, net_conf: bytes, executor: Executor | N
 
 def _find(plugin: str, executor: Executor) -> str:
     return executor.find_in_path(plugin, [path for path in os.environ.get("CNI_PATH", "").split(":") if path])
+
+
+# ---- the IPAM plugin that a configuration names
+
+
+def ipam_add(args: CmdArgs, executor: Executor | None = None, timeout: float | None = None) -> Result:
+    """ADD with the configuration as it is; the result has at least one address. Raises as `delegate_add`."""
+    result = delegate_add(_ipam(args), args.stdin_data, executor, timeout)
+    if not result.ips:
+        raise CNIError("IPAM plugin returned missing IP config")
+    return result
+
+
+def ipam_check(args: CmdArgs, executor: Executor | None = None, timeout: float | None = None) -> None:
+    """CHECK. Raises as `delegate_check`."""
+    delegate_check(_ipam(args), args.stdin_data, executor, timeout)
+
+
+def ipam_delete(args: CmdArgs, executor: Executor | None = None, timeout: float | None = None) -> None:
+    """DEL. Raises as `delegate_delete`."""
+    delegate_delete(_ipam(args), args.stdin_data, executor, timeout)
+
+
+def ipam_status(args: CmdArgs, executor: Executor | None = None, timeout: float | None = None) -> None:
+    """STATUS. Raises as `delegate_status`."""
+    delegate_status(_ipam(args), args.stdin_data, executor, timeout)
+
+
+def ipam_gc(args: CmdArgs, executor: Executor | None = None, timeout: float | None = None) -> None:
+    """GC. Raises as `delegate_gc`."""
+    delegate_gc(_ipam(args), args.stdin_data, executor, timeout)
+
+
+def _ipam(args: CmdArgs) -> str:
+    plugin = args.ipam_type
+    if not plugin:
+        raise PluginError(ERR_INVALID_NETWORK_CONFIG, "the configuration names no IPAM plugin (ipam.type)")
+    return plugin

@@ -111,13 +111,17 @@ class ConfigError(CNIError):
 class JSONError(ConfigError):
     """Text that is not JSON, a value of the wrong type, or a value that JSON cannot express.
 
-    `msg` is without the position, str() has it.
+    `where`: the place of an invalid address in its document, as `ips/0/address`, else "". `msg` is without the place
+    and the position, str() has them.
     """
 
+    def __init__(self, msg: str, line: int | None = None, column: int | None = None, where: str = "") -> None:
+        super().__init__(msg, line=line, column=column)
+        self.where = where
+
     def __str__(self) -> str:
-        if self.line is None:
-            return self.msg
-        return f"{self.msg} (line {self.line}, column {self.column})"
+        text = f"{self.where}: {self.msg}" if self.where else self.msg
+        return text if self.line is None else f"{text} (line {self.line}, column {self.column})"
 
 
 class NotFoundError(ConfigError):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 from .errors import JSONError
 
@@ -32,8 +33,8 @@ _SURROGATE = "[\ud800-\udfff]"
 _ESCAPED_SURROGATE = r"\\u[dD][89a-fA-F]"
 _TOKEN = r'(?s)"(?:[^"\\]|\\.)*"|[-+.\w]+'
 _HTML_ESCAPES = tuple((char, f"\\u{ord(char):04x}") for char in "<>&\u2028\u2029")
-_DEEPEST = 500
-_TOO_DEEP = f"the value is nested too deeply (more than {_DEEPEST} levels)"
+_DEEPEST, _DEEPEST_IN_GO = 500, 10000
+_TOO_DEEP = "the value is nested too deeply (more than {} levels)"
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 # 309 digits are the longest integer that can be within float64's range.
@@ -73,16 +74,23 @@ class _BadTokenError(Exception):
 # ---- reading
 
 
-def loads(data: bytes | str) -> t.Any:
-    """Parse JSON text. Raises `JSONError` with line and column."""
+def loads(data: bytes | str, lax: bool = False) -> t.Any:
+    """Parse JSON text. Raises `JSONError` with line and column.
+
+    `lax` accepts what Go accepts in members that it does not decode: numbers beyond float64, which become infinite, and
+    nesting up to Go's own limit.
+    """
     text = data if isinstance(data, str) else _decode(data)
     if text.startswith("\ufeff"):
         raise JSONError("the text starts with a byte order mark, which JSON does not allow", line=1, column=1)
     if isinstance(data, str) and not text.isascii():
         text = re.sub(_SURROGATE, "\ufffd", text)
+    deepest = _DEEPEST_IN_GO if lax else _DEEPEST
+    may_be_deep = text.count("[") + text.count("{") > _DEEPEST
     try:
-        value = _DECODER.decode(text)
-        if "\\u" in text and re.search(_ESCAPED_SURROGATE, text):
+        decode = (_decode_deep if may_be_deep else _LAX_DECODER.decode) if lax else _DECODER.decode
+        value = decode(text)
+        if "\\u" in text and re.search(_ESCAPED_SURROGATE, text) and not (lax and may_be_deep):
             value = _without_surrogates(value)
     except json.JSONDecodeError as exc:
         msg = "unexpected end of JSON input" if exc.pos >= len(text) else f"invalid JSON: {exc.msg}"
@@ -93,15 +101,35 @@ def loads(data: bytes | str) -> t.Any:
         shown = token if len(token) <= 40 else token[:40] + "..."
         raise JSONError(f"invalid JSON: {shown} is not a number that JSON allows", line=line, column=column) from exc
     except RecursionError as exc:
-        raise JSONError(_TOO_DEEP) from exc
-    if text.count("[") + text.count("{") > _DEEPEST and _is_deep(value):
-        raise JSONError(_TOO_DEEP)
+        raise JSONError(_TOO_DEEP.format(deepest)) from exc
+    if may_be_deep and _is_deep(value, deepest):
+        raise JSONError(_TOO_DEEP.format(deepest))
     return value
 
 
-def _is_deep(value: t.Any) -> bool:
+def _decode_deep(text: str) -> t.Any:
+    before = sys.getrecursionlimit()
+    # The decoder in Python needs up to three calls for a level.
+    sys.setrecursionlimit(before + 3 * _DEEPEST_IN_GO + 10)
+    try:
+        return _LAX_DECODER.decode(text)
+    except RecursionError:
+        if sys.version_info < (3, 12):
+            raise
+        # Since then the decoder in C has a limit of its own, and calls in Python do not use the stack of C.
+        from json import scanner
+
+        decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_parse_lax_int, parse_constant=_parse_constant)
+        decoder.parse_array = json.decoder.JSONArray
+        decoder.scan_once = scanner.py_make_scanner(decoder)
+        return decoder.decode(text)
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def _is_deep(value: t.Any, deepest: int) -> bool:
     inner = [value]
-    for _level in range(_DEEPEST):
+    for _level in range(deepest):
         inner = [
             item
             for outer in inner
@@ -145,9 +173,14 @@ def _parse_constant(text: str) -> t.NoReturn:
     raise _BadTokenError(text)
 
 
+def _parse_lax_int(text: str) -> int | float:
+    return float(text) if len(text) >= _LONGEST_INT else _parse_int(text)
+
+
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_pairs, parse_float=_parse_float, parse_int=_parse_int, parse_constant=_parse_constant
 )
+_LAX_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_parse_lax_int, parse_constant=_parse_constant)
 
 
 def _position(text: str, token: str) -> tuple[int, int]:
@@ -294,7 +327,7 @@ def dumps(obj: t.Any, indent: int | None = None) -> bytes:
     try:
         _write(obj, parts.append, None if indent is None else " " * indent, "\n")
     except RecursionError as exc:
-        raise JSONError(_TOO_DEEP) from exc
+        raise JSONError(_TOO_DEEP.format(_DEEPEST)) from exc
     text = "".join(parts)
     try:
         return text.encode("utf-8")

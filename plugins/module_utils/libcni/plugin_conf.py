@@ -20,7 +20,7 @@ class PluginConfig:
     """One plugin's configuration (Go: PluginConfig, alias NetworkConfig).
 
     `bytes` is the JSON as it was given, `network` the same parsed. The other attributes are what libcni itself uses of
-    it: `type` (never ""), `name`, `cni_version`, `capabilities`, `ipam_type`.
+    it: `type`, `name`, `cni_version`, `capabilities`, `ipam_type`.
     """
 
     __slots__ = ("bytes", "capabilities", "cni_version", "ipam_type", "name", "network", "type")
@@ -41,14 +41,19 @@ def network_plugin_conf_from_bytes(data: bytes) -> PluginConfig:
     As in Go, keys that libcni knows must have the right type even where libcni does not use them.
     """
     try:
-        parsed = gojson.loads(data)
-        conf = PluginConfig(data, gojson.as_object(parsed, ""))
-        for field, value in gojson.struct_items(parsed, (*_STRING_FIELDS, "capabilities", "ipam", *_CHECKED_FIELDS)):
-            _set_plugin_field(conf, field, value)
+        conf = decode_plugin_conf(gojson.loads(data), data)
     except JSONError as exc:
         raise ConfigError(f"{_PLUGIN}{exc}", line=exc.line, column=exc.column) from exc
     if not conf.type:
         raise ConfigError(_PLUGIN + "missing 'type'")
+    return conf
+
+
+def decode_plugin_conf(parsed: t.Any, data: bytes) -> PluginConfig:
+    """Return the configuration `parsed`, the JSON of `data`, whose type may be missing. Raises `JSONError`."""
+    conf = PluginConfig(data, gojson.as_object(parsed, ""))
+    for field, value in gojson.struct_items(parsed, (*_STRING_FIELDS, "capabilities", "ipam", *_CHECKED_FIELDS)):
+        _set_plugin_field(conf, field, value)
     return conf
 
 

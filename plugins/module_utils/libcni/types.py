@@ -9,9 +9,24 @@ their canonical form. Deviation: null in ips, routes or interfaces is refused (G
 
 from __future__ import annotations
 
+import sys
+
 from . import gojson, version
 from .errors import JSONError, ResultError, quote
-from .fields import UNSET, decode_cidr, decode_dns, decode_ip, decode_route, is_ipv4, pick, required_object
+from .fields import (
+    DNS,
+    UNSET,
+    Interface,
+    IPConfig,
+    Route,
+    decode_cidr,
+    decode_dns,
+    decode_ip,
+    decode_route,
+    is_ipv4,
+    pick,
+    required_object,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,9 +58,9 @@ _MEMBERS = {
 
 
 class Result:
-    """A plugin's answer to ADD. Immutable: `to_dict` gives a copy.
+    """A plugin's answer to ADD. Immutable: the attributes give copies.
 
-    Made by `create` and `create_from_bytes`.
+    Made by `build`, by `create` and `create_from_bytes` from JSON, and by `parse_prev_result`.
     """
 
     __slots__ = ("_data",)
@@ -53,17 +68,81 @@ class Result:
     def __init__(self, data: _Data) -> None:
         self._data = data
 
+    @classmethod
+    def build(
+        cls,
+        interfaces: t.Sequence[Interface] = (),
+        ips: t.Sequence[IPConfig] = (),
+        routes: t.Sequence[Route] = (),
+        dns: DNS | None = None,
+    ) -> Result:
+        """Return a result of the current version with this content.
+
+        Raises `JSONError` for an address that is none, `ResultError` for an interface that `interfaces` does not have.
+        """
+        for ip in ips:
+            if ip.interface is not None and not 0 <= ip.interface < len(interfaces):
+                raise ResultError(f"the address {ip.address} is on interface {ip.interface} of {len(interfaces)}")
+        data = {
+            "cniVersion": version.CURRENT,
+            "interfaces": [interface.to_dict() for interface in interfaces],
+            "ips": [ip.to_dict() for ip in ips],
+            "routes": [route.to_dict() for route in routes],
+            "dns": dns.to_dict() if dns else {},
+        }
+        return cls(_decode("100", data))
+
+    def replace(self, **parts: t.Any) -> Result:
+        """Return a result of the current version with other `interfaces`, `ips`, `routes` or `dns`, as for `build`."""
+        kept = {name: getattr(self, name) for name in ("interfaces", "ips", "routes", "dns") if name not in parts}
+        return Result.build(**kept, **parts)
+
     @property
     def version(self) -> str:
         """The result's spec version, never ""."""
         return str(self._data["cniVersion"])
 
     @property
-    def ips(self) -> list[str]:
-        """All addresses with their prefix lengths, whatever the version: `["10.1.0.2/24", "fd00::2/64"]`."""
-        if self._shape == "020":
-            return [self._data[key]["ip"] for key in ("ip4", "ip6") if key in self._data]
-        return [ip["address"] for ip in self._data.get("ips", [])]
+    def interfaces(self) -> list[Interface]:
+        """The interfaces; none before 0.3.0."""
+        return [
+            Interface(
+                item["name"],
+                item.get("mac", ""),
+                item.get("sandbox", ""),
+                item.get("mtu", 0),
+                item.get("socketPath", ""),
+                item.get("pciID", ""),
+            )
+            for item in self._current.get("interfaces", [])
+        ]
+
+    @property
+    def ips(self) -> list[IPConfig]:
+        """The addresses, whatever the version."""
+        return [
+            IPConfig(item.get("address", ""), item.get("gateway", ""), item.get("interface"))
+            for item in self._current.get("ips", [])
+        ]
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses with their prefix lengths: `["10.1.0.2/24", "fd00::2/64"]`."""
+        return [item["address"] for item in self._current.get("ips", [])]
+
+    @property
+    def routes(self) -> list[Route]:
+        """The routes, whatever the version."""
+        return [Route(**item) for item in self._current.get("routes", [])]
+
+    @property
+    def dns(self) -> DNS:
+        """The name servers."""
+        return DNS(**self._data["dns"])
+
+    @property
+    def _current(self) -> _Data:
+        return self.as_version(version.CURRENT)._data
 
     @property
     def _shape(self) -> str:
@@ -104,6 +183,10 @@ class Result:
         return isinstance(other, Result) and self._data == other._data
 
     __hash__ = None  # type: ignore[assignment]
+
+    def print(self, cni_version: str) -> None:
+        """Print the result to stdout in the version asked for, as Go does ("" is 0.1.0). Raises `ResultError`."""
+        sys.stdout.write(self.as_version(cni_version).to_json(4).decode("utf-8"))
 
     def __repr__(self) -> str:
         return f"Result({self.to_json().decode('utf-8')})"
@@ -154,7 +237,8 @@ def parse_prev_result(cni_version: str, raw: t.Mapping[str, t.Any] | None) -> Re
     try:
         return create(cni_version, gojson.dumps(filled))
     except (JSONError, ResultError) as exc:
-        raise ResultError(f"could not parse prevResult: {exc}") from exc
+        # Go's text: the place of an address is in the cause.
+        raise ResultError(f"could not parse prevResult: {exc.msg if isinstance(exc, JSONError) else exc}") from exc
 
 
 def _decode(shape: str, parsed: t.Any) -> _Data:

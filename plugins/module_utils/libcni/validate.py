@@ -23,10 +23,10 @@ _FIRST_IN_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ
 _IN_NAME = _FIRST_IN_NAME | frozenset("_.-")
 
 # Go's unicode.IsSpace; str.isspace() also accepts U+001C to U+001F.
-_SPACES = frozenset("\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
+GO_SPACES = frozenset("\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
     map(chr, range(0x2000, 0x200B))
 )
-_FORBIDDEN_IN_IF_NAME = _SPACES | frozenset("/:")
+_FORBIDDEN_IN_IF_NAME = GO_SPACES | frozenset("/:")
 
 _HOST_NETNS = ("/proc/self/ns/net", "/proc/1/ns/net")
 
@@ -55,8 +55,7 @@ def validate_if_name(if_name: str) -> None:
     """Raise `ValidationError` (4) unless `if_name` can name an interface in Linux."""
     if not if_name:
         raise _bad_if_name("interface name is empty")
-    # The kernel counts bytes, not characters.
-    if len(if_name.encode("utf-8", "surrogatepass")) > MAX_INTERFACE_NAME_LENGTH:
+    if _size(if_name) > MAX_INTERFACE_NAME_LENGTH:
         raise _bad_if_name(
             "interface name is too long",
             f"interface name should be less than {MAX_INTERFACE_NAME_LENGTH + 1} characters",
@@ -65,6 +64,14 @@ def validate_if_name(if_name: str) -> None:
         raise _bad_if_name("interface name is . or ..")
     if not _FORBIDDEN_IN_IF_NAME.isdisjoint(if_name):
         raise _bad_if_name("interface name contains / or : or whitespace characters")
+
+
+def _size(text: str) -> int:
+    """Return how many bytes the kernel counts; a byte of the environment that is not UTF-8 is one surrogate here."""
+    try:
+        return len(text.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError:
+        return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _bad_if_name(msg: str, details: str = "") -> ValidationError:

@@ -69,11 +69,23 @@ def decode_config_version(data: bytes) -> str:
     Raises `JSONError`.
     """
     try:
-        version = ""
-        for _name, value in gojson.struct_items(gojson.loads(data), ("cniVersion",)):
-            version = gojson.string_over(version, value, "cniVersion")
+        return _version_in(gojson.loads(data))
     except JSONError as exc:
         raise JSONError(f"decoding version from network config: {exc.msg}", line=exc.line, column=exc.column) from exc
+
+
+def config_version(parsed: t.Any) -> str:
+    """Return the same of a configuration that is parsed already. Raises `JSONError`."""
+    try:
+        return _version_in(parsed)
+    except JSONError as exc:
+        raise JSONError(f"decoding version from network config: {exc.msg}") from exc
+
+
+def _version_in(parsed: t.Any) -> str:
+    version = ""
+    for _name, value in gojson.struct_items(parsed, ("cniVersion",)):
+        version = gojson.string_over(version, value, "cniVersion")
     return version or "0.1.0"
 
 

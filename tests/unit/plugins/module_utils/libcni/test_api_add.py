@@ -384,7 +384,7 @@ def test_executor_can_be_replaced(world):
     fake = Fake()
     cni = api.CNIConfig([], str(world.cache), timeout=7, executor=fake)
     net = world.net(world.debug())
-    assert cni.add_network(net, world.rt()).ips == ["10.1.2.3/24"]
+    assert cni.add_network(net, world.rt()).addresses == ["10.1.2.3/24"]
     cni.check_network(net, world.rt())
     cni.del_network(net, world.rt())
     assert fake.calls == [("/fake/noop", command, 7) for command in ("ADD", "CHECK", "DEL")]

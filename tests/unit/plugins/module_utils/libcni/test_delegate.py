@@ -9,8 +9,12 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import delegate
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError, PluginNotFoundError
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import delegate, skel
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import (
+    CNIError,
+    PluginError,
+    PluginNotFoundError,
+)
 
 RESULT = '{"cniVersion":"1.0.0","ips":[{"address":"10.1.2.3/24"}]}'
 
@@ -31,7 +35,7 @@ def conf(world, monkeypatch):
 def test_delegate_add(conf):
     debug, text = conf
     result = delegate.delegate_add("noop", text)
-    assert result.ips == ["10.1.2.3/24"]
+    assert result.addresses == ["10.1.2.3/24"]
     assert debug.command == "ADD"
     assert os.environ["CNI_COMMAND"] == "caller's"
     args = debug.args
@@ -44,7 +48,7 @@ def test_delegate_add(conf):
     ("function", "command"),
     [
         (delegate.delegate_check, "CHECK"),
-        (delegate.delegate_del, "DEL"),
+        (delegate.delegate_delete, "DEL"),
         (delegate.delegate_status, "STATUS"),
         (delegate.delegate_gc, "GC"),
     ],
@@ -63,7 +67,7 @@ def test_delegate_that_is_not_there(conf, monkeypatch):
         delegate.delegate_add("nope", conf[1])
     monkeypatch.delenv("CNI_PATH")
     with pytest.raises(PluginNotFoundError, match=r"^no paths provided$"):
-        delegate.delegate_del("noop", conf[1])
+        delegate.delegate_delete("noop", conf[1])
 
 
 def test_delegate_args_leave_the_environment_alone(monkeypatch):
@@ -71,3 +75,24 @@ def test_delegate_args_leave_the_environment_alone(monkeypatch):
     before = dict(os.environ)
     assert delegate.delegate_args("B") == {**before, "CNI_COMMAND": "B"}
     assert dict(os.environ) == before
+
+
+def test_ipam(world, monkeypatch):
+    monkeypatch.setenv("CNI_PATH", str(world.bin))
+    log = world.path / "log"
+    args = skel.CmdArgs(stdin_data=b'{"cniVersion": "1.0.0", "name": "n", "ipam": {"type": "pool"}}')
+    answer = '{"cniVersion": "1.0.0", "ips": [{"address": "10.1.0.2/24"}]}'
+    world.script(
+        "pool", f"echo $CNI_COMMAND >> {log}; cat > {log}.stdin; [ $CNI_COMMAND = ADD ] && echo '{answer}' || :"
+    )
+    assert delegate.ipam_add(args).addresses == ["10.1.0.2/24"]
+    for call in (delegate.ipam_check, delegate.ipam_delete, delegate.ipam_status, delegate.ipam_gc):
+        call(args)
+    assert log.read_text().split() == ["ADD", "CHECK", "DEL", "STATUS", "GC"]
+    assert (world.path / "log.stdin").read_bytes() == args.stdin_data
+    world.script("pool", "echo '{}'")
+    with pytest.raises(CNIError, match="IPAM plugin returned missing IP config"):
+        delegate.ipam_add(args)
+    with pytest.raises(PluginError, match="names no IPAM plugin") as caught:
+        delegate.ipam_add(skel.CmdArgs())
+    assert caught.value.code == 7

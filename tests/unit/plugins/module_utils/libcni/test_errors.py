@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import cli, errors, gojson
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import cli, errors, gojson, netns
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.conformance import sandbox
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import errors as multi_errors
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import order
 
 
 @pytest.mark.parametrize(
@@ -94,6 +98,12 @@ def samples():
         errors.PluginListError('type="bridge"', "add", "bridge", plugin),
         errors.PluginListError('type="x"', "delete", "x", errors.NotFoundError("/dir", "net")),
         errors.MultiError("text", [wrapped, plugin]),
+        multi_errors.NetworksError("text", "/0", "rule", "annotation", 1, 2),
+        order.AddNetworksError("text", 1, plugin, [(0, wrapped)]),
+        order.DelNetworksError("text", [(0, wrapped)]),
+        netns.NamespaceError("text", True),
+        netns.LinkError("text", True),
+        sandbox.SandboxError("text"),
         cli._UsageError("text"),
         gojson._BadTokenError("1e999"),
     ]
@@ -131,7 +141,9 @@ def add(cni, lst, rt):
 
 def test_failed_add_in_a_process_pool(world):
     debug = world.debug(ReportError="busy", ReportErrorDetails="later", ReportErrorCode=11)
-    with ProcessPoolExecutor(1) as pool, pytest.raises(errors.PluginListError) as caught:
+    # The default from Python 3.14 on leaves a server, and the descriptors that lead to it, until this process ends.
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(1, context) as pool, pytest.raises(errors.PluginListError) as caught:
         pool.submit(add, world.cni, world.lst([debug]), world.rt(capability_args={"a": [1]})).result()
     error = caught.value
     assert (error.code, error.msg, error.details, error.verb, error.plugin) == (11, "busy", "later", "add", "noop")

@@ -278,3 +278,16 @@ def test_deeper_nesting_is_refused_whatever_the_recursion_limit(text):
             gojson.loads(text)
     finally:
         sys.setrecursionlimit(before)
+
+
+def test_lax_reading_accepts_what_go_does_not_decode():
+    big = "9" * 5000
+    value = gojson.loads(f'{{"x": [1e999, -1e999, {big}], "n": 12345678901234567890}}', lax=True)
+    assert value == {"x": [float("inf"), float("-inf"), float("inf")], "n": 12345678901234567890}
+    deep = "[" * 9999 + "]" * 9999
+    assert isinstance(gojson.loads(deep, lax=True), list)
+    with pytest.raises(JSONError, match="nested too deeply"):
+        gojson.loads("[" + deep + "]" + "", lax=False)
+    for text in ("NaN", "[1,]", "\ufeff{}", "[" * 10001 + "]" * 10001):
+        with pytest.raises(JSONError):
+            gojson.loads(text, lax=True)

@@ -44,7 +44,7 @@ def make(value):
 def test_full_result():
     result = make(FULL)
     assert result.version == "1.1.0"
-    assert result.ips == ["1.2.3.30/24", "abcd:1234:ffff::cdde/64"]
+    assert result.addresses == ["1.2.3.30/24", "abcd:1234:ffff::cdde/64"]
     assert result.to_dict() == FULL
     assert list(result.to_dict()) == ["cniVersion", "dns", "interfaces", "ips", "routes"]
     assert result.to_json() == json.dumps(FULL, sort_keys=True, separators=(",", ":")).encode()
@@ -57,7 +57,7 @@ def test_to_dict_is_a_copy():
     assert result.to_dict() == FULL
     old = result.as_version("0.4.0")
     old.to_dict()["ips"][0]["address"] = "changed"
-    assert old.ips[0] == "1.2.3.30/24"
+    assert old.addresses[0] == "1.2.3.30/24"
 
 
 def test_same_shape_changes_the_version_only():
@@ -110,7 +110,7 @@ def test_02x_to_04x_and_back(gateways):
         "dns": {"nameservers": ["1.2.3.4"]},
     }
     result = make(raw)
-    assert result.ips == ["1.2.3.30/24", "abcd::cdde/64"]
+    assert result.addresses == ["1.2.3.30/24", "abcd::cdde/64"]
     assert result.to_json() == json.dumps(raw, separators=(",", ":")).encode()
     newer = result.as_version("0.4.0")
     assert newer.to_dict() == {
@@ -180,7 +180,7 @@ def test_every_pair_of_versions_converts():
         for second in ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"):
             result = make(raw).as_version(first).as_version(second)
             assert result.version == second
-            assert result.ips == ["10.0.0.1/24"]
+            assert result.addresses == ["10.0.0.1/24"]
             assert types.create(second, result.to_json()) == result
 
 
@@ -205,7 +205,7 @@ def test_empty_results():
     assert types.create_from_bytes(b"{}").to_json() == b'{"cniVersion":"0.1.0","dns":{}}'
     empty = b'{"cniVersion":"0.4.0","ips":null,"interfaces":[],"routes":null,"dns":null}'
     assert types.create_from_bytes(empty).to_json() == b'{"cniVersion":"0.4.0","dns":{}}'
-    assert types.create_from_bytes(b'{"cniVersion":"0.2.0","ip4":null}').ips == []
+    assert types.create_from_bytes(b'{"cniVersion":"0.2.0","ip4":null}').addresses == []
 
 
 def test_unknown_keys_are_dropped():
@@ -283,7 +283,7 @@ def test_keys_match_whatever_their_case():
     ],
 )
 def test_addresses_are_canonical(text, canonical):
-    assert make({"cniVersion": "1.0.0", "ips": [{"address": text}]}).ips == [canonical]
+    assert make({"cniVersion": "1.0.0", "ips": [{"address": text}]}).addresses == [canonical]
 
 
 @pytest.mark.parametrize(
@@ -429,7 +429,7 @@ def test_fixup_result_version_of_garbage():
 def test_parse_prev_result():
     assert types.parse_prev_result("1.0.0", None) is None
     raw = {"ips": [{"address": "10.0.0.1/8"}]}
-    assert types.parse_prev_result("1.0.0", raw).ips == ["10.0.0.1/8"]
+    assert types.parse_prev_result("1.0.0", raw).addresses == ["10.0.0.1/8"]
     assert raw == {"ips": [{"address": "10.0.0.1/8"}]}
     assert types.parse_prev_result("1.0.0", {"CNIVersion": "", **raw}).version == "1.0.0"
     # Go puts the version in where there is none, and null is one.

@@ -115,3 +115,11 @@ def test_host_netns_is_not_a_container_nor_what_is_no_namespace(tmp_path):
             assert not validate.is_host_netns(path), path
     finally:
         held.communicate()
+
+
+def test_an_interface_name_counts_bytes_of_the_environment():
+    # A byte that is not UTF-8 is one surrogate; any other surrogate is text that no environment has.
+    validate.validate_if_name("\udcff" * 15)
+    for name in ("\udcff" * 16, "é" * 8, "\ud800" * 6):
+        with pytest.raises(ValidationError, match="interface name is too long"):
+            validate.validate_if_name(name)

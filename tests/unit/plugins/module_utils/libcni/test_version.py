@@ -63,6 +63,14 @@ def test_parse_version_texts():
     assert str(caught.value) == ('failed to convert minor version part "x": strconv.Atoi: parsing "x": invalid syntax')
 
 
+def test_the_longest_part():
+    assert version.parse_version("0" * 399 + "7.1.0") == (7, 1, 0)
+    for part in ("0" * 401, "9" * 400, str(2**63), str(-(2**63) - 1)):
+        with pytest.raises(VersionError, match=r"value out of range$"):
+            version.parse_version(f"{part}.1.0")
+    assert version.parse_version(f"{2**63 - 1}.{-(2**63)}.0") == (2**63 - 1, -(2**63), 0)
+
+
 def test_comparisons():
     assert version.greater_than("1.1.0", "1.0.0")
     assert version.greater_than("0.10.0", "0.9.9")

@@ -17,7 +17,7 @@ RESULT = '{"cniVersion":"1.1.0","ips":[{"address":"10.1.2.3/24"}]}'
 DELEGATES = [
     (delegate.delegate_add, "ADD"),
     (delegate.delegate_check, "CHECK"),
-    (delegate.delegate_del, "DEL"),
+    (delegate.delegate_delete, "DEL"),
     (delegate.delegate_status, "STATUS"),
 ]
 

@@ -38,7 +38,7 @@ def add(answer, net_conf=CONF):
 
 def test_result_is_decoded_and_arguments_are_passed():
     result, fake = add(f'{{ "cniVersion": "0.3.1", {IPS} }}')
-    assert result.ips == ["1.2.3.4/24"]
+    assert result.addresses == ["1.2.3.4/24"]
     assert fake.received == (PATH, CONF, ENV)
 
 
@@ -56,7 +56,7 @@ def test_default_executor():
 @pytest.mark.parametrize("own", ["", '"cniVersion": "", '])
 def test_result_without_version_has_the_configurations(own):
     result, _fake = add(f"{{ {own}{IPS} }}")
-    assert (result.version, result.ips) == ("0.3.1", ["1.2.3.4/24"])
+    assert (result.version, result.addresses) == ("0.3.1", ["1.2.3.4/24"])
 
 
 def test_without_any_version_it_is_0_1_0():

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+class Judged:
+    """The outcome of `python3 -m libcni conformance`: exit status, what was printed, the report as JSON."""
+
+    def __init__(self, done, path):
+        self.status = done.returncode
+        self.stdout = done.stdout
+        self.stderr = done.stderr
+        self.report = json.loads(path.read_text()) if path.exists() else None
+
+    def clauses(self, status):
+        return {entry["clause"] for entry in self.report["verdicts"] if entry["status"] == status}
+
+
+@pytest.fixture
+def conformance(tmp_path):
+    """Return a function that judges a plugin; the words are options of the command line."""
+
+    def run(plugin, *words):
+        path = tmp_path / "report.json"
+        command = [sys.executable, "-m", "libcni", "conformance", "--plugin", str(plugin), "--json", str(path), *words]
+        env = {**os.environ, "PYTHONPATH": str(ROOT / "plugins" / "module_utils")}
+        return Judged(subprocess.run(command, env=env, capture_output=True, text=True, check=False), path)
+
+    return run
+
+
+@pytest.fixture
+def make_plugin(tmp_path):
+    """Return a function that installs a plugin of this directory with a fault, and writes its configuration."""
+
+    def make(source, fault="", **conf):
+        path = tmp_path / "bin" / source.partition("_")[0]
+        path.parent.mkdir(exist_ok=True)
+        text = Path(__file__).with_name(f"{source}.py").read_text()
+        path.write_text(f"#!{sys.executable} -IS\n" + text.replace('FAULT = ""', f"FAULT = {fault!r}"))
+        path.chmod(0o755)
+        file = tmp_path / "conf.json"
+        file.write_text(json.dumps({"type": path.name, **conf}))
+        return path, "--config", str(file)
+
+    return make
