@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Multus in a conf_dir: the networks that it runs, and the traps around its file.
+
+Multus is one plugin to a runtime. If its file is gone, runtimes that go by order use another one without a word
+(multus-cni#1527); what its delegates need must be declared by Multus itself.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+from ..binaries.types import delegates_of, inner_plugins, is_multus, member_of, text_of
+from ..binaries.usable import Binaries, check_uses, uses_of
+from ..confdir import ConfFile
+from ..problems import WARNING, problem
+from ..runtimes.through import network_file
+from .view import ConfView, Placed
+
+Problem = Dict[str, Any]
+
+
+def delegate_problems(file: ConfFile, binaries: Binaries, tolerate_missing: bool) -> List[Problem]:
+    """Return the problems with the plugins of the networks in a configuration of Multus; each has its own version."""
+    problems: List[Problem] = []
+    for index, plugin in enumerate(file.plugins):
+        pointer = f"/plugins/{index}" if file.kind == "conflist" else ""
+        for place, network in delegates_of(plugin, pointer):
+            uses = [use for at, inner in inner_plugins(network, place) for use in uses_of(file.path, at, inner)]
+            name = text_of(network, "name") or f"{file.network}, delegate {place.rpartition('/')[2]}"
+            problems += check_uses(binaries, name, text_of(network, "cniversion"), uses, tolerate_missing)
+    return problems
+
+
+class _Multus(NamedTuple):
+    file: ConfFile
+    placed: Placed
+
+
+def multus_problems(view: ConfView) -> Iterator[Problem]:
+    """Yield the problems of Multus' files in the planned directory."""
+    files = view.loaded()
+    every = [_Multus(file, placed) for file in files for placed in view.chain(file) if is_multus(placed.plugin)]
+    for one in every:
+        yield from _target(view, one)
+        yield from _networks(view, one)
+    if not every:
+        return
+    first = every[0]
+    for other in every[1:]:
+        if other.file is not first.file:
+            text = (
+                f"{first.file.name} runs Multus, too; runtimes use only the first of them, and Multus could run the "
+                "other as a network: remove one of them"
+            )
+            yield problem(view.level(first.file, other.file), "multus_twice", text, other.file.path)
+    yield from _beside(view, first.file, [file for file in files if file not in [one.file for one in every]])
+
+
+def _beside(view: ConfView, multus: ConfFile, others: Sequence[ConfFile]) -> Iterator[Problem]:
+    place = view.files.index(multus)
+    before = [file for file in others if view.files.index(file) < place]
+    level = view.level(multus)
+    if before:
+        text = (
+            f"{before[0].name} sorts before it, so runtimes that go by order do not run Multus, and pods get one "
+            f"network: give {before[0].name} a higher priority, or move it to a directory of its own"
+        )
+        yield problem(level, "multus_not_first", text, multus.path)
+    elif others:
+        text = (
+            f"{others[0].name} is beside it: if this file goes, runtimes use the network {others[0].network!r} without "
+            "an error, and pods lose their other networks; move the networks of Multus to a directory of their own"
+        )
+        yield problem(level, "multus_fallback", text, multus.path)
+
+
+def _target(view: ConfView, multus: _Multus) -> Iterator[Problem]:
+    """Yield a problem if Multus refers to a file that will not exist: it keeps the path even if the file is gone."""
+    file, placed = multus
+    target = text_of(placed.plugin, "clusternetwork")
+    if not target.startswith("/"):
+        return
+    pointer = placed.pointer + "/clusterNetwork"
+    if os.path.normpath(target) == os.path.normpath(view.conf_dir):
+        return
+    in_conf_dir = os.path.dirname(target) == view.conf_dir
+    names = {other.name for other in view.files}
+    if (os.path.basename(target) in names) if in_conf_dir else os.path.exists(target):
+        return
+    text = f"Multus reads its default network from {target}, which will not exist; write it there, or change this path"
+    # In an unmanaged conflist this matters only if the plan itself removes the file.
+    taken = in_conf_dir and os.path.basename(target) in {other.name for other in view.before}
+    yield problem(WARNING if taken else view.level(file), "multus_target_missing", text, placed.path, pointer)
+
+
+def _networks(view: ConfView, multus: _Multus) -> Iterator[Problem]:
+    file, placed = multus
+    version = _version(file.cni_version)
+    declared = _capabilities([placed.plugin])
+    for name, pointer, cni_version, plugins in _inner(view, placed):
+        if any(map(is_multus, plugins)):
+            text = f"the network {name!r} runs Multus again, which calls itself without end; name another network"
+            yield problem(view.certain(file), "multus_loop", text, placed.path, pointer)
+            continue
+        missing = [key for key in _capabilities(plugins) if key not in declared]
+        if missing:
+            text = (
+                f"the network {name!r} declares the capabilities {', '.join(missing)}, but Multus does not, so the "
+                "runtime never sends them; add them to the capabilities of Multus"
+            )
+            yield problem(view.level(file), "multus_capabilities", text, placed.path, pointer)
+        if _version(cni_version) != version:
+            text = (
+                f"Multus is at cniVersion {version} and the network {name!r} at {_version(cni_version)}; Multus "
+                "answers in the version of its first network, and thick Multus refuses some pairs: write one version"
+            )
+            yield problem(view.level(file), "multus_version", text, placed.path, pointer)
+
+
+def _version(text: str) -> str:
+    return text or "0.1.0"
+
+
+def _capabilities(plugins: Sequence[Dict[str, Any]]) -> List[str]:
+    found: List[str] = []
+    for plugin in plugins:
+        declared = member_of(plugin, "capabilities")
+        if isinstance(declared, dict):
+            found += [key for key, value in declared.items() if value is True and key not in found]
+    return found
+
+
+_Inner = Tuple[str, str, str, List[Dict[str, Any]]]
+
+
+def _inner(view: ConfView, placed: Placed) -> Iterator[_Inner]:
+    """Yield name, pointer, version and plugins of each network that Multus runs for every pod, as far as files say."""
+    for place, network in delegates_of(placed.plugin, placed.pointer):
+        plugins = [plugin for _at, plugin in inner_plugins(network, place)]
+        yield text_of(network, "name"), place, text_of(network, "cniversion"), plugins
+    target = text_of(placed.plugin, "clusternetwork")
+    found = network_file(target, view.conf_dir, view.files) if target.startswith("/") else None
+    if found is not None and not found.error:
+        yield str(found.network), placed.pointer + "/clusterNetwork", found.cni_version, found.plugins

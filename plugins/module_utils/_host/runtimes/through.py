@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The networks that containers get through Multus: those of every pod, as far as this host can tell."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Optional, Sequence
+
+from ..binaries.types import delegates_of, is_multus, member_of, text_of
+from ..confdir import ConfFile, scan_conf_dir
+from ..errors import HostError
+
+# Multus' own default.
+_CONF_DIR = "/etc/cni/multus/net.d"
+
+
+def networks_through(file: ConfFile, conf_dir: str, files: Sequence[ConfFile]) -> List[Dict[str, Any]]:
+    """Return the networks that *file* gives every pod through Multus, [] if its first plugin is not Multus.
+
+    Each is ``{interface, network, file, source}``: ``interface`` is None for the first one, whose name the runtime
+    chooses, and ``network`` is None if it is not known here, because its definition is in the cluster. *files* are what
+    *conf_dir* will have.
+    """
+    plugin = file.plugins[0] if file.plugins else {}
+    if not is_multus(plugin):
+        return []
+    target = text_of(plugin, "clusternetwork")
+    if not target:
+        found = [
+            {"network": text_of(network, "name") or None, "file": file.path, "source": "delegates"}
+            for _place, network in delegates_of(plugin)
+        ]
+    else:
+        others = member_of(plugin, "defaultnetworks")
+        names = [target, *(others if isinstance(others, list) else [])]
+        where = text_of(plugin, "confdir") or _CONF_DIR
+        found = [_named(str(name), where, conf_dir, files) for name in names]
+    return [{"interface": f"net{index}" if index else None, **row} for index, row in enumerate(found)]
+
+
+def _named(name: str, where: str, conf_dir: str, files: Sequence[ConfFile]) -> Dict[str, Any]:
+    """Return the network of clusterNetwork or defaultNetworks; a definition in the cluster comes before a file."""
+    if "/" in name:
+        file = network_file(name, conf_dir, files)
+    else:
+        file = next((one for one in _files(where, conf_dir, files) if one.network == name), None)
+    if file is None or file.error:
+        return {"network": None, "file": None, "source": name}
+    return {"network": file.network, "file": file.path, "source": name}
+
+
+def network_file(path: str, conf_dir: str, files: Sequence[ConfFile]) -> Optional[ConfFile]:
+    """Return the file at *path*, which for a directory is its first one; None if there is none.
+
+    *files* are those that *conf_dir* will have.
+    """
+    is_directory = os.path.isdir(path)
+    there = _files(path if is_directory else os.path.dirname(path), conf_dir, files)
+    return next((file for file in there if is_directory or file.name == os.path.basename(path)), None)
+
+
+def _files(directory: str, conf_dir: str, files: Sequence[ConfFile]) -> Sequence[ConfFile]:
+    if os.path.normpath(directory) == os.path.normpath(conf_dir):
+        return files
+    try:
+        return scan_conf_dir(directory)
+    except HostError:
+        return []
+
+
+def in_words(networks: Sequence[Dict[str, Any]]) -> str:
+    """Return the networks as a sentence, without its full stop: ``Multus gives every pod pods, net1: storage``."""
+    named = []
+    for row in networks:
+        name = row["network"] or f"{row['source']} of the cluster"
+        named.append(f"{row['interface']}: {name}" if row["interface"] else name)
+    return f"Multus gives every pod {', '.join(named)}" if named else ""

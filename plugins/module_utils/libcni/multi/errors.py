@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""The error of this package."""
+
+from __future__ import annotations
+
+from ..errors import ConfigError
+
+
+class NetworksError(ConfigError):
+    """Networks of a pod that cannot be used.
+
+    `msg` is the text of Multus. `pointer`: place in the annotation or configuration, as a JSON pointer; for the
+    comma-delimited form the index of the item. `rule`: what is required, in words; "" if `msg` says it. `annotation`:
+    the name of the annotation, "" if the fault is elsewhere. `line`, `column`: where the JSON is broken.
+    """
+
+    def __init__(
+        self,
+        msg: str,
+        pointer: str = "",
+        rule: str = "",
+        annotation: str = "",
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
+        super().__init__(msg, line=line, column=column)
+        self.pointer = pointer
+        self.rule = rule
+        self.annotation = annotation
+
+    def explain(self) -> str:
+        """Return place and rule in one sentence."""
+        where = [f"annotation {self.annotation}"] if self.annotation else []
+        if self.line is not None:
+            where.append(f"line {self.line}:{self.column}")
+        if self.pointer:
+            where.append(self.pointer)
+        return ": ".join(filter(None, (", ".join(where), self.rule or self.msg)))

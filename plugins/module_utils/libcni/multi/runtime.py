@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
+# SPDX-License-Identifier: BSD-2-Clause
+"""What each network of a pod gets from the runtime and from the pod: runtimeConfig and CNI_ARGS."""
+
+from __future__ import annotations
+
+from .. import gojson
+from ..errors import ConfigError, quote
+from .requests import decode_bandwidth, decode_port_mappings, decode_strings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing as t
+
+    from .delegates import Delegate
+
+    _Pairs = t.List[t.Tuple[str, str]]
+
+# Multus knows these only: dns, cgroupPath, aliases and the pod's annotations reach no network.
+_CAPABILITIES = ("portMappings", "bandwidth", "ips", "mac", "infinibandGUID", "deviceID", "CNIDeviceInfoFile")
+_DECODERS: dict[str, t.Callable[[t.Any, str], t.Any]] = {
+    "portMappings": decode_port_mappings,
+    "bandwidth": decode_bandwidth,
+    "ips": decode_strings,
+}
+_DEVICE_FILES = "/var/run/k8s.cni.cncf.io/devinfo/cni/"
+
+_POD_KEYS = ("K8S_POD_NAMESPACE", "K8S_POD_NAME", "K8S_POD_INFRA_CONTAINER_ID", "K8S_POD_UID")
+_TRUE, _FALSE = ("1", "true"), ("0", "false")
+
+
+def decode_runtime_config(value: t.Any) -> gojson.Struct | None:
+    """Return the capabilities of a runtimeConfig that Multus knows, without the empty ones; None for null.
+
+    Keys match regardless of case, because containerd writes capitals. Raises `JSONError`.
+    """
+    if value is None:
+        return None
+    found: dict[str, t.Any] = {}
+    for name, item in gojson.struct_items(gojson.as_object(value, "runtimeConfig"), _CAPABILITIES):
+        where = f"runtimeConfig/{name}"
+        decode = _DECODERS.get(name)
+        if decode is not None:
+            found[name] = decode(item, where)
+        else:
+            found[name] = gojson.string_over(found.get(name, ""), item, where)
+    return _given(found)
+
+
+def _given(found: t.Mapping[str, t.Any]) -> gojson.Struct:
+    # An empty bandwidth is one of four zeros.
+    return gojson.Struct((name, found[name]) for name in _CAPABILITIES if found.get(name))
+
+
+def delegate_capabilities(
+    incoming: t.Mapping[str, t.Any] | None, delegate: Delegate, container_id: str, ifname: str
+) -> gojson.Struct:
+    """Return the capability arguments for one network of a pod; libcni passes each plugin those that it declares.
+
+    `incoming`: what the runtime sent, from `decode_runtime_config`. The first network gets it as it is; for each other
+    one the pod's requests come first, and an empty list hides what the runtime sent.
+    """
+    found: dict[str, t.Any] = dict(incoming or {})
+    asked = delegate.selection
+    if not delegate.first:
+        if asked is not None:
+            lists = {"portMappings": asked.port_mappings, "ips": asked.ips, "bandwidth": asked.bandwidth}
+            found.update({name: value for name, value in lists.items() if value is not None})
+            texts = {"mac": asked.mac, "infinibandGUID": asked.infiniband_guid}
+            found.update({name: value for name, value in texts.items() if value})
+        if delegate.device_id:
+            found["deviceID"] = delegate.device_id
+    if found.get("deviceID"):
+        file_name = f"{delegate.name}-{container_id}_{ifname}".replace("/", "-")
+        found["CNIDeviceInfoFile"] = _DEVICE_FILES + file_name
+    return _given(found)
+
+
+class PodArgs:
+    """CNI_ARGS as Multus reads it: `pairs` in order, and the pod's `namespace`, `name`, `sandbox` and `uid` or ""."""
+
+    __slots__ = ("name", "namespace", "pairs", "sandbox", "uid")
+
+    def __init__(self, pairs: _Pairs) -> None:
+        self.pairs = pairs
+        # The last of several equal keys counts.
+        found = dict(pairs)
+        self.namespace, self.name, self.sandbox, self.uid = (found.get(key, "") for key in _POD_KEYS)
+
+
+def parse_pod_args(text: str) -> PodArgs:
+    """Return CNI_ARGS of a call. Raises `ConfigError`: a value has no =, and unknown keys need IgnoreUnknown=1."""
+    pairs = []
+    for pair in text.split(";") if text else []:
+        parts = pair.split("=")
+        if len(parts) != 2:
+            raise ConfigError(f"ARGS: invalid pair {quote(pair)}")
+        pairs.append((parts[0], parts[1]))
+    ignore = False
+    for key, value in pairs:
+        if key == "IgnoreUnknown":
+            if value.lower() not in _TRUE + _FALSE:
+                reason = f"boolean unmarshal error: invalid input {value}"
+                raise ConfigError(f"ARGS: error parsing value of pair {quote(f'{key}={value}')}: {reason}")
+            ignore = value.lower() in _TRUE
+    unknown = [quote(f"{key}={value}") for key, value in pairs if key not in ("IgnoreUnknown", *_POD_KEYS)]
+    if unknown and not ignore:
+        raise ConfigError(f"ARGS: unknown args [{' '.join(unknown)}]")
+    return PodArgs(pairs)
+
+
+def delegate_args(args: PodArgs, delegate: Delegate) -> _Pairs:
+    """Return CNI_ARGS for one network: the pod's keys, all that came in, then MAC and IP of the pod's request."""
+    values = (args.namespace, args.name, args.sandbox, args.uid)
+    pairs = [("IgnoreUnknown", "true"), *zip(_POD_KEYS, values), *args.pairs]
+    if delegate.selection is not None:
+        if delegate.selection.mac:
+            pairs.append(("MAC", delegate.selection.mac))
+        if delegate.selection.ips is not None:
+            pairs.append(("IP", ",".join(delegate.selection.ips)))
+    return pairs

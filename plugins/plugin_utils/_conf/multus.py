@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The conflist of Multus, made from the networks that it runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+from ...module_utils._host.problems import errors_of, summary
+from .networks import CheckedNetworks
+from .source import DataSource
+from .validate import Checked
+
+# The filter has options for these, or takes them from the networks.
+_OWN = ("type", "name", "cniVersion", "delegates", "clusterNetwork")
+
+
+def multus_network(
+    networks: Any,
+    settings: Mapping[str, Any],
+    cluster_network: Optional[str],
+    shim: bool,
+    name: str,
+    levels: Sequence[str],
+) -> dict[str, Any]:
+    """Return the conflist of Multus for entries of cni_networks, of which the first is the network of every pod.
+
+    *settings* are further keys of Multus. With *cluster_network*, a name or path, the networks are not part of the
+    conflist; their version and capabilities are. Raises ValueError with everything that is wrong.
+    """
+    found = _networks(networks, levels)
+    if not found:
+        raise ValueError("there is no network; Multus needs at least the network of every pod")
+    for key in settings:
+        if key in _OWN:
+            raise ValueError(f"settings: {key} is not one of them; it comes from the networks or from another option")
+    if shim and not cluster_network:
+        raise ValueError("thick Multus runs no delegates of its shim; set cluster_network to the network of every pod")
+    if cluster_network and not shim and not settings.get("kubeconfig"):
+        raise ValueError(
+            "cluster_network needs a cluster: without kubeconfig in settings every ADD fails; write it, or leave "
+            "cluster_network out"
+        )
+    plugin: dict[str, Any] = {"type": "multus-shim" if shim else "multus"}
+    capabilities = _capabilities(found, settings.get("capabilities"))
+    if capabilities:
+        plugin["capabilities"] = capabilities
+    plugin.update({key: value for key, value in settings.items() if key != "capabilities"})
+    plugin.update({"clusterNetwork": cluster_network} if cluster_network else {"delegates": found})
+    version = found[0].get("cniVersion")
+    conflist = {**({"cniVersion": version} if version else {}), "name": name, "plugins": [plugin]}
+    _accept(Checked(DataSource(conflist), "the configuration of Multus", None, levels).problems)
+    return conflist
+
+
+def _networks(networks: Any, levels: Sequence[str]) -> list[dict[str, Any]]:
+    checked = CheckedNetworks(networks, list(levels), _read, may_be_empty=True)
+    _accept(checked.problems)
+    return [json.loads(entry["content"]) for entry in checked.rendered if entry["state"] == "present"]
+
+
+def _read(_src: str) -> tuple[str, bytes]:
+    raise ValueError("a filter reads no files; write content: \"{{ lookup('ansible.builtin.file', ...) }}\" instead")
+
+
+def _accept(problems: list[dict[str, Any]]) -> None:
+    if errors_of(problems):
+        raise ValueError(summary(problems))
+
+
+def _capabilities(networks: Sequence[Mapping[str, Any]], given: Any) -> dict[str, bool]:
+    """Return what any plugin of the networks declares: a runtime sends Multus nothing else."""
+    found = dict(given) if isinstance(given, dict) else {}
+    for network in networks:
+        for plugin in network["plugins"]:
+            declared = plugin.get("capabilities")
+            if isinstance(declared, dict):
+                found.update({key: True for key, value in declared.items() if value is True})
+    return {key: found[key] for key in sorted(found)}

@@ -1,0 +1,338 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NetworkAttachmentDefinitions: manifests checked with everything in them, and made from networks.
+
+A manifest contains a network as JSON in a string. Its pointer continues in that string: /spec/config/plugins/0/mtu.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Iterator, Optional, Sequence, Union
+
+import yaml
+
+from ...module_utils._host.problems import ERROR, INFO, WARNING, errors_of, problem
+from ...module_utils.libcni.errors import JSONError
+from ...module_utils.libcni.multi.definitions import API_VERSION, KIND, RESOURCE_NAME
+from ...module_utils.libcni.multi.delegates import load_delegate
+from ...module_utils.libcni.multi.errors import NetworksError
+from ..options import no_options
+from .positions import UNKNOWN, Position
+from .source import DataSource, TextSource, Unreadable
+from .syntax import name_findings, shown
+from .validate import Checked, Source
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LONGEST_LABEL, _LONGEST_NAME = 63, 253
+_LABEL_RULE = "lower-case letters, digits and '-', neither first nor last '-', and at most 63 characters"
+_RESOURCE = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+
+# An entry of cni_networks; what concerns a file on a host has no meaning in a manifest.
+_ENTRY_KEYS = ("name", "conflist", "content", "src", "priority", "file", "state")
+_CONFIG = ("spec", "config")
+
+_Find = Callable[[Sequence[Any]], Position]
+
+
+class _Config(TextSource):
+    """The network in a manifest. Multus gives one with an empty name the manifest's name, like one without."""
+
+    def document(self) -> Any:
+        document = super().document()
+        if isinstance(document, dict) and document.get("name") == "":
+            del document["name"]
+        return document
+
+
+class CheckedNads:
+    """``manifests`` in the order of the input, usable only without errors in ``problems``.
+
+    *given*: manifests as YAML or JSON text, as a mapping, or as a list of mappings. An element of the list can also be
+    an entry of cni_networks; its manifest is in *namespace*. *label* names the text in problems.
+    """
+
+    def __init__(self, given: Any, levels: Sequence[str], namespace: str = "", label: Optional[str] = None) -> None:
+        self.manifests: list[dict[str, Any]] = []
+        self.problems: list[dict[str, Any]] = []
+        self._levels = levels
+        self._namespace = namespace
+        self._label = label
+        self._seen: set[tuple[str, str]] = set()
+        if namespace and not _is_label(namespace):
+            text = f"the namespace is {shown(namespace)}; a namespace has {_LABEL_RULE}"
+            self._problem(ERROR, "nad_name", text, "namespace")
+        if isinstance(given, str):
+            self._text(str(given))
+            return
+        for index, element in enumerate(given if isinstance(given, list) else [given]):
+            where = f"element {index}" if isinstance(given, list) else "the input"
+            if isinstance(element, dict) and not {"kind", "apiVersion", "spec", "metadata"}.intersection(element):
+                self._entry(where, element)
+            else:
+                self._documents(element, where, lambda _pointer: UNKNOWN, None)
+
+    # ---- manifests
+
+    def _text(self, text: str) -> None:
+        """Check the documents of a YAML text; JSON is YAML, except for tabs between its values."""
+        loader = _Loader(text.replace("\t", " ") if text.lstrip().startswith(("{", "[")) else text)
+        lines = text.split("\n")
+        try:
+            index = 0
+            while loader.check_node():
+                node = loader.get_node()
+                where = f"document {index}"
+                index += 1
+                if node is None or (isinstance(node, yaml.ScalarNode) and node.value == ""):
+                    continue
+                self._documents(loader.construct_document(node), where, _finder(node), _TextPlace(lines, node))
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line, column = (mark.line + 1, mark.column + 1) if mark else UNKNOWN
+            message = f"this is not YAML: {getattr(error, 'problem', None) or error}"
+            self._problem(ERROR, "yaml_invalid", message, self._label, "", (line, column))
+        finally:
+            loader.dispose()
+
+    def _documents(self, document: Any, where: str, find: _Find, place: Optional[_TextPlace]) -> None:
+        items = document.get("items") if isinstance(document, dict) and document.get("kind") == "List" else None
+        if not isinstance(items, list):
+            self._manifest(document, where, (), find, place)
+            return
+        for index, item in enumerate(items):
+            self._manifest(item, f"{where}, item {index}", ("items", index), find, place)
+
+    def _manifest(
+        self, manifest: Any, where: str, at: tuple[Any, ...], find: _Find, place: Optional[_TextPlace]
+    ) -> None:
+        metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        label = self._label or (f"NetworkAttachmentDefinition {name}" if isinstance(name, str) and name else where)
+        for level, code, text, pointer in _manifest_findings(manifest):
+            self._problem(level, code, text, label, _pointer(at + pointer), find(at + pointer))
+        if not isinstance(manifest, dict) or not isinstance(metadata, dict) or not isinstance(name, str):
+            return
+        self._unique(str(metadata.get("namespace") or ""), name, label, _pointer((*at, "metadata", "name")))
+        config = manifest["spec"].get("config") if isinstance(manifest.get("spec"), dict) else None
+        if isinstance(config, str) and config:
+            self._config(str(config), name, label, at, place)
+        self.manifests.append(manifest)
+
+    def _config(self, text: str, name: str, label: str, at: tuple[Any, ...], place: Optional[_TextPlace]) -> None:
+        source = _Config(text)
+        checked = Checked(source, label, _given_name(source, name), self._levels)
+        problems = checked.problems + _refused(checked, label)
+        for entry in problems:
+            entry["pointer"] = _pointer((*at, *_CONFIG)) + (entry["pointer"] or "")
+            position = place.inside((*at, *_CONFIG), entry["line"], entry["column"]) if place else None
+            if position is not None:
+                entry["line"], entry["column"] = position
+            else:
+                # Line and column are those in the string.
+                entry["file"] = f"{label}, spec.config"
+        self.problems += problems
+
+    def _unique(self, namespace: str, name: str, label: str, pointer: str) -> None:
+        if (namespace, name) in self._seen:
+            text = f"{namespace or 'the namespace'} has two of the name {name!r}; keep one of them"
+            self._problem(ERROR, "nad_twice", text, label, pointer)
+        self._seen.add((namespace, name))
+
+    # ---- entries of cni_networks
+
+    def _entry(self, where: str, entry: dict[str, Any]) -> None:
+        entry = {key: value for key, value in entry.items() if value is not None}
+        for text in no_options(list(entry), _ENTRY_KEYS):
+            self._problem(ERROR, "bad_argument", text, where)
+        if entry.get("state", "present") != "present":
+            return
+        source = self._source(where, entry)
+        if source is None:
+            return
+        name = entry.get("name")
+        label = f"{where}.{'conflist' if 'conflist' in entry else 'content'}"
+        checked = Checked(source, label, name if isinstance(name, str) else None, self._levels)
+        self.problems += checked.problems + _refused(checked, label)
+        if not checked.name:
+            return
+        for text in _name_texts(checked.name):
+            self._problem(ERROR, "nad_name", text, where)
+        self._unique(self._namespace, checked.name, where, "")
+        metadata = {"name": checked.name, **({"namespace": self._namespace} if self._namespace else {})}
+        self.manifests.append(
+            {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": {"config": checked.text}}
+        )
+
+    def _source(self, where: str, entry: dict[str, Any]) -> Optional[Source]:
+        if isinstance(entry.get("conflist"), dict) and "content" not in entry and "src" not in entry:
+            return DataSource(entry["conflist"])
+        if isinstance(entry.get("content"), str) and "conflist" not in entry and "src" not in entry:
+            return TextSource(entry["content"])
+        text = (
+            "this is neither a manifest nor a network; write a manifest with kind, or an entry of cni_networks with "
+            "exactly one of conflist (a mapping) and content (JSON text)"
+        )
+        if "src" in entry:
+            text = (
+                "a filter reads no files; write content: \"{{ lookup('ansible.builtin.file', ...) }}\" instead of src"
+            )
+        self._problem(ERROR, "bad_argument", text, where)
+        return None
+
+    def _problem(
+        self,
+        level: str,
+        code: str,
+        message: str,
+        label: Optional[str],
+        pointer: str = "",
+        position: Position = UNKNOWN,
+    ) -> None:
+        self.problems.append(problem(level, code, message, label, pointer, *position))
+
+
+class _TextPlace:
+    """Where the embedded JSON of a manifest is in its YAML text."""
+
+    def __init__(self, lines: Sequence[str], root: yaml.Node) -> None:
+        self._lines = lines
+        self._root = root
+
+    def inside(self, pointer: Sequence[Any], line: Optional[int], column: Optional[int]) -> Optional[Position]:
+        """Return the position in the text of a position in the string at *pointer*; None if YAML has rewritten it."""
+        node = _node(self._root, pointer)
+        if not isinstance(node, yaml.ScalarNode):
+            return None
+        start = node.start_mark
+        if line is None or column is None:
+            return start.line + 1, start.column + 1
+        if node.style == "|" and start.line + line < len(self._lines):
+            # Lines stay lines; each lost the indentation of the block.
+            value = node.value.split("\n")[line - 1]
+            raw = self._lines[start.line + line].rstrip("\r")
+            if raw.endswith(value):
+                return start.line + 1 + line, len(raw) - len(value) + column
+        if node.style in ("'", '"') and start.line == node.end_mark.line and line == 1:
+            # The opening quote is before it; another quote or a backslash may have moved what follows.
+            raw = self._lines[start.line][start.column + 1 : start.column + column]
+            if raw == node.value[: column - 1]:
+                return start.line + 1, start.column + 1 + column
+        return None
+
+
+def _node(root: yaml.Node, pointer: Sequence[Any]) -> Optional[yaml.Node]:
+    node: Optional[yaml.Node] = root
+    for part in pointer:
+        if isinstance(node, yaml.MappingNode):
+            node = next((value for key, value in reversed(node.value) if key.value == part), None)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+        else:
+            return None
+    return node
+
+
+def _finder(root: yaml.Node) -> _Find:
+    def find(pointer: Sequence[Any]) -> Position:
+        for length in range(len(pointer), -1, -1):
+            node = _node(root, pointer[:length])
+            if node is not None:
+                return node.start_mark.line + 1, node.start_mark.column + 1
+        return UNKNOWN
+
+    return find
+
+
+def _pointer(pointer: Sequence[Any]) -> str:
+    return "".join(f"/{part}" for part in pointer)
+
+
+def _is_label(text: Any) -> bool:
+    return isinstance(text, str) and len(text) <= _LONGEST_LABEL and re.fullmatch(_LABEL, text) is not None
+
+
+def _name_texts(name: str) -> Iterator[str]:
+    labels = name.split(".")
+    if len(name) > _LONGEST_NAME or any(re.fullmatch(_LABEL, label) is None for label in labels):
+        yield (
+            f"{name!r} cannot name an object of Kubernetes: {_LABEL_RULE.rpartition(', and')[0]}, in parts with dots "
+            "between them; choose another name"
+        )
+
+
+_Found = tuple[str, str, str, tuple[Any, ...]]
+
+
+def _manifest_findings(manifest: Any) -> Iterator[_Found]:
+    """Yield level, code, message and pointer of what is wrong with a manifest outside of its network."""
+    if not isinstance(manifest, dict):
+        yield ERROR, "nad_kind", f"this is {shown(manifest)}; a manifest is a mapping with apiVersion and kind", ()
+        return
+    for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if manifest.get(key) != wanted:
+            yield ERROR, "nad_kind", f"{key} is {shown(manifest.get(key))}; write {wanted}", (key,)
+    yield from _metadata_findings(manifest.get("metadata"))
+    spec = manifest.get("spec")
+    if spec is not None and not isinstance(spec, dict):
+        yield ERROR, "nad_spec", f"spec is {shown(spec)}; it must be a mapping with the key config", ("spec",)
+        return
+    for key in spec or {}:
+        if key != "config":
+            yield WARNING, "nad_spec", f"Multus does not read {key!r}; it reads config only", ("spec", key)
+    config = (spec or {}).get("config")
+    if isinstance(config, (dict, list)):
+        text = "config is a mapping; it must be JSON in a string: write config: | and the JSON below it"
+        yield ERROR, "nad_spec", text, _CONFIG
+    elif config is not None and not isinstance(config, str):
+        yield ERROR, "nad_spec", f"config is {shown(config)}; it must be JSON in a string", _CONFIG
+    elif not config:
+        text = "there is no config; Multus runs the file of its confDir whose network has this name"
+        yield INFO, "nad_file", text, ("spec",)
+
+
+def _metadata_findings(metadata: Any) -> Iterator[_Found]:
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        yield ERROR, "nad_name", "the object has no name; write metadata.name in quotes", ("metadata",)
+        return
+    name = metadata["name"]
+    at = ("metadata", "name")
+    for text in _name_texts(name):
+        yield ERROR, "nad_name", text, at
+    if "." in name:
+        text = f"pods can request {name!r} in the JSON form of the annotation only, because of the dot in it"
+        yield WARNING, "nad_name", text, at
+    namespace = metadata.get("namespace")
+    if namespace is not None and not _is_label(namespace):
+        text = f"the namespace is {shown(namespace)}; a namespace has {_LABEL_RULE}"
+        yield ERROR, "nad_name", text, ("metadata", "namespace")
+    annotations = metadata.get("annotations")
+    resource = annotations.get(RESOURCE_NAME) if isinstance(annotations, dict) else None
+    if resource is not None and (not isinstance(resource, str) or re.fullmatch(_RESOURCE, resource) is None):
+        text = f"{RESOURCE_NAME} is {shown(resource)}; write a resource of a device plugin, such as example.com/nic"
+        yield ERROR, "nad_spec", text, ("metadata", "annotations", RESOURCE_NAME)
+
+
+def _given_name(source: Union[_Config, TextSource], name: str) -> Optional[str]:
+    """Return the name that a network without one gets; None if it has one, or is no network."""
+    try:
+        document = source.document()
+    except (Unreadable, JSONError, RecursionError):
+        return None
+    has_none = isinstance(document, dict) and "name" not in document
+    return name if has_none and not list(name_findings(name)) else None
+
+
+def _refused(checked: Checked, label: str) -> list[dict[str, Any]]:
+    """Return what Multus refuses although libcni takes it."""
+    if errors_of(checked.problems):
+        return []
+    try:
+        load_delegate(checked.text.encode("utf-8"))
+    except NetworksError as error:
+        text = f"Multus cannot load this: {error.msg}"
+        return [problem(ERROR, "refused_by_multus", text, label, error.pointer)]
+    return []
