@@ -32,11 +32,12 @@ extends_documentation_fragment:
 options:
   src:
     description:
-      - Source of the plugins, which is the path of a tar archive (plain or compressed with gzip, bzip2 or xz), the path
-        of a directory, or the https URL of an archive.
+      - Source of the plugins, which is the path of an archive (zip, or tar, plain or compressed with gzip, bzip2 or
+        xz), the path of a directory, or the https URL of an archive.
       - A relative path is searched for like in C(copy), in the C(files) directories of role and play.
-      - Only regular ELF files at the top level are installed. Their owners and modes, documents and directories are
-        ignored. An archive that contains a link, a device, an absolute path or C(..) is refused as a whole.
+      - Only regular ELF files at the top level are installed, and scripts that O(plugins) names. Their owners and
+        modes, documents and directories are ignored. An archive that contains a link, a device, an absolute path or
+        C(..) is refused as a whole.
       - With O(state=present), this or O(version) is required.
     type: str
   remote_src:
@@ -61,7 +62,8 @@ options:
   plugins:
     description:
       - Names of plugins. A name that is not in the source is an error.
-      - With O(state=present), the default is all plugins of the source. With O(state=restored), the default is all
+      - With O(state=present), the default is all ELF plugins of the source. A script is a plugin only if it is named
+        here, because it would be executed otherwise, whatever it is. With O(state=restored), the default is all
         plugins that this module installed in the directory. Required with O(state=absent).
     type: list
     elements: str
@@ -166,6 +168,11 @@ plugins:
       description: Path of the binary.
       type: str
       sample: /opt/cni/bin/bridge
+    kind:
+      description: What the file is, V(elf) or V(script). V(null) if there is no file.
+      type: str
+      choices: [elf, script]
+      sample: elf
     sha256:
       description: Digest of the binary after the task. V(null) if there is no binary.
       type: str
@@ -237,15 +244,10 @@ users:
 from typing import Any, Dict, Optional
 
 from ..module_utils._host.binaries.outcome import PluginsPlan, WantedPlugins
-from ..module_utils._host.binaries.source import (
-    PLUGINS_ARGUMENTS,
-    PLUGINS_REQUIRED_IF,
-    SourceNeeded,
-    plan_plugins,
-    with_plugins,
-)
+from ..module_utils._host.binaries.request import PLUGINS_ARGUMENTS, PLUGINS_REQUIRED_IF, SourceNeeded
+from ..module_utils._host.binaries.source import plan_plugins, with_plugins
 from ..module_utils._host.errors import HostError
-from ..module_utils._host.hostview import HostView
+from ..module_utils._host.hostview import HostView, Users
 from ..module_utils._host.lock import read_state
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
@@ -268,15 +270,25 @@ ARGUMENTS: Dict[str, Any] = {
 }
 
 
+def _built_in(view: HostView, bin_dir: str) -> Users:
+    # Imported late: only a plan that replaces or removes binaries asks.
+    from ..module_utils._host.runtimes.requirements import built_in_users
+
+    return built_in_users(view, bin_dir)
+
+
 def main() -> None:
     module = create_module(ARGUMENTS, required_if=PLUGINS_REQUIRED_IF)
     params = module.params
     bin_dir = str(params["bin_dir"] or params["bin_dirs"][0])
 
+    def make_plan(wanted: Optional[WantedPlugins]) -> PluginsPlan:
+        view = HostView()
+        view.built_in = _built_in
+        return plan_plugins(params, bin_dir, wanted, view, module.check_mode)
+
     def run(wanted: Optional[WantedPlugins]) -> PluginsPlan:
-        return execute(
-            module, lambda: plan_plugins(params, bin_dir, wanted, HostView(), module.check_mode), "cni_plugins"
-        )
+        return execute(module, lambda: make_plan(wanted), "cni_plugins")
 
     try:
         seen = read_state()

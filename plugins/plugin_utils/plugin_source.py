@@ -14,7 +14,7 @@ from typing import Any
 from ..module_utils._host.binaries.archive import ArchiveSource, DirectorySource, Member
 from ..module_utils._host.binaries.checksum import parse_checksum, verify
 from ..module_utils._host.binaries.download import check_url, shown_url
-from ..module_utils._host.binaries.store import plugin_name, select
+from ..module_utils._host.binaries.store import plugin_name, scripts_in, select
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.paths import is_url
 from ..module_utils._host.trust import MACHINES
@@ -102,7 +102,7 @@ class PluginSource:
         if self._is_directory:
             with file_memory.FileMemory() as memory:
                 found = DirectorySource(self.where, memory.member).members()
-            members = select(found, self.plugins, self.where)
+            members = select(found, self.plugins, self.where, _scripts(found))
             return {**told, **_files(members)}
         return {**told, "checksum": self.checksum, "checksums": self.checksums}
 
@@ -159,10 +159,11 @@ class Shipment:
         where = source.shown if isinstance(source, ArchiveSource) else source.path
         self._source = source
         self._members = members
-        self._chosen = select(members, request.plugins, where)
+        self._chosen = select(members, request.plugins, where, _scripts(members))
         self._told: dict[str, Any] = {"where": where, "only_ask": False, "last": True, **_files(self._chosen)}
         if found is not None:
-            self._told["archive"] = {**found, "plugins": {name: member.sha256 for name, member in members.items()}}
+            plugins = {name: member.sha256 for name, member in members.items()}
+            self._told["archive"] = {**found, "plugins": plugins, "scripts": _scripts(members)}
 
     def lacking(self, need: Need) -> list[str]:
         """Return the plugins that the host does not have with this content; always names from the source."""
@@ -182,6 +183,10 @@ class Shipment:
                 entry.size = self._members[name].size
                 bundle.addfile(entry, stream)
         return path
+
+
+def _scripts(members: dict[str, Member]) -> list[str]:
+    return scripts_in({name: member.machine for name, member in members.items()})
 
 
 def _files(members: dict[str, Member]) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plugin binaries in a tar archive or a directory: their names and their content.
+"""Plugins in an archive or a directory: their names and their content.
 
-Both the controller and hosts read them. Only regular ELF files in the root count. Owners, modes, documents and folders
-are ignored. An archive with anything other than files and folders with plain relative names is refused as a whole.
+Both the controller and hosts read them. Only regular ELF files and scripts in the root count. Owners, modes, documents
+and folders are ignored. An archive with anything other than files and folders with plain relative names is refused as a
+whole.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from typing import IO, Any, BinaryIO, Callable, Dict, Iterable, Iterator, NamedT
 from ...libcni.files import open_file
 from ..errors import HostError
 from ..manifest import digest_of
-from ..trust import ELF_HEADER_SIZE, elf_machine
+from ..trust import PLUGIN_HEADER_SIZE, plugin_machine
 from .checksum import digests
 from .store import PLAIN_NAME
+from .zip_archive import ZIP_MAGIC, ZipContent, ZipEntry, read_zip_entries
 
 try:
     from lzma import LZMAError
@@ -46,7 +48,7 @@ _MAGIC = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\x00", "xz"))
 
 
 class Member(NamedTuple):
-    """One plugin binary: sha256 (hex), the machine that it is built for, and its size in bytes."""
+    """One plugin: sha256 (hex), the machine that it is built for (trust.SCRIPT: a script), and its size in bytes."""
 
     sha256: str
     machine: str
@@ -54,8 +56,8 @@ class Member(NamedTuple):
 
 
 def inspect(stream: BinaryIO) -> Optional[Member]:
-    """Return the plugin binary in a file, None if it is not ELF."""
-    machine = elf_machine(stream)
+    """Return the plugin in a file, None if it is neither ELF nor a script."""
+    machine = plugin_machine(stream)
     if machine is None:
         return None
     stream.seek(0)
@@ -63,7 +65,7 @@ def inspect(stream: BinaryIO) -> Optional[Member]:
 
 
 class DirectorySource:
-    """The regular ELF files of a directory. Links are not followed. *look* may know a file without reading it."""
+    """The regular ELF files and scripts of a directory, without links. *look* may know a file without reading it."""
 
     def __init__(self, path: str, look: Callable[[BinaryIO], Optional[Member]] = inspect) -> None:
         self.path = path
@@ -107,7 +109,7 @@ def _open_regular(path: str) -> BinaryIO:
 
 
 class ArchiveSource:
-    """The regular ELF files in the root of a tar archive, plain or compressed by gzip, bzip2 or xz.
+    """The regular ELF files and scripts in the root of an archive: zip, or tar (plain, or in gzip, bzip2 or xz).
 
     The file is opened once, so the other methods read the same content that :meth:`digests` has read.
     *shown* names the archive in messages.
@@ -120,8 +122,8 @@ class ArchiveSource:
             self._file: BinaryIO = open_file(path)
         except (OSError, ValueError) as error:
             raise HostError(
-                f"cannot read {self.shown}: {getattr(error, 'strerror', None) or error}; name a tar archive (plain, "
-                "gz, bz2 or xz) or a directory of plugin binaries",
+                f"cannot read {self.shown}: {getattr(error, 'strerror', None) or error}; name an archive (zip, or "
+                "tar: plain, gz, bz2 or xz) or a directory of plugin binaries",
                 code="bad_source",
             ) from error
 
@@ -156,20 +158,44 @@ class ArchiveSource:
     def _walk(self) -> Iterator[Tuple[str, _MemberStream]]:
         """Yield ``(name, stream)`` of the plugins, and check every member on the way."""
         self._file.seek(0)
+        is_zip = self._file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
+        self._file.seek(0)
         seen = set()
         try:
-            with _unpacked(self._file) as plain:
-                for member, stream in self._members(plain):
-                    name = member.name[2:] if member.name.startswith("./") else member.name
-                    if not member.isfile() or "/" in name:
-                        continue
-                    if name in seen:
-                        raise self._refused(member.name, "is in the archive twice")
-                    seen.add(name)
-                    if PLAIN_NAME.match(name) and stream.begin():
-                        yield name, stream
+            for path, is_file, stream in self._zip_members() if is_zip else self._tar_members():
+                name = path[2:] if path.startswith("./") else path
+                if not is_file or "/" in name:
+                    continue
+                if name in seen:
+                    raise self._refused(path, "is in the archive twice")
+                seen.add(name)
+                if PLAIN_NAME.match(name) and stream.begin():
+                    yield name, stream
         except _DAMAGE as error:
             raise self._broken(error) from error
+
+    def _tar_members(self) -> Iterator[Tuple[str, bool, _MemberStream]]:
+        with _unpacked(self._file) as plain:
+            for member, stream in self._members(plain):
+                yield member.name, member.isfile(), stream
+
+    def _zip_members(self) -> Iterator[Tuple[str, bool, _MemberStream]]:
+        """Yield each member; all of them are checked first."""
+        entries, total = read_zip_entries(self._file, COUNT_LIMIT), 0
+        for count, entry in enumerate(entries, 1):
+            total += entry.size
+            self._check_name(entry.name)
+            if entry.is_link:
+                raise self._refused(entry.name, "is a link")
+            if entry.is_special:
+                raise self._refused(entry.name, "is neither a regular file nor a directory")
+            self._check_sizes(entry.name, entry.size, count, total)
+        for entry in entries:
+            yield entry.name, not entry.is_directory, self._zip_stream(entry)
+
+    def _zip_stream(self, entry: ZipEntry) -> _MemberStream:
+        content = cast("IO[bytes]", ZipContent(self._file, entry))
+        return _MemberStream(content, 0 if entry.is_directory else entry.size, self._broken)
 
     def _members(self, plain: IO[bytes]) -> Iterator[Tuple[tarfile.TarInfo, _MemberStream]]:
         """Yield each member with its content; the headers are read here one by one, in bounded pieces.
@@ -227,29 +253,34 @@ class ArchiveSource:
 
     def _broken(self, error: Exception) -> HostError:
         return HostError(
-            f"cannot read {self.shown} as a tar archive (plain, gz, bz2 or xz): {error}; check that the file is "
-            "complete",
+            f"cannot read {self.shown} as an archive (zip, or tar: plain, gz, bz2 or xz): {error}; check that the "
+            "file is complete",
             code="bad_source",
         )
 
     def _check(self, member: tarfile.TarInfo, count: int, total: int) -> None:
-        parts = member.name.split("/")
-        if "\0" in member.name:
-            raise self._refused(member.name, "has a NUL character in its name")
-        if member.name.startswith("/"):
-            raise self._refused(member.name, "has an absolute path")
-        if ".." in parts:
-            raise self._refused(member.name, "has '..' in its path")
+        self._check_name(member.name)
         if member.issym() or member.islnk():
             raise self._refused(member.name, f"is a link to {member.linkname!r}")
         if not (member.isfile() or member.isdir()) or member.type == tarfile.GNUTYPE_SPARSE:
             raise self._refused(member.name, "is neither a regular file nor a directory")
-        if not 0 <= member.size <= MEMBER_LIMIT:
-            raise self._refused(member.name, f"is larger than {MEMBER_LIMIT} bytes")
+        self._check_sizes(member.name, member.size, count, total)
+
+    def _check_name(self, name: str) -> None:
+        if "\0" in name:
+            raise self._refused(name, "has a NUL character in its name")
+        if name.startswith("/"):
+            raise self._refused(name, "has an absolute path")
+        if ".." in name.split("/"):
+            raise self._refused(name, "has '..' in its path")
+
+    def _check_sizes(self, name: str, size: int, count: int, total: int) -> None:
+        if not 0 <= size <= MEMBER_LIMIT:
+            raise self._refused(name, f"is larger than {MEMBER_LIMIT} bytes")
         if total > TOTAL_LIMIT:
-            raise self._refused(member.name, f"makes the archive larger than {TOTAL_LIMIT} bytes when unpacked")
+            raise self._refused(name, f"makes the archive larger than {TOTAL_LIMIT} bytes when unpacked")
         if count > COUNT_LIMIT:
-            raise self._refused(member.name, f"exceeds the limit of {COUNT_LIMIT} members")
+            raise self._refused(name, f"exceeds the limit of {COUNT_LIMIT} members")
 
     def _refused(self, member: str, why: str) -> HostError:
         return HostError(
@@ -313,9 +344,10 @@ class _MemberStream:
         self._broken = broken
 
     def begin(self) -> bool:
-        """Read the header; tell whether it is that of an ELF file."""
-        self._head = self.read(ELF_HEADER_SIZE)
-        self.machine = elf_machine(io.BytesIO(self._head)) or ""
+        """Read the header; tell whether it is that of an ELF file or of a script."""
+        while len(self._head) < min(PLUGIN_HEADER_SIZE, self.size):
+            self._head += self._take(PLUGIN_HEADER_SIZE - len(self._head))
+        self.machine = plugin_machine(io.BytesIO(self._head)) or ""
         return bool(self.machine)
 
     def read(self, size: int) -> bytes:

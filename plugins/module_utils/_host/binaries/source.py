@@ -14,27 +14,13 @@ from ..files import Attributes, read_attributes
 from ..hostview import HostView
 from ..manifest import Manifest
 from ..paths import is_url
-from ..trust import host_machine
+from ..trust import SCRIPT, host_machine
 from .outcome import PluginsPlan, WantedPlugins, Where
-from .planner import ContentMissing, known_archive, plan_absent, plan_present, plan_restored
-from .store import FILE, Store, plugin_name, select
+from .planner import ContentMissing, known_archive, plan_present
+from .request import SourceNeeded
+from .store import FILE, Store, plugin_name, scripts_in, select
 
 R = TypeVar("R")
-
-PLUGINS_ARGUMENTS: Dict[str, Any] = {
-    "src": {"type": "str"},
-    "remote_src": {"type": "bool", "default": False},
-    "version": {"type": "str"},
-    "checksum": {"type": "str"},
-    "plugins": {"type": "list", "elements": "str"},
-    "bin_dir": {"type": "path"},
-    "owner": {"type": "str", "default": "root"},
-    "group": {"type": "str", "default": "root"},
-    "mode": {"type": "raw", "default": "0755"},
-    "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
-    "force": {"type": "bool", "default": False},
-}
-PLUGINS_REQUIRED_IF = [("state", "present", ("src", "version"), True), ("state", "absent", ("plugins",))]
 
 
 def attributes_of(mode: Any, owner: str, group: str) -> Attributes:
@@ -66,7 +52,7 @@ def names_of(plugins: Optional[List[str]]) -> Optional[List[str]]:
 def check_machines(machines: Mapping[str, str]) -> None:
     """Raise HostError ``wrong_machine`` unless all plugins (name -> machine) are for this host."""
     here = host_machine()
-    wrong = sorted(name for name, machine in machines.items() if machine != here)
+    wrong = sorted(name for name, machine in machines.items() if machine not in (SCRIPT, here))
     if wrong:
         raise HostError(
             f"{wrong[0]} is built for {machines[wrong[0]]}, but this host is {here}; nothing was installed. Use the "
@@ -103,7 +89,9 @@ class Source:
         archive = known_archive(manifest, *parse_checksum(checksum))
         if archive is None:
             return None
-        return WantedPlugins(select(archive["plugins"], self.plugins, self.where), archive, release=self._release)
+        scripts = archive.get("scripts", ())
+        files = select(archive["plugins"], self.plugins, self.where, scripts)
+        return WantedPlugins(files, archive, release=self._release, scripts=scripts)
 
     def _told(self) -> WantedPlugins:
         check_machines(self.told["machines"])
@@ -116,7 +104,8 @@ class Source:
                 yield from archive.contents(names)
 
         files, archive = self.told["files"], self.told.get("archive")
-        return WantedPlugins(files, archive, contents, self.told.get("shipped", ()), self._release)
+        scripts = scripts_in(self.told["machines"])
+        return WantedPlugins(files, archive, contents, self.told.get("shipped", ()), self._release, scripts)
 
     def need(self, store: Store) -> Dict[str, Any]:
         """Return what the controller needs to know to send the rest: ``{machine, have}``, the latter name -> sha256."""
@@ -164,22 +153,17 @@ class Source:
         if checksum:
             verify(digests, parse_checksum(checksum), self.where)
         members = archive.members()
-        listing = dict(digests, plugins={name: member.sha256 for name, member in members.items()})
+        scripts = scripts_in({name: member.machine for name, member in members.items()})
+        plugins = {name: member.sha256 for name, member in members.items()}
+        listing: Dict[str, Any] = dict(digests, plugins=plugins, scripts=scripts)
         return self._chosen(members, archive.contents, listing)
 
     def _chosen(self, members: Any, contents: Any, archive: Optional[Dict[str, Any]] = None) -> WantedPlugins:
-        chosen = select(members, self.plugins, self.where)
-        check_machines({name: member.machine for name, member in chosen.items()})
+        machines = {name: member.machine for name, member in members.items()}
+        chosen = select(members, self.plugins, self.where, scripts_in(machines))
+        check_machines({name: machines[name] for name in chosen})
         files = {name: member.sha256 for name, member in chosen.items()}
-        return WantedPlugins(files, archive, contents, chosen, self._release)
-
-
-class SourceNeeded(Exception):
-    """The controller must send plugins; *need* is what it has to know for that, see :meth:`Source.need`."""
-
-    def __init__(self, need: Dict[str, Any]) -> None:
-        super().__init__("the controller must send plugins")
-        self.need = need
+        return WantedPlugins(files, archive, contents, chosen, self._release, scripts_in(machines))
 
 
 def with_plugins(
@@ -226,6 +210,9 @@ def plan_plugins(
         attributes = attributes_of(params["mode"], params["owner"], params["group"])
         where = Where(params["conf_dir"], params["bin_dirs"], params["cache_dir"], params["force"])
         return plan_present(bin_dir, wanted, attributes, view, check_mode, where)
+    # Imported late: most requests install.
+    from .removal import plan_absent, plan_restored
+
     names = names_of(params["plugins"])
     rest = (view, params["conf_dir"], params["cache_dir"], params["force"])
     if params["state"] == "absent":

@@ -9,14 +9,34 @@ import os
 import re
 import stat
 import time
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, TypeVar
+from typing import (
+    Any,
+    BinaryIO,
+    Callable,
+    Collection,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+    TypeVar,
+)
 
 from ..errors import HostError
 from ..manifest import Manifest, digest_of, identity
+from ..trust import SCRIPT
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}\Z")
 
 T = TypeVar("T")
+
+Contents = Callable[[Iterable[str]], Iterator[Tuple[str, BinaryIO]]]
+"""Yields ``(name, stream)`` for each of the given names; each stream is read before the next is asked for."""
+
+Record = Optional[Dict[str, Any]]
 
 
 def plugin_name(name: str, where: str) -> str:
@@ -30,20 +50,37 @@ def plugin_name(name: str, where: str) -> str:
     return name
 
 
-def select(members: Mapping[str, T], plugins: Optional[Iterable[str]], where: str) -> Dict[str, T]:
-    """Return those of *members* that *plugins* names (None: all). Raises HostError ``missing_member``."""
+def scripts_in(machines: Mapping[str, str]) -> List[str]:
+    """Return the names of the scripts, sorted; *machines* are those of all plugins."""
+    return sorted(name for name, machine in machines.items() if machine == SCRIPT)
+
+
+def select(
+    members: Mapping[str, T], plugins: Optional[Iterable[str]], where: str, scripts: Collection[str] = ()
+) -> Dict[str, T]:
+    """Return those of *members* that *plugins* names (None: all but *scripts*). Raises HostError ``missing_member``.
+
+    A script is installed only if it is named: what a vendor packs beside the plugins, such as an installer, would be
+    executed otherwise.
+    """
     there = ", ".join(sorted(members)) or "none"
     if plugins is None:
-        if not members:
-            raise HostError(
-                f"{where} has no ELF file in its root, so there is no plugin to install", code="missing_member"
+        if not set(members) - set(scripts):
+            hint = (
+                f" (scripts are installed only if 'plugins' names them: {', '.join(sorted(scripts))})"
+                if scripts
+                else ""
             )
-        return dict(members)
+            raise HostError(
+                f"{where} has no ELF file in its root, so there is no plugin to install{hint}", code="missing_member"
+            )
+        left_out = set(scripts)
+        return {name: member for name, member in members.items() if name not in left_out}
     missing = [name for name in plugins if name not in members]
     if missing:
         raise HostError(
             f"{where} has no plugin {', '.join(repr(name) for name in missing)}; its plugins are: {there}. Only "
-            "regular ELF files in its root count",
+            "regular ELF files and scripts in its root count",
             code="missing_member",
         )
     return {name: members[name] for name in plugins}
@@ -213,3 +250,20 @@ def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:
         return list(get_version_info(path, SafeExecutor(argv0=argv0), VERSION_TIMEOUT))
     except CNIError as error:
         raise HostError(f"{path} does not answer VERSION: {error}", code="plugin_failed") from error
+
+
+def record_plugin(entries: Dict[str, Dict[str, Any]], path: str, entry: Record) -> None:
+    """Write, or with None remove, an entry of the manifest."""
+    if entry is None:
+        entries.pop(path, None)
+    else:
+        entries[path] = entry
+
+
+def note_archive(manifest: Manifest, archive: Record) -> None:
+    """Put the contents of *archive* into the manifest, so that no later run has to read the archive."""
+    if archive is not None:
+        entry = {key: archive[key] for key in ("sha512", "plugins")}
+        if archive.get("scripts"):
+            entry["scripts"] = archive["scripts"]
+        manifest.archives[archive["sha256"]] = entry

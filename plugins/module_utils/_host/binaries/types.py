@@ -7,6 +7,30 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
+REFERENCE = frozenset(
+    (
+        "bandwidth",
+        "bridge",
+        "dhcp",
+        "dummy",
+        "firewall",
+        "host-device",
+        "host-local",
+        "ipvlan",
+        "loopback",
+        "macvlan",
+        "portmap",
+        "ptp",
+        "sbr",
+        "static",
+        "tap",
+        "tuning",
+        "vlan",
+        "vrf",
+    )
+)
+"""The types of the reference plugins, which need nothing but a namespace and their configuration."""
+
 
 def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, str]]:
     """Return ``(JSON pointer of the place that names it, plugin type)`` for everything that *plugin* executes.
@@ -29,6 +53,32 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
     if delegate:
         found.extend(named_plugins(delegate, pointer + "/delegate"))
     return found
+
+
+def delegates_of(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, Dict[str, Any]]]:
+    """Return ``(JSON pointer, network)`` for each network in the configuration of Multus, [] for any other plugin.
+
+    Multus ignores them if it has a ``clusterNetwork``.
+    """
+    delegates = member_of(plugin, "delegates")
+    if not is_multus(plugin) or not isinstance(delegates, list) or text_of(plugin, "clusternetwork"):
+        return []
+    named = [(f"{pointer}/delegates/{index}", network) for index, network in enumerate(delegates)]
+    return [(place, network) for place, network in named if isinstance(network, dict)]
+
+
+def is_multus(plugin: Dict[str, Any]) -> bool:
+    """Tell whether a plugin is Multus, thin or thick."""
+    return text_of(plugin, "type") in ("multus", "multus-shim")
+
+
+def inner_plugins(network: Dict[str, Any], pointer: str = "") -> List[Tuple[str, Dict[str, Any]]]:
+    """Return ``(JSON pointer, plugin)`` for each plugin of a network, which is a conflist or a single plugin."""
+    plugins = member_of(network, "plugins")
+    if text_of(network, "type") or not isinstance(plugins, list):
+        return [(pointer, network)]
+    named = [(f"{pointer}/plugins/{index}", plugin) for index, plugin in enumerate(plugins)]
+    return [(place, plugin) for place, plugin in named if isinstance(plugin, dict)]
 
 
 def types_of(plugins: List[Dict[str, Any]]) -> List[str]:

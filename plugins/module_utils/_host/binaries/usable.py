@@ -14,7 +14,7 @@ from ..errors import HostError
 from ..hostview import HostView
 from ..manifest import digest_of, identity
 from ..problems import ERROR, WARNING, problem
-from ..trust import check_executable
+from ..trust import check_plugin
 from .types import named_plugins
 
 # A plugin answers VERSION in a few milliseconds; the timeout only ends one that hangs.
@@ -102,7 +102,7 @@ class Binaries:
             return bool(digest_of(stream) != entry["sha256"])
 
     def _versions(self, path: str) -> List[str]:
-        real = check_executable(path)
+        real = check_plugin(path)
         here = identity(os.stat(real))
         known = self._remembered.get(real)
         if known and known.get("identity") == here:

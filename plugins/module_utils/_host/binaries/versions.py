@@ -15,9 +15,10 @@ from ...libcni.errors import CacheError, JSONError
 from ..confdir import drop_ins
 from ..errors import HostError
 from ..hostview import HostView
-from .outcome import INSTALL, REPLACE, PluginBatch, PluginChange, Where
+from .batch import INSTALL, REPLACE, PluginBatch, PluginChange
+from .outcome import Where
 from .store import MISSING, ask_version
-from .types import named_plugins
+from .types import delegates_of, inner_plugins, named_plugins
 
 
 class User(NamedTuple):
@@ -55,13 +56,20 @@ def attachments_in(cache_dir: str, view: HostView) -> Iterator[User]:
         yield User(text, *_cached(entry.config))
 
 
-def users_of(names: Iterable[str], view: HostView, conf_dir: str, cache_dir: str) -> Dict[str, List[str]]:
-    """Return the descriptions of the users of each of *names* that has any.
+def runtimes_in(bin_dir: str, view: HostView) -> Iterator[User]:
+    """Yield the networks that runtimes build themselves, and whose plugins are in *bin_dir*."""
+    for user in view.built_in(view, bin_dir):
+        yield User(*user)
+
+
+def users_of(names: Iterable[str], view: HostView, conf_dir: str, cache_dir: str, bin_dir: str) -> Dict[str, List[str]]:
+    """Return the descriptions of the users of each of *names*, plugins in *bin_dir*, that has any.
 
     Raises HostError ``cache_unreadable``: an unreadable cache does not mean that there are no users.
     """
     found: Dict[str, List[str]] = {name: [] for name in names}
-    for user in chain(networks_in(conf_dir, view), attachments_in(cache_dir, view)):
+    every = chain(networks_in(conf_dir, view), attachments_in(cache_dir, view), runtimes_in(bin_dir, view))
+    for user in every:
         for name in sorted({named for plugin in user.plugins for _pointer, named in _all_named(plugin)}):
             if name in found and user.text not in found[name]:
                 found[name].append(user.text)
@@ -70,13 +78,9 @@ def users_of(names: Iterable[str], view: HostView, conf_dir: str, cache_dir: str
 
 def _all_named(plugin: Dict[str, Any]) -> List[Any]:
     named = list(named_plugins(plugin))
-    # The conflist of Multus contains whole configurations.
-    delegates = plugin.get("delegates")
-    for delegate in delegates if isinstance(delegates, list) else []:
-        if isinstance(delegate, dict):
-            plugins = delegate.get("plugins")
-            for inner in plugins if isinstance(plugins, list) else [delegate]:
-                named += named_plugins(inner) if isinstance(inner, dict) else []
+    for _place, network in delegates_of(plugin):
+        for _inner_place, inner in inner_plugins(network):
+            named += named_plugins(inner)
     return named
 
 
@@ -159,7 +163,7 @@ def _version(user: User) -> str:
 def _users(batch: PluginBatch, view: HostView, where: Where) -> Iterator[User]:
     managed = {os.path.dirname(path) for path in batch.manifest.networks}
     networks = chain.from_iterable(networks_in(conf_dir, view) for conf_dir in sorted(managed | {where.conf_dir}))
-    return chain(networks, attachments_in(where.cache_dir, view))
+    return chain(networks, attachments_in(where.cache_dir, view), runtimes_in(batch.store.bin_dir, view))
 
 
 def _unsupported(new: Dict[str, PluginChange], users: Iterator[User]) -> Iterator[Tuple[User, PluginChange]]:

@@ -138,7 +138,7 @@ def test_only_what_differs_is_sent_and_only_names_of_our_own(archive, tmp_path, 
     with tarfile.open(path) as tar:
         assert [(entry.name, tar.extractfile(entry).read()) for entry in tar] == [("ptp", ELF + b"ptp")]
     assert told["bundle"] == "/tmp/b.tar" and told["shipped"] == ["ptp"] and told["last"]
-    assert sorted(told["archive"]) == ["plugins", "sha256", "sha512"]
+    assert sorted(told["archive"]) == ["plugins", "scripts", "sha256", "sha512"]
 
 
 def test_the_archive_itself_is_sent_when_all_is_needed(archive, folder, tmp_path):

@@ -10,13 +10,10 @@ import hashlib
 import io
 import os
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import outcome, store, versions
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, store, versions
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins, Where
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import (
-    plan_absent,
-    plan_present,
-    plan_restored,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import plan_present
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.removal import plan_absent, plan_restored
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
@@ -106,9 +103,9 @@ class Host:
         return self.manifest().binaries.get(os.path.join(self.bin_dir, name))
 
     def patch(self, monkeypatch):
-        monkeypatch.setattr(outcome, "ask_version", self.version)
+        monkeypatch.setattr(batch, "ask_version", self.version)
         monkeypatch.setattr(store, "ask_version", self.version)
         monkeypatch.setattr(versions, "ask_version", self.version)
-        monkeypatch.setattr(outcome, "check_executable", lambda path: path)
-        monkeypatch.setattr(outcome, "host_machine", lambda: "x86_64")
+        monkeypatch.setattr(batch, "check_plugin", lambda path: path)
+        monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
         monkeypatch.setattr(outcome, "check_trusted", lambda path: None)

@@ -270,15 +270,20 @@ def test_what_is_no_archive_is_an_error(write, tmp_path):
         ArchiveSource(str(tmp_path / "none"))
 
 
-def test_of_a_directory_only_regular_elf_files_count(tmp_path):
+def test_of_a_directory_only_regular_files_count(tmp_path):
     (tmp_path / "bridge").write_bytes(BRIDGE)
-    (tmp_path / "install.sh").write_bytes(b"#!/bin/sh\n" * 10)
+    script = b"#!/bin/sh\n" * 10
+    (tmp_path / "install.sh").write_bytes(script)
+    (tmp_path / "README").write_bytes(b"text")
     (tmp_path / ".hidden").write_bytes(PTP)
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("bridge")
     os.mkfifo(str(tmp_path / "pipe"))
     source = DirectorySource(str(tmp_path))
-    assert source.members() == {"bridge": (hashlib.sha256(BRIDGE).hexdigest(), "x86_64", len(BRIDGE))}
+    assert source.members() == {
+        "bridge": (hashlib.sha256(BRIDGE).hexdigest(), "x86_64", len(BRIDGE)),
+        "install.sh": (hashlib.sha256(script).hexdigest(), "script", len(script)),
+    }
     assert [(name, stream.read()) for name, stream in source.contents(["bridge"])] == [("bridge", BRIDGE)]
     with pytest.raises(HostError):
         list(source.contents(["link"]))

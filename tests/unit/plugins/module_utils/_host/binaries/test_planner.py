@@ -11,7 +11,7 @@ import signal
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import outcome, store
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import batch, outcome, store
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.outcome import WantedPlugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.planner import (
     ContentMissing,
@@ -190,7 +190,7 @@ def test_a_directory_in_the_way_is_an_error(host, state):
 
 @pytest.mark.parametrize(
     "content, code",
-    [(ELF + BROKEN, "plugin_failed"), (ELF[:-2] + b"\xb7\x00", "wrong_machine"), (b"#!/bin/sh", "wrong_machine")],
+    [(ELF + BROKEN, "plugin_failed"), (ELF[:-2] + b"\xb7\x00", "wrong_machine"), (b"text", "wrong_machine")],
 )
 def test_one_that_does_not_run_keeps_all_from_being_installed(host, content, code):
     host.apply(host.present(OLD))
@@ -255,7 +255,7 @@ def test_a_crash_while_restoring_is_completed_by_the_next_run(host, monkeypatch)
     host.put("tap", ELF + b"foreign")
     host.apply(host.present(OLD))
     host.apply(host.present(NEW))
-    real = outcome.PluginBatch.commit
+    real = batch.PluginBatch.commit
     done = []
 
     def commit(self, change):
@@ -264,10 +264,10 @@ def test_a_crash_while_restoring_is_completed_by_the_next_run(host, monkeypatch)
         done.append(1)
         real(self, change)
 
-    monkeypatch.setattr(outcome.PluginBatch, "commit", commit)
+    monkeypatch.setattr(batch.PluginBatch, "commit", commit)
     with pytest.raises(Crash):
         host.apply(host.restored())
-    monkeypatch.setattr(outcome.PluginBatch, "commit", real)
+    monkeypatch.setattr(batch.PluginBatch, "commit", real)
     assert host.apply(host.restored()) == {"bridge": "none", "ptp": "restored", "tap": "restored"}
     assert host.files() == dict(OLD, tap=ELF + b"foreign")
     assert host.entry("tap") is None and host.entry("bridge")["sha256"] == sha(OLD["bridge"])

@@ -36,7 +36,7 @@ def plugins(monkeypatch, tmp_path):
             raise PluginError(0, "signal: killed")
         return versions
 
-    monkeypatch.setattr(usable, "check_executable", lambda path: path)
+    monkeypatch.setattr(usable, "check_plugin", lambda path: path)
     monkeypatch.setattr(invoke, "get_version_info", answer)
     manifest = Manifest(str(tmp_path / "state"))
     return folder, asked, lambda: Binaries([str(folder)], HostView(manifest))
@@ -100,7 +100,7 @@ def test_what_root_may_not_execute_is_an_error(plugins, monkeypatch):
     def refuse(path):
         raise HostError("can be written by others", code="unsafe_permissions")
 
-    monkeypatch.setattr(usable, "check_executable", refuse)
+    monkeypatch.setattr(usable, "check_plugin", refuse)
     (entry,) = check(plugins[2](), "1.0.0", "old", tolerate=True)
     assert (entry["level"], entry["code"]) == ("error", "unsafe_permissions")
     assert plugins[1] == []

@@ -31,7 +31,7 @@ def conflist(name, *plugins):
 
 
 def users(name, conf_dir, cache_dir):
-    return users_of([name, "unused"], HostView(), str(conf_dir), str(cache_dir)).get(name)
+    return users_of([name, "unused"], HostView(), str(conf_dir), str(cache_dir), "/opt/cni/bin").get(name)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_no_runtime_reads_does_not_count(conf_dir, cache_dir):
     (conf_dir / "10-a.conflist.bak").write_text(conflist("a", {"type": "bridge"}))
     (conf_dir / "20-b.conflist").write_text("{")
     assert users("bridge", conf_dir, cache_dir) is None
-    assert users_of(["bridge"], HostView(), str(conf_dir / "none"), str(cache_dir / "none")) == {}
+    assert users_of(["bridge"], HostView(), str(conf_dir / "none"), str(cache_dir / "none"), "/opt/cni/bin") == {}
 
 
 @pytest.mark.parametrize("config", [conflist("a", {"type": "bridge"}), json.dumps({"name": "a", "type": "bridge"})])
@@ -80,7 +80,7 @@ def test_an_attachment_needs_its_plugins_for_the_del(conf_dir, cache_dir, config
 def test_an_unreadable_cache_is_not_taken_for_an_empty_one(conf_dir, tmp_path):
     (tmp_path / "cache").write_text("")
     with pytest.raises(HostError) as caught:
-        users_of(["bridge"], HostView(), str(conf_dir), str(tmp_path / "cache"))
+        users_of(["bridge"], HostView(), str(conf_dir), str(tmp_path / "cache"), "/opt/cni/bin")
     assert caught.value.code == "cache_unreadable"
 
 
@@ -88,3 +88,10 @@ def test_the_error_names_plugin_users_and_remedy():
     error = plugin_in_use({"ptp": ["b"], "bridge": ["a", "c"]})
     assert error.code == "plugin_in_use"
     assert "bridge by a, c; ptp by b" in error.msg and "force" in error.msg
+
+
+def test_networks_that_runtimes_build_themselves_count(conf_dir, cache_dir):
+    view = HostView()
+    view.built_in = lambda _view, bin_dir: [(f"a runtime with {bin_dir}", "0.3.1", [{"type": "loopback"}])]
+    found = users_of(["loopback", "bridge"], view, str(conf_dir), str(cache_dir), "/opt/cni/bin")
+    assert found == {"loopback": ["a runtime with /opt/cni/bin"]}

@@ -1,0 +1,247 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The changes of the plugin binaries of one directory. All are staged and tested before the first goes live."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Optional
+
+from ..errors import HostError
+from ..files import TEMP_SUFFIX, Attributes, Directory, Staged, make_directory, stage
+from ..manifest import Manifest, digest_of
+from ..trust import SCRIPT, check_plugin, host_machine, plugin_machine
+from .store import LINK, SETTLING, Contents, FoundPlugin, Record, Store, ask_version, note_archive, record_plugin
+
+INSTALL = "install"
+REPLACE = "replace"
+REMOVE = "remove"
+RESTORE = "restore"
+SET_ATTRIBUTES = "set_attributes"
+
+
+class PluginChange:
+    """The change of one plugin.
+
+    ``kind`` is one of the constants above, ``found`` the current file, ``target`` the record (see Manifest) of the
+    desired one, None to remove it. ``keep`` has the slots of the manifest's entry (``replaced``, ``original``,
+    ``displaced``) that get the current file. ``during`` and ``after`` are the manifest's entry while the change happens
+    and when it is done (None: no entry). ``report`` (in the result) and ``shown`` (in the diff) are what a user sees.
+    """
+
+    def __init__(self, name: str, kind: str, found: FoundPlugin, target: Record) -> None:
+        self.name = name
+        self.kind = kind
+        self.found = found
+        self.target = target
+        self.keep: List[str] = []
+        self.during: Record = None
+        self.after: Record = None
+        self.staged: Optional[Staged] = None
+        self.report: Record = None
+        self.shown: Record = None
+
+    def answered(self, versions: List[str]) -> None:
+        """Note the new binary's answer to VERSION in the manifest's entry and in everything that is shown."""
+        for place in (self.during, self.after, self.report):
+            if place is not None:
+                place["cni_versions"] = versions
+        if self.shown is not None:
+            self.shown["cni_versions"] = " ".join(versions)
+
+
+class PluginBatch:
+    """The changes of one run, in the order of their steps.
+
+    *contents* yields the new binaries, see store.Contents. *archive* is what they are from.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        manifest: Manifest,
+        contents: Optional[Contents],
+        from_contents: Iterable[str],
+        archive: Record = None,
+    ) -> None:
+        self.store = store
+        self.manifest = manifest
+        self.changes: List[PluginChange] = []
+        self.archive = archive
+        # Called when the versions of all new binaries are known and none is live; an exception ends the run.
+        self.preflight: Callable[[], None] = lambda: None
+        self._contents = contents
+        self._from_contents = set(from_contents)
+        self._directory: Optional[Directory] = None
+
+    def commit(self, change: PluginChange) -> None:
+        """Make *change* live. The first call prepares all of them."""
+        directory = self._prepare()
+        if change.kind == REMOVE:
+            directory.remove(change.name)
+        elif change.kind == SET_ATTRIBUTES:
+            _set_attributes(directory, change)
+        elif change.staged is not None:
+            change.staged.publish()
+            change.staged = None
+
+    def _prepare(self) -> Directory:
+        if self._directory is None:
+            self._directory = Directory(self.store.bin_dir)
+            self._directory.remove_stale_temps()
+            self.manifest.remove_stale_temps()
+            self._stage_all(self._directory)
+            self.preflight()
+            for change in self.changes:
+                self._keep(change)
+                record_plugin(self.manifest.binaries, self.store.path(change.name), change.during)
+            note_archive(self.manifest, self.archive)
+            self.manifest.save()
+        return self._directory
+
+    def _stage_all(self, directory: Directory) -> None:
+        new = {c.name: c for c in self.changes if c.kind in (INSTALL, REPLACE)}
+        shipped = sorted(set(new) & self._from_contents)
+        if shipped and self._contents is not None:
+            for name, stream in self._contents(shipped):
+                _stage_new(directory, new.pop(name), stream)
+        for change in new.values():
+            with self.manifest.kept(_sha256(change)) as stream:
+                _stage_new(directory, change, stream)
+        for change in self.changes:
+            if change.kind != RESTORE or change.target is None:
+                continue
+            if "link" in change.target:
+                change.staged = _stage_link(directory, change)
+            else:
+                with self.manifest.kept(_sha256(change)) as stream:
+                    change.staged = stage(directory, change.name, stream, _attributes(change))
+
+    def _keep(self, change: PluginChange) -> None:
+        if not change.keep:
+            return
+        record: Dict[str, Any]
+        if change.found.kind == LINK:
+            record = {"link": change.found.link}
+        else:
+            record = dict(self.manifest.keep(self.store.path(change.name)), archive=None, cni_versions=None)
+            entry = self.store.entry(change.name)
+            if entry is not None and change.found.sha256 == entry["sha256"]:
+                record.update(archive=entry["archive"], cni_versions=entry["cni_versions"])
+        for entry in (change.during, change.after):
+            if entry is not None:
+                entry.update(dict.fromkeys(change.keep, record))
+
+    def finish(self) -> None:
+        """Write the manifest as it is after all changes, and remove what is no longer needed."""
+        if self._directory is None:
+            return
+        for change in self.changes:
+            record_plugin(self.manifest.binaries, self.store.path(change.name), change.after)
+        self._learn()
+        # Saved first: the manifest on disk must not refer to files that are gone.
+        self.manifest.save()
+        self.manifest.prune()
+        self.manifest.save()
+
+    def _learn(self) -> None:
+        """Read the new files, so that the next run does not have to."""
+        time.sleep(1.5 * SETTLING / 10**9)
+        fresh = Store(self.store.bin_dir, self.manifest)
+        for change in self.changes:
+            found = fresh.find(change.name)
+            versions = fresh.cni_versions(change.name, found)
+            if versions:
+                fresh.learn(change.name, found.sha256, versions)
+        self.manifest.versions.update(fresh.learned)
+
+    def close(self) -> None:
+        """Remove files that were staged and not published."""
+        for change in self.changes:
+            if change.staged is not None:
+                change.staged.discard()
+                change.staged = None
+        if self._directory is not None:
+            os.close(self._directory.fd)
+            self._directory = None
+
+
+def make_bin_dir(path: str) -> None:
+    """Create the directory, owned by root and with mode 0755."""
+    make_directory(path, 0o755)
+
+
+def _sha256(change: PluginChange) -> str:
+    return str(change.target["sha256"]) if change.target else ""
+
+
+def _attributes(change: PluginChange) -> Attributes:
+    target = change.target or {}
+    return Attributes(target["mode"], target["uid"], target["gid"])
+
+
+def _stage_new(directory: Directory, change: PluginChange, stream: BinaryIO) -> None:
+    """Stage a binary as root's own, test it, then give it its owner and mode."""
+    change.staged = stage(directory, change.name, stream, Attributes(0o755, os.geteuid(), os.getegid()))
+    path = change.staged.path
+    with open(path, "rb") as staged:
+        machine = plugin_machine(staged)
+        staged.seek(0)
+        sha256 = digest_of(staged)
+    if sha256 != _sha256(change):
+        raise HostError(
+            f"{change.name} arrived with the sha256 {sha256} instead of {_sha256(change)}; nothing was installed. Run "
+            "again",
+            code="damaged_transfer",
+        )
+    if machine not in (SCRIPT, host_machine()):
+        raise HostError(
+            f"{change.name} is built for {machine}, but this host is {host_machine()}; nothing was installed",
+            code="wrong_machine",
+        )
+    check_plugin(path)
+    try:
+        change.answered(ask_version(path, directory.join(change.name)))
+    except HostError as error:
+        raise HostError(
+            f"the new {change.name} does not run on this host, so nothing was installed: {error.msg}. If it is not a "
+            f"CNI plugin, leave it out with 'plugins'; if {directory.path} is mounted noexec, use another bin_dir",
+            code="plugin_failed",
+        ) from error
+    attributes = _attributes(change)
+    os.chown(path, attributes.uid, attributes.gid)
+    os.chmod(path, attributes.mode)
+
+
+def _stage_link(directory: Directory, change: PluginChange) -> Staged:
+    temp = f".{change.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}"
+    os.symlink((change.target or {})["link"], temp, dir_fd=directory.fd)
+    return Staged(directory, temp, change.name)
+
+
+def _set_attributes(directory: Directory, change: PluginChange) -> None:
+    fd = os.open(change.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory.fd)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise HostError(
+                f"{directory.join(change.name)} is no longer a regular file; run again", code="host_changed"
+            )
+        attributes = _attributes(change)
+        # The owner first: changing it clears set-id bits.
+        os.fchown(fd, attributes.uid, attributes.gid)
+        os.fchmod(fd, attributes.mode)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+ACTIONS = {
+    INSTALL: "installed",
+    REPLACE: "replaced",
+    REMOVE: "removed",
+    RESTORE: "restored",
+    SET_ATTRIBUTES: "attributes",
+}

@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plans to remove the plugin binaries of one directory, or to restore those that they replaced."""
+
+from __future__ import annotations
+
+import copy
+import os
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from ..errors import HostError
+from ..hostview import HostView
+from ..plan import DISRUPTIVE, SAFE
+from .batch import REMOVE, RESTORE, PluginChange
+from .outcome import PluginsPlan
+from .planner import NOTHING_MANAGED, not_regular
+from .store import MISSING, OTHER, Record
+
+
+def plan_absent(
+    bin_dir: str, names: Iterable[str], view: HostView, conf_dir: str, cache_dir: str, force: bool
+) -> PluginsPlan:
+    """Plan to remove the plugins *names*.
+
+    Raises HostError ``foreign_file`` for an unmanaged file, ``plugin_in_use`` for a needed plugin, both unless *force*.
+    """
+    plan = PluginsPlan(bin_dir, view.sound_manifest())
+    changes = []
+    for name in sorted(set(names)):
+        found = plan.store.find(name)
+        entry = plan.store.entry(name)
+        if found.kind == OTHER:
+            raise not_regular(plan.store.path(name))
+        if found.kind == MISSING:
+            plan.keep_as_is(name, found)
+            if entry is not None and not entry["gone"]:
+                plan.settled[plan.store.path(name)] = _gone(entry)
+            continue
+        change = PluginChange(name, REMOVE, found, None)
+        if found.is_managed(entry) and entry is not None:
+            change.during = dict(entry, gone=True)
+            change.after = _gone(entry)
+        elif not force:
+            raise _foreign(plan.store.path(name), "remove it")
+        else:
+            gone = dict(entry or NOTHING_MANAGED, gone=True)
+            gone["replaced"] = gone["original"]
+            # A file that came after the managed one was removed, or where none ever was, can be restored.
+            first = gone["original"] is None and (entry is None or entry["gone"])
+            change.keep = ["replaced", "original"] if first else ["displaced"]
+            change.during = change.after = gone
+        changes.append(change)
+    _add_removals(plan, changes, view, (conf_dir, cache_dir), force, "state is absent")
+    return plan
+
+
+def _gone(entry: Dict[str, Any]) -> Record:
+    """Return the entry of a managed plugin after its removal: it has only what can be restored."""
+    if entry["original"] is None and entry["displaced"] is None:
+        return None
+    return dict(entry, gone=True, replaced=entry["original"])
+
+
+def _add_removals(
+    plan: PluginsPlan,
+    changes: List[PluginChange],
+    view: HostView,
+    directories: Tuple[str, str],
+    force: bool,
+    reason: str,
+) -> None:
+    removed = [change.name for change in changes if change.kind == REMOVE]
+    used: Dict[str, List[str]] = {}
+    if removed:
+        # Imported late: only a removal needs it.
+        from .versions import plugin_in_use, users_of
+
+        used = users_of(removed, view, *directories, bin_dir=plan.store.bin_dir)
+        if used and not force:
+            raise plugin_in_use(used)
+    for change in changes:
+        plan.change(change, DISRUPTIVE if change.name in used else SAFE, reason if change.kind == REMOVE else "")
+
+
+def plan_restored(
+    bin_dir: str, names: Optional[Iterable[str]], view: HostView, conf_dir: str, cache_dir: str, force: bool
+) -> PluginsPlan:
+    """Plan to restore the files that the plugins *names* (None: all managed ones) replaced.
+
+    That is the previous version; with *force*, the file from before the first managed one. Plugins that replaced
+    nothing are removed. Raises HostError ``foreign_file`` and ``plugin_in_use``, both unless *force*.
+    """
+    manifest = view.sound_manifest()
+    plan = PluginsPlan(bin_dir, manifest)
+    if names is None:
+        names = [
+            os.path.basename(path)
+            for path, entry in manifest.binaries.items()
+            # A removed plugin without an original has an entry only for a file that had displaced it.
+            if os.path.dirname(path) == bin_dir and (not entry["gone"] or entry["original"] is not None)
+        ]
+    changes = []
+    for name in sorted(set(names)):
+        found = plan.store.find(name)
+        entry = plan.store.entry(name)
+        if entry is None or (entry["gone"] and found.kind != MISSING and not found.is_managed(entry)):
+            plan.keep_as_is(name, found)
+            continue
+        target = entry["original"] if force else entry["replaced"]
+        after = _restored(entry, target)
+        if found.is_exactly(target):
+            plan.keep_as_is(name, found)
+            if after != entry:
+                plan.settled[plan.store.path(name)] = after
+            continue
+        if found.kind == OTHER:
+            raise not_regular(plan.store.path(name))
+        change = PluginChange(name, REMOVE if target is None else RESTORE, found, copy.deepcopy(target))
+        change.after = after
+        # A file that will be unmanaged is marked as gone first, so that it never counts as managed.
+        change.during = dict(entry, gone=True) if after is None or after["gone"] else dict(entry)
+        if found.kind != MISSING and not found.is_managed(entry) and not found.is_kept(target):
+            if not force:
+                raise _foreign(plan.store.path(name), "restore the previous file")
+            change.keep = ["displaced"]
+            change.after = after or dict(entry, gone=True, replaced=None, original=None)
+        changes.append(change)
+    _add_removals(plan, changes, view, (conf_dir, cache_dir), force, "it replaced no file")
+    return plan
+
+
+def _restored(entry: Dict[str, Any], target: Record) -> Record:
+    """Return the manifest's entry when *target* is restored: none if it is unmanaged or nothing, else the older one."""
+    if target is None or target == entry["original"]:
+        return dict(entry, gone=True, replaced=None, original=None) if entry["displaced"] else None
+    return dict(
+        entry, sha256=target["sha256"], archive=target["archive"], cni_versions=target["cni_versions"], gone=False
+    )
+
+
+def _foreign(path: str, what: str) -> HostError:
+    return HostError(
+        f"{path} is not the file that this collection installed, so it was left alone. Set 'force: true' to {what} "
+        "anyway; a copy is then kept in the state directory",
+        code="foreign_file",
+    )
