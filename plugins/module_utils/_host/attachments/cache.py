@@ -19,7 +19,17 @@ from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CNIError, JSONError
 from ..addresses import packed
 from ..errors import HostError
-from .records import ADDING, ATTACHED, RECORDS, Attached, Record, load_config, record_from_bytes, result_addresses
+from .records import (
+    ADDING,
+    ATTACHED,
+    RECORDS,
+    Attached,
+    Record,
+    load_config,
+    record_from_bytes,
+    result_addresses,
+    result_macs,
+)
 from .request import Key
 
 _MAX_SIZE = 1 << 20
@@ -89,6 +99,11 @@ class CachedAttachment:
         """The paths of the namespace. An entry of libcni before 1.0 has it only in the result."""
         found = [self.netns, *(str(interface.get("sandbox") or "") for interface in self._interfaces())]
         return list(dict.fromkeys(path for path in found if path))
+
+    @property
+    def macs(self) -> Dict[str, str]:
+        """See ``records.result_macs``."""
+        return result_macs(self.result)
 
     @property
     def host_ends(self) -> List[str]:

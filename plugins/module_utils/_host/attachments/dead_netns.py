@@ -18,8 +18,8 @@ import threading
 from typing import List, Mapping, Optional
 
 from ...libcni.errors import PluginError
+from ...libcni.kernel import unshare
 from ..executor import SafeExecutor
-from ..netns import unshare
 
 _SIOCSIFNAME = 0x8923
 
@@ -62,6 +62,7 @@ class EmptyNetns:
         self._thread.start()
         self._ready.wait()
         if self._errors:
+            self._done.set()
             self._thread.join()
             raise self._errors[0]
         return f"/proc/{os.getpid()}/task/{self._thread.native_id}/ns/net"

@@ -16,10 +16,14 @@ from ...libcni import gojson, types
 from ...libcni.errors import CNIError
 from .. import netlink
 from ..addresses import packed, prefix_length
-from ..firewall.ownership import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, RuleSet, chain_name, instance_hash, made_by
+from ..firewall.kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, chain_name, instance_hash, made_by
 from ..netlink import MAIN_TABLE, Route
 from ..netns import visit
 from .records import UNKNOWN_LATER, Attached, Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..firewall.ownership import RuleSet
 
 # Kind of rules -> the text that reports their loss.
 _TEXTS = {
@@ -161,7 +165,7 @@ def parse_address(text: str) -> Address:
 _WITH_INTERFACES = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 
 
-class Difference(NamedTuple):
+class ResultDifference(NamedTuple):
     """``key`` identifies the difference in later runs, ``text`` is human-readable."""
 
     key: str
@@ -178,13 +182,13 @@ class Kernel:
         self.inside = inside
         self.missing = missing
 
-    def differences(self, attached: Attached) -> List[Difference]:
+    def differences(self, attached: Attached) -> List[ResultDifference]:
         """Return how the kernel differs from the result of *attached*, in the result's order."""
         inside = self.inside.get(attached.netns)
         if inside is None:
             return []
         found = list(_Comparison(attached, inside, self.host).differences())
-        return found + [Difference(f"rules {what}", text) for what, text in self.missing.of(attached)]
+        return found + [ResultDifference(f"rules {what}", text) for what, text in self.missing.of(attached)]
 
     def drift(self, attached: Attached, record: Optional[Record]) -> List[str]:
         """Return what has changed since the ADD, as sentences without a full stop."""
@@ -192,10 +196,10 @@ class Kernel:
         return [difference.text for difference in self.differences(attached) if difference.key not in known]
 
 
-def read_kernel(entries: Sequence[Attached]) -> Kernel:
-    """Return what the kernel has of *entries*."""
+def read_kernel(entries: Sequence[Attached], rules_of: Optional[Sequence[Attached]] = None) -> Kernel:
+    """Return what the kernel has of *entries*; *rules_of*: those whose firewall rules are of interest, if not all."""
     paths = dict.fromkeys(attached.netns for attached in entries if attached.netns)
-    return Kernel(read_here(), visit(paths, read_here), read_missing_rules(entries))
+    return Kernel(read_here(), visit(paths, read_here), read_missing_rules(entries if rules_of is None else rules_of))
 
 
 def never_was(added: Sequence[Tuple[Attached, KernelView]]) -> List[List[str]]:
@@ -217,7 +221,7 @@ class _Comparison:
         self.mtu = _configured_mtu(attached)
         self.netns = attached.netns
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[ResultDifference]:
         entries = _objects(self.result.get("interfaces"))
         for entry in entries:
             name = str(entry.get("name") or "")
@@ -231,23 +235,23 @@ class _Comparison:
 
     def _interface(
         self, entry: Mapping[str, Any], name: str, here: Optional[Interface], whose: str
-    ) -> Iterator[Difference]:
+    ) -> Iterator[ResultDifference]:
         if here is None:
-            yield Difference(f"{whose}interface {name}", f"the {whose}interface {name} is gone")
+            yield ResultDifference(f"{whose}interface {name}", f"the {whose}interface {name} is gone")
             return
         if not here.up:
-            yield Difference(f"{whose}up {name}", f"the {whose}interface {name} is down")
+            yield ResultDifference(f"{whose}up {name}", f"the {whose}interface {name} is down")
         # The reference plugins set the configured MTU, but leave it out of their results.
         mtu = entry.get("mtu") or (self.mtu if name == self.ifname and not whose else 0)
         if isinstance(mtu, int) and mtu and here.mtu != mtu:
             text = f"the {whose}interface {name} has the MTU {here.mtu} instead of {mtu}"
-            yield Difference(f"{whose}mtu {name}", text)
+            yield ResultDifference(f"{whose}mtu {name}", text)
         mac = str(entry.get("mac") or "").lower()
         # The MAC of a bridge changes with its ports, and udev assigns new ones to the host's veths.
         if mac and not whose and here.mac != mac:
-            yield Difference(f"mac {name}", f"the interface {name} has the MAC {here.mac} instead of {mac}")
+            yield ResultDifference(f"mac {name}", f"the interface {name} has the MAC {here.mac} instead of {mac}")
 
-    def _bridge(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
+    def _bridge(self, entries: Sequence[Mapping[str, Any]]) -> Iterator[ResultDifference]:
         """Compare the bridge that the container is connected to with the one in the result."""
         inside = self.inside.interfaces.get(self.ifname)
         names = [str(entry.get("name") or "") for entry in entries if not entry.get("sandbox")]
@@ -258,9 +262,9 @@ class _Comparison:
             text = f"the host's interface {port.name} is no longer a port of {bridge.name}"
             if port.master:
                 text = f"the host's interface {port.name} is a port of {port.master} instead of {bridge.name}"
-            yield Difference(f"bridge {port.name}", text)
+            yield ResultDifference(f"bridge {port.name}", text)
 
-    def _address(self, entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
+    def _address(self, entry: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> Iterator[ResultDifference]:
         index = entry.get("interface")
         name = self.ifname
         if isinstance(index, int):
@@ -271,9 +275,9 @@ class _Comparison:
         text = str(entry.get("address"))
         wanted = parse_address(text)
         if here is not None and wanted[0] and wanted not in here.addresses:
-            yield Difference(f"address {name} {text}", f"the interface {name} has lost its address {text}")
+            yield ResultDifference(f"address {name} {text}", f"the interface {name} has lost its address {text}")
 
-    def _route(self, entry: Mapping[str, Any]) -> Iterator[Difference]:
+    def _route(self, entry: Mapping[str, Any]) -> Iterator[ResultDifference]:
         text = str(entry.get("dst"))
         network = _network(text)
         if not network[0] or entry.get("table"):
@@ -283,7 +287,7 @@ class _Comparison:
             if here.table == MAIN_TABLE and (here.raw, here.length) == network and gateway in (b"", here.gateway):
                 return
         through = f" through {entry['gw']}" if gateway else ""
-        yield Difference(f"route {text}", f"the route to {text}{through} is gone")
+        yield ResultDifference(f"route {text}", f"the route to {text}{through} is gone")
 
 
 def _configured_mtu(attached: Attached) -> int:

@@ -125,7 +125,7 @@ def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str], others: 
     """
     # Imported late: most networks have no rules.
     from ..firewall import rules
-    from ..firewall.ownership import FIREWALL
+    from ..firewall.kinds import FIREWALL
 
     found = rules.read_rules()
     problems += [str(entry["message"]) for entry in found.problems]

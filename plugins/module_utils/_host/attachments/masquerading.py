@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Optional, Tuple
 
 from ..errors import HostError
-from ..firewall.ownership import IPMASQ, chain_name, instance_hash, made_by
+from ..firewall.kinds import IPMASQ, chain_name, instance_hash, made_by
 from ..netns import visit
 from .kernel_drift import made_rules, parse_address, read_here
 from .records import Attached

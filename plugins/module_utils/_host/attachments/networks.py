@@ -10,12 +10,15 @@ from typing import Dict, List, Optional, Sequence, Union
 
 from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_conf_from_file, network_plugin_conf_from_file
 from ...libcni.errors import CNIError, ConfigError
-from ..binaries.usable import Binaries, check_uses, uses_of
 from ..confdir import paths_of
 from ..errors import HostError
 from ..hostview import HostView
 from ..secrets import mask_text
 from ..trust import check_trusted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..binaries.usable import Binaries
 
 
 class Networks:
@@ -124,6 +127,9 @@ class Networks:
             raise tested
 
     def _test(self, config: NetworkConfigList) -> None:
+        # Imported late: what stays attached is tested by its CHECK.
+        from ..binaries.usable import Binaries, check_uses, uses_of
+
         uses = [
             use
             for index, plugin in enumerate(config.plugins)

@@ -10,14 +10,13 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from ..errors import HostError
-from ..networks.owners import Living, Owners, split
 from ..plan import Plan, Step, workers_of
 from .records import Attached, Record, result_addresses
 from .request import Key, WantedAttachment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..networks.owners import Living
+    from ..networks.owners import Living, Owners
 
 
 def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
@@ -26,6 +25,9 @@ def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
     *now* is the configured conflist, *then* that of the ADD. A daemon may have added its plugin, changed it or removed
     it.
     """
+
+    # Imported late: networks seldom change.
+    from ..networks.owners import split
 
     def of_others(kind: str) -> bool:
         return owners.injector(kind) is not None
@@ -73,8 +75,8 @@ def attach_settings(options: Mapping[str, Any], check_mode: bool) -> AttachSetti
     )
 
 
-# What to do about an attachment; RENEW is a DEL and an ADD.
-NOTHING, ADD, RENEW, DELETE = "", "add", "renew", "delete"
+# What to do about an attachment; RENEW is a DEL and an ADD, PUT_BACK writes what is missing.
+NOTHING, ADD, RENEW, DELETE, PUT_BACK = "", "add", "renew", "delete", "put_back"
 
 
 class AttachSettings:
@@ -183,6 +185,12 @@ class Outcome:
             return _different(self.reason, asked_then(self.wanted, self.attached), self.wanted.capability_args)
         return self.words or _WORDS[self.reason].format(self)
 
+    def ips_to_keep(self) -> List[str]:
+        """Return the addresses that a new ADD can ask for: those of the last one, if the network can be asked."""
+        if self.attached is None or self.config is None or "ips" in self.wanted.capability_args:
+            return []
+        return self.attached.ips if any(plugin.capabilities.get("ips") for plugin in self.config.plugins) else []
+
     def row(self) -> Dict[str, Any]:
         """Return the module's result for this attachment."""
         return {
@@ -198,6 +206,16 @@ class Outcome:
             "error": self.error,
             "warnings": self.warnings,
         }
+
+
+def each_outcome(outcomes: Iterable[Outcome], function: Callable[[Outcome], None]) -> None:
+    """Call *function* for every outcome that has not failed; an error fails only its own outcome."""
+    for outcome in list(outcomes):
+        if not outcome.failed:
+            try:
+                function(outcome)
+            except HostError as error:
+                outcome.fail(error)
 
 
 def asked_then(wanted: WantedAttachment, attached: Attached) -> Dict[str, Any]:
@@ -225,9 +243,11 @@ def _different(what: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -
 class AttachPlan(Plan):
     """The plan, and the outcome of each entry in the order of the request."""
 
-    def __init__(self) -> None:
+    def __init__(self, check_mode: bool = False) -> None:
         super().__init__()
+        self._check_mode = check_mode
         self.outcomes: List[Outcome] = []
+        self.begin: Callable[[], None] = lambda: None
         self.finish: Callable[[], None] = lambda: None
 
     def leave_out(self, steps: Iterable[Step]) -> None:
@@ -238,7 +258,8 @@ class AttachPlan(Plan):
                 outcome.leave()
 
     def apply(self, workers: int = 1) -> None:
-        """Execute the steps, then whatever has to wait for all of them."""
+        """Execute what comes before all steps, the steps, and what has to wait for all of them."""
+        self.begin()
         super().apply(workers)
         self.finish()
 
@@ -246,3 +267,13 @@ class AttachPlan(Plan):
         """Warn about one attachment."""
         outcome.warnings.append({"code": code, "message": message})
         self.warn(code, message)
+
+    def tolerate(self, outcome: Outcome, error: HostError) -> None:
+        """Raise *error*; in check mode, only warn if an earlier task may repair the cause.
+
+        That is something missing, or a file with a wrong owner or mode, which cni_conf and cni_plugins correct.
+        """
+        repairable = error.code.startswith("missing_") or error.code == "unsafe_permissions"
+        if not (self._check_mode and repairable):
+            raise error
+        self.note(outcome, error.code, error.msg)

@@ -5,23 +5,34 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Union
+from typing import Dict, List, Optional, Sequence, Union
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
+from .. import netlink
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..hostview import HostView
-from ..netns import Seen, same
-from ..plan import each_of
+from ..netns import Seen, same, visit
 from ..trust import check_trusted
-from . import kernel_drift
+from .drift_finder import DriftFinder
 from .networks import Networks
-from .outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, AttachSettings, Outcome, asked_then, other_namespace
-from .records import ADDING, Attached, check_cache_dir, read_cached
+from .outcome import (
+    ADD,
+    DELETE,
+    NOTHING,
+    PUT_BACK,
+    RENEW,
+    AttachPlan,
+    AttachSettings,
+    Outcome,
+    asked_then,
+    each_outcome,
+    other_namespace,
+)
+from .records import ADDING, Attached, check_cache_dir, read_cached, result_macs
 from .request import ABSENT, PRESENT, Key, WantedAttachment
-from .steps import Steps, check_unusable
-from .verbs import Failed, Verbs, can_check, ifname_in_use, require_container
+from .verbs import Verbs, ifname_in_use, require_container
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +45,7 @@ class AttachPlanner:
     def __init__(self, settings: AttachSettings, verbs: Verbs, view: Optional[HostView] = None) -> None:
         self._settings = settings
         self._verbs = verbs
-        self._plan = AttachPlan()
+        self._plan = AttachPlan(settings.check_mode)
         self._view = view or HostView()
         self._networks = Networks(settings.conf_dir, settings.bin_dirs, self._view)
         self._seen: Dict[str, Seen] = {}
@@ -50,19 +61,25 @@ class AttachPlanner:
         check_cache_dir(self._settings.cache_dir)
         outcomes = [Outcome(wanted) for wanted in request]
         self._plan.outcomes = outcomes
-        self._each(outcomes, self._read)
+        each_outcome(outcomes, self._read)
         self._look_into_namespaces()
-        self._each(outcomes, self._decide)
+        each_outcome(outcomes, self._decide)
         stay = [o for o in outcomes if o.wanted.state == PRESENT and o.todo == NOTHING and not o.failed]
-        self._check(stay)
-        self._compare([o for o in stay if not (o.failed or o.reason)])
-        self._each((o for o in stay if o.injectors and o.todo == NOTHING), self._leave)
-        self._each((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
+        drift = DriftFinder(self._settings, self._verbs, self._plan, self._view, self._networks, self._seen)
+        drift.find(stay, [o for o in outcomes if o.reason == "interface" and not o.failed])
+        each_outcome((o for o in stay if o.injectors and o.todo == NOTHING), self._leave)
+        each_outcome((o for o in outcomes if o.todo in (ADD, RENEW)), self._test_plugins)
         for outcome in outcomes:
-            if outcome.todo == NOTHING and outcome.attached and not outcome.failed:
+            if outcome.todo in (NOTHING, PUT_BACK) and outcome.attached and not outcome.failed:
                 outcome.result = outcome.attached.result
         self._note_capabilities(outcomes)
-        Steps(self._settings, self._verbs, self._plan).add()
+        if drift.lost.shared or any(
+            outcome.todo != NOTHING or outcome.lost or outcome.injectors for outcome in outcomes
+        ):
+            # Imported late: an unchanged run has no steps.
+            from .steps import Steps
+
+            Steps(self._settings, self._verbs, self._plan).add(drift.lost)
         return self._plan
 
     def _note_capabilities(self, outcomes: Sequence[Outcome]) -> None:
@@ -72,25 +89,6 @@ class AttachPlanner:
 
             for outcome, code, message in notes(outcomes, self._settings.cache_dir):
                 self._plan.note(outcome, code, message)
-
-    def _each(self, outcomes: Iterable[Outcome], function: Callable[[Outcome], None]) -> None:
-        """Call *function* for every outcome that has not failed; an error fails only its own outcome."""
-        for outcome in list(outcomes):
-            if not outcome.failed:
-                try:
-                    function(outcome)
-                except HostError as error:
-                    outcome.fail(error)
-
-    def _missing(self, outcome: Outcome, error: HostError) -> None:
-        """Raise *error*; in check mode, only warn if an earlier task may repair the cause.
-
-        That is something missing, or a file with a wrong owner or mode, which cni_conf and cni_plugins correct.
-        """
-        repairable = error.code.startswith("missing_") or error.code == "unsafe_permissions"
-        if not (self._settings.check_mode and repairable):
-            raise error
-        self._plan.note(outcome, error.code, error.msg)
 
     # ---- current state
 
@@ -167,12 +165,12 @@ class AttachPlanner:
         try:
             outcome.config = self._networks.load(outcome.key.network)
         except HostError as error:
-            self._missing(outcome, error)
+            self._plan.tolerate(outcome, error)
         here = self._seen[wanted.netns]
         try:
             require_container(outcome.key, wanted.netns, here)
         except HostError as error:
-            self._missing(outcome, error)
+            self._plan.tolerate(outcome, error)
         if outcome.config is not None and wanted.capability_args.get("ipRanges"):
             from .capability_args import check_ranges
 
@@ -193,7 +191,7 @@ class AttachPlanner:
         if outcome.reason:
             outcome.todo = RENEW
         if outcome.reason in ("netns", "interface"):
-            outcome.keep_ips = self._ips_to_keep(outcome, attached)
+            outcome.keep_ips = outcome.ips_to_keep()
 
     def _name_in_use(self, outcome: Outcome) -> None:
         if outcome.key.ifname == "lo":
@@ -246,6 +244,9 @@ class AttachPlanner:
         identity = record.identity if record else None
         if identity is None and attached.netns:
             identity = self._seen[attached.netns].identity
+            if identity is None and self._has_its_interface(attached, outcome.wanted.netns):
+                # The path of the ADD exists only in the mount namespace of its runtime, or its mount was removed.
+                identity = here.identity
         if not same(here.identity, identity):
             outcome.words = other_namespace(attached.netns, outcome.wanted.netns, here.identity is not None)
             return "netns"
@@ -253,11 +254,12 @@ class AttachPlanner:
         expected = attached.made_interface if record is None or record.state == ADDING else record.interface
         return "interface" if expected and outcome.key.ifname not in here.links else ""
 
-    def _ips_to_keep(self, outcome: Outcome, attached: Attached) -> List[str]:
-        config = outcome.config
-        if config is None or "ips" in outcome.wanted.capability_args:
-            return []
-        return attached.ips if any(plugin.capabilities.get("ips") for plugin in config.plugins) else []
+    @staticmethod
+    def _has_its_interface(attached: Attached, netns: str) -> bool:
+        """Tell whether the interface that the ADD made is in *netns*, by its name and MAC."""
+        mac = result_macs(attached.result).get(attached.key.ifname)
+        links = visit([netns], netlink.links).get(netns, {}) if mac else {}
+        return any(link.name == attached.key.ifname and link.mac == mac for link in links.values())
 
     def _decide_absent(self, outcome: Outcome) -> None:
         remembered = outcome.record is not None or outcome.damage is not None
@@ -269,100 +271,11 @@ class AttachPlanner:
                 outcome.attached = self._as_configured(outcome)
             except HostError as error:
                 if not remembered:
-                    self._missing(outcome, error)
+                    self._plan.tolerate(outcome, error)
                 elif not self._settings.force:
-                    self._missing(outcome, _unknown(outcome.key, error))
+                    self._plan.tolerate(outcome, _unknown(outcome.key, error))
         if outcome.attached is not None or outcome.reason:
             outcome.todo = DELETE
-
-    # ---- drift
-
-    def _check(self, outcomes: Sequence[Outcome]) -> None:
-        """Run the CHECKs, several at a time, and judge their outcomes in the order of the request."""
-        failures: Dict[Key, Failed] = {}
-        errors: Dict[Key, HostError] = {}
-
-        def ask(outcome: Outcome) -> None:
-            if outcome.attached is not None and self._may_check(outcome, outcome.attached):
-                try:
-                    failure = self._verbs.check(outcome.attached, outcome.attached.netns)
-                except HostError as error:
-                    errors[outcome.key] = error
-                else:
-                    if failure is not None:
-                        failures[outcome.key] = failure
-
-        def judge(outcome: Outcome) -> None:
-            if outcome.key in errors:
-                self._missing(outcome, self._why(outcome, errors[outcome.key]))
-            elif outcome.key in failures:
-                self._judge(outcome, failures[outcome.key])
-
-        each_of(ask, outcomes, self._settings.workers)
-        self._each(outcomes, judge)
-
-    def _why(self, outcome: Outcome, error: HostError) -> HostError:
-        """Return *error* of a CHECK, or that a managed plugin is missing because another file has taken its name."""
-        if outcome.attached is not None and error.code in ("not_elf", "unsafe_permissions", "unreadable"):
-            try:
-                self._networks.test_plugins(outcome.attached.config)
-            except HostError as other:
-                return other
-        return error
-
-    def _may_check(self, outcome: Outcome, attached: Attached) -> bool:
-        # CHECK reads the result from the cache.
-        if outcome.lost or not can_check(attached.config):
-            return False
-        if not same(self._seen[attached.netns].identity, self._seen[outcome.wanted.netns].identity):
-            # The namespace still exists, but under another path. CHECK compares the path with the one of the ADD.
-            return False
-        uses = types_of([plugin.network for plugin in attached.config.plugins])
-        changing = self._view.changing_binaries(uses, self._settings.bin_dirs)
-        if changing:
-            text = f"{outcome.key}: CHECK did not run, because this plan changes {', '.join(changing)}; run again"
-            self._plan.note(outcome, "check_unusable", text)
-            return False
-        # dhcp's CHECK renews the lease.
-        return not (self._settings.check_mode and "dhcp" in uses)
-
-    def _judge(self, outcome: Outcome, failure: Failed) -> None:
-        """Distinguish drift from a CHECK that has never worked, and from one that crashed."""
-        if failure.crashed or failure.is_same(outcome.record.check if outcome.record else None):
-            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure))
-        else:
-            self._drifted(outcome, "check", f"CHECK failed ({failure})", failure.facts())
-
-    def _compare(self, outcomes: Sequence[Outcome]) -> None:
-        """Find drift that no CHECK found: most plugins check only their own part."""
-        there = [outcome.attached for outcome in outcomes if outcome.attached is not None]
-        if not there:
-            return
-        kernel = kernel_drift.read_kernel(there)
-        for entry in kernel.missing.problems:
-            self._plan.warn(entry["code"], f"{entry['message']}; lost firewall rules go undetected")
-
-        def judge(outcome: Outcome) -> None:
-            lost = kernel.drift(outcome.attached, outcome.record) if outcome.attached else []
-            if lost:
-                self._drifted(outcome, "kernel", "; ".join(lost), {})
-
-        self._each(outcomes, judge)
-
-    def _drifted(self, outcome: Outcome, reason: str, what: str, facts: Dict[str, Any]) -> None:
-        message = f"{outcome.key} has drifted: {what}"
-        if self._settings.on_drift == "fail":
-            raise HostError(
-                f"{message}; set on_drift: repair to detach it and attach it again", code="drifted", **facts
-            )
-        outcome.reason, outcome.words = reason, what
-        self._plan.note(outcome, "drifted", message)
-        if self._settings.on_drift == "repair":
-            outcome.todo = RENEW
-            if outcome.attached is not None:
-                outcome.keep_ips = self._ips_to_keep(outcome, outcome.attached)
-        else:
-            outcome.action = "drifted"
 
     def _test_plugins(self, outcome: Outcome) -> None:
         if outcome.config is not None:
@@ -370,7 +283,7 @@ class AttachPlanner:
                 self._networks.test_plugins(outcome.config)
                 self._test_tools(outcome, outcome.config)
             except HostError as error:
-                self._missing(outcome, error)
+                self._plan.tolerate(outcome, error)
 
     def _test_tools(self, outcome: Outcome, config: NetworkConfigList) -> None:
         # Imported late: needed only if something is attached.

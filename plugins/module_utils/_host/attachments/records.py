@@ -25,10 +25,12 @@ from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CacheError, CNIError, ConfigError
 from ...libcni.files import read_file
 from ..errors import HostError
+from ..paths import replace_unsynced, stage_unsynced
 from ..trust import check_trusted
 from .request import Key
 
 RECORDS = "podwire"
+FOOTPRINTS = "podwire-footprints"
 ADDING = "adding"
 ATTACHED = "attached"
 # Records of earlier versions lack it.
@@ -109,6 +111,14 @@ class Record:
         self.untrue = list(untrue)
 
 
+def result_macs(result: Optional[Mapping[str, Any]]) -> Dict[str, str]:
+    """Return the MACs of the container's interfaces in a result, by name, without the zero one of loopback."""
+    interfaces = (result or {}).get("interfaces")
+    inside = [one for one in interfaces if isinstance(one, dict)] if isinstance(interfaces, list) else []
+    found = {str(one.get("name")): str(one.get("mac") or "").lower() for one in inside if one.get("sandbox")}
+    return {name: mac for name, mac in found.items() if mac.strip("0:")}
+
+
 def result_addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
     """Return the addresses of a result of any version, in their order."""
     found: List[str] = []
@@ -127,7 +137,7 @@ def result_addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
 
 def cache_dirs(cache_dir: str) -> List[str]:
     """Return the directories of a cache. Only root may be able to write to them."""
-    return [cache_dir, os.path.join(cache_dir, "results"), os.path.join(cache_dir, RECORDS)]
+    return [cache_dir, *(os.path.join(cache_dir, name) for name in ("results", RECORDS, FOOTPRINTS))]
 
 
 def check_cache_dir(cache_dir: str) -> None:
@@ -235,6 +245,11 @@ class Records:
         )
 
     def remove(self, key: Key) -> None:
+        """Remove the record and the footprint. Raises HostError ``record_unwritable``."""
+        # Imported late, as most calls detach nothing.
+        from ..footprints.note import forget
+
+        forget(os.path.dirname(self._folder), key)
         try:
             os.unlink(self._path(key))
         except FileNotFoundError:
@@ -249,7 +264,7 @@ class Records:
         """Raise HostError ``record_unwritable`` unless a record of *key* can be written now."""
         path = self._path(key)
         try:
-            os.unlink(self._write_temporary(path, {}))
+            os.unlink(stage_unsynced(path, self._packed(path, {})))
         except OSError as error:
             raise _unwritable(path, error) from error
 
@@ -257,22 +272,18 @@ class Records:
         path = self._path(key)
         data = dict(data, network=key.network, container_id=key.container_id, ifname=key.ifname)
         try:
-            os.rename(self._write_temporary(path, data), path)
+            replace_unsynced(path, self._packed(path, data))
         except OSError as error:
             raise _unwritable(path, error) from error
 
-    def _write_temporary(self, path: str, data: Mapping[str, Any]) -> str:
-        # Only the holder of the lock writes here, and in one thread per attachment, so the name is free or stale.
-        # No record's name starts with a dot: network names start with a letter or a digit.
-        temp = os.path.join(self._folder, "." + os.path.basename(path))
+    def _packed(self, path: str, data: Mapping[str, Any]) -> bytes:
+        """Return what the file at *path* will hold, and create its directory."""
+        # No record's name starts with a dot, as temporary ones do: network names start with a letter or a digit.
         try:
             cache.make_dirs(self._folder)
         except CacheError as error:
             raise HostError(f"cannot write {path}: {error}", code="record_unwritable") from error
-        fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as stream:
-            stream.write(json.dumps(data, sort_keys=True).encode("utf-8"))
-        return temp
+        return json.dumps(data, sort_keys=True).encode("utf-8")
 
 
 def _unwritable(path: str, error: OSError) -> HostError:

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
@@ -15,10 +16,15 @@ from ...libcni.validate import is_host_netns
 from ..errors import HostError
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
 from . import kernel_drift
-from .outcome import ADD, DELETE, NOTHING, RENEW, AttachPlan, AttachSettings, Outcome
+from .drift import LostParts
+from .outcome import ADD, DELETE, NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome
 from .records import Attached
 from .request import Key
 from .verbs import Added, Failed, Verbs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .recording import FirstAlone, Recording
 
 # Codes of an ADD that failed and left nothing behind.
 _TAKEN_BACK = ("add_failed", "missing_plugin")
@@ -26,13 +32,15 @@ _TAKEN_BACK = ("add_failed", "missing_plugin")
 _OTHER_REQUEST = ("config", "args", "capability_args", "interrupted")
 
 
-def check_unusable(key: Key, failure: Failed) -> str:
+def check_unusable(key: Key, failure: Failed, footprint: bool) -> str:
+    """Return the warning about a CHECK that proves nothing. *footprint*: the attachment has one, which shows drift."""
     what, said = "CHECK cannot pass here: it has failed since the attachment was made", str(failure)
     if failure.crashed:
         what = "CHECK crashed, which proves nothing about the container"
         # libcni quotes all lines of a panic; the first one gives the reason.
         said = said.partition("\\n")[0]
-    return f"{key}: {what} ({said}); drift that only this plugin or a later one could detect goes unreported"
+    rest = "drift that only this plugin or a later one could detect goes unreported"
+    return f"{key}: {what} ({said}); {'its footprint shows drift nevertheless' if footprint else rest}"
 
 
 class Steps:
@@ -42,13 +50,24 @@ class Steps:
         self._settings = settings
         self._verbs = verbs
         self._plan = plan
+        self._recording: Optional[Recording] = None
+        self._alone: Optional[FirstAlone] = None
+        self._put_back: Callable[[], None] = lambda: None
         self._added: List[Tuple[Attached, Added]] = []
 
-    def add(self) -> None:
-        """Add the steps. Containers run in parallel; each has all DELs in reverse order, then the rest in order."""
+    def add(self, lost: LostParts) -> None:
+        """Add the steps. Containers run in parallel; each has all DELs in reverse order, then the rest in order.
+
+        What is *lost* and can be put back in place comes first.
+        """
+        if lost.attachments or lost.shared:
+            # Imported late: needed only if something is repaired.
+            from .in_place import add_lost
+
+            self._put_back = add_lost(lost, self._settings.cache_dir, self._plan)
         lanes: Dict[str, List[Outcome]] = {}
         for outcome in self._plan.outcomes:
-            if outcome.todo != NOTHING or (outcome.lost and not outcome.failed):
+            if outcome.todo not in (NOTHING, PUT_BACK) or (outcome.lost and not outcome.failed):
                 lanes.setdefault(outcome.key.container_id, []).append(outcome)
         for lane in lanes.values():
             for outcome in reversed(lane):
@@ -64,7 +83,22 @@ class Steps:
         for outcome in self._plan.outcomes:
             if outcome.injectors and outcome.todo == NOTHING and outcome.attached and not outcome.failed:
                 self._add_leave(outcome, outcome.attached)
-        self._plan.finish = self._note_what_never_was
+        self._plan.begin, self._plan.finish = self._begin, self._finish
+
+    def _begin(self) -> None:
+        """Put back what is lost, before an ADD makes it again; then read the host for the footprints of the ADDs."""
+        self._put_back()
+        if any(outcome.todo in (ADD, RENEW) for outcome in self._plan.outcomes):
+            # Imported late: most calls attach nothing.
+            from .recording import FirstAlone, Recording
+
+            self._alone, self._recording = FirstAlone(), Recording(self._settings.cache_dir, self._plan)
+            self._recording.begin()
+
+    def _finish(self) -> None:
+        if self._recording is not None:
+            self._recording.finish()
+        self._note_what_never_was()
 
     def _add_adopt(self, outcome: Outcome, attached: Attached) -> None:
         if outcome.action == "none":
@@ -124,7 +158,7 @@ class Steps:
             outcome.fail(error)
             raise
         if failure is not None:
-            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure))
+            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure, False))
 
     def _repair(self, outcome: Outcome) -> None:
         self._delete(outcome)
@@ -201,7 +235,7 @@ class Steps:
             raise
         outcome.result = added.result
         if added.check is not None:
-            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, added.check))
+            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, added.check, True))
 
     def _note_what_never_was(self) -> None:
         """Record how the kernel differs from the results now, which is not drift later. One reading serves all."""
@@ -253,7 +287,8 @@ class Steps:
         capability_args: Mapping[str, Any],
     ) -> Added:
         given = Attached(outcome.key, config, outcome.wanted.netns, args, capability_args, None)
-        added = self._verbs.add(given, self._settings.force)
+        with self._alone.running(given.key.network) if self._alone else contextlib.nullcontext():
+            added = self._verbs.add(given, self._settings.force, self._recording)
         given.result = added.result
         self._added.append((given, added))
         return added

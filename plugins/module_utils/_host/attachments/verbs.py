@@ -100,6 +100,16 @@ class Added:
         self.inside = inside
 
 
+class AddWatch:
+    """Told of each ADD that is tried, in the thread that runs it."""
+
+    def before(self, given: Attached) -> None:
+        """The ADD is about to begin."""
+
+    def after(self, given: Attached, identity: Optional[Mapping[str, Any]]) -> None:
+        """The ADD has succeeded, and *given* has its result. *identity* is that of the namespace."""
+
+
 class Verbs:
     """The verbs on one host. ``timeout`` is in seconds for each run of a plugin; threads may share the object."""
 
@@ -120,22 +130,22 @@ class Verbs:
             _refuse(f"cannot check {attached.key}", "check_failed", error, known)
         return None
 
-    def add(self, given: Attached, force: bool) -> Added:
+    def add(self, given: Attached, force: bool, watch: Optional[AddWatch] = None) -> Added:
         """Run ADD, then CHECK if the network has it. Raises HostError after a failed ADD has been undone.
 
         An ADD that collided with others at the same time is tried again a few times.
         """
         for number in range(1, _TRIES):
             try:
-                return self._add(given, force)
+                return self._add(given, force, watch)
             except HostError as error:
                 if error.code != "add_failed" or not lost_race(error):
                     raise
             # Those that collided must not collide again.
             time.sleep(random.uniform(0, _FIRST_PAUSE * 2**number))
-        return self._add(given, force)
+        return self._add(given, force, watch)
 
-    def _add(self, given: Attached, force: bool) -> Added:
+    def _add(self, given: Attached, force: bool, watch: Optional[AddWatch]) -> Added:
         key = given.key
         before = look_at(given.netns, key.ifname)
         require_container(key, given.netns, before)
@@ -144,11 +154,15 @@ class Verbs:
         if existed and key.ifname != "lo" and not force:
             raise HostError(ifname_in_use(key, given.netns), code="ifname_in_use")
         self.records.adding(given, before.identity, existed)
+        if watch is not None:
+            watch.before(given)
         try:
             result = self._cni.add_network_list(given.config, _runtime(given, given.netns)).to_dict()
         except (CNIError, HostError) as error:
             self._take_back(given, existed, error)
         given = Attached(key, given.config, given.netns, given.args, given.capability_args, result)
+        if watch is not None:
+            watch.after(given, before.identity)
         inside = visit([given.netns], read_here).get(given.netns)
         there = inside is not None and key.ifname in inside.interfaces
         check = self.check(given, given.netns) if can_check(given.config) else None

@@ -14,7 +14,8 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set
 
 from .. import commands
 from ..errors import HostError
-from .ownership import FIREWALL, IPMASQ, PORTMAP, Rule, RuleOwner, RuleSet, chain_kind, chain_name, of_iptables
+from .kinds import FIREWALL, IPMASQ, PORTMAP, chain_name
+from .ownership import Rule, RuleOwner, RuleSet, chain_kind, of_iptables
 
 LEGACY = "iptables-legacy"
 NFT = "iptables-nft"

@@ -14,7 +14,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from .. import commands
 from ..errors import HostError
 from .iptables import TIMEOUT, TRIES, check_unchanged, not_removed
-from .ownership import IPMASQ, MACSPOOFCHK, PORTMAP, Rule, RuleOwner, RuleSet, is_container_id, of_nftables
+from .kinds import IPMASQ, MACSPOOFCHK, PORTMAP
+from .ownership import Rule, RuleOwner, RuleSet, is_container_id, of_nftables
 
 BACKEND = "nftables"
 _MASQUERADE = ("inet", "cni_plugins_masquerade")
@@ -46,7 +47,7 @@ def read_nftables() -> Optional[List[RuleSet]]:
     sets: List[RuleSet] = []
     for family, name in TABLES:
         if (family, name) in existing:
-            sets += group_nftables(family, name, _query(nft, ["table", family, name]))
+            sets += group_nftables(family, name, query_nft(nft, ["table", family, name]))
     return sets
 
 
@@ -61,7 +62,8 @@ def has_chains_of_iptables() -> bool:
     )
 
 
-def _query(nft: str, what: Sequence[str]) -> List[Any]:
+def query_nft(nft: str, what: Sequence[str]) -> List[Any]:
+    """Return what ``nft -j list WHAT`` lists. *nft* is the command's path. Raises HostError."""
     argv = [nft, "-j", "list", *what]
     done = commands.run_command(argv, TIMEOUT)
     if done.rc != 0:
@@ -74,7 +76,9 @@ def _query(nft: str, what: Sequence[str]) -> List[Any]:
 
 
 def _list(nft: str, what: Sequence[str], kind: str) -> List[Mapping[str, Any]]:
-    return [entry[kind] for entry in _query(nft, what) if isinstance(entry, dict) and isinstance(entry.get(kind), dict)]
+    return [
+        entry[kind] for entry in query_nft(nft, what) if isinstance(entry, dict) and isinstance(entry.get(kind), dict)
+    ]
 
 
 def group_nftables(family: str, name: str, entries: Sequence[Any]) -> List[RuleSet]:

@@ -9,17 +9,11 @@ plugins/meta/portmap, pkg/link/spoofcheck.go.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from typing import Any, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, FrozenSet, Iterable, NamedTuple, Optional, Tuple
 
-# The plugins that make rules for one container, as far as their rules differ.
-IPMASQ = "ipmasq"
-PORTMAP = "portmap"
-FIREWALL = "firewall"
-MACSPOOFCHK = "macspoofchk"
+from .kinds import CHAIN_LENGTH, IPMASQ, MACSPOOFCHK, chain_name, instance_hash
 
-_CHAIN_LENGTH = 28
 # libcni allows no other characters in names and IDs; a rule with others is not from a plugin that libcni called.
 _WORD = r"[A-Za-z0-9][A-Za-z0-9_.\-]*"
 _IPTABLES = re.compile(rf'(?:dnat |snat )?name: "({_WORD})" id: "({_WORD})"')
@@ -185,22 +179,12 @@ def _attribute_reference(one: RuleSet, ids: FrozenSet[str]) -> None:
 
 def chain_kind(name: str) -> Optional[str]:
     """Return the prefix in a container's chain of iptables: "" (ipMasq), "DN-" or "SN-" (portmap); None for others."""
-    if len(name) == _CHAIN_LENGTH and name.startswith("CNI-"):
+    if len(name) == CHAIN_LENGTH and name.startswith("CNI-"):
         for prefix in ("DN-", "SN-", ""):
             rest = name[4:]
             if rest.startswith(prefix) and re.fullmatch("[0-9a-f]+", rest[len(prefix) :]):
                 return prefix
     return None
-
-
-def chain_name(prefix: str, network: str, container_id: str) -> str:
-    """Return the name of a container's chain of iptables (Go: MustFormatChainNameWithPrefix)."""
-    return f"CNI-{prefix}{_digest(network + container_id)}"[:_CHAIN_LENGTH]
-
-
-def instance_hash(network: str, ifname: str, container_id: str) -> str:
-    """Return the hash in the comment of a masquerading rule of nftables (Go: hashForInstance)."""
-    return f"{_digest(network)[:16]}-{_digest(ifname + ':' + container_id)[:16]}"
 
 
 def of_iptables(comment: str) -> Optional[RuleOwner]:
@@ -238,26 +222,5 @@ def is_container_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha512(text.encode("utf-8", "surrogateescape")).hexdigest()
-
-
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def made_by(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
-    """Return the kinds of rules that a plugin makes for an attachment with addresses."""
-    kind = plugin.get("type")
-    kinds = []
-    if kind in ("bridge", "ptp") and plugin.get("ipMasq") is True:
-        kinds.append(IPMASQ)
-    if kind == "bridge" and plugin.get("macspoofchk") is True:
-        kinds.append(MACSPOOFCHK)
-    if kind == "portmap" and capability_args.get("portMappings"):
-        capabilities = plugin.get("capabilities")
-        if isinstance(capabilities, dict) and capabilities.get("portMappings") is True:
-            kinds.append(PORTMAP)
-    if kind == "firewall" and plugin.get("backend") in (None, "", "iptables"):
-        kinds.append(FIREWALL)
-    return kinds

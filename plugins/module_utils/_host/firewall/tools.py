@@ -14,7 +14,7 @@ import shutil
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import HostError
-from .ownership import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
+from .kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
 
 IPTABLES, NFT, FIREWALLD = "iptables", "nft", "firewalld"
 # Arguments that list what the plugins change.

@@ -147,14 +147,23 @@ def repair(outcomes, connected):
     return run
 
 
-def test_a_flushed_firewall_is_repaired(kind, generation, outcomes, connected, repair, work):
+def test_a_flushed_firewall_is_repaired(kind, generation, outcomes, connected, repair, work, forget_footprints):
     # A race is lost, and the attachments are made.
     assert outcomes("race") == {ADDED}
     assert (work / "lost").exists()
     flush(kind)
     repair()
 
-    # The plugins that use nft do not need iptables.
+    # What puts rules back in place is no plugin, so that it needs no iptables in PATH.
+    flush(kind)
+    with no_iptables():
+        assert outcomes("none") == {REPAIRED}
+    flush(kind)
+    assert outcomes("broken") == {REPAIRED}
+    assert outcomes("kind") == {NONE}
+
+    # Without footprints, they are attached again. The plugins that use nft do not need iptables.
+    forget_footprints()
     repaired = {REPAIRED} if generation == "new" else set()
     flush(kind)
     with no_iptables():

@@ -47,16 +47,17 @@ def test_a_bad_plugin_is_reported_and_the_next_attachment_is_made(
 
 
 def test_two_containers_are_attached_at_the_same_time(host, attach, change, write_network, fakes):
-    """The plugin ends only when two of it run at once."""
+    """After the first one, which runs alone, the plugin ends only when two of it run at once."""
     write_network("pwameet", [{"type": "meet"}])
     web = {"network": "pwameet", "container_id": "web", "netns": "pwa-web"}
     db = {"network": "pwameet", "container_id": "db", "netns": "pwa-db"}
-    failing = host.fail("cni_attach", attachments=[web, db], parallel=1, timeout=2)
-    assert failing["attachments"][0]["action"] == "failed"
+    job = {**db, "container_id": "job"}
+    failing = host.fail("cni_attach", attachments=[web, db, job], parallel=1, timeout=2)
+    assert [row["action"] for row in failing["attachments"]][:2] == ["added", "failed"]
 
-    # The second one met what the first one had left.
-    attach({**web, **ABSENT}, {**db, **ABSENT})
+    # The third one met what the second one had left.
+    attach(*({**one, **ABSENT} for one in (web, db, job)))
     for path in fakes.glob("meet.*"):
         path.unlink()
-    change([web, db], ["add"] * 2, ["added"] * 2)
-    attach({**web, **ABSENT}, {**db, **ABSENT})
+    change([web, db, job], ["add"] * 3, ["added"] * 3)
+    attach(*({**one, **ABSENT} for one in (web, db, job)))

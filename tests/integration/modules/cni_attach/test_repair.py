@@ -6,13 +6,17 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
 from ansible_collections.podwire.cni.tests.integration.modules.host import sh
 
 WEB = {"network": "pwatwo", "container_id": "web", "netns": "pwa-web"}
 DB = {"network": "pwasbr", "container_id": "db", "netns": "pwa-db"}
 
 
-def test_attachments_that_lost_their_namespace_or_interface_are_attached_again(change, attach, namespaces, leases):
+def test_attachments_that_lost_their_namespace_or_interface_are_attached_again(
+    change, attach, namespaces, leases, forget_footprints
+):
     first = change([WEB, DB], ["add"] * 2, ["added"] * 2).run["attachments"]
     namespaces("pwa-web", "pwa-db")
     again = change([WEB, DB], ["repair"] * 2, ["repaired"] * 2).run["attachments"]
@@ -22,10 +26,15 @@ def test_attachments_that_lost_their_namespace_or_interface_are_attached_again(c
     for network in ("pwatwo", "pwasbr"):
         assert len(list((leases / network).glob("10.*"))) == 1
 
-    sh("ip -n pwa-web link delete eth0")
-    again = change([WEB, DB], ["repair"], ["repaired", "none"]).run["attachments"]
-    assert [row["reason"] for row in again] == ["interface", ""]
-    assert again[0]["ips"] == first[0]["ips"]
+    for known in (True, False):
+        sh("ip -n pwa-web link delete eth0")
+        if not known:
+            forget_footprints()
+        ran = change([WEB, DB], ["repair"], ["repaired", "none"]).run
+        again = ran["attachments"]
+        assert [row["reason"] for row in again] == ["interface", ""]
+        assert [step["class"] for step in ran["actions"]] == ["safe" if known else "disruptive"]
+        assert again[0]["ips"] == first[0]["ips"]
 
     namespaces()
     attach({**WEB, "state": "absent"}, {**DB, "state": "absent"})
@@ -59,8 +68,11 @@ def test_an_interface_that_is_not_of_cni_is_kept(host):
     assert sh("ip -n pwa-web link show eth0 type bridge")
 
 
-def test_a_lost_address_is_drift(host, attach, change):
+@pytest.mark.parametrize("footprints", [True, False])
+def test_a_lost_address_is_drift(host, attach, change, footprints, forget_footprints):
     (first,) = attach(WEB)["attachments"]
+    if not footprints:
+        forget_footprints()
     sh("ip -n pwa-web address flush dev eth0")
 
     reported = attach(WEB)
@@ -71,12 +83,14 @@ def test_a_lost_address_is_drift(host, attach, change):
     failing = host.fail("cni_attach", attachments=[WEB], on_drift="fail")
     assert failing["code"] == "drifted"
     assert failing["attachments"][0]["action"] == "failed"
-    assert failing["attachments"][0]["error"]["plugin"] == "bridge"
+    assert footprints or failing["attachments"][0]["error"]["plugin"] == "bridge"
+    assert ("put it back in place" in failing["msg"]) == footprints
 
     ran = change([WEB], ["repair"], ["repaired"], on_drift="repair").run
-    assert [step["class"] for step in ran["actions"]] == ["disruptive"]
-    assert [step["parts"] for step in ran["actions"]] == [[{"kind": "del"}, {"kind": "add"}]]
-    assert ran["attachments"][0]["reason"] == "check"
+    assert [step["class"] for step in ran["actions"]] == ["safe" if footprints else "disruptive"]
+    parts = ["put_back"] if footprints else ["del", "add"]
+    assert [step["parts"] for step in ran["actions"]] == [[{"kind": kind} for kind in parts]]
+    assert ran["attachments"][0]["reason"] == ("kernel" if footprints else "check")
     assert ran["attachments"][0]["ips"] == first["ips"]
     assert first["ips"][0] in sh("ip -n pwa-web -brief address show eth0")
     attach({**WEB, "state": "absent"})

@@ -13,7 +13,8 @@ import subprocess
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import adoption
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import parse_attachments
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import read_cached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key, parse_attachments
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     MAIN,
@@ -202,6 +203,57 @@ def test_an_interrupted_add_over_an_existing_interface_is_not_taken_back_in_the_
 
 
 # ---- neither entry nor record: what the kernel and host-local have
+
+
+@pytest.fixture
+def forgotten(host, monkeypatch):
+    """A host that has lost entry and record of an attachment which the kernel still shows."""
+    host.run(web())
+    attached = read_cached(host.cache_dir, Key("demo", "web", "eth0"))
+    before = entry(host)
+    lose(host, "gone")
+    os.unlink(os.path.join(host.cache_dir, "podwire", "demo-web-eth0"))
+    monkeypatch.setattr(adoption, "find_adoptable", lambda wanted, config: attached)
+    return before
+
+
+def test_the_record_of_what_is_adopted_is_written_again(host, forgotten):
+    plan = host.run(web())
+    assert (actions(plan), codes(plan), host.verbs("CHECK")) == (["adopted"], [], ["main", "meta"])
+    assert entry(host) == forgotten
+    record = json.loads(host.record("demo-web-eth0"))
+    identity, _links = host.namespaces["/run/netns/web"]
+    assert (record["state"], record["identity"], record["interface"]) == ("attached", identity, True)
+    assert record["check"] is None
+    assert record["untrue"] == ["rules firewall"]
+    assert actions(host.run(web())) == ["none"]
+
+
+def test_a_check_that_fails_at_the_adoption_is_no_drift_later(host, forgotten):
+    host.broken["CHECK", "meta"] = "never"
+    plan = host.run(web())
+    assert (actions(plan), codes(plan)) == (["adopted"], ["check_unusable"])
+    record = json.loads(host.record("demo-web-eth0"))
+    assert (record["check"]["plugin"], record["check"]["code"]) == ("meta", 999)
+    plan = host.run(web())
+    assert (actions(plan), codes(plan)) == (["none"], ["check_unusable"])
+
+
+def test_a_network_without_check_is_adopted_without_it(host, request):
+    host.network(disableCheck=True)
+    request.getfixturevalue("forgotten")
+    assert actions(host.run(web())) == ["adopted"]
+    assert host.calls == []
+
+
+def test_an_entry_that_cannot_be_restored(host, forgotten):
+    shutil.rmtree(os.path.join(host.cache_dir, "results"))
+    os.symlink("/nowhere", os.path.join(host.cache_dir, "results"))
+    error = host.run(web()).outcomes[0].error
+    assert error["code"] == "adopt_failed"
+    assert error["message"].startswith("cannot restore the cache entry of demo/web/eth0: ")
+    assert host.records() == []
+
 
 NETNS = "podwire-adopt"
 SUBNET = "10.219.0"

@@ -5,11 +5,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import threading
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import dead_netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.dead_netns import DeadNetnsExecutor
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.dead_netns import (
+    DeadNetnsExecutor,
+    EmptyNetns,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.executor import SafeExecutor
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 
@@ -59,3 +65,47 @@ def test_if_that_fails_too_the_first_failure_counts(calls, monkeypatch):
     monkeypatch.setattr(dead_netns, "EmptyNetns", impossible)
     with pytest.raises(PluginError, match="failed in ''"):
         run("DEL", "")
+
+
+# ---- the namespace itself
+
+
+def links(path):
+    done = subprocess.run(["nsenter", f"--net={path}", "ip", "-o", "link"], check=True, capture_output=True, text=True)
+    return [line.split(":")[1].strip() for line in done.stdout.splitlines()]
+
+
+def test_the_namespace_is_another_one_and_ends():
+    here = os.stat("/proc/self/ns/net").st_ino
+    netns = EmptyNetns()
+    with netns as path:
+        assert os.stat(path).st_ino != here
+        assert links(path) == ["lo"]
+        assert os.stat("/proc/self/ns/net").st_ino == here
+    # The kernel ends the namespace with the thread that holds it.
+    assert not netns._thread.is_alive()
+
+
+def test_its_only_interface_has_the_name_of_the_container_s():
+    with EmptyNetns("eth0") as path:
+        assert links(path) == ["eth0"]
+
+
+def test_a_namespace_that_cannot_be_made(monkeypatch):
+    def refuse():
+        raise OSError(1, "Operation not permitted")
+
+    caught = []
+
+    def enter():
+        try:
+            EmptyNetns("eth0").__enter__()
+        except OSError as error:
+            caught.append(error.strerror)
+
+    monkeypatch.setattr(dead_netns, "unshare", refuse)
+    # A daemon, so that a test that fails ends.
+    thread = threading.Thread(target=enter, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert caught == ["Operation not permitted"]

@@ -18,16 +18,15 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kern
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import ATTACHED, Attached, Record
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import (
     FIREWALL,
     IPMASQ,
     MACSPOOFCHK,
     PORTMAP,
-    Rule,
-    RuleSet,
     chain_name,
     instance_hash,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import Rule, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Route
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
@@ -223,6 +222,14 @@ def test_masquerading():
     assert lost([both[0], rules(IPMASQ, chain, "ipv6", inert=True)], MASQUERADING) == [IPMASQ]
     assert lost([rules(IPMASQ, instance_hash("demo", "eth0", "web"), "inet", "nftables")], MASQUERADING) == []
     assert lost([rules(IPMASQ, chain_name("", "demo", "other"))], MASQUERADING) == [IPMASQ]
+
+
+def test_masquerading_of_one_family():
+    chain = chain_name("", "demo", "web")
+    for address, own, other in (("10.1.0.2/24", "ipv4", "ipv6"), ("fd00::2/64", "ipv6", "ipv4")):
+        attached = entry({"cniVersion": "1.0.0", "ips": [{"address": address}]}, MASQUERADING)
+        assert Missing([rules(IPMASQ, chain, own)], ()).of(attached) == []
+        assert [kind for kind, _text in Missing([rules(IPMASQ, chain, other)], ()).of(attached)] == [IPMASQ]
 
 
 def test_port_mappings():

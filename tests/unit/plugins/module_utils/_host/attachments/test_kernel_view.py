@@ -15,6 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host import netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import kernel_drift
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import parse_address
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import kernel
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.kernel import unshare
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes interfaces")
 FAMILIES = {2: "ipv4", 10: "ipv6"}
@@ -56,7 +57,7 @@ def world():
 
     def run(read):
         def work():
-            netns.unshare()
+            unshare()
             subprocess.run(["ip", "-batch", "-"], input=WORLD, text=True, check=True)
             wait_for_link_local()
             return read()

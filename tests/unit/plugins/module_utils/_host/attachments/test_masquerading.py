@@ -20,7 +20,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.reco
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import (
     IPMASQ,
     PORTMAP,
     chain_name,

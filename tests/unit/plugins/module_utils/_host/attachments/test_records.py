@@ -15,9 +15,13 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.reco
     Attached,
     Record,
     Records,
+    check_cache_dir,
+    read_cached,
     result_addresses,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
 KEY = Key("demo", "web", "eth0")
@@ -111,6 +115,28 @@ def test_the_record_of_another_attachment_is_not_ours(records):
     first = Attached(Key("a-b", "c", "eth0"), given().config, "", [], {}, None)
     records.adding(first, None)
     assert records.read(Key("a", "b-c", "eth0")) is None
+
+
+@pytest.mark.parametrize("folder", ["", "results", "podwire"])
+def test_only_root_may_write_to_a_cache(tmp_path, folder):
+    for name in ("results", "podwire"):
+        (tmp_path / name).mkdir()
+    check_cache_dir(str(tmp_path))
+    (tmp_path / folder).chmod(0o777)
+    with pytest.raises(HostError) as caught:
+        check_cache_dir(str(tmp_path))
+    assert caught.value.code == "unsafe_permissions"
+
+
+def test_an_entry_that_is_a_link_is_not_followed(tmp_path):
+    write_entry(str(tmp_path), Entry("web", CONFIG, "eth0", "demo", "/run/netns/web"))
+    path = tmp_path / "results" / "demo-web-eth0"
+    assert read_cached(str(tmp_path), KEY).netns == "/run/netns/web"
+    path.rename(tmp_path / "target")
+    path.symlink_to(tmp_path / "target")
+    with pytest.raises(HostError, match="is a symbolic link, which is not followed") as caught:
+        read_cached(str(tmp_path), KEY)
+    assert caught.value.code == "unsafe_permissions"
 
 
 def test_addresses_of_every_version():

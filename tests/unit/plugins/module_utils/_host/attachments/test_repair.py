@@ -12,8 +12,8 @@ import os
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import verbs
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Records
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import records, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import tools as firewall_tools
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
@@ -97,6 +97,54 @@ def test_a_repair_never_ends_with_less(host, reason, when):
         assert kinds(host.check(web(), on_drift="repair")) == []
 
 
+@pytest.fixture
+def fixed(host):
+    """A host whose network takes addresses from the arguments."""
+    host.network(plugins=[dict(MAIN, capabilities={"ips": True}), META])
+    return host
+
+
+@pytest.mark.parametrize("reason", ["kernel", "netns", "interface"])
+def test_a_repair_asks_for_the_addresses_that_the_container_had(fixed, reason):
+    fixed.run(web())
+    if reason == "kernel":
+        fixed.addresses.clear()
+    elif reason == "netns":
+        fixed.namespace("web", inode=2)
+    else:
+        fixed.namespaces[WEB][1].discard("eth0")
+    plan = fixed.run(web(), on_drift="repair")
+    assert (actions(plan), plan.outcomes[0].reason) == (["repaired"], reason)
+    assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
+
+
+def test_addresses_of_the_request_come_before_those_that_the_container_had(fixed):
+    wanted = web(capability_args={"ips": ["10.1.0.9/24"]})
+    fixed.run(wanted)
+    fixed.namespace("web", inode=2)
+    plan = fixed.check(wanted)
+    assert (plan.outcomes[0].reason, plan.outcomes[0].keep_ips) == ("netns", [])
+    assert fixed.run(wanted).outcomes[0].row()["ips"] == ["10.1.0.9/24"]
+
+
+def test_a_del_that_cannot_be_run_is_no_del_that_took_the_interface(host):
+    host.run(web())
+    host.addresses.clear()
+    original = host.exec_plugin
+
+    def failing(path, stdin, env, timeout=None):
+        answer = original(path, stdin, env, timeout)
+        if (env["CNI_COMMAND"], os.path.basename(path)) == ("DEL", "main"):
+            raise HostError("the plugin is not safe", code="bad_binary")
+        return answer
+
+    host.exec_plugin = failing
+    plan = host.run(web(), on_drift="repair")
+    assert not attached(host)
+    assert (actions(plan), plan.outcomes[0].error["code"]) == (["failed"], "bad_binary")
+    assert host.verbs("ADD") == []
+
+
 def test_a_change_whose_add_fails_is_attached_as_before(host):
     host.run(web())
     host.network(plugins=[dict(MAIN, master="eth7"), META])
@@ -133,10 +181,10 @@ def test_nothing_is_detached_where_nothing_can_be_written(host, monkeypatch):
     host.run(web())
     host.addresses.clear()
 
-    def read_only(self, path, data):
+    def read_only(path, data):
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(Records, "_write_temporary", read_only)
+    monkeypatch.setattr(records, "stage_unsynced", read_only)
     plan = host.run(web(), on_drift="repair")
     assert plan.outcomes[0].error["code"] == "record_unwritable"
     assert host.verbs("DEL") == []

@@ -52,6 +52,8 @@ def test_each_container_has_its_sets(name, addresses):
     forwarded = [one.addresses for one in sets if one.plugin == "firewall"]
     assert forwarded == [(address,) for container, address in sorted(addresses.items()) if container != "db"]
     assert not [one for one in sets if one.unclear or one.inert]
+    # Only nft numbers rules.
+    assert {rule.handle for one in sets for rule in one.rules} == {0}
 
 
 def test_nothing_that_containers_share_is_in_a_set():

@@ -92,6 +92,15 @@ def test_a_comment_of_exactly_the_greatest_length_is_whole():
     assert (one.container_id, one.claimed) == (container, "")
 
 
+def test_a_comment_that_is_longer_than_the_plugins_write_is_left_alone():
+    genuine = comment_of("net", "eth0", "c" * 80)
+    assert len(genuine) == 128
+    assert owner_of(genuine).claimed
+    one = owner_of(genuine + "c")
+    assert one.unclear == "its comment and its hash identify different containers"
+    assert not one.claimed
+
+
 @pytest.mark.parametrize("length", [69, 71, 72, 74, 77, 78, 80])
 def test_a_comment_that_is_cut_around_the_interface_s_name(length):
     """Either the hash still tells the container, or the set is left alone."""
@@ -240,6 +249,16 @@ def test_a_rule_that_was_exchanged_or_added_is_left(monkeypatch):
         with pytest.raises(HostError) as caught:
             nftables.remove_nftables([one])
         assert caught.value.code == "rules_changed"
+    assert host.script is None
+
+
+def test_rules_stay_without_nft(monkeypatch):
+    host = Host(monkeypatch)
+    sets = nftables.read_nftables()
+    monkeypatch.setattr(commands, "find_command", lambda name: None)
+    with pytest.raises(HostError, match="nft is not installed") as caught:
+        nftables.remove_nftables(sets)
+    assert caught.value.code == "rules_not_removed"
     assert host.script is None
 
 

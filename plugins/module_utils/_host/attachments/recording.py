@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What surrounds the ADDs of one plan: the first one on a network runs alone, and their footprints are recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+
+from ...libcni.conf import NetworkConfigList
+from ..addresses import DEFAULT_DATA_DIR
+from ..binaries.types import REFERENCE, object_of, types_of
+from ..errors import HostError
+from ..footprints.attribution import Attribution, Party
+from ..footprints.note import Notes
+from ..footprints.recorder import SWITCHES, Reading, RecordedAdd, changes, read_host, read_inside, write_footprints
+from ..footprints.state import Store
+from ..kernel.sysctls import interface_defaults
+from ..netns import visit
+from .outcome import ADD, RENEW, AttachPlan, Outcome
+from .records import Attached
+from .request import Key
+from .verbs import AddWatch
+
+
+class FirstAlone:
+    """Lets the first ADD on each network run while no other does, and all later ones at the same time.
+
+    portmap and bridge make chains that all containers share, and several at once collide (iptables-nft has no lock).
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._known: Set[str] = set()
+        self._running = 0
+        self._alone = False
+
+    @contextlib.contextmanager
+    def running(self, network: str) -> Iterator[None]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone and (network in self._known or self._running == 0))
+            alone = network not in self._known
+            self._alone = alone
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._known.add(network)
+                if alone:
+                    self._alone = False
+                self._changed.notify_all()
+
+
+class Recording(AddWatch):
+    """Records the footprints of the attachments that a plan makes. What cannot be read or written is a warning.
+
+    Threads may share it between ``begin`` and ``finish``.
+    """
+
+    def __init__(self, cache_dir: str, plan: AttachPlan) -> None:
+        self._notes = Notes(cache_dir)
+        self._plan = plan
+        self._before: Optional[Reading] = None
+        self._inside: Dict[Key, Reading] = {}
+        self._added: Dict[Key, RecordedAdd] = {}
+        self._stores: List[Store] = []
+
+    def begin(self) -> None:
+        """Read the host before the first ADD."""
+        made = [outcome for outcome in self._plan.outcomes if outcome.todo in (ADD, RENEW) and outcome.config]
+        if not made:
+            return
+        self._stores = _stores(outcome.config for outcome in made if outcome.config)
+        self._before = self._try(lambda: self._host_before(made))
+
+    def _host_before(self, made: Sequence[Outcome]) -> Reading:
+        """Return the state of the host without what the attachments that are made again have there."""
+        before = read_host(self._stores)
+        renewed = [outcome.attached for outcome in made if outcome.todo == RENEW and outcome.attached]
+        if renewed:
+            everything = changes(before.nothing(), before, {})
+            parties = [Party(attached.key, _addresses(attached), None) for attached in renewed]
+            own = set(Attribution({}, parties).owners(everything, shared=False))
+            for attached in renewed:
+                footprint = self._notes.attachment(attached.key)
+                own.update(footprint.host if footprint is not None else ())
+            before.leave_out(own)
+        return before
+
+    def before(self, given: Attached) -> None:
+        """Read the namespace of the container before its ADD."""
+        if self._before is not None:
+            read = partial(read_inside, sysctls_set_by(given.config))
+            reading = self._try(lambda: visit([given.netns], read).get(given.netns), given.key)
+            if reading is not None:
+                self._inside[given.key] = reading
+
+    def after(self, given: Attached, identity: Optional[Mapping[str, Any]]) -> None:
+        """Read the namespace of the container after its ADD. *given* has the result."""
+        before = self._inside.pop(given.key, None)
+        if before is None:
+            return
+
+        def read() -> Tuple[Reading, Mapping[Tuple[str, str], int]]:
+            return read_inside(sysctls_set_by(given.config)), interface_defaults()
+
+        found = self._try(lambda: visit([given.netns], read).get(given.netns), given.key)
+        if found is not None:
+            inside, defaults = found
+            party = Party(given.key, _addresses(given), inside.state, texts_of(given.config))
+            digest = hashlib.sha256(given.config.expanded_bytes()).hexdigest()
+            others = {
+                outcome.key.ifname
+                for outcome in self._plan.outcomes
+                if outcome.wanted.netns == given.netns and outcome.key != given.key
+            }
+            self._added[given.key] = RecordedAdd(party, before, inside, defaults, identity, digest, others)
+
+    def finish(self) -> None:
+        """Read the host after the last ADD, and write the footprints."""
+        before, added = self._before, list(self._added.values())
+        if before is not None and added:
+            self._try(lambda: write_footprints(self._notes, before, read_host(self._stores), added))
+
+    def _try(self, read: Callable[[], Any], key: Optional[Key] = None) -> Any:
+        try:
+            return read()
+        except HostError as error:
+            whose = f"{key}: its footprint was" if key else "footprints were"
+            text = f"{whose} not recorded ({error.msg}), so only the result of the ADD is compared to find drift"
+            self._plan.warn("footprint_missing", text)
+            return None
+
+
+def sysctls_set_by(config: NetworkConfigList) -> Optional[List[str]]:
+    """Return the global sysctls that an ADD may set in the container, as kernel.sysctls names them; None if any.
+
+    Reference plugins set no others than forwarding and those that tuning is told to. To read all costs as much as a
+    small plugin.
+    """
+    plugins = [plugin.network for plugin in config.plugins]
+    if not REFERENCE.issuperset(types_of(plugins)):
+        return None
+    # tuning also takes them from args.cni, where others put what they mean for it.
+    places = [place for plugin in plugins for place in (plugin, object_of(object_of(plugin, "args"), "cni"))]
+    names = [name for place in places for name in object_of(place, "sysctl")]
+    paths = [name if "/" in name else name.replace(".", "/") for name in names]
+    return [*SWITCHES, *(path[len("net/") :] for path in paths if path.startswith("net/") and "/IFNAME/" not in path)]
+
+
+def _addresses(attached: Attached) -> List[str]:
+    return [address.partition("/")[0] for address in attached.ips]
+
+
+def _stores(configs: Iterable[NetworkConfigList]) -> List[Store]:
+    """Return the stores of host-local that ADDs with *configs* use, whether they exist yet or not."""
+    found: Dict[Store, None] = {}
+    for config in configs:
+        for plugin in config.plugins:
+            ipam = plugin.network.get("ipam")
+            if isinstance(ipam, dict) and ipam.get("type") == "host-local":
+                data_dir = ipam.get("dataDir") or DEFAULT_DATA_DIR
+                if isinstance(data_dir, str) and data_dir.startswith("/") and "\0" not in data_dir:
+                    found[os.path.normpath(data_dir), config.name] = None
+    return list(found)
+
+
+def texts_of(config: NetworkConfigList) -> List[str]:
+    """Return all texts of a configuration: some are names of interfaces, whatever a plugin calls their option."""
+    found: List[str] = []
+    waiting: List[Any] = [plugin.network for plugin in config.plugins]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [inner for key, inner in value.items() if key not in ("name", "type", "cniVersion")]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str):
+            found.append(value)
+    return found

@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One repair in place of everything that has a footprint, without a controller: no plugin runs, never DEL or ADD."""
+
+from __future__ import annotations
+
+import sys
+from typing import List, Sequence
+
+from ..errors import HostError
+from ..footprints.comparison import Difference
+from ..footprints.note import Footprint, Notes
+from ..footprints.repair import InPlaceRepair, Owner, Wanted, why_not
+from ..footprints.words import summarize
+from ..lock import Lock, read_state
+from ..netns import look
+from .cache import read_cache
+from .drift import SHARED_TARGET, FootprintDrift
+from .records import check_cache_dir
+
+_LOCK_TIMEOUT = 60.0
+DONE, LEFT, FAILED = 0, 1, 2
+"""Statuses: all is as recorded, something was not put back, the host could not be read."""
+
+
+class Upkeep:
+    """One repair of everything that has a footprint. ``done`` and ``left`` are sentences."""
+
+    def __init__(self, cache_dir: str) -> None:
+        self._cache_dir = cache_dir
+        self._wanted: List[Wanted] = []
+        self._reasons: List[str] = []
+        self.done: List[str] = []
+        self.left: List[str] = []
+
+    def run(self) -> None:
+        """Put everything back. Raises HostError if the host cannot be read, or another module holds the lock."""
+        check_cache_dir(self._cache_dir)
+        with Lock("podwire-cni-repair", _LOCK_TIMEOUT, read_state()):
+            self._find()
+            if not self._wanted:
+                return
+            repair = InPlaceRepair(self._wanted, Notes(self._cache_dir).order())
+            repair.run()
+        for wanted, reason in zip(self._wanted, self._reasons):
+            error = repair.errors.get(wanted.owner)
+            if error is None:
+                self.done.append(f"{_target(wanted.owner)}: {reason}; put back")
+            else:
+                self.left.append(error.msg)
+
+    def _find(self) -> None:
+        cached = [entry.attached for entry in read_cache(self._cache_dir).entries if not entry.interrupted]
+        entries = {attached.key: attached for attached in cached if attached is not None and attached.netns}
+        seen = look({attached.netns: () for attached in entries.values()})
+        drift = FootprintDrift(self._cache_dir)
+        drift.compare(entries.values(), {path: there.identity for path, there in seen.items()})
+        self.left += [f"{problem}; drift of what could not be read goes undetected" for problem in drift.problems]
+        for shared in drift.shared:
+            owner = (shared.network,) if shared.network else ()
+            self._add(owner, shared.footprint, "", shared.compared.differences)
+        for key, footprint in drift.footprints.items():
+            self._add(key, footprint, entries[key].netns, drift.of(key).differences)
+
+    def _add(self, owner: Owner, footprint: Footprint, netns: str, lost: Sequence[Difference]) -> None:
+        if not lost:
+            return
+        reason = summarize(lost, len(owner) > 1)
+        obstacle = why_not(lost, footprint, netns)
+        if obstacle:
+            self.left.append(f"{_target(owner)}: {reason}; not put back, because {obstacle}")
+            return
+        self._wanted.append(Wanted(owner, footprint, netns))
+        self._reasons.append(reason)
+
+
+def _target(owner: Owner) -> str:
+    return "/".join(owner) or SHARED_TARGET
+
+
+def put_back_all(cache_dir: str) -> int:
+    """Put everything back, print a line for each thing that was lost, and return the status."""
+    upkeep = Upkeep(cache_dir)
+    try:
+        upkeep.run()
+    except HostError as error:
+        upkeep.left.append(error.msg)
+        return FAILED
+    finally:
+        for text in [*upkeep.done, *upkeep.left]:
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+    return LEFT if upkeep.left else DONE

@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kinds of firewall rules that plugins make, which of them a plugin makes for an attachment, and their names.
+
+Sources: plugins/pkg/utils/utils.go (chains of iptables), pkg/ip/ipmasq_nftables_linux.go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, List, Mapping
+
+# The plugins that make rules for one container, as far as their rules differ.
+IPMASQ = "ipmasq"
+PORTMAP = "portmap"
+FIREWALL = "firewall"
+MACSPOOFCHK = "macspoofchk"
+
+CHAIN_LENGTH = 28
+
+
+def made_by(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
+    """Return the kinds of rules that a plugin makes for an attachment with addresses."""
+    kind = plugin.get("type")
+    kinds = []
+    if kind in ("bridge", "ptp") and plugin.get("ipMasq") is True:
+        kinds.append(IPMASQ)
+    if kind == "bridge" and plugin.get("macspoofchk") is True:
+        kinds.append(MACSPOOFCHK)
+    if kind == "portmap" and capability_args.get("portMappings"):
+        capabilities = plugin.get("capabilities")
+        if isinstance(capabilities, dict) and capabilities.get("portMappings") is True:
+            kinds.append(PORTMAP)
+    if kind == "firewall" and plugin.get("backend") in (None, "", "iptables"):
+        kinds.append(FIREWALL)
+    return kinds
+
+
+def chain_name(prefix: str, network: str, container_id: str) -> str:
+    """Return the name of a container's chain of iptables (Go: MustFormatChainNameWithPrefix)."""
+    return f"CNI-{prefix}{_digest(network + container_id)}"[:CHAIN_LENGTH]
+
+
+def instance_hash(network: str, ifname: str, container_id: str) -> str:
+    """Return the hash in the comment of a masquerading rule of nftables (Go: hashForInstance)."""
+    return f"{_digest(network)[:16]}-{_digest(ifname + ':' + container_id)[:16]}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha512(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,214 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Puts lost rules and chains back where they stood, in one transaction for each backend.
+
+Rules of others keep their places. A rule goes behind the nearest rule that stood before it and is there, else in front
+of the nearest one that stood behind it, else to the end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from .. import commands
+from ..errors import HostError
+from .chains import CHAIN, NFTABLES, TABLE, Chain, ChainKey, FoundChains, find_nft, rule_text
+from .iptables import FAMILIES, TIMEOUT, tool
+from .nftables import query_nft
+
+_NO_POLICY = "-"
+_KINDS = (TABLE, "set", "map", CHAIN)
+
+
+class ChainRepair(NamedTuple):
+    """One chain, table, set or map that must be there with *wanted* rules, or elements.
+
+    ``order`` are the rules of the chain as they stood, with the nearest ones of others. ``body`` None: it is not known.
+    """
+
+    key: ChainKey
+    body: Any
+    order: Sequence[str]
+    wanted: Sequence[str]
+
+
+def places(order: Sequence[str], wanted: Iterable[str], present: Sequence[str]) -> List[Tuple[int, str]]:
+    """Return (position from 0, rule) of each missing rule; positions count the ones before in this list."""
+    now, left = list(present), Counter(present)
+    missing: List[str] = []
+    for rule in wanted:
+        if left[rule]:
+            left[rule] -= 1
+        else:
+            missing.append(rule)
+    rank: Dict[str, List[int]] = {}
+    for place, rule in enumerate(order):
+        rank.setdefault(rule, []).append(place)
+    # The last ones of rules that stood several times are missing.
+    todo = []
+    for rule in missing:
+        ranks = rank.get(rule)
+        todo.append((ranks.pop() if ranks else len(order), rule))
+    result = []
+    for place, rule in sorted(todo, key=lambda entry: entry[0]):
+        position = len(now)
+        before = next((_last(now, other) + 1 for other in reversed(order[:place]) if other in now), None)
+        if before is not None:
+            position = before
+        else:
+            behind = next((now.index(other) for other in order[place + 1 :] if other in now), None)
+            if behind is not None:
+                position = behind
+        now.insert(position, rule)
+        result.append((position, rule))
+    return result
+
+
+def misplaced(order: Sequence[str], wanted: Iterable[str], present: Sequence[str]) -> List[str]:
+    """Return the fewest wanted rules that must move so that all stand in the recorded *order*.
+
+    Rules that stood several times, or stand several times, are not judged.
+    """
+    often = Counter(order)
+    known = {rule for rule in wanted if often[rule] == 1}
+    here = Counter(present)
+    rank = {rule: place for place, rule in enumerate(order) if rule in known}
+    ranks = [rank[rule] for rule in present if rule in rank and here[rule] == 1]
+    if ranks == sorted(ranks):
+        return []
+    stay = set(_longest_rising(ranks))
+    return [order[place] for place in ranks if place not in stay]
+
+
+def _longest_rising(numbers: Sequence[int]) -> List[int]:
+    # For each length, the smallest number that a rising sequence of this length can end with; and what precedes it.
+    ends: List[int] = []
+    before: Dict[int, Optional[int]] = {}
+    for number in numbers:
+        place = next((at for at, end in enumerate(ends) if end >= number), len(ends))
+        before[number] = ends[place - 1] if place else None
+        ends[place : place + 1] = [number]
+    found: List[int] = []
+    last: Optional[int] = ends[-1] if ends else None
+    while last is not None:
+        found.append(last)
+        last = before[last]
+    return found
+
+
+def _last(rules: Sequence[str], rule: str) -> int:
+    return len(rules) - 1 - list(reversed(rules)).index(rule)
+
+
+def restore_chains(repairs: Sequence[ChainRepair], present: FoundChains) -> None:
+    """Put back what is missing. Raises HostError ``rules_not_restored``; nothing of that backend is changed then."""
+    native = [repair for repair in repairs if repair.key[1] == NFTABLES]
+    groups: Dict[Tuple[str, str], List[ChainRepair]] = {}
+    for repair in repairs:
+        if repair.key[1] != NFTABLES:
+            groups.setdefault((repair.key[1], repair.key[2]), []).append(repair)
+    for (backend, family), chains in groups.items():
+        restore = tool(backend, family, "restore")
+        if restore is None:
+            text = f"{FAMILIES[family]}-restore of {backend} is not installed; install it (package iptables)"
+            raise HostError(text, code="rules_not_restored")
+        script = _iptables_script(chains, present.chains)
+        _run([restore, "--noflush", "--wait=10"], script.encode("utf-8", "surrogateescape"))
+    if native:
+        nft = find_nft()
+        if nft is None:
+            text = "nft is not installed; install it (package nftables)"
+            raise HostError(text, code="rules_not_restored")
+        text = json.dumps({"nftables": _nft_commands(native, present.chains, _handles(nft))})
+        _run([nft, "-j", "-f", "-"], text.encode("utf-8", "surrogateescape"))
+
+
+def _run(argv: Sequence[str], script: bytes) -> None:
+    done = commands.run_command(argv, TIMEOUT, script)
+    if done.rc != 0:
+        error = commands.failure(argv, f"exit status {done.rc}", done.stderr)
+        raise HostError(f"{error.msg}; no rule was restored", code="rules_not_restored")
+
+
+def _iptables_script(repairs: Iterable[ChainRepair], present: Mapping[ChainKey, Chain]) -> str:
+    tables: Dict[str, Tuple[List[str], List[str]]] = {}
+    for repair in repairs:
+        table, name = repair.key[3:5]
+        chains, rules = tables.setdefault(table, ([], []))
+        here = present.get(repair.key)
+        # A line for a chain that exists would empty it, even with --noflush; that of a built-in one sets its policy.
+        if here is None or (repair.body not in (None, _NO_POLICY, here.body)):
+            chains.append(f":{name} {repair.body or _NO_POLICY} [0:0]")
+        now = list(here.rules) if here else []
+        for rule in misplaced(repair.order, repair.wanted, now):
+            rules.append(f"-D {name} {rule}")
+            now.remove(rule)
+        for position, rule in places(repair.order, repair.wanted, now):
+            rules.append(f"-I {name} {position + 1} {rule}")
+    return "".join("\n".join([f"*{table}", *chains, *rules, "COMMIT", ""]) for table, (chains, rules) in tables.items())
+
+
+def _handles(nft: str) -> Dict[Tuple[str, str, str], List[Tuple[str, int]]]:
+    """Return the (text, handle) of the rules of each chain (family, table, name), in order."""
+    found: Dict[Tuple[str, str, str], List[Tuple[str, int]]] = {}
+    for entry in query_nft(nft, ["ruleset"]):
+        rule = entry.get("rule") if isinstance(entry, dict) else None
+        if isinstance(rule, dict):
+            place = (str(rule.get("family")), str(rule.get("table")), str(rule.get("chain")))
+            found.setdefault(place, []).append((rule_text(rule), int(rule.get("handle", 0))))
+    return found
+
+
+def _nft_commands(
+    repairs: Sequence[ChainRepair],
+    present: Mapping[ChainKey, Chain],
+    handles: Mapping[Tuple[str, str, str], List[Tuple[str, int]]],
+) -> List[Dict[str, Any]]:
+    made: List[Dict[str, Any]] = []
+    rules: List[Dict[str, Any]] = []
+    tables = set()
+    for repair in sorted(repairs, key=lambda one: _KINDS.index(one.key[0])):
+        kind, _backend, family, table = repair.key[:4]
+        if (family, table) not in tables:
+            tables.add((family, table))
+            made.append({"add": {"table": {"family": family, "name": table}}})
+        if kind == TABLE:
+            continue
+        name, here = repair.key[4], present.get(repair.key)
+        where = {"family": family, "table": table, "name": name}
+        if kind == CHAIN:
+            made.append({"add": {CHAIN: {**where, **(repair.body or {})}}})
+            rules += _nft_rules(repair, handles.get((family, table, name), []))
+            continue
+        elements = [json.loads(text) for text in repair.wanted if here is None or text not in here.rules]
+        if here is None:
+            made.append({"add": {kind: {**(repair.body or {}), **where}}})
+        if elements:
+            made.append({"add": {"element": {**where, "elem": elements}}})
+    return made + rules
+
+
+def _nft_rules(repair: ChainRepair, standing: Sequence[Tuple[str, int]]) -> List[Dict[str, Any]]:
+    """Return the commands for the rules of one chain. New ones go in front of the handle of the rule that follows.
+
+    nft 1.0.6 ignores the handle of "add" in JSON, but not that of "insert".
+    """
+    family, table, chain = repair.key[2:5]
+    base = {"family": family, "table": table, "chain": chain}
+    moving = set(misplaced(repair.order, repair.wanted, [text for text, _handle in standing]))
+    found: List[Dict[str, Any]] = [
+        {"delete": {"rule": {**base, "handle": handle}}} for text, handle in standing if text in moving
+    ]
+    now: List[Tuple[str, int]] = [(text, handle) for text, handle in standing if text not in moving]
+    for position, rule in places(repair.order, repair.wanted, [text for text, _handle in now]):
+        now.insert(position, (rule, 0))
+    for position, (rule, handle) in enumerate(now):
+        if handle:
+            continue
+        body = {**base, **json.loads(rule)}
+        follower = next((other for _text, other in now[position + 1 :] if other), 0)
+        found.append({"insert": {"rule": {**body, "handle": follower}}} if follower else {"add": {"rule": body}})
+    return found

@@ -1,0 +1,286 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds what ADDs changed, from readings before and after them, and writes it down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ..firewall.chains import CHAIN, EMPTY_POLICY, FoundChains, read_chains
+from ..kernel.objects import KernelObject, ObjectKey, State, read_objects
+from ..kernel.sysctls import GLOBAL, interface_defaults, read_globals, sysctl_name
+from .attribution import SHARED, Attribution, Owner, Party
+from .note import Footprint, Notes, Objects, Recorded
+from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES, Look, Store, read_stores
+
+_FORWARDING = "forwarding"
+# The global switch of each family, and what only its addresses have.
+_SWITCHES = {"conf4": ("ipv4/ip_forward", "."), "conf6": ("ipv6/conf/all/forwarding", ":")}
+SWITCHES = tuple(name for name, _mark in _SWITCHES.values())
+"""The global switches of forwarding, which also set what each interface does."""
+Defaults = Mapping[Tuple[str, str], int]
+
+
+class Reading:
+    """One reading of a namespace: its objects and global sysctls; of the host, leases and the firewall, too."""
+
+    __slots__ = ("chains", "state")
+
+    def __init__(self, state: State, chains: Optional[FoundChains] = None) -> None:
+        self.state = state
+        self.chains = chains
+
+    def nothing(self) -> Reading:
+        """Return the reading of a host on which nothing is."""
+        return Reading({}, FoundChains() if self.chains is not None else None)
+
+    def leave_out(self, keys: Iterable[ObjectKey]) -> None:
+        """Forget objects and rules, as if they had not been there."""
+        for key in keys:
+            if key[0] not in IN_FIREWALL:
+                self.state.pop(key, None)
+            elif self.chains is not None and key in self.chains.chains:
+                del self.chains.chains[key]
+            elif self.chains is not None and key[:CHAIN_KEY_LENGTH] in self.chains.chains:
+                rules = self.chains.chains[key[:CHAIN_KEY_LENGTH]].rules
+                if key[-1] in rules:
+                    rules.remove(str(key[-1]))
+
+
+def read_inside(sysctls: Optional[Iterable[str]] = None) -> Reading:
+    """Read the namespace that this thread is in, with these global *sysctls*, or with all. Raises HostError."""
+    return Reading({**read_objects(), **read_globals(sysctls)})
+
+
+def read_host(stores: Iterable[Store]) -> Reading:
+    """Read the host. *stores* are those of host-local, (data dir, network). Raises HostError."""
+    return Reading({**read_objects(), **read_globals(), **read_stores(stores)}, read_chains())
+
+
+def changes(before: Reading, after: Reading, defaults: Defaults) -> Dict[ObjectKey, Recorded]:
+    """Return what changed between two readings. *defaults*: what a new interface's sysctls start with."""
+    found: Dict[ObjectKey, Recorded] = {}
+    _compare_objects(before.state, after.state, found)
+    _compare_sysctls(before.state, after.state, defaults, found)
+    if before.chains is not None and after.chains is not None:
+        _compare_chains(before.chains, after.chains, found)
+    return found
+
+
+def device_of(key: ObjectKey) -> str:
+    """Return the name of the interface that an object is on, "" if it is on none."""
+    if key[0] == "route":
+        return str(key[7])
+    return str(key[1]) if key[0] in ON_INTERFACES else ""
+
+
+def recorded(there: KernelObject) -> Recorded:
+    return Recorded(there.value, there.raw, there.ifindex, there.peer)
+
+
+def _compare_objects(before: State, after: State, found: Dict[ObjectKey, Recorded]) -> None:
+    for key, there in after.items():
+        if key[0] in OF_INTERFACES or there.derived:
+            continue
+        was = before.get(key)
+        if key[0] == GLOBAL and was is None:
+            # A file that appeared because a module of the kernel was loaded; nobody has set it.
+            continue
+        if was is None or was.value != there.value:
+            found[key] = recorded(there)
+    for key, was in before.items():
+        if key[0] not in OF_INTERFACES and key[0] not in (GLOBAL, LEASE) and not was.derived and key not in after:
+            found[key] = Recorded(None, was.raw, was.ifindex, was.peer)
+
+
+def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Dict[ObjectKey, Recorded]) -> None:
+    for key, there in after.items():
+        if key[0] not in OF_INTERFACES:
+            continue
+        kind, interface = str(key[0]), str(key[1])
+        was = before.get(key)
+        if was is not None and was.value == there.value:
+            continue
+        switch = (GLOBAL, _SWITCHES[kind][0])
+        switched = before.get(switch) != after.get(switch)
+        for place, value in enumerate(there.value):
+            name = sysctl_name(kind, place)
+            if was is not None and place < len(was.value):
+                start: Optional[int] = was.value[place]
+            else:
+                start = defaults.get((kind, name))
+            # The global switch sets that of every interface.
+            if (
+                name
+                and start is not None
+                and start != value
+                and not (name == _FORWARDING and (switched or was is None))
+            ):
+                found[kind, interface, name] = Recorded(value)
+
+
+def _compare_chains(before: FoundChains, after: FoundChains, found: Dict[ObjectKey, Recorded]) -> None:
+    for key, chain in after.chains.items():
+        if before.why_unread(key):
+            continue
+        was = before.chains.get(key)
+        if (was is None or was.body != chain.body) and chain.body != EMPTY_POLICY:
+            # iptables makes its built-in chains when it looks at them.
+            found[key] = Recorded(chain.body)
+        old = Counter(was.rules if was is not None else ())
+        for rule, count in Counter(chain.rules).items():
+            if count > old[rule]:
+                found[(*key, rule)] = Recorded(count)
+
+
+class RecordedAdd:
+    """One attachment that was added: ``party``, readings of its namespace, its identity, and its conflist's digest.
+
+    ``others`` are interfaces of the namespace that other attachments made at the same time.
+    """
+
+    __slots__ = ("after", "before", "config", "defaults", "identity", "others", "party")
+
+    def __init__(
+        self,
+        party: Party,
+        before: Reading,
+        after: Reading,
+        defaults: Defaults,
+        identity: Optional[Mapping[str, Any]],
+        config: str,
+        others: Iterable[str] = (),
+    ) -> None:
+        self.party = party
+        self.others = frozenset(others)
+        self.before = before
+        self.after = after
+        self.defaults = defaults
+        self.identity = identity
+        self.config = config
+
+
+def owned_changes(
+    before: Reading, after: Reading, attribution: Attribution, defaults: Defaults
+) -> Dict[Owner, Objects]:
+    """Return what changed on the host, by its owner."""
+    changed = changes(before, after, defaults)
+    found: Dict[Owner, Objects] = {}
+    for key, owner in attribution.owners(changed).items():
+        found.setdefault(owner, {})[key] = changed[key]
+    return found
+
+
+def changes_inside(added: RecordedAdd) -> Objects:
+    """Return what an ADD changed in the container's namespace."""
+    found = changes(added.before, added.after, added.defaults)
+    return {key: there for key, there in found.items() if device_of(key) not in added.others}
+
+
+def write_footprints(notes: Notes, before: Reading, after: Reading, added: Sequence[RecordedAdd]) -> None:
+    """Write the footprints of attachments, and of what they share. *before*, *after*: readings of the host.
+
+    Raises HostError ``record_unwritable``.
+    """
+    attribution = Attribution(after.state, [one.party for one in added])
+    defaults = interface_defaults()
+    of = owned_changes(before, after, attribution, defaults)
+    for one in added:
+        footprint = Footprint(of.get(one.party.key, {}), changes_inside(one), one.identity)
+        notes.write_attachment(one.party.key, footprint)
+    digests = {one.party.key[0]: one.config for one in added}
+    there = _shared_now(after, attribution)
+    for network, config in digests.items():
+        objects = there.get((network,), {})
+        for bridge, name in attribution.bridges.items():
+            if name == network:
+                objects.update(_on_bridge(bridge, after.state, defaults))
+        known = notes.network(network)
+        kept = known if known is not None and known.config == config else None
+        notes.write_network(network, Footprint(_merge(kept, objects, of.get((network,), {}), after), config=config))
+    notes.write_host(Footprint(_merge(notes.host(), there.get(SHARED, {}), of.get(SHARED, {}), after)))
+    write_order(notes, after, added)
+
+
+def _on_bridge(bridge: str, state: State, defaults: Defaults) -> Objects:
+    """Return what a bridge is set to, which an earlier ADD or somebody else has made."""
+    found: Objects = {}
+    for key, there in state.items():
+        if device_of(key) != bridge or there.derived or key[0] in ("fdb", "neigh"):
+            continue
+        if key[0] in OF_INTERFACES:
+            for place, value in enumerate(there.value):
+                name = sysctl_name(str(key[0]), place)
+                if name and name != _FORWARDING and defaults.get((str(key[0]), name), value) != value:
+                    found[key[0], bridge, name] = Recorded(value)
+        else:
+            found[key] = recorded(there)
+    return found
+
+
+def _shared_now(after: Reading, attribution: Attribution) -> Dict[Owner, Objects]:
+    """Return what networks share and need, although it was there before the ADDs: rules of plugins, and forwarding."""
+    found: Dict[Owner, Objects] = {}
+    if after.chains is not None:
+        rules = Reading({}, after.chains)
+        everything = changes(rules.nothing(), rules, {})
+        for key, owner in attribution.owners(everything).items():
+            if len(owner) < 2:
+                found.setdefault(owner, {})[key] = everything[key]
+    # A host whose address is on the bridge, or on the host end of a veth, is the gateway of containers.
+    families = {
+        key[2]
+        for key, there in after.state.items()
+        if key[0] == "addr" and not there.derived and attribution.is_gateway(str(key[1]))
+    }
+    for name, mark in _SWITCHES.values():
+        switch = after.state.get((GLOBAL, name))
+        if switch is not None and switch.value == "1" and any(mark in str(address) for address in families):
+            found.setdefault(SHARED, {})[GLOBAL, name] = recorded(switch)
+    return found
+
+
+def _merge(known: Optional[Footprint], there: Objects, changed: Objects, after: Reading) -> Objects:
+    """Return what was known, with what else is *there* now, and what the ADDs have *changed*.
+
+    What had drifted before and no ADD has changed stays as it was recorded, so that it stays drift.
+    """
+    merged: Objects = {**there, **(known.host if known is not None else {}), **changed}
+    look = Look({HOST: after.state}, after.chains)
+    for key, one in merged.items():
+        present = look.found(HOST, key)
+        if present is not None and present.value == one.value:
+            # It may have been made again since, with another index.
+            merged[key] = recorded(present)
+    return merged
+
+
+def write_order(notes: Notes, after: Reading, added: Iterable[RecordedAdd]) -> None:
+    """Record the order of the rules in all chains with recorded rules."""
+    if after.chains is None:
+        return
+    order = notes.order()
+    footprints = [notes.attachment(one.party.key) for one in added]
+    footprints += [notes.network(name) for name in {one.party.key[0] for one in added}]
+    footprints.append(notes.host())
+    ours: Dict[ObjectKey, set[str]] = {}
+    for footprint in footprints:
+        for key in footprint.host if footprint is not None else ():
+            if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH:
+                ours.setdefault(key[:CHAIN_KEY_LENGTH], set()).add(str(key[-1]))
+    for place, rules in ours.items():
+        chain = after.chains.chains.get(place)
+        if chain is not None:
+            order[place] = _with_neighbours(chain.rules, rules.union(order.get(place, ())))
+    live = {key for key in order if key in after.chains.chains}
+    notes.write_order({key: rules for key, rules in order.items() if key in live})
+
+
+def _with_neighbours(rules: Sequence[str], ours: Iterable[str]) -> List[str]:
+    """Return those of *rules* that are in *ours*, or next to one."""
+    wanted = set(ours)
+    known = [rule in wanted for rule in rules]
+    near = [any(known[max(0, place - 1) : place + 2]) for place in range(len(rules))]
+    return [rule for rule, keep in zip(rules, near) if keep]

@@ -1,0 +1,265 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Puts what is missing of footprints back in place, kind by kind, without DEL and ADD.
+
+After each kind the state is read again, because much comes back by itself: routes with their addresses, the settings
+of ports with their bridge. What would be sent a second time would be a second route.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+from ..addresses import packed
+from ..errors import HostError
+from ..firewall.chains import CHAIN, TABLE
+from ..firewall.restoration import ChainRepair, restore_chains
+from ..kernel.links import NotInPlace, can_make
+from ..kernel.objects import KernelObject, ObjectKey, State
+from ..kernel.writer import ORDER, Writer, repair_order
+from ..leases import put_lease
+from ..netlink import links
+from ..netns import apart, enter, visit
+from .comparison import Difference, as_object, compare
+from .note import Footprint, Recorded
+from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, Look, read_look
+
+Owner = Tuple[str, ...]
+_LEASE_TIMEOUT = 10.0
+_PASSES = 4 * len(ORDER)
+# A bridge, then its ports, then what follows from them.
+_LINK_PASSES = 6
+
+
+class Wanted:
+    """One footprint that must hold again: its owner, and the path of its container's namespace ("" for none)."""
+
+    __slots__ = ("footprint", "netns", "owner")
+
+    def __init__(self, owner: Owner, footprint: Footprint, netns: str = "") -> None:
+        self.owner = owner
+        self.footprint = footprint
+        self.netns = netns
+
+
+def why_not(differences: Iterable[Difference], wanted: Footprint, netns: str) -> str:
+    """Return why not all *differences* can be put back in place, "" if they can."""
+    for one in differences:
+        if one.key[0] == "link" and one.now is None:
+            objects = wanted.host if one.space == HOST else wanted.inside
+            obstacle = _why_not_made(one, objects[one.key], wanted)
+            if obstacle:
+                return obstacle
+        if one.key[0] == "link" and one.was is None:
+            return f"{one.key[1]} has left the container"
+        if one.key[0] == "route" and one.was is not None and one.was["hops"]:
+            return "a route leads over several interfaces"
+        if one.key[0] == LEASE and one.now is not None:
+            return f"the address {one.key[3]} is leased to another container"
+    return ""
+
+
+def _why_not_made(one: Difference, lost: Recorded, wanted: Footprint) -> str:
+    """Return why a lost interface cannot be made again, "" if it can or has only been renamed."""
+    kind, name = lost.value["kind"], one.key[1]
+    present = links() if one.space == HOST else visit([one.space], links).get(one.space, {})
+    renamed = present.get(lost.ifindex)
+    if renamed is not None and renamed.kind == kind:
+        return ""
+    if not can_make(kind):
+        return f"{name} was a {kind or 'physical'} device"
+    others = [other for objects in (wanted.host, wanted.inside) for key, other in objects.items() if key[0] == "link"]
+    ends = [other for other in others if (other.ifindex, other.peer[0]) == (lost.peer[0], lost.ifindex)]
+    return f"the other end of {name} is not recorded" if kind == "veth" and not ends else ""
+
+
+class InPlaceRepair:
+    """Puts several footprints back at once. ``errors``: owner -> why it is not as recorded."""
+
+    def __init__(self, wanted: Sequence[Wanted], order: Mapping[ObjectKey, Sequence[str]]) -> None:
+        self._wanted = list(wanted)
+        self._order = order
+        self.errors: Dict[Owner, HostError] = {}
+        self._failed: Dict[Tuple[str, ObjectKey], str] = {}
+        self._recorded: Dict[str, State] = {HOST: {}}
+        for one in self._wanted:
+            for space, objects in ((HOST, one.footprint.host), (one.netns, one.footprint.inside)):
+                there = {key: as_object(entry) for key, entry in objects.items() if entry.value is not None}
+                self._recorded.setdefault(space, {}).update(there)
+
+    def run(self) -> None:
+        """Put everything back, and look whether it is. Raises HostError if the state cannot be read."""
+        first = self._look()
+        known = {space: set(objects) for space, objects in first.spaces.items()}
+        # Positions of rules are those that the chains have in the end, so the firewall comes last.
+        self._put_kernel(first, known)
+        self._put_leases(self._look())
+        self._put_rules(self._look())
+        last = self._look()
+        for one in self._wanted:
+            left = self._missing(one, last)
+            if left:
+                self.errors[one.owner] = self._error(one, left)
+
+    def _keys(self, firewall: bool) -> Dict[str, List[ObjectKey]]:
+        return {
+            space: [key for key in objects if firewall or key[0] not in IN_FIREWALL]
+            for space, objects in self._recorded.items()
+        }
+
+    def _look(self, firewall: bool = True) -> Look:
+        return read_look(self._keys(firewall))
+
+    def _missing(self, one: Wanted, look: Look) -> List[Difference]:
+        return compare(look, one.footprint, one.netns).differences
+
+    def _differences(self, look: Look) -> List[Difference]:
+        found = [difference for one in self._wanted for difference in self._missing(one, look)]
+        unique = {(one.space, one.key): one for one in found}
+        return [one for place, one in unique.items() if place not in self._failed]
+
+    def _error(self, one: Wanted, left: Sequence[Difference]) -> HostError:
+        from .words import summarize
+
+        reasons = dict.fromkeys(
+            self._failed[difference.space, difference.key]
+            for difference in left
+            if (difference.space, difference.key) in self._failed
+        )
+        text = f"cannot put back {'/'.join(one.owner) or 'what networks share'}: {summarize(left, len(one.owner) > 1)}"
+        return HostError(text + (f" ({'; '.join(reasons)})" if reasons else ""), code="repair_failed")
+
+    # ---- kernel objects
+
+    def _put_kernel(self, look: Look, known: Mapping[str, Set[ObjectKey]]) -> None:
+        rank, rounds = -1, 0
+        self._remove(look)
+        for _pass in range(_PASSES):
+            self._drop_derived_routes(look, known)
+            todo: Dict[int, List[Difference]] = {}
+            for one in self._differences(look):
+                if one.key[0] in ORDER and one.was is not None:
+                    place = ORDER.index(str(one.key[0]))
+                    if place >= rank:
+                        todo.setdefault(place, []).append(one)
+            if not todo:
+                return
+            rank = min(todo)
+            self._put(todo[rank], look)
+            if ORDER[rank] == "link" and rounds < _LINK_PASSES:
+                rounds += 1
+            else:
+                rank += 1
+            look = self._look(firewall=False)
+
+    def _put(self, batch: Sequence[Difference], look: Look) -> None:
+        spaces: Dict[str, List[Difference]] = {}
+        for one in batch:
+            spaces.setdefault(one.space, []).append(one)
+        context = {
+            space: {**_other_links(look, space, objects), **objects} for space, objects in self._recorded.items()
+        }
+        for space, differences in spaces.items():
+            differences.sort(key=lambda one: repair_order(one.key, self._object(one)))
+            self._inside(
+                space, differences, lambda writer, one: writer.put(one.key, self._object(one), one.now), context
+            )
+
+    def _object(self, one: Difference) -> KernelObject:
+        return self._recorded[one.space][one.key]
+
+    def _inside(self, space: str, differences: Sequence[Difference], act: Any, context: Mapping[str, State]) -> None:
+        """Call *act* with a writer and each difference in the namespace. What fails is noted, and not tried again."""
+
+        def work() -> None:
+            if space != HOST and not enter(space):
+                raise NotInPlace(f"the network namespace {space} is gone")
+            with Writer(space, context) as writer:
+                for one in differences:
+                    try:
+                        act(writer, one)
+                    except OSError as error:
+                        self._failed[one.space, one.key] = error.strerror or str(error)
+                    except (NotInPlace, HostError, ValueError) as error:
+                        self._failed[one.space, one.key] = str(error)
+
+        try:
+            apart(work)
+        except NotInPlace as error:
+            self._failed.update({(one.space, one.key): str(error) for one in differences})
+
+    def _remove(self, look: Look) -> None:
+        """Remove what must not be there: better default routes, addresses of a recorded subnet."""
+        spaces: Dict[str, List[Difference]] = {}
+        for one in self._differences(look):
+            if one.was is None and one.key[0] in ("route", "addr", "rule"):
+                spaces.setdefault(one.space, []).append(one)
+        for space, differences in spaces.items():
+            self._drop(space, differences, look)
+
+    def _drop_derived_routes(self, look: Look, known: Mapping[str, Set[ObjectKey]]) -> None:
+        """Remove routes that the kernel made for an address that was put back, where the ADD had removed them."""
+        for space, objects in look.spaces.items():
+            ours = self._recorded.get(space, {})
+            touched = {key[1] for key in ours if key[0] == "addr"}
+            extra = [
+                Difference(space, key, None, there.value)
+                for key, there in objects.items()
+                if key[0] == "route" and key not in ours and key not in known.get(space, ()) and key[7] in touched
+            ]
+            if extra:
+                self._drop(space, extra, look)
+
+    def _drop(self, space: str, differences: Sequence[Difference], look: Look) -> None:
+        there = look.spaces[space]
+        self._inside(space, differences, lambda writer, one: writer.drop(one.key, there[one.key]), {})
+
+    # ---- leases and rules
+
+    def _put_leases(self, look: Look) -> None:
+        for one in self._differences(look):
+            if one.key[0] != LEASE or one.was is None:
+                continue
+            _kind, data_dir, network, address = map(str, one.key)
+            try:
+                if not packed(address) or "/" in network or not os.path.isabs(data_dir):
+                    raise HostError(
+                        f"{data_dir}/{network}/{address} is no lease of host-local", code="lease_not_written"
+                    )
+                put_lease(data_dir, network, address, one.was, _LEASE_TIMEOUT)
+            except HostError as error:
+                self._failed[one.space, one.key] = error.msg
+
+    def _put_rules(self, look: Look) -> None:
+        lost = [one for one in self._differences(look) if one.key[0] in IN_FIREWALL and one.was is not None]
+        if not lost or look.chains is None:
+            return
+        places = {one.key if one.key[0] == TABLE else one.key[:CHAIN_KEY_LENGTH] for one in lost}
+        repairs = [self._chain_repair(place) for place in sorted(places, key=str)]
+        try:
+            restore_chains(repairs, look.chains)
+        except HostError as error:
+            self._failed.update({(one.space, one.key): error.msg for one in lost})
+
+    def _chain_repair(self, place: ObjectKey) -> ChainRepair:
+        objects = self._recorded[HOST]
+        wanted: List[str] = []
+        for key, there in objects.items():
+            if place[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH and key[:CHAIN_KEY_LENGTH] == place:
+                wanted += [str(key[-1])] * int(there.value)
+            elif key[0] in ("set", "map") and len(key) > CHAIN_KEY_LENGTH and key[:CHAIN_KEY_LENGTH] == place:
+                wanted.append(str(key[-1]))
+        order = list(self._order.get(place, ()))
+        rank = {rule: number for number, rule in enumerate(order)}
+        wanted.sort(key=lambda rule: rank.get(rule, len(rank)))
+        body: Optional[Any] = objects[place].value if place in objects else None
+        return ChainRepair(place, body, order or wanted, wanted)
+
+
+def _other_links(look: Look, space: str, recorded: State) -> State:
+    """Return the interfaces that are there now, without one that has an index of a recorded one: it was renamed."""
+    indexes = {there.ifindex for key, there in recorded.items() if key[0] == "link"}
+    present = look.spaces.get(space, {}).items()
+    return {key: there for key, there in present if key[0] == "link" and there.ifindex not in indexes}

@@ -1,0 +1,198 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Puts interfaces back: their settings, their names, and whole ones with the index and the MAC that they had."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, pack_attribute, pack_nested
+from ..netlink import Dumps
+from ..netns import apart, enter
+from .objects import FLAGS, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
+
+_NEW_LINK = 16
+_OWN_NETNS = "/proc/self/ns/net"
+# Attribute and member of the value of each setting that is sent back when it differs.
+_SETTINGS = ((4, "mtu"), (13, "txqlen"), (27, "group"), (20, "alias"), (1, "mac"))
+# Kinds that are made from nothing else than their name.
+_SIMPLE = ("bridge", "ifb", "dummy", "vrf")
+# Kinds that need the other end or the lower device.
+_PAIRED = ("veth", "macvlan", "ipvlan", "vlan")
+# Counts of a macvlan's addresses cannot be set.
+_NOT_SET = {"macvlan": (3, 4, 5, 6, 8)}
+
+
+class NotInPlace(Exception):
+    """This object cannot be put back without making the attachment again."""
+
+
+def pack_kept(raw: bytes, begin: int, left_out: Any = (), replaced: Optional[Mapping[int, bytes]] = None) -> bytes:
+    """Return the attributes of a message again, without *left_out*, with *replaced* (kind -> value)."""
+    found = {kind: value for kind, value in attributes_in(raw, begin).items() if kind not in left_out}
+    found.update(replaced or {})
+    return b"".join(pack_attribute(kind, value) for kind, value in found.items())
+
+
+def can_make(kind: str) -> bool:
+    """Tell whether a lost interface of that kind can be made again with its index."""
+    return kind in _SIMPLE or kind in _PAIRED
+
+
+class Place:
+    """The namespace that this thread is in: ``space`` ("" for the host's), and its interfaces' indexes.
+
+    *recorded* is what all namespaces should have, space -> objects; a space is a path, and "" the host's.
+    """
+
+    def __init__(self, space: str, recorded: Mapping[str, State]) -> None:
+        self.space = space
+        self.recorded = recorded
+        self.dumps = Dumps()
+        self.indexes: Dict[str, int] = {}
+        self.kinds: Dict[str, str] = {}
+        for raw in self.dumps.dump(18, _NEW_LINK, LINK.pack(0, 0, 0, 0, 0)):
+            found = attributes_in(raw, LINK.size)
+            name = decode_text(found.get(3))
+            self.indexes[name] = LINK.unpack_from(raw)[2]
+            self.kinds[name] = decode_text(attributes_in(found.get(18, b"")).get(1))
+
+    def index(self, name: str) -> int:
+        """Return the index of an interface. Raises NotInPlace if it is gone."""
+        if name not in self.indexes:
+            raise NotInPlace(f"the interface {name} is gone")
+        return self.indexes[name]
+
+    def close(self) -> None:
+        self.dumps.close()
+
+
+def put_link(here: Place, key: ObjectKey, wanted: KernelObject, now: Optional[Mapping[str, Any]]) -> None:
+    """Put one interface back. *now* is its present value, None if it is gone. Raises OSError, NotInPlace."""
+    name, value, old = str(key[1]), wanted.value, attributes_in(wanted.raw, LINK.size)
+    info = attributes_in(old.get(18, b""))
+    if name not in here.indexes:
+        if _rename_back(here, name, wanted):
+            return
+        if value["kind"] in _PAIRED:
+            _make_paired(here, name, wanted, info)
+            return
+        if value["kind"] not in _SIMPLE:
+            raise NotInPlace(f"{name} was a {value['kind'] or 'physical'} device, which only its owner can make again")
+    made = name not in here.indexes
+    present: Mapping[str, Any] = {} if made or now is None else now
+    body = b"".join(
+        pack_attribute(kind, old[kind])
+        for kind, label in _SETTINGS
+        if kind in old and value[label] != present.get(label) and (made or not follows(here.space, label, value))
+    )
+    if value["alias"] == "" and present.get("alias"):
+        body += pack_attribute(20, b"\0")
+    if value["master"] != present.get("master", ""):
+        body += pack_attribute(10, struct.pack("=I", here.index(value["master"]) if value["master"] else 0))
+    # Only what differs: some kernels refuse settings that they tell of, such as VLANs without VLAN filtering.
+    shown = present.get("data", {})
+    differing = {int(kind) for kind, setting in value["data"].items() if not made and shown.get(kind) != setting}
+    if value["kind"] == "vrf" and made:
+        differing = {1}
+    if made or differing:
+        data = attributes_in(info.get(2, b""))
+        kept = pack_kept(info.get(2, b""), 0, set(data) - differing)
+        body += pack_nested(18, pack_attribute(1, value["kind"].encode()), *([pack_nested(2, kept)] if kept else []))
+    if made:
+        body += pack_attribute(3, name.encode() + b"\0")
+    # A new one gets the index that the lost one had.
+    head = LINK.pack(0, 0, here.indexes.get(name, wanted.ifindex), value["flags"], FLAGS)
+    here.dumps.change(_NEW_LINK, head + body, CREATE | EXCLUSIVE if made else 0)
+    if made:
+        # The kernel has chosen it, if it was not known.
+        here.indexes[name] = wanted.ifindex or socket.if_nametoindex(name)
+        return
+    port = present.get("port"), present.get("master")
+    if value["port"] and (value["port"], value["master"]) != port:
+        settings = pack_kept(info.get(5, b""), 0, VOLATILE_PORT)
+        body = pack_nested(18, pack_attribute(4, b"bridge\0"), pack_nested(5, settings))
+        here.dumps.change(_NEW_LINK, LINK.pack(0, 0, here.indexes[name], 0, 0) + body)
+
+
+def _rename_back(here: Place, name: str, wanted: KernelObject) -> bool:
+    """Give an interface its name again. Returns whether there is one that has been renamed."""
+    links = here.recorded.get(here.space, {})
+    for other, index in here.indexes.items():
+        if index == wanted.ifindex and here.kinds[other] == wanted.value["kind"] and ("link", other) not in links:
+            here.dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 0, 1))
+            here.dumps.change(_NEW_LINK, LINK.pack(0, 0, index, 0, 0) + pack_attribute(3, name.encode() + b"\0"))
+            del here.indexes[other]
+            here.indexes[name] = index
+            return True
+    return False
+
+
+def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, bytes]) -> None:
+    """Make a lost veth pair, macvlan, ipvlan or VLAN interface again, with its name, index and MAC."""
+    space, other = _other_end(here, name, wanted)
+    old = attributes_in(wanted.raw, LINK.size)
+    base = b"".join(pack_attribute(kind, old[kind]) for kind in (3, 1, 4, 13) if kind in old)
+    if wanted.value["kind"] == "ipvlan":
+        # An ipvlan interface has the MAC of its parent.
+        base = b"".join(pack_attribute(kind, old[kind]) for kind in (3, 4, 13) if kind in old)
+    own = os.open(here.space or _OWN_NETNS, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        far = os.open(space or _host_netns(), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            head = LINK.pack(0, 0, wanted.ifindex, 0, 0)
+            if wanted.value["kind"] == "veth":
+                theirs = attributes_in(other.raw, LINK.size)
+                peer = LINK.pack(0, 0, other.ifindex, 0, 0)
+                peer += b"".join(pack_attribute(kind, theirs[kind]) for kind in (3, 1, 4, 13) if kind in theirs)
+                peer += pack_attribute(28, struct.pack("=I", far))
+                body = pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, peer)))
+                here.dumps.change(_NEW_LINK, head + base + body, CREATE | EXCLUSIVE)
+            else:
+                # The lower device's namespace makes it, and it goes to its own.
+                inner = pack_attribute(5, struct.pack("=I", other.ifindex)) + pack_attribute(28, struct.pack("=I", own))
+                data = pack_nested(2, pack_kept(info.get(2, b""), 0, _NOT_SET.get(wanted.value["kind"], ())))
+                body = base + inner + pack_nested(18, pack_attribute(1, info[1]), data)
+                _change_in(space, head + body, CREATE | EXCLUSIVE)
+        finally:
+            os.close(far)
+    finally:
+        os.close(own)
+    here.indexes[name] = wanted.ifindex
+
+
+def _change_in(space: str, payload: bytes, flags: int) -> None:
+    def work() -> None:
+        if not enter(space or _host_netns()):
+            raise NotInPlace(f"the network namespace {space} is gone")
+        with Dumps() as dumps:
+            dumps.change(_NEW_LINK, payload, flags)
+
+    apart(work)
+
+
+def _host_netns() -> str:
+    # Only threads of this process enter other namespaces, never the first one.
+    return f"/proc/{os.getpid()}/ns/net"
+
+
+def _other_end(here: Place, name: str, wanted: KernelObject) -> Tuple[str, KernelObject]:
+    found = None
+    for space, objects in here.recorded.items():
+        for key, other in objects.items():
+            if key[0] != "link" or other is wanted or other.ifindex != wanted.peer[0]:
+                continue
+            if wanted.peer[1] == (space == here.space):
+                # The index is one of another namespace, or of this one.
+                continue
+            if wanted.value["kind"] == "veth" and other.peer[0] != wanted.ifindex:
+                continue
+            if found is None or space == "":
+                found = space, other
+    if found is None:
+        raise NotInPlace(f"the other end of {name} is not recorded")
+    return found

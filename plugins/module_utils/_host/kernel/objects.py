@@ -1,0 +1,336 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads what a network namespace is set to, as objects that two readings can be compared by.
+
+An object has a key, which begins with its kind, a value as JSON-ready data, and the kernel's own message, which puts
+the object back when it is sent again. Values have names instead of indexes, and leave out what changes by itself:
+counters, timers, learned entries, link-local addresses.
+
+| kind | key |
+|---|---|
+| link | link, name |
+| conf4, conf6 | kind, name of the interface; the sysctls of the interface by number (sysctls.sysctl_name) |
+| vlan | vlan, name of the port, VLAN ID |
+| addr | addr, name, address, length of the prefix |
+| route | route, family, table, destination, TOS, metric, type, name of the interface |
+| rule | rule, family, priority, fixed part, attributes |
+| neigh | neigh, name, address, whether it is a proxy entry |
+| fdb | fdb, name, MAC, VLAN ID |
+| qdisc, class, filter | kind, name, parent, handle |
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple, Union
+
+from ...libcni.kernel import attributes_in, decode_text, number_in
+from ..netlink import Dumps
+
+ObjectKey = Tuple[Union[str, int], ...]
+
+LINK = struct.Struct("=BxHiII")
+ADDRESS = struct.Struct("=BBBBI")
+ROUTE = struct.Struct("=BBBBBBBBI")
+NEIGHBOUR = struct.Struct("=BxxxiHBB")
+TRAFFIC = struct.Struct("=BxxxiIII")
+ROUTING_RULE_SIZE = 12
+CONF4, CONF6 = "conf4", "conf6"
+
+_ATTRIBUTE = struct.Struct("=HH")
+_KIND_MASK = 0x3FFF
+# Request and answer of each dump (include/uapi/linux/rtnetlink.h).
+_LINKS, _ADDRESSES, _ROUTES, _NEIGHBOURS = (18, 16), (22, 20), (26, 24), (30, 28)
+_RULES, _QDISCS, _CLASSES, _FILTERS = (34, 32), (38, 36), (42, 40), (46, 44)
+_EXT_MASK, _SKIP_STATS, _BRIDGE_VLANS = 29, 8, 2
+# IFF_UP, IFF_NOARP, IFF_PROMISC and IFF_ALLMULTI are set by somebody. The other flags follow.
+FLAGS = 0x1 | 0x80 | 0x100 | 0x200
+_LINK_NUMBERS = {4: "mtu", 13: "txqlen", 27: "group"}
+# Timers, IDs and learned entries (include/uapi/linux/if_link.h, IFLA_BR_* and IFLA_BRPORT_*).
+_VOLATILE_BRIDGE = frozenset((*range(10, 20), 21, 47, 48))
+VOLATILE_PORT = frozenset((1, 3, *range(13, 25), 26, 35, 36, 38, 41))
+# Counts of a macvlan's addresses.
+_VOLATILE_MACVLAN = frozenset((3, 4, 5, 6, 8))
+# The MTU in the IPv6 sysctls follows the link's.
+_VOLATILE_CONF6 = 2
+_PERMANENT, _NOARP, _PROXY = 0x80, 0x40, 8
+_LOCAL_TABLE, _BY_KERNEL = 255, 2
+_BROADCAST, _ANYCAST, _MULTICAST = 3, 4, 5
+_CACHED = 0x200
+_ONLINK = 4
+_ADDRESS_BY_KERNEL = b"\3"
+# IFA_F_NOPREFIXROUTE and IFA_F_MANAGETEMPADDR are settings; tentative, deprecated and the like come and go.
+_ADDRESS_FLAGS = 0x200 | 0x100
+# The kernel numbers what nobody has numbered with 0 or from here on, so such handles do not last.
+_FIRST_CHOSEN, _INGRESS = 0x80000000, 0xFFFF0000
+# Queueing disciplines without classes of their own.
+_CLASSLESS = frozenset(("tbf", "ingress", "clsact", "fq_codel", "noqueue", "pfifo_fast", "pfifo", "bfifo", "fq"))
+
+
+class KernelObject(NamedTuple):
+    """One object: its value, the message raw of the kernel, and the index of its interface (0: none).
+
+    peer is of links: the index of the other end or lower device, and whether that is in another namespace.
+    derived tells that the kernel made the object for another one, so that it is not compared.
+    """
+
+    value: Any
+    raw: bytes = b""
+    ifindex: int = 0
+    peer: Tuple[int, bool] = (0, False)
+    derived: bool = False
+
+
+State = Dict[ObjectKey, KernelObject]
+
+
+def follows(space: str, setting: str, link: Mapping[str, Any]) -> bool:
+    """Tell whether a setting of an interface follows: udev sets the MAC of a host end, and ports that of a bridge.
+
+    *space* is "" for the host, *link* the value of the interface.
+    """
+    return setting == "mac" and space == "" and link["kind"] in ("veth", "bridge")
+
+
+def read_objects() -> State:
+    """Return the state of the namespace that this thread is in. Raises HostError ``kernel_unreadable``."""
+    with Dumps() as dumps:
+        return _Reading(dumps).state
+
+
+class _Reading:
+    def __init__(self, dumps: Dumps) -> None:
+        self._dumps = dumps
+        self.state: State = {}
+        self._names: Dict[int, str] = {}
+        self._read_links()
+        self._read_addresses()
+        self._read_routes()
+        self._read_rules()
+        self._read_neighbours()
+        self._read_traffic_control()
+
+    def _dump(self, kind: Tuple[int, int], payload: bytes) -> List[bytes]:
+        return self._dumps.dump(*kind, payload)
+
+    def _name(self, index: int) -> str:
+        return self._names.get(index, "")
+
+    # ---- interfaces
+
+    def _read_links(self) -> None:
+        found = [(raw, attributes_in(raw, LINK.size)) for raw in self._dump(_LINKS, _link_request(0))]
+        self._names = {LINK.unpack_from(raw)[2]: decode_text(parts.get(3)) for raw, parts in found}
+        bridges = False
+        for raw, parts in found:
+            _family, _type, index, flags, _change = LINK.unpack_from(raw)
+            name, info = self._names[index], attributes_in(parts.get(18, b""))
+            families = attributes_in(parts.get(26, b""))
+            inet6 = attributes_in(families.get(10, b""))
+            kind, abroad = decode_text(info.get(1)), 37 in parts
+            bridges = bridges or kind == "bridge"
+            volatile = {"bridge": _VOLATILE_BRIDGE, "macvlan": _VOLATILE_MACVLAN}.get(kind, frozenset())
+            value: Dict[str, Any] = {label: number_in(parts.get(key)) for key, label in _LINK_NUMBERS.items()}
+            value.update(
+                kind=kind,
+                flags=flags & FLAGS,
+                mac=parts.get(1, b"").hex(),
+                alias=decode_text(parts.get(20)),
+                master=self._name(number_in(parts.get(10))),
+                lower="elsewhere" if abroad else self._name(number_in(parts.get(5))),
+                data=_hex_of(attributes_in(info.get(2, b"")), volatile),
+                port=_hex_of(attributes_in(info.get(5, b"")), VOLATILE_PORT),
+                genmode=inet6.get(8, b"\0")[0],
+            )
+            self.state["link", name] = KernelObject(value, raw, index, (number_in(parts.get(5)), abroad))
+            four = attributes_in(families.get(2, b"")).get(1, b"")
+            self.state[CONF4, name] = KernelObject(list(struct.unpack(f"={len(four) // 4}I", four)), b"", index)
+            six = list(struct.unpack(f"={len(inet6.get(2, b'')) // 4}i", inet6.get(2, b"")))
+            six[_VOLATILE_CONF6 : _VOLATILE_CONF6 + 1] = [0] * bool(six)
+            self.state[CONF6, name] = KernelObject(six, b"", index)
+        if bridges:
+            self._read_vlans()
+
+    def _read_vlans(self) -> None:
+        for raw in self._dump(_LINKS, _link_request(socket.AF_BRIDGE)):
+            index = LINK.unpack_from(raw)[2]
+            spec, begin = attributes_in(raw, LINK.size).get(26, b""), 0
+            while len(spec) - begin >= _ATTRIBUTE.size:
+                length, kind = _ATTRIBUTE.unpack_from(spec, begin)
+                if length < _ATTRIBUTE.size:
+                    break
+                if kind & _KIND_MASK == 2:
+                    flags, vid = struct.unpack_from("=HH", spec, begin + 4)
+                    key = ("vlan", self._name(index), vid)
+                    self.state[key] = KernelObject({"flags": flags}, spec[begin : begin + length], index)
+                begin += (length + 3) & ~3
+
+    # ---- addresses and routes
+
+    def _read_addresses(self) -> None:
+        for raw in self._dump(_ADDRESSES, ADDRESS.pack(0, 0, 0, 0, 0)):
+            family, prefix, flags, scope, index = ADDRESS.unpack_from(raw)
+            parts = attributes_in(raw, ADDRESS.size)
+            flags = number_in(parts.get(8)) or flags
+            if not flags & _PERMANENT:
+                # From a DHCP server or a router: it has a lifetime.
+                continue
+            local, far = _text(family, parts.get(2) or parts.get(1)), _text(family, parts.get(1))
+            # The kernel says so of its own link-local addresses since 5.18; before, they are known by their form.
+            derived = parts.get(11) == _ADDRESS_BY_KERNEL or (11 not in parts and local.startswith("fe80:"))
+            value = {
+                "flags": flags & _ADDRESS_FLAGS,
+                "scope": scope,
+                "peer": far if far != local else "",
+                "metric": number_in(parts.get(9)),
+                "broadcast": _text(family, parts.get(4)),
+            }
+            self.state["addr", self._name(index), local, prefix] = KernelObject(value, raw, index, derived=derived)
+
+    def _read_routes(self) -> None:
+        for raw in self._dump(_ROUTES, ROUTE.pack(0, 0, 0, 0, 0, 0, 0, 0, 0)):
+            family, length, _source, tos, table, protocol, scope, kind, flags = ROUTE.unpack_from(raw)
+            parts = attributes_in(raw, ROUTE.size)
+            if flags & _CACHED or number_in(parts.get(23)):
+                # Cached, or it expires.
+                continue
+            table = number_in(parts.get(15)) or table
+            target = f"{_text(family, parts.get(1)) or 'default'}/{length}"
+            passing = (
+                target.startswith(("fe80:", "::1/"))
+                or kind in (_BROADCAST, _ANYCAST, _MULTICAST)
+                or (family == socket.AF_INET6 and table == _LOCAL_TABLE)
+            )
+            if protocol == _BY_KERNEL and passing:
+                # They come and go with the carrier and the detection of duplicate addresses.
+                continue
+            value = {
+                "gw": _text(family, parts.get(5)),
+                "src": _text(family, parts.get(7)),
+                "scope": scope,
+                "proto": protocol,
+                "onlink": flags & _ONLINK,
+                "metrics": parts.get(8, b"").hex(),
+                "via": parts.get(18, b"").hex(),
+                "hops": self._hops(parts.get(9, b"")),
+            }
+            # A local IPv6 route of the kernel's has the metric 0, which cannot be asked for.
+            metric = number_in(parts.get(6)) if table != _LOCAL_TABLE else 0
+            index = number_in(parts.get(4))
+            key = ("route", family, table, target, tos, metric, kind, self._name(index))
+            self.state[key] = KernelObject(value, raw, index)
+
+    def _hops(self, raw: bytes) -> List[List[Any]]:
+        found, begin = [], 0
+        while len(raw) - begin >= 8:
+            length, flags, weight, index = struct.unpack_from("=HBBi", raw, begin)
+            if length < 8:
+                break
+            found.append([self._name(index), weight, flags & _ONLINK, raw[begin + 8 : begin + length].hex()])
+            begin += (length + 3) & ~3
+        return found
+
+    def _read_rules(self) -> None:
+        for family in (socket.AF_INET, socket.AF_INET6):
+            for raw in self._dump(_RULES, bytes([family]) + bytes(ROUTING_RULE_SIZE - 1)):
+                parts = attributes_in(raw, ROUTING_RULE_SIZE)
+                match = ",".join(
+                    f"{kind}={value.hex()}" for kind, value in sorted(parts.items()) if kind not in (6, 18)
+                )
+                key = ("rule", int(family), number_in(parts.get(6)), raw[1:ROUTING_RULE_SIZE].hex(), match)
+                count = self.state[key].value["count"] + 1 if key in self.state else 1
+                self.state[key] = KernelObject({"count": count, **_routing_rule(family, raw, parts)}, raw)
+
+    # ---- neighbours
+
+    def _read_neighbours(self) -> None:
+        own = {found.value["mac"] for key, found in self.state.items() if key[0] == "link"}
+        for family, asked in ((0, 0), (0, _PROXY), (socket.AF_BRIDGE, 0)):
+            for raw in self._dump(_NEIGHBOURS, NEIGHBOUR.pack(family, 0, 0, asked, 0)):
+                kind, index, known, flags, _type = NEIGHBOUR.unpack_from(raw)
+                parts, name = attributes_in(raw, NEIGHBOUR.size), self._name(index)
+                mac = parts.get(2, b"")
+                if kind == socket.AF_BRIDGE:
+                    # The forwarding tables of bridges and of macvlan's parents, without what was learned.
+                    if known & (_PERMANENT | _NOARP) and mac and mac.hex() not in own and not mac[0] & 1:
+                        key: ObjectKey = ("fdb", name, mac.hex(), int.from_bytes(parts.get(5, b""), "little"))
+                        self.state[key] = KernelObject({"flags": flags, "state": known}, raw, index)
+                elif kind in (socket.AF_INET, socket.AF_INET6) and (known & _PERMANENT or flags & _PROXY):
+                    key = ("neigh", name, _text(kind, parts.get(1)), flags & _PROXY)
+                    self.state[key] = KernelObject({"mac": mac.hex()}, raw, index)
+
+    # ---- traffic control
+
+    def _read_traffic_control(self) -> None:
+        # One dump for all: one for a single interface costs as much.
+        for raw in self._dump(_QDISCS, TRAFFIC.pack(0, 0, 0, 0, 0)):
+            _family, index, handle, parent, _info = TRAFFIC.unpack_from(raw)
+            if not handle or index not in self._names or _FIRST_CHOSEN <= handle < _INGRESS:
+                continue
+            parts = attributes_in(raw, TRAFFIC.size)
+            kind, name = decode_text(parts.get(1)), self._name(index)
+            value = {"kind": kind, "options": parts.get(2, b"").hex()}
+            self.state["qdisc", name, parent, handle] = KernelObject(value, raw, index)
+            self._read_filters(name, index, handle)
+            if kind not in _CLASSLESS:
+                self._read_classes(name, index)
+
+    def _read_classes(self, name: str, index: int) -> None:
+        for raw in self._dump(_CLASSES, TRAFFIC.pack(0, index, 0, 0, 0)):
+            _family, _index, handle, parent, _info = TRAFFIC.unpack_from(raw)
+            parts = attributes_in(raw, TRAFFIC.size)
+            value = {"kind": decode_text(parts.get(1)), "options": parts.get(2, b"").hex()}
+            self.state["class", name, parent, handle] = KernelObject(value, raw, index)
+
+    def _read_filters(self, name: str, index: int, parent: int) -> None:
+        for raw in self._dump(_FILTERS, TRAFFIC.pack(0, index, 0, parent, 0)):
+            _family, _index, handle, above, info = TRAFFIC.unpack_from(raw)
+            parts = attributes_in(raw, TRAFFIC.size)
+            kind, options = decode_text(parts.get(1)), attributes_in(parts.get(2, b""))
+            if not options or (kind == "u32" and 5 not in options):
+                # The hash tables of u32.
+                continue
+            shown: Any = self._u32(options) if kind == "u32" else parts[2].hex()
+            value = {"kind": kind, "info": info, "options": shown}
+            self.state["filter", name, above, handle] = KernelObject(value, raw, index)
+
+    def _u32(self, options: Dict[int, bytes]) -> Dict[str, Any]:
+        """Return selector, class and actions; the numbers and counters of actions are not part of them."""
+        actions: List[List[Any]] = []
+        for _place, action in sorted(attributes_in(options.get(7, b"")).items()):
+            parts = attributes_in(action)
+            parameters = attributes_in(parts.get(2, b"")).get(2, b"")
+            if decode_text(parts.get(1)) == "mirred" and len(parameters) >= 28:
+                verdict, direction, index = struct.unpack_from("=8xi8xiI", parameters)
+                actions.append(["mirred", verdict, direction, self._name(index)])
+            else:
+                actions.append([decode_text(parts.get(1)), parameters[20:].hex()])
+        return {"sel": options[5].hex(), "class": options.get(1, b"").hex(), "actions": actions}
+
+
+def _routing_rule(family: int, raw: bytes, parts: Dict[int, bytes]) -> Dict[str, Any]:
+    """Return what the words for a routing rule need."""
+    return {
+        "from": f"{_text(family, parts[2])}/{raw[2]}" if 2 in parts else "",
+        "to": f"{_text(family, parts[1])}/{raw[1]}" if 1 in parts else "",
+        "table": number_in(parts.get(15)) or raw[4],
+    }
+
+
+def _link_request(family: int) -> bytes:
+    # Without this, counters would be a large part of the answer.
+    mask = _SKIP_STATS | (_BRIDGE_VLANS if family else 0)
+    return LINK.pack(family, 0, 0, 0, 0) + _ATTRIBUTE.pack(8, _EXT_MASK) + struct.pack("=I", mask)
+
+
+def _hex_of(found: Dict[int, bytes], volatile: Any) -> Dict[str, str]:
+    # As in JSON, where every key is a text.
+    return {str(key): value.hex() for key, value in sorted(found.items()) if key not in volatile}
+
+
+def _text(family: int, raw: Any) -> str:
+    if raw and (family, len(raw)) in ((socket.AF_INET, 4), (socket.AF_INET6, 16)):
+        return socket.inet_ntop(family, raw)
+    return (raw or b"").hex()

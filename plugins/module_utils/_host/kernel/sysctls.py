@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sysctls below /proc/sys/net: the global ones, and those of interfaces, which the kernel tells with its links."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+
+from .objects import CONF4, CONF6, KernelObject, State
+
+_ROOT = "/proc/sys/net"
+# The numbers of IFLA_INET_CONF and IFLA_INET6_CONF in order (include/uapi/linux/ip.h and ipv6.h): the files' names.
+_NAMES4 = """forwarding mc_forwarding proxy_arp accept_redirects secure_redirects send_redirects shared_media rp_filter
+accept_source_route bootp_relay log_martians tag arp_filter medium_id disable_xfrm disable_policy force_igmp_version
+arp_announce arp_ignore promote_secondaries arp_accept arp_notify accept_local src_valid_mark proxy_arp_pvlan
+route_localnet igmpv2_unsolicited_report_interval igmpv3_unsolicited_report_interval ignore_routes_with_linkdown
+drop_unicast_in_l2_multicast drop_gratuitous_arp bc_forwarding arp_evict_nocarrier"""
+_NAMES6 = """forwarding hop_limit mtu accept_ra accept_redirects autoconf dad_transmits router_solicitations
+router_solicitation_interval router_solicitation_delay use_tempaddr temp_valid_lft temp_prefered_lft regen_max_retry
+max_desync_factor max_addresses force_mld_version accept_ra_defrtr accept_ra_pinfo accept_ra_rtr_pref
+router_probe_interval accept_ra_rt_info_max_plen proxy_ndp optimistic_dad accept_source_route mc_forwarding
+disable_ipv6 accept_dad force_tllao ndisc_notify mldv1_unsolicited_report_interval mldv2_unsolicited_report_interval
+suppress_frag_ndisc accept_ra_from_local use_optimistic accept_ra_mtu stable_secret use_oif_addrs_only
+accept_ra_min_hop_limit ignore_routes_with_linkdown drop_unicast_in_l2_multicast drop_unsolicited_na
+keep_addr_on_down router_solicitation_max_interval seg6_enabled seg6_require_hmac enhanced_dad addr_gen_mode
+disable_policy accept_ra_rt_info_min_plen ndisc_tclass rpl_seg_enabled ra_defrtr_metric ioam6_enabled ioam6_id
+ioam6_id_wide ndisc_evict_nocarrier accept_untracked_na accept_ra_min_lft"""
+# The kernel tells these in another unit than their file, or follows something else with them.
+_NOT_COMPARED = (
+    "mtu",
+    "router_probe_interval",
+    "router_solicitation_delay",
+    "router_solicitation_interval",
+    "router_solicitation_max_interval",
+    "stable_secret",
+    "ioam6_id_wide",
+)
+_FAMILIES = {CONF4: ("ipv4", _NAMES4.split()), CONF6: ("ipv6", _NAMES6.split())}
+GLOBAL = "sysctl"
+# "neigh" and the other directories of "conf" are those of interfaces. What a new interface starts with says nothing
+# about the traffic of those that exist.
+_SKIPPED = ("ipv4/conf/", "ipv6/conf/", "ipv4/neigh/", "ipv6/neigh/")
+_OF_ALL = ("ipv4/conf/all/", "ipv6/conf/all/")
+# Counters, a second name of ip_forward, and what the kernel derives from it.
+_CHANGING = (
+    "netfilter/nf_conntrack_count",
+    "netfilter/nf_conntrack_max",
+    "netfilter/nf_conntrack_buckets",
+    "nf_conntrack_max",
+    "ipv4/conf/all/forwarding",
+    "ipv4/conf/all/accept_redirects",
+    "ipv6/conf/all/accept_redirects",
+    "ipv4/route/flush",
+    "ipv6/route/flush",
+)
+_LARGEST = 4096
+
+
+def sysctl_name(kind: str, place: int) -> str:
+    """Return the name of the number at *place* in a link's values of *kind*; "" if it is not to be compared."""
+    names = _FAMILIES[kind][1]
+    return "" if place >= len(names) or names[place] in _NOT_COMPARED else names[place]
+
+
+def sysctl_place(kind: str, name: str) -> int:
+    """Return the place of a name, the opposite of :func:`sysctl_name`. Raises ValueError."""
+    return _FAMILIES[kind][1].index(name)
+
+
+def interface_defaults() -> Dict[Tuple[str, str], int]:
+    """Return what an interface of this thread's namespace starts with: (kind, name) -> number."""
+    found = {}
+    for kind, (family, names) in _FAMILIES.items():
+        for name in names:
+            value = _read(f"{family}/conf/default/{name}")
+            if value is not None and value.lstrip("-").isdigit():
+                found[kind, name] = int(value)
+    return found
+
+
+def write_interface(kind: str, interface: str, name: str, value: int) -> None:
+    """Set a sysctl of an interface. Raises OSError."""
+    _write(f"{_FAMILIES[kind][0]}/conf/{interface}/{name}", str(value))
+
+
+def read_globals(names: Optional[Iterable[str]] = None) -> State:
+    """Return the sysctls *names* (as "ipv4/ip_forward") of this thread's namespace; without names, all global ones."""
+    found: State = {}
+    for name in _all_names() if names is None else names:
+        value = _read(name)
+        if value is not None:
+            found[GLOBAL, name] = KernelObject(value)
+    return found
+
+
+def write_global(name: str, value: str) -> None:
+    """Set a global sysctl. Raises OSError; ValueError if *name* leads out of /proc/sys/net."""
+    if any(part in ("", ".", "..") for part in name.split("/")):
+        raise ValueError(f"no sysctl of the network: {name!r}")
+    _write(name, value)
+
+
+def _all_names() -> Iterator[str]:
+    waiting: List[str] = [""]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(os.path.join(_ROOT, folder)) as entries:
+                for entry in entries:
+                    name = folder + entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        if not f"{name}/".startswith(_SKIPPED) or f"{name}/" in (*_OF_ALL, "ipv4/conf/", "ipv6/conf/"):
+                            waiting.append(f"{name}/")
+                    elif name not in _CHANGING:
+                        yield name
+        except OSError:
+            # A directory of a module that was just unloaded.
+            continue
+
+
+def _read(name: str) -> Optional[str]:
+    try:
+        # Not a stream: a namespace has hundreds of these files.
+        fd = os.open(f"{_ROOT}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return os.read(fd, _LARGEST).decode("ascii", "replace").strip()
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _write(name: str, value: str) -> None:
+    fd = os.open(f"{_ROOT}/{name}", os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        os.write(fd, value.encode("ascii"))
+    finally:
+        os.close(fd)

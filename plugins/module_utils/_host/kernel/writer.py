@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Puts single objects back by sending the kernel its own messages again.
+
+The message of a dump and the message that makes the same object have the same form. What a dump adds (counters, times,
+indexes) is left out or set. So no kind of object needs a description of its own, and any plugin's are covered.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, number_in, pack_attribute, pack_nested
+from . import sysctls
+from .links import NotInPlace, Place, pack_kept, put_link
+from .objects import (
+    ADDRESS,
+    CONF4,
+    CONF6,
+    LINK,
+    NEIGHBOUR,
+    ROUTE,
+    ROUTING_RULE_SIZE,
+    TRAFFIC,
+    KernelObject,
+    ObjectKey,
+    State,
+)
+
+_REPLACE, _APPEND = 0x100, 0x800
+_NEW_ADDRESS, _NEW_ROUTE, _NEW_RULE, _NEW_NEIGHBOUR, _OLD_FILTER, _SET_LINK = 20, 24, 32, 28, 45, 19
+# Request, size of the fixed part, and attributes that are no part of the request.
+_REMOVALS = {"addr": (21, ADDRESS.size, (6,)), "route": (25, ROUTE.size, (12,)), "rule": (33, ROUTING_RULE_SIZE, (18,))}
+_NEW_TRAFFIC = {"qdisc": 36, "class": 40, "filter": 44}
+# IFA_F_TENTATIVE, DADFAILED; and IFA_F_NODAD, without which an IPv6 address would be silent for a second.
+_TENTATIVE, _NODAD = 0x48, 0x02
+_OWN_VLAN = pack_attribute(0, struct.pack("=H", 2))
+
+ORDER = (
+    sysctls.GLOBAL,
+    "link",
+    CONF4,
+    CONF6,
+    "vlan",
+    "addr",
+    "neigh",
+    "fdb",
+    "route",
+    "rule",
+    "qdisc",
+    "class",
+    "filter",
+)
+"""The kinds in the order in which they are put back: what later ones need comes first."""
+
+Present = Optional[Any]
+"""The present value of an object, None if it is gone."""
+
+
+def repair_order(key: ObjectKey, wanted: KernelObject) -> Tuple[int, bool]:
+    """Return where an object comes among others: bridges before their ports, routes without gateway before others."""
+    kind = str(key[0])
+    late = (kind == "link" and wanted.value["kind"] != "bridge") or (kind == "route" and bool(wanted.value["gw"]))
+    return ORDER.index(kind), late
+
+
+class Writer:
+    """Puts objects back in the namespace that this thread is in.
+
+    *space* and *recorded*: see :class:`links.Place`. Use it as a context manager.
+    """
+
+    def __init__(self, space: str, recorded: Mapping[str, State]) -> None:
+        self._here = Place(space, recorded)
+        self._writers: Dict[str, Callable[[ObjectKey, KernelObject, Present], None]] = {
+            "vlan": self._put_vlan,
+            "addr": self._put_address,
+            "neigh": self._put_neighbour,
+            "fdb": self._put_neighbour,
+            "route": self._put_route,
+            "rule": self._put_rule,
+            "qdisc": self._put_traffic,
+            "class": self._put_traffic,
+            "filter": self._put_traffic,
+        }
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._here.close()
+
+    def put(self, key: ObjectKey, wanted: KernelObject, now: Present) -> None:
+        """Put one object back. Raises OSError if the kernel refuses it, NotInPlace if it cannot be put back."""
+        kind = str(key[0])
+        if kind == "link":
+            put_link(self._here, key, wanted, now)
+        elif kind in (CONF4, CONF6):
+            sysctls.write_interface(kind, str(key[1]), str(key[2]), wanted.value)
+        elif kind == sysctls.GLOBAL:
+            sysctls.write_global(str(key[1]), wanted.value)
+        else:
+            self._writers[kind](key, wanted, now)
+
+    def drop(self, key: ObjectKey, there: KernelObject) -> None:
+        """Remove a route, an address or a routing rule. Raises OSError."""
+        request, size, left_out = _REMOVALS[str(key[0])]
+        self._here.dumps.change(request, there.raw[:size] + pack_kept(there.raw, size, left_out))
+
+    def _put_vlan(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
+        name = str(key[1])
+        link = self._here.recorded.get(self._here.space, {}).get(("link", name))
+        # That of a bridge itself is refused without this.
+        own = _OWN_VLAN if link is not None and link.value["kind"] == "bridge" else b""
+        head = LINK.pack(7, 0, self._here.index(name), 0, 0)
+        self._here.dumps.change(_SET_LINK, head + pack_nested(26, own + wanted.raw))
+
+    def _put_address(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
+        family, prefix, flags, scope, _index = ADDRESS.unpack_from(wanted.raw)
+        lasting = (number_in(attributes_in(wanted.raw, ADDRESS.size).get(8)) or flags) & ~_TENTATIVE
+        lasting |= _NODAD if family == 10 else 0
+        head = ADDRESS.pack(family, prefix, lasting & 0xFF, scope, self._here.index(str(key[1])))
+        body = pack_kept(wanted.raw, ADDRESS.size, (6, 8), {8: struct.pack("=I", lasting)})
+        self._here.dumps.change(_NEW_ADDRESS, head + body, CREATE | _REPLACE)
+
+    def _put_route(self, key: ObjectKey, wanted: KernelObject, now: Present) -> None:
+        fields = list(ROUTE.unpack_from(wanted.raw))
+        # Only "onlink" is set. The kernel found out the others.
+        fields[8] &= 4
+        found = attributes_in(wanted.raw, ROUTE.size)
+        if 9 in found:
+            raise NotInPlace("a route over several interfaces")
+        replaced = {4: struct.pack("=I", self._here.index(str(key[7])))} if 4 in found else {}
+        # To replace would take away the same route over another interface. IPv4 has several by APPEND, IPv6 by metric.
+        how = _REPLACE if now is not None else _APPEND if fields[0] == 2 else EXCLUSIVE
+        body = pack_kept(wanted.raw, ROUTE.size, (12, 20, 23, 26), replaced)
+        self._here.dumps.change(_NEW_ROUTE, ROUTE.pack(*fields) + body, CREATE | how)
+
+    def _put_rule(self, _key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
+        body = wanted.raw[:ROUTING_RULE_SIZE] + pack_kept(wanted.raw, ROUTING_RULE_SIZE, (18,))
+        self._here.dumps.change(_NEW_RULE, body, CREATE | EXCLUSIVE)
+
+    def _put_neighbour(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
+        family, _index, state, flags, kind = NEIGHBOUR.unpack_from(wanted.raw)
+        head = NEIGHBOUR.pack(family, self._here.index(str(key[1])), state, flags, kind)
+        self._here.dumps.change(
+            _NEW_NEIGHBOUR, head + pack_kept(wanted.raw, NEIGHBOUR.size, (3, 4, 9)), CREATE | _REPLACE
+        )
+
+    def _put_traffic(self, key: ObjectKey, wanted: KernelObject, now: Present) -> None:
+        kind = str(key[0])
+        if kind == "class" and wanted.value["kind"] == "tbf":
+            # It comes with its queueing discipline.
+            return
+        _family, _index, handle, parent, info = TRAFFIC.unpack_from(wanted.raw)
+        found = attributes_in(wanted.raw, TRAFFIC.size)
+        replaced = {}
+        if kind == "filter" and wanted.value["kind"] == "u32":
+            replaced[2] = self._u32(wanted, found[2])
+        elif kind == "qdisc" and wanted.value["kind"] == "htb":
+            replaced[2] = _htb(found[2])
+        head = TRAFFIC.pack(0, self._here.index(str(key[1])), handle, parent, info if kind == "filter" else 0)
+        if kind == "filter" and now is not None:
+            # It leads to an interface that is gone.
+            self._here.dumps.change(_OLD_FILTER, head + pack_attribute(1, found[1]))
+        body = pack_kept(wanted.raw, TRAFFIC.size, (3, 4, 7, 12, 13), replaced)
+        how = _REPLACE if kind == "qdisc" else EXCLUSIVE
+        self._here.dumps.change(_NEW_TRAFFIC[kind], head + body, CREATE | how)
+
+    def _u32(self, wanted: KernelObject, options: bytes) -> bytes:
+        """Return a u32 filter's options without counters, its actions with the present indexes and no number."""
+        found = attributes_in(options)
+        actions: List[bytes] = []
+        targets = [action[-1] for action in wanted.value["options"]["actions"] if action[0] == "mirred"]
+        for place, action in sorted(attributes_in(found.get(7, b"")).items()):
+            parts = attributes_in(action)
+            kind = decode_text(parts.get(1))
+            if not kind:
+                continue
+            parameters = bytearray(attributes_in(parts.get(2, b"")).get(2, b""))
+            parameters[0:4] = bytes(4)
+            if kind == "mirred" and targets:
+                parameters[24:28] = struct.pack("=I", self._here.index(str(targets.pop(0))))
+            inner = pack_nested(2, pack_attribute(2, bytes(parameters)))
+            actions.append(pack_nested(place, pack_attribute(1, kind.encode() + b"\0"), inner))
+        kept = b"".join(pack_attribute(kind, found[kind]) for kind in (1, 5) if kind in found)
+        return kept + (pack_nested(7, *actions) if actions else b"")
+
+
+def _htb(options: bytes) -> bytes:
+    """Return the options of an htb with the version that the kernel takes: it tells 3.17 and takes 3."""
+    setup = bytearray(attributes_in(options).get(2, b""))
+    setup[0:4] = struct.pack("=I", struct.unpack_from("=I", setup)[0] >> 16)
+    return pack_kept(options, 0, (), {2: bytes(setup)})

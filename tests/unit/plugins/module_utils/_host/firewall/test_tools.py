@@ -1,0 +1,232 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which rules and which commands a plugin needs; tests/integration has the plugins themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import tools
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import made_by
+
+MASQUERADING = {"type": "bridge", "ipMasq": True, "ipam": {"type": "host-local"}}
+MAPPINGS = {"portMappings": [{"hostPort": 80, "containerPort": 80}]}
+PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "capability_args", "kinds"),
+    [
+        ({"type": "bridge", "ipMasq": True}, {}, ["ipmasq"]),
+        ({"type": "ptp", "ipMasq": True}, {}, ["ipmasq"]),
+        ({"type": "bridge", "ipMasq": False}, {}, []),
+        ({"type": "bridge"}, {}, []),
+        ({"type": "macvlan", "ipMasq": True}, {}, []),
+        ({"type": "bridge", "macspoofchk": True}, {}, ["macspoofchk"]),
+        ({"type": "bridge", "macspoofchk": True, "ipMasq": True}, {}, ["ipmasq", "macspoofchk"]),
+        ({"type": "ptp", "macspoofchk": True}, {}, []),
+        (PORTMAP, MAPPINGS, ["portmap"]),
+        (PORTMAP, {}, []),
+        ({"type": "tuning", "capabilities": {"portMappings": True}}, MAPPINGS, []),
+        ({"type": "portmap", "capabilities": {"portMappings": False}}, MAPPINGS, []),
+        ({"type": "portmap", "capabilities": ["portMappings"]}, MAPPINGS, []),
+        ({"type": "portmap"}, MAPPINGS, []),
+        ({"type": "firewall"}, {}, ["firewall"]),
+        ({"type": "firewall", "backend": ""}, {}, ["firewall"]),
+        ({"type": "firewall", "backend": "iptables"}, {}, ["firewall"]),
+        ({"type": "firewall", "backend": "firewalld"}, {}, []),
+        ({"type": "tuning", "backend": "iptables"}, {}, []),
+    ],
+)
+def test_the_rules_of_a_plugin(plugin, capability_args, kinds):
+    assert made_by(plugin, capability_args) == kinds
+
+
+class Host:
+    """A host with these commands and plugins, and with or without a system bus."""
+
+    def __init__(self, path, monkeypatch):
+        self.commands = set()
+        self.bin = path / "bin"
+        self.bin.mkdir()
+        self.bus = path / "bus"
+        monkeypatch.setattr(tools.shutil, "which", lambda name: f"/usr/sbin/{name}" if name in self.commands else None)
+        monkeypatch.setattr(tools, "_BUS", str(self.bus))
+
+    def plugin(self, name, *words):
+        path = self.bin / name
+        path.write_text(" ".join(words))
+        path.chmod(0o755)
+
+    def missing(self, plugin, capability_args=None, bin_dirs=()):
+        return tools.missing_tool([plugin], capability_args or {}, [str(self.bin)] if bin_dirs == () else bin_dirs)
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    return Host(tmp_path, monkeypatch)
+
+
+def test_a_plugin_without_rules_needs_nothing(fake):
+    assert fake.missing({"type": "macvlan"}) is None
+    assert fake.missing({"type": "bridge"}) is None
+
+
+def test_a_bridge_masquerades_only_addresses(fake):
+    assert fake.missing({"type": "bridge", "ipMasq": True}) is None
+    assert fake.missing(MASQUERADING) == ("bridge", "iptables")
+    # ptp needs an ipam.
+    assert fake.missing({"type": "ptp", "ipMasq": True}) == ("ptp", "iptables")
+
+
+def test_a_plugin_that_knows_only_iptables(fake):
+    fake.plugin("bridge", "iptables")
+    fake.commands = {"nft"}
+    assert fake.missing(MASQUERADING) == ("bridge", "iptables")
+    # It does not know the option.
+    assert fake.missing({**MASQUERADING, "ipMasqBackend": "nftables"}) == ("bridge", "iptables")
+    # A binary that is not there is not a newer one.
+    assert fake.missing({**MASQUERADING, "type": "ptp"}) == ("ptp", "iptables")
+    fake.commands = {"iptables"}
+    assert fake.missing({**MASQUERADING, "ipMasqBackend": "nftables"}) is None
+
+
+def test_a_plugin_that_knows_both(fake):
+    fake.plugin("bridge", "cni_plugins_masquerade")
+    assert fake.missing(MASQUERADING) == ("bridge", "iptables")
+    assert fake.missing({**MASQUERADING, "ipMasqBackend": "nftables"}) == ("bridge", "nft")
+    fake.commands = {"nft"}
+    assert fake.missing(MASQUERADING) is None
+    assert fake.missing({**MASQUERADING, "ipMasqBackend": "nftables"}) is None
+    assert fake.missing({**MASQUERADING, "ipMasqBackend": "iptables"}) == ("bridge", "iptables")
+    fake.commands = {"iptables"}
+    assert fake.missing(MASQUERADING) is None
+    assert fake.missing({**MASQUERADING, "ipMasqBackend": "nftables"}) == ("bridge", "nft")
+
+
+def test_a_plugin_that_is_still_to_be_installed_may_know_both(fake):
+    fake.commands = {"nft"}
+    assert fake.missing(MASQUERADING, bin_dirs=None) is None
+    assert fake.missing(MASQUERADING, bin_dirs=[]) == ("bridge", "iptables")
+
+
+def test_port_mappings(fake):
+    assert fake.missing(PORTMAP) is None
+    assert fake.missing(PORTMAP, MAPPINGS) == ("portmap", "iptables")
+    assert fake.missing({"type": "portmap", "runtimeConfig": MAPPINGS}) == ("portmap", "iptables")
+    assert fake.missing({"type": "portmap", "runtimeConfig": {"portMappings": []}}) is None
+    assert fake.missing({"type": "tuning", "runtimeConfig": MAPPINGS}) is None
+    fake.plugin("portmap", "cni_hostport")
+    assert fake.missing({**PORTMAP, "backend": "nftables"}, MAPPINGS) == ("portmap", "nft")
+
+
+def test_macspoofchk_needs_nft(fake):
+    fake.commands = {"iptables"}
+    assert fake.missing({"type": "bridge", "macspoofchk": True}) == ("bridge", "nft")
+
+
+def test_the_backends_of_firewall(fake):
+    assert fake.missing({"type": "firewall"}) == ("firewall", "iptables")
+    assert fake.missing({"type": "firewall", "backend": "firewalld"}) == ("firewall", "firewalld")
+    fake.commands = {"firewalld"}
+    assert fake.missing({"type": "firewall", "backend": "firewalld"}) is None
+    assert fake.missing({"type": "firewall"}) == ("firewall", "iptables")
+    # firewalld can be reached through the bus only.
+    fake.bus.touch()
+    assert fake.missing({"type": "firewall"}) is None
+    assert fake.missing({"type": "firewall", "backend": "iptables"}) == ("firewall", "iptables")
+    # The policy is made of rules of iptables, whatever the backend.
+    for policy in ("same-bridge", "isolated"):
+        plugin = {"type": "firewall", "backend": "firewalld", "ingressPolicy": policy}
+        assert fake.missing(plugin) == ("firewall", "iptables")
+    assert fake.missing({"type": "firewall", "ingressPolicy": "open"}) is None
+
+
+def test_the_message_names_the_package(fake):
+    with pytest.raises(HostError) as caught:
+        tools.require_tools("cannot attach pods", [MASQUERADING], {}, [])
+    assert (caught.value.code, caught.value.msg) == (
+        "missing_tool",
+        "cannot attach pods: plugin bridge needs iptables, which is not in PATH; install it (package iptables)",
+    )
+    with pytest.raises(HostError, match=r"needs nft, which is not in PATH; install it \(package nftables\)$"):
+        tools.require_tools("x", [{"type": "macvlan"}, {"type": "bridge", "macspoofchk": True}], {}, [])
+    fake.commands = {"iptables"}
+    tools.require_tools("x", [MASQUERADING], {}, [])
+
+
+class Commands:
+    """Commands that end with this status and message."""
+
+    def __init__(self, path, monkeypatch):
+        self.path = path
+        monkeypatch.setattr(tools.shutil, "which", self.which)
+
+    def which(self, name):
+        path = self.path / name
+        return str(path) if path.exists() else None
+
+    def add(self, name, status=0, said=""):
+        script = self.path / name
+        script.write_text(f'#!/bin/sh\necho "$@" >>{self.path}/log\necho "{said}" >&2\nexit {status}\n')
+        script.chmod(0o755)
+
+    def log(self):
+        log = self.path / "log"
+        text = log.read_text() if log.exists() else ""
+        log.write_text("")
+        return text.splitlines()
+
+
+@pytest.fixture
+def commands(tmp_path, monkeypatch):
+    return Commands(tmp_path, monkeypatch)
+
+
+def test_the_commands_are_tried(commands):
+    commands.add("iptables")
+    commands.add("nft")
+    tools.try_tools("x", [MASQUERADING], {}, [])
+    assert commands.log() == ["-w 5 -t nat -S POSTROUTING"]
+    tools.try_tools("x", [{"type": "firewall"}], {}, [])
+    assert commands.log() == ["-w 5 -t filter -S FORWARD"]
+    tools.try_tools("x", [PORTMAP], MAPPINGS, [])
+    assert commands.log() == ["-w 5 -t nat -S POSTROUTING"]
+    tools.try_tools("x", [{"type": "bridge", "macspoofchk": True}], {}, [])
+    assert commands.log() == ["list tables"]
+
+
+def test_nothing_is_tried_of_firewalld(commands):
+    commands.add("firewalld", status=1)
+    tools.try_tools("x", [{"type": "firewall", "backend": "firewalld"}], {}, [])
+    assert commands.log() == []
+
+
+def test_a_missing_command_is_not_tried(commands):
+    tools.try_tools("x", [MASQUERADING], {}, [])
+
+
+def test_a_command_that_fails(commands):
+    commands.add("iptables", status=4, said="no permission")
+    with pytest.raises(HostError) as caught:
+        tools.try_tools("cannot repair web", [{"type": "macvlan"}, MASQUERADING], {}, [])
+    assert caught.value.code == "tool_failed"
+    assert caught.value.msg == (
+        f"cannot repair web: plugin bridge needs {commands.path}/iptables, which fails (exit status 4: no permission); "
+        "nothing was detached; fix the command and run again"
+    )
+    commands.add("iptables", status=4)
+    with pytest.raises(HostError, match=r"which fails \(exit status 4\);"):
+        tools.try_tools("x", [MASQUERADING], {}, [])
+
+
+def test_a_table_of_nft_is_no_failure(commands):
+    commands.add("iptables", status=1, said="table is incompatible, use 'nft' tool.")
+    tools.try_tools("x", [MASQUERADING], {}, [])
+
+
+def test_a_message_is_no_failure(commands):
+    commands.add("iptables", said="Warning: something")
+    tools.try_tools("x", [MASQUERADING], {}, [])

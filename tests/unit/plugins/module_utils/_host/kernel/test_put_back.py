@@ -1,0 +1,217 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every object of a namespace, found by reading it, is taken away alone and put back as it was."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import NotInPlace, can_make
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import read_objects
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.writer import ORDER, Writer, repair_order
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import visit
+
+HERE, THERE = "/run/netns/put-here", "/run/netns/put-there"
+
+# One object of each kind that a plugin makes, and some that only an unknown one would.
+MAKE = """
+set -e
+ip netns add put-here
+ip netns add put-there
+alias here='ip -n put-here' there='ip -n put-there'
+ip -n put-here link add br0 type bridge
+ip -n put-here link add port0 type veth peer name eth0 netns put-there
+ip -n put-here link set port0 master br0
+ip -n put-here link add up0 type veth peer name up1
+for name in lo br0 port0 up0 up1; do ip -n put-here link set $name up; done
+for name in lo eth0; do ip -n put-there link set $name up; done
+ip -n put-here link add link up0 name mac0 netns put-there type macvlan mode bridge
+ip -n put-there link set mac0 up
+ip -n put-here addr add 10.60.0.1/24 dev br0
+ip -n put-here addr add fd60::1/64 dev br0 nodad
+ip -n put-there addr add 10.60.0.2/24 dev eth0
+ip -n put-there addr add fd60::2/64 dev eth0 nodad
+ip -n put-there addr add 10.61.0.2/24 dev mac0
+ip -n put-there route add default via 10.60.0.1
+ip -n put-there route add default via fd60::1
+ip -n put-there route add 192.0.2.0/24 via 10.60.0.1 table 100 metric 7
+ip -n put-there route add 198.51.100.0/24 dev mac0 src 10.61.0.2
+ip -n put-there route add blackhole 203.0.113.0/24
+ip -n put-there rule add from 10.60.0.2 table 100 priority 500
+ip -n put-there -6 rule add from fd60::2 table 100 priority 501
+ip -n put-there neigh add 10.60.0.9 lladdr 0a:00:00:00:00:09 dev eth0 nud permanent
+ip -n put-there neigh add proxy 10.60.0.8 dev eth0
+bridge -n put-here fdb add 0a:00:00:00:00:07 dev port0 master static
+tc -n put-there qdisc add dev eth0 root handle 1: tbf rate 8mbit burst 16k latency 25ms
+ip -n put-here link add ifb9 type ifb 2>/dev/null && ip -n put-here link set ifb9 up
+tc -n put-here qdisc add dev port0 ingress
+tc -n put-here filter add dev port0 parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev ifb9
+tc -n put-here qdisc add dev ifb9 root handle 1: htb default 10
+tc -n put-here class add dev ifb9 parent 1: classid 1:10 htb rate 8mbit
+ip netns exec put-there sysctl -qw net.ipv4.conf.eth0.arp_filter=1 net.ipv6.conf.eth0.accept_ra=0 net.core.somaxconn=321
+"""
+
+DELETE = {
+    "addr": lambda key: ["ip", "addr", "del", f"{key[2]}/{key[3]}", "dev", key[1]],
+    "neigh": lambda key: ["ip", "neigh", "del", *(["proxy"] if key[3] else []), key[2], "dev", key[1]],
+    "link": lambda key: ["ip", "link", "del", key[1]],
+    "fdb": lambda key: ["bridge", "fdb", "del", bytes.fromhex(key[2]).hex(":"), "dev", key[1]],
+    "qdisc": lambda key: ["tc", "qdisc", "del", "dev", key[1], "ingress" if key[3] == 0xFFFF0000 else "root"],
+    "filter": lambda key: ["tc", "filter", "del", "dev", key[1], "parent", "ffff:"],
+    "class": lambda key: ["tc", "class", "del", "dev", key[1], "classid", f"{key[3] >> 16:x}:{key[3] & 0xFFFF:x}"],
+}
+
+
+def run(*argv):
+    subprocess.run(argv, check=True, stderr=subprocess.PIPE)
+
+
+def delete(space, key, there):
+    name = space.rpartition("/")[2]
+    if key[0] in ("route", "rule"):
+        visit([space], lambda: drop(space, key, there))
+        return
+    program, *arguments = DELETE[key[0]](key)
+    if key[0] == "fdb":
+        arguments.append("self" if there.value["flags"] & 2 else "master")
+    run(program, "-n", name, *map(str, arguments))
+
+
+def drop(space, key, there):
+    with Writer(space, {}) as writer:
+        writer.drop(key, there)
+
+
+@pytest.fixture
+def spaces():
+    subprocess.run(["bash", "-c", MAKE], check=True)
+    yield [HERE, THERE]
+    for name in ("put-here", "put-there"):
+        subprocess.run(["ip", "netns", "del", name], check=True)
+
+
+def look(spaces):
+    return visit(spaces, read_objects)
+
+
+def differing(recorded, present):
+    return [
+        (space, key)
+        for space, objects in recorded.items()
+        for key, there in objects.items()
+        if not there.derived and (key not in present[space] or present[space][key].value != there.value)
+    ]
+
+
+def put_all(recorded, spaces):
+    """Put back what is missing, as a repair does: kind by kind, with a look after each."""
+    for _round in range(40):
+        missing = differing(recorded, look(spaces))
+        if not missing:
+            return []
+        first = min(missing, key=lambda one: repair_order(one[1], recorded[one[0]][one[1]]))
+        present = look(spaces)
+
+        def work(space=first[0], key=first[1], present=present):
+            now = present[space].get(key)
+            with Writer(space, recorded) as writer:
+                if key[0] in ("conf4", "conf6"):
+                    for place, value in enumerate(recorded[space][key].value):
+                        name = sysctls.sysctl_name(key[0], place)
+                        if name and now.value[place] != value:
+                            one = recorded[space][key]._replace(value=value)
+                            writer.put((*key, name), one, now.value[place])
+                else:
+                    writer.put(key, recorded[space][key], None if now is None else now.value)
+
+        visit([first[0]], work)
+    return missing
+
+
+def test_every_object_is_put_back(spaces):
+    recorded = look(spaces)
+    kinds = {key[0] for objects in recorded.values() for key in objects}
+    assert kinds >= set(DELETE) - {"fdb"} | {"route", "rule", "conf4", "conf6"}
+    tried = set()
+    for space, objects in recorded.items():
+        for key, there in objects.items():
+            made = key[0] != "link" or (key[1] != "lo" and can_make(there.value["kind"]))
+            # The kernel's own routing rules are not deleted here: without them there is no network to read.
+            default = key[0] == "rule" and key[2] in (0, 32766, 32767)
+            if key[0] in (*DELETE, "route", "rule") and not there.derived and made and not default:
+                delete(space, key, there)
+                assert differing(recorded, look(spaces)), f"{key} was not deleted"
+                assert put_all(recorded, spaces) == [], key
+                present = look(spaces)[space]
+                assert present[key].ifindex == there.ifindex, key
+                tried.add(key[0])
+    assert tried == {*DELETE, "route", "rule"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "ip -n put-there link set eth0 down",
+        "ip -n put-there link set eth0 mtu 1300",
+        "ip -n put-there link set eth0 address 0a:0a:0a:0a:0a:0a",
+        "ip -n put-there link set eth0 txqueuelen 7",
+        "ip -n put-there link set eth0 down; ip -n put-there link set eth0 name eth9",
+        "ip -n put-here link set port0 nomaster",
+        "bridge -n put-here link set dev port0 hairpin on",
+        "ip -n put-here link set br0 type bridge ageing_time 1234",
+        "ip -n put-here link set br0 promisc on",
+        "ip -n put-there addr flush dev eth0",
+        "ip -n put-there route flush dev eth0",
+        "ip -n put-here link del br0; ip -n put-there link del eth0; ip -n put-there link del mac0",
+        "ip netns exec put-there sysctl -qw net.ipv4.conf.eth0.arp_filter=0 net.ipv6.conf.eth0.accept_ra=1",
+    ],
+)
+def test_settings_are_put_back(spaces, damage):
+    recorded = look(spaces)
+    subprocess.run(["bash", "-ec", damage], check=True)
+    assert differing(recorded, look(spaces))
+    assert put_all(recorded, spaces) == []
+
+
+def test_what_only_its_owner_can_make_is_refused(spaces):
+    recorded = look(spaces)
+    key = ("link", "eth0")
+    physical = recorded[THERE][key]._replace(value={**recorded[THERE][key].value, "kind": ""}, ifindex=99)
+    with pytest.raises(NotInPlace, match="physical"):
+
+        def work():
+            with Writer(THERE, {THERE: {}}) as writer:
+                writer.put(("link", "gone0"), physical, None)
+
+        visit([THERE], work)
+
+
+def test_all_kinds_have_a_place_in_the_order(spaces):
+    assert {key[0] for objects in look(spaces).values() for key in objects} <= set(ORDER)
+
+
+def test_global_sysctls():
+    everything = sysctls.read_globals()
+    assert {("sysctl", "ipv4/ip_forward"), ("sysctl", "core/somaxconn"), ("sysctl", "ipv4/conf/all/rp_filter")} <= set(
+        everything
+    )
+    assert not [name for _kind, name in everything if "/conf/lo/" in name or "/neigh/" in name]
+    assert set(sysctls.read_globals(["ipv4/ip_forward", "no/such"])) == {("sysctl", "ipv4/ip_forward")}
+
+
+@pytest.mark.parametrize("name", ["../../kernel/hostname", "ipv4/../../vm/swappiness", "/etc/passwd", ""])
+def test_only_sysctls_of_the_network_are_written(name):
+    with pytest.raises(ValueError, match="no sysctl"):
+        sysctls.write_global(name, "1")
+
+
+def test_names_and_places_of_interface_sysctls_belong_together():
+    for kind in ("conf4", "conf6"):
+        names = [sysctls.sysctl_name(kind, place) for place in range(100)]
+        for place, name in enumerate(names):
+            assert not name or sysctls.sysctl_place(kind, name) == place
+    assert sysctls.sysctl_name("conf6", 2) == ""
