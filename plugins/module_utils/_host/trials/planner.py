@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from functools import partial
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_conf_from_file, network_plugin_conf_from_file
 from ...libcni.errors import CNIError
@@ -16,7 +16,7 @@ from ..attachments.cache import CachedAttachment, read_cache, remove_files
 from ..attachments.networks import Networks
 from ..attachments.records import check_cache_dir
 from ..attachments.verbs import Verbs
-from ..binaries.types import member_of, object_of, text_of, types_of
+from ..binaries.types import REFERENCE, member_of, object_of, text_of, types_of
 from ..confdir import ConfFile, paths_of, scan_conf_dir
 from ..errors import HostError
 from ..firewall.tools import require_tools
@@ -27,27 +27,6 @@ from ..trust import check_trusted
 from .trial import TAKE_BACK, SmokePlan, SmokeSettings, Trial, Trier
 
 _DHCP_SOCKET = "/run/cni/dhcp.sock"
-# Plugins that need nothing but a namespace and their configuration.
-_REFERENCE = {
-    "bandwidth",
-    "bridge",
-    "dhcp",
-    "dummy",
-    "firewall",
-    "host-device",
-    "host-local",
-    "ipvlan",
-    "loopback",
-    "macvlan",
-    "portmap",
-    "ptp",
-    "sbr",
-    "static",
-    "tap",
-    "tuning",
-    "vlan",
-    "vrf",
-}
 # They move a device into the container, or make one that can exist only once.
 _TAKE_DEVICES = {"host-device", "ib-sriov", "sriov", "vlan"}
 
@@ -91,7 +70,7 @@ def load(file: ConfFile) -> NetworkConfigList:
 def reason_against(config: NetworkConfigList) -> Optional[Reason]:
     """Return (word, sentence) for why the network is tested only if it is requested by name, None if nothing is."""
     plugins = [plugin.network for plugin in config.plugins]
-    unknown = [name for name in types_of(plugins) if name not in _REFERENCE | _TAKE_DEVICES]
+    unknown = [name for name in types_of(plugins) if name not in REFERENCE | _TAKE_DEVICES]
     if unknown:
         names = ", ".join(unknown)
         return "third_party", f"it is not known whether {names} works outside of a runtime, and what it leaves behind"
@@ -162,6 +141,7 @@ class SmokePlanner:
             self._plan.warn(
                 "missing_conf_dir", f"there is no directory {self._settings.conf_dir}, so there is no network to test"
             )
+        self._plan.runtimes = self._runtimes({file.network for file in files})
         for file in files:
             trial = self._trial(file)
             self._plan.trials.append(trial)
@@ -171,6 +151,26 @@ class SmokePlanner:
         if self._plan.steps:
             self._plan.finish = partial(self._finish, trier)
         return self._plan
+
+    def _runtimes(self, networks: Set[Optional[str]]) -> List[Dict[str, Any]]:
+        """Return a row for each runtime of the host whose network is one of *networks*, and warn of what it lacks."""
+        # Imported late: a killed run's leftovers do not need it.
+        from ..runtimes.effective import Effective
+
+        settings, rows = self._settings, []
+        files = scan_conf_dir(settings.conf_dir)
+        effective = Effective(None, settings.conf_dir, settings.bin_dirs, files, HostView())
+        for runtime, verdict in zip(effective.runtimes, effective.verdicts):
+            if not effective.reads_here(runtime) or verdict.network is None or verdict.network not in networks:
+                continue
+            needs = effective.requirements_of(runtime)
+            running = runtime.found.startswith("a running ")
+            rows.append(
+                {"runtime": runtime.name, "network": verdict.network, "running": running, "requires": needs},
+            )
+        for entry in effective.unmet():
+            self._plan.warn(entry["code"], entry["message"])
+        return rows
 
     def _tell_missing(self, names: List[str]) -> None:
         text = f"no file in {self._settings.conf_dir} configures {', '.join(names)}; write one with cni_conf"

@@ -17,7 +17,9 @@ from ..attachments.dead_netns import EmptyNetns
 from ..attachments.records import Attached, Record, read_cached, result_addresses
 from ..attachments.request import Key
 from ..attachments.verbs import Verbs, can_check
+from ..binaries.usable import Binaries
 from ..errors import HostError
+from ..hostview import HostView
 from ..netns import visit
 from ..plan import Plan
 
@@ -102,8 +104,8 @@ class SmokeSettings(NamedTuple):
 class Trial:
     """The test of one network.
 
-    ``add``, ``check``, ``ping``, ``deleted``: the result of each, None if it did not run. ``notes`` tell why one did
-    not run, or does not count.
+    ``ready`` (STATUS), ``add``, ``check``, ``ping``, ``deleted``: the result of each, None if it did not run.
+    ``notes`` tell why one did not run, or does not count.
     """
 
     def __init__(self, network: str, file: str) -> None:
@@ -112,6 +114,7 @@ class Trial:
         self.config: Optional[NetworkConfigList] = None
         self.status = PLANNED
         self.reason = ""
+        self.ready: Optional[str] = None
         self.add: Optional[str] = None
         self.check: Optional[str] = None
         self.ping: Optional[str] = None
@@ -141,6 +144,7 @@ class Trial:
             "file": self.file,
             "status": self.status,
             "reason": self.reason,
+            "ready": self.ready,
             "add": self.add,
             "check": self.check,
             "ping": self.ping,
@@ -158,6 +162,8 @@ class SmokePlan(Plan):
     def __init__(self) -> None:
         super().__init__()
         self.trials: List[Trial] = []
+        # For each runtime that uses one of the networks: what it executes beyond their plugins.
+        self.runtimes: List[Dict[str, Any]] = []
         self.finish: Callable[[], None] = lambda: None
 
     @property
@@ -189,6 +195,7 @@ class Trier:
         self._tried: Dict[Key, Trial] = {}
         self._taken_back: List[Attached] = []
         self._ping: Optional[str] = None
+        self._binaries = Binaries(settings.bin_dirs, HostView())
 
     def run(self, trial: Trial) -> None:
         """Test one network and record the result in *trial*. It leaves nothing behind, whatever happens."""
@@ -219,6 +226,7 @@ class Trier:
             trial.fail(HostError(text, code="no_netns"))
 
     def _try(self, trial: Trial, given: Attached, interfaces: leaks.Interfaces) -> None:
+        self._ask_status(trial, given.config)
         try:
             trial.add = FAILED
             added = self._verbs.add(given, False)
@@ -245,6 +253,24 @@ class Trier:
             trial.deleted = PASSED
         except HostError as error:
             trial.fail(error)
+
+    def _ask_status(self, trial: Trial, config: NetworkConfigList) -> None:
+        """Ask the plugins whether they are ready. ADD is tried in any case: containerd does so, too."""
+        # Imported late, as what only a run needs.
+        from ..runtimes.status import NOT_READY, READY, STATUS_TIMEOUT, status_of
+
+        plugins = [plugin.network for plugin in config.plugins]
+        timeout = min(self._settings.timeout, STATUS_TIMEOUT)
+        found = status_of(trial.network, config.cni_version, plugins, trial.file, self._binaries, timeout)
+        if found.state == READY:
+            trial.ready = PASSED
+        elif found.state == NOT_READY:
+            trial.ready = FAILED
+            text = f"{trial.network}: {found.message}; runtimes report that the node is not ready until this is fixed"
+            trial.fail(HostError(text, code="not_ready"))
+        elif found.plugin:
+            # A version without STATUS is not worth a note.
+            trial.note("status_unknown", found.message)
 
     def _ping_gateways(self, trial: Trial, netns: str, targets: List[Target]) -> None:
         here = gateways_on_host(targets)

@@ -34,7 +34,7 @@ class Smoke:
         monkeypatch.setattr(planner, "Verbs", lambda *a: verbs.Verbs(*a, executor=host))
         monkeypatch.setattr(smoke_trial, "EmptyNetns", self.netns)
         monkeypatch.setattr(leaks, "Interfaces", lambda netns: self)
-        monkeypatch.setattr(planner, "_REFERENCE", {"main", "meta", "ipam"})
+        monkeypatch.setattr(planner, "REFERENCE", {"main", "meta", "ipam"})
         monkeypatch.setattr(leaks, "leases_left", lambda key, config: [])
         monkeypatch.setattr(smoke_ping, "find_ping", lambda: "/bin/ping")
         monkeypatch.setattr(smoke_ping, "targets", lambda result: [smoke_ping.Target("10.1.0.1", "10.1.0.2")])

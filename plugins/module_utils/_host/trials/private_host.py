@@ -1,0 +1,254 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs work in a private copy of the host: namespaces of its own, and nothing that it does is seen outside.
+
+A child process has its own mount, network and PID namespace. The whole file system is read-only there (Linux 5.12),
+and what plugins and tools write to is empty and in memory. With the child, the kernel ends all processes that it
+started and frees all that they made, also if this process is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import struct
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Union
+
+from ...libcni.kernel import unshare
+from ...libcni.spawn import Child
+from ..errors import HostError
+from ..netns import apart
+
+STORE = "/run/podwire-rehearsal"
+"""An empty directory of the private host, for what the work writes."""
+
+_NEW_MOUNTS, _NEW_PROCESSES, _NEW_NETWORK = 0x20000, 0x20000000, 0x40000000
+_PRIVATE, _BIND = 0x44000, 0x1000
+_PARENT_DEATH_SIGNAL = 1
+# The same number on every architecture; include/uapi/linux/mount.h.
+_MOUNT_SETATTR, _HERE, _RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
+# Where plugins and tools keep state: iptables' lock, names of namespaces, the stores of tuning and host-local.
+_EMPTIED = ("/run", "/var/lib/cni")
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_CHUNK = 1 << 16
+_LARGEST = 32 << 20
+_FAILED, _DONE = b"-", b"+"
+
+Work = Callable[[], bytes]
+
+
+class _Running:
+    """One child that works: its process, and the end of the pipe that its answer comes from."""
+
+    def __init__(self, work: Work, needed: Sequence[str], timeout: float) -> None:
+        self.fd, writer = os.pipe()
+        self.answer = bytearray()
+        parent = os.getpid()
+        pid = os.fork()
+        if not pid:
+            # Nothing of this process may run in the child, whatever happens.
+            try:
+                os.close(self.fd)
+                _live_and_die_with(parent)
+                _guard(work, needed, writer, timeout)
+            finally:
+                os._exit(1)
+        os.close(writer)
+        self.child = Child(pid, -1, -1, -1)
+
+    def receive(self) -> bool:
+        """Read from the pipe; False at its end."""
+        chunk = os.read(self.fd, _CHUNK)
+        self.answer += chunk
+        return bool(chunk) and len(self.answer) <= _LARGEST
+
+    def end(self) -> None:
+        """Kill the child if it still runs, and wait for its end."""
+        if not self.child.wait(1.0 if self.answer else 0.0):
+            os.kill(self.child.pid, signal.SIGKILL)
+            self.child.wait(None)
+        os.close(self.fd)
+
+    def result(self) -> Union[bytes, HostError]:
+        if self.answer[:1] == _DONE:
+            return bytes(self.answer[1:])
+        said = bytes(self.answer[1:]).decode("utf-8", "replace") if self.answer[:1] == _FAILED else ""
+        return HostError(said or "the process ended without an answer", code="not_rehearsed")
+
+
+def work_apart(
+    works: Sequence[Work], needed: Sequence[str], workers: int, timeout: float, total: float
+) -> List[Union[bytes, HostError]]:
+    """Do each work in a private host of its own, several at a time; return the answers in their order.
+
+    *needed* are directories that stay visible there. A work that takes longer than *timeout* seconds is killed, and
+    none begins after *total* seconds: their answers are HostErrors ``not_rehearsed`` and ``too_many``.
+    """
+    try:
+        _libc()
+    except ImportError:
+        return [HostError("the host's Python lacks ctypes", code="not_rehearsed") for _work in works]
+    results: List[Union[bytes, HostError]] = [HostError("", code="too_many") for _work in works]
+    running: Dict[int, int] = {}
+    children: Dict[int, _Running] = {}
+    waiting = iter(range(len(works)))
+    deadline = time.monotonic() + total
+    poller = select.poll()
+    try:
+        while True:
+            _fill(workers - len(running), waiting, deadline, works, needed, timeout, running, children, poller)
+            if not running:
+                return results
+            for fd, _event in poller.poll(int((timeout + 5) * 1000)) or [(fd, 0) for fd in running]:
+                child = children[running[fd]]
+                if _event and child.receive():
+                    continue
+                poller.unregister(fd)
+                number = running.pop(fd)
+                child.end()
+                results[number] = children.pop(number).result()
+    finally:
+        for child in children.values():
+            child.end()
+
+
+def _fill(
+    free: int,
+    waiting: Iterator[int],
+    deadline: float,
+    works: Sequence[Work],
+    needed: Sequence[str],
+    timeout: float,
+    running: Dict[int, int],
+    children: Dict[int, _Running],
+    poller: select.poll,
+) -> None:
+    for _place in range(free):
+        number = next(waiting, None) if time.monotonic() < deadline else None
+        if number is None:
+            return
+        child = _Running(works[number], needed, timeout)
+        children[number], running[child.fd] = child, number
+        poller.register(child.fd, select.POLLIN)
+
+
+def _live_and_die_with(parent: int) -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _libc().prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _guard(work: Work, needed: Sequence[str], writer: int, timeout: float) -> None:
+    """Start the process that works, the first one of a PID namespace, and kill it at the deadline."""
+    try:
+        _call("unshare", _NEW_MOUNTS | _NEW_PROCESSES | _NEW_NETWORK)
+    except OSError as error:
+        _tell(writer, _FAILED, f"no private namespaces: {error.strerror}".encode())
+        os._exit(0)
+    pid = os.fork()
+    if not pid:
+        try:
+            _libc().prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+            _work(work, needed, writer)
+        finally:
+            os._exit(1)
+    if not Child(pid, -1, -1, -1).wait(timeout):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        _tell(writer, _FAILED, f"it took longer than {timeout:g} s".encode())
+    os._exit(0)
+
+
+def _work(work: Work, needed: Sequence[str], writer: int) -> None:
+    try:
+        _isolate(needed)
+        answer = work()
+    except HostError as error:
+        _tell(writer, _FAILED, error.msg.encode("utf-8", "replace"))
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+        _tell(writer, _FAILED, what.encode("utf-8", "replace"))
+    else:
+        _tell(writer, _DONE, answer)
+    os._exit(0)
+
+
+def _tell(writer: int, kind: bytes, text: bytes) -> None:
+    left = memoryview(kind + text)
+    while left:
+        left = left[os.write(writer, left) :]
+
+
+def _isolate(needed: Sequence[str]) -> None:
+    """Make the mounts private, hide what must not be written to, and show the new namespaces."""
+    # This process imports a file now and then.
+    sources = [path if os.path.isdir(path) else os.path.dirname(path) for path in sys.path]
+    kept = [
+        (path, os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
+        for path in dict.fromkeys([*needed, *sources])
+        if f"{os.path.realpath(path)}/".startswith(tuple(f"{name}/" for name in _EMPTIED)) and os.path.isdir(path)
+    ]
+    _mount(None, "/", None, _PRIVATE)
+    # Older kernels lack the call; a known plugin writes nowhere else anyway.
+    _libc().syscall(_MOUNT_SETATTR, _HERE, b"/", _RECURSIVE, struct.pack("=QQQQ", _READ_ONLY, 0, 0, 0), 32)
+    for path in _EMPTIED:
+        if os.path.isdir(path):
+            _mount("podwire", path, "tmpfs")
+            os.chmod(path, 0o755)
+    for path, fd in kept:
+        os.makedirs(path, exist_ok=True)
+        _mount(f"/proc/self/fd/{fd}", path, None, _BIND)
+        os.close(fd)
+    _mount("podwire", "/proc", "proc")
+    _mount("podwire", "/sys", "sysfs")
+    os.makedirs(STORE)
+    os.makedirs("/run/netns")
+    # Where bridge 1.1.1 writes what nft reads.
+    os.environ["TMPDIR"] = STORE
+
+
+def new_netns(name: str) -> str:
+    """Create a network namespace in the private host, and return its path. Raises OSError."""
+    path = f"/run/netns/{name}"
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+    def make() -> None:
+        unshare()
+        _mount("/proc/thread-self/ns/net", path, None, _BIND)
+
+    apart(make)
+    return path
+
+
+def _libc() -> Any:
+    # Costs memory, and is needed in children only.
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _call(function: str, *arguments: int) -> None:
+    if getattr(_libc(), function)(*arguments) != 0:
+        raise _last_error()
+
+
+def _last_error(what: str = "") -> OSError:
+    import ctypes
+
+    number = ctypes.get_errno()
+    return OSError(number, what + os.strerror(number))
+
+
+def _mount(source: Union[str, None], target: str, kind: Union[str, None], flags: int = 0) -> None:
+    import ctypes
+
+    names = [None if name is None else os.fsencode(name) for name in (source, target, kind)]
+    if _libc().mount(*names, ctypes.c_ulong(flags), None) != 0:
+        raise _last_error(f"cannot mount {target}: ")

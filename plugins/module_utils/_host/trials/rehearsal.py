@@ -1,0 +1,334 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The footprint of an attachment that somebody else made: its ADD again, in a private copy of the host.
+
+Binaries, configuration, container ID, interface name and arguments are those of the real ADD, so chains and interfaces
+whose names are hashes get the same names. Names and MACs made at random are replaced by those in the cached result.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+from ...libcni import gojson
+from ...libcni.api import CNIConfig
+from ...libcni.attachments import RuntimeConf
+from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
+from ...libcni.errors import CNIError
+from ...libcni.invoke import find_in_path
+from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
+from ..addresses import DEFAULT_DATA_DIR
+from ..attachments.recording import sysctls_set_by, texts_of
+from ..attachments.records import Attached, result_addresses
+from ..binaries.types import REFERENCE, object_of, text_of, types_of
+from ..errors import HostError
+from ..executor import SafeExecutor
+from ..firewall.chains import CHAIN, FoundChains, read_chains
+from ..footprints.attribution import Attribution, Owner, Party
+from ..footprints.note import Objects, Recorded, key_of, objects_of, rows_of
+from ..footprints.recorder import SWITCHES, Reading, RecordedAdd, changes_inside, owned_changes, read_inside
+from ..footprints.state import CHAIN_KEY_LENGTH, HOST, Look, read_stores
+from ..kernel.objects import LINK, ROUTE, ObjectKey, read_objects
+from ..kernel.sysctls import interface_defaults, read_globals, write_global
+from ..netlink import MAIN_TABLE, Dumps, Route, links, routes
+from ..netns import visit
+from ..processes import processes
+from ..secrets import one_line, scrub, secrets_of
+from .private_host import STORE, new_netns
+from .real_names import FAKE_PEER, RealNames, private_store
+
+# Types that need a daemon, and IPAM plugins that are asked for the known addresses or replaced.
+_NOT_REHEARSED = ("dhcp",)
+_PARENT_OPTIONS = {"macvlan": "master", "ipvlan": "master", "vlan": "master", "host-device": "device"}
+_MAY_USE_DEFAULT = ("macvlan", "ipvlan")
+_DEFAULT_MTU = 1500
+# What a private host cannot tell of an interface. udev and the host's defaults set them.
+_OF_THE_HOST = ("alias", "genmode")
+# A veth stands for the device that host-device takes.
+_OF_THE_DEVICE = ("kind", "lower", "data", "txqlen", "mtu", "group", "port", "master")
+# Which backend iptables has.
+_ALTERNATIVES = ("/etc/alternatives/iptables", "/etc/alternatives/ip6tables")
+_TIMEOUT = 10.0
+
+
+class Rehearsed:
+    """What an ADD changes: objects of the host by ``owned`` (owner -> objects), ``inside`` the container, and the
+    ``order`` of rules. ``device``: the interface inside is one that host-device took."""
+
+    __slots__ = ("device", "inside", "macs", "order", "owned")
+
+    def __init__(self, owned: Dict[Owner, Objects], inside: Objects, order: Dict[ObjectKey, List[str]]) -> None:
+        self.owned = owned
+        self.inside = inside
+        self.order = order
+        self.macs: Sequence[str] = ()
+        self.device = ""
+
+    def settled(self, objects: Objects, look: Look, space: str) -> Objects:
+        """Return *objects* with the present indexes, and with present settings where a rehearsal cannot know them."""
+        found: Objects = {}
+        for key, one in objects.items():
+            if key[0] == "link" and one.value is not None:
+                present = look.found(space, key)
+                value = dict(one.value)
+                if present is not None:
+                    names = list(_OF_THE_HOST)
+                    if space == HOST or value["mac"] not in self.macs:
+                        names.append("mac")
+                    if space != HOST and key[1] == self.device:
+                        names += _OF_THE_DEVICE
+                    value.update({name: present.value[name] for name in names})
+                    one = Recorded(value, one.raw, present.ifindex, present.peer)
+                else:
+                    renamed = _renamed(look, space, value["kind"], attributes_in(one.raw, LINK.size).get(1, b""))
+                    one = Recorded(value, one.raw, *renamed)
+            found[key] = one
+        return found
+
+
+class Rehearsal:
+    """The rehearsal of one attachment. ``obstacle``: why there is none; ``partly``: what is left out of it, or "".
+
+    *written* is when the real ADD ended, in seconds since the epoch.
+    """
+
+    def __init__(self, attached: Attached, written: float, bin_dirs: Sequence[str]) -> None:
+        self._attached = attached
+        self._bin_dirs = list(bin_dirs)
+        self._stores: List[Tuple[str, str]] = []
+        self._parents: Dict[str, int] = {}
+        self._default = ""
+        self.partly = ""
+        self._config: Optional[NetworkConfigList] = None
+        self.obstacle = self._why_never()
+        if not self.obstacle:
+            self._prepare()
+            # What an earlier rehearsal has shown is understood nevertheless.
+            self.obstacle = self.obstacle or self._why_not_now(written)
+
+    # ---- whether
+
+    def _why_never(self) -> str:
+        for plugin in self._attached.config.plugins:
+            why = _why_not_plugin(plugin.network)
+            if why:
+                return why
+        named = isinstance((self._attached.result or {}).get("interfaces"), list)
+        return "" if named else "its result names no interfaces"
+
+    def _why_not_now(self, written: float) -> str:
+        """Return why the binaries are not those of the ADD, "" if they are."""
+        for name in _types([plugin.network for plugin in self._attached.config.plugins]):
+            try:
+                status = os.stat(find_in_path(name, self._bin_dirs))
+            except (CNIError, OSError):
+                return f"the plugin {name} is not in {', '.join(self._bin_dirs)}"
+            if status.st_ctime > written:
+                return f"the plugin {name} was replaced after the attachment was made"
+        for path in _ALTERNATIVES:
+            if os.path.lexists(path) and os.lstat(path).st_ctime > written:
+                return "the backend of iptables was chosen after the attachment was made"
+        return ""
+
+    # ---- what
+
+    def _prepare(self) -> None:
+        """Make the configuration that is rehearsed, and find the interfaces that it builds on."""
+        attached = self._attached
+        raw = gojson.loads(attached.config.expanded_bytes())
+        kept = []
+        for plugin in raw["plugins"]:
+            if plugin["type"] == "firewall" and plugin.get("backend") != "iptables" and processes("firewalld"):
+                self.partly = "the rules that firewalld keeps for it are not compared"
+                continue
+            if plugin["type"] == "tuning":
+                plugin.pop("dataDir", None)
+            self._fix_addresses(plugin)
+            self._find_parent(plugin)
+            kept.append(plugin)
+        if not kept:
+            self.obstacle = self.partly
+            return
+        raw["plugins"] = kept
+        self._config = network_conf_from_bytes(gojson.dumps(raw))
+
+    def _fix_addresses(self, plugin: Dict[str, Any]) -> None:
+        ipam = plugin.get("ipam")
+        if not isinstance(ipam, dict) or not ipam.get("type"):
+            return
+        result = self._attached.result or {}
+        if ipam["type"] == "host-local":
+            self._stores.append((os.path.normpath(ipam.get("dataDir") or DEFAULT_DATA_DIR), self._attached.key.network))
+            ipam["dataDir"] = private_store(len(self._stores) - 1)
+            given = [address.partition("/")[0] for address in self._attached.ips]
+            arguments = plugin.setdefault("args", {})
+            arguments["cni"] = dict(arguments.get("cni") or {}, ips=given)
+        elif ipam["type"] != "static":
+            names = ("address", "gateway")
+            addresses = [{name: entry[name] for name in names if name in entry} for entry in result.get("ips") or ()]
+            plugin["ipam"] = {"type": "static", "addresses": addresses, "routes": result.get("routes") or []}
+
+    def _find_parent(self, plugin: Mapping[str, Any]) -> None:
+        option = _PARENT_OPTIONS.get(plugin["type"])
+        if option is None:
+            return
+        there = links()
+        name = plugin.get(option)
+        if not name and plugin["type"] in _MAY_USE_DEFAULT:
+            default = min((route for route in routes() if _is_default(route)), key=lambda one: one.metric, default=None)
+            name = self._default = there[default.link].name if default is not None and default.link in there else ""
+        if name:
+            mtus = {link.name: link.mtu for link in there.values()}
+            self._parents[str(name)] = mtus.get(str(name), _DEFAULT_MTU)
+
+    # ---- in the private host
+
+    def work(self) -> bytes:
+        """ADD, and return what it changed, as :meth:`understand` expects it. Runs in a private host."""
+        attached, config = self._attached, self._config
+        if config is None:
+            raise HostError(self.obstacle, code="not_rehearsed")
+        for name in SWITCHES:
+            if os.path.exists(f"/proc/sys/net/{name}"):
+                write_global(name, "0")
+        self._make_parents()
+        netns = new_netns("container")
+        stores = [(private_store(number), network) for number, (_real, network) in enumerate(self._stores)]
+        # A new namespace has no rules.
+        sysctls = sysctls_set_by(config)
+        before = Reading({**read_objects(), **read_globals(SWITCHES)}, FoundChains())
+        inner = visit([netns], lambda: read_inside(sysctls))[netns]
+        key = attached.key
+        cni = CNIConfig(self._bin_dirs, cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor())
+        runtime = RuntimeConf(key.container_id, netns, key.ifname, attached.args, attached.capability_args)
+        try:
+            result = cni.add_network_list(config, runtime).to_dict()
+        except CNIError as error:
+            known = secrets_of([gojson.loads(config.bytes), attached.capability_args, dict(attached.args)])
+            raise HostError(one_line(scrub(f"its ADD fails in a rehearsal: {error}", known))) from error
+        inner_after, defaults = visit([netns], lambda: (read_inside(sysctls), interface_defaults()))[netns]
+        after = Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, read_chains())
+        party = Party(
+            key, [ip.partition("/")[0] for ip in result_addresses(result)], inner_after.state, texts_of(config)
+        )
+        owned = owned_changes(before, after, Attribution(after.state, [party]), interface_defaults())
+        inside = changes_inside(RecordedAdd(party, inner, inner_after, defaults, None, ""))
+        answer = {
+            "owned": [[list(owner), rows_of(objects)] for owner, objects in owned.items()],
+            "inside": rows_of(inside),
+            "order": [[list(place), rules] for place, rules in _order_of(after, owned)],
+            "result": result,
+        }
+        return json.dumps(answer, separators=(",", ":")).encode()
+
+    def _make_parents(self) -> None:
+        """Make a veth for each interface that the chain builds on: it has a carrier, and takes macvlans."""
+        with Dumps() as dumps:
+            dumps.change(16, LINK.pack(0, 0, 1, 1, 1))
+            for number, (name, mtu) in enumerate(self._parents.items()):
+                index, other = 1000 + number, 2000 + number
+                peer = LINK.pack(0, 0, other, 0, 0) + pack_attribute(3, f"{FAKE_PEER}{number}\0".encode())
+                kind = pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, peer)))
+                body = pack_attribute(3, os.fsencode(name) + b"\0") + pack_attribute(4, struct.pack("=I", mtu))
+                dumps.change(16, LINK.pack(0, 0, index, 0, 0) + body + kind, CREATE | EXCLUSIVE)
+                for one in (index, other):
+                    dumps.change(16, LINK.pack(0, 0, one, 1, 1))
+                if name == self._default:
+                    route = ROUTE.pack(2, 0, 0, 0, MAIN_TABLE, 3, 253, 1, 0)
+                    dumps.change(24, route + pack_attribute(4, struct.pack("=I", index)), CREATE)
+
+    # ---- what it means here
+
+    def understand(self, answer: bytes) -> Rehearsed:
+        """Return what the ADD changed, in the names of the host. Raises HostError ``not_rehearsed``."""
+        try:
+            data = json.loads(answer)
+            result = data["result"]
+            owned = {tuple(owner): objects_of(rows) for owner, rows in data["owned"]}
+            inside = objects_of(data["inside"])
+            order = {key_of(key): [str(rule) for rule in rules] for key, rules in data["order"]}
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+            raise HostError(f"the rehearsal cannot be read: {error}", code="not_rehearsed") from error
+        if sorted(result_addresses(result)) != sorted(self._attached.ips):
+            raise HostError("in a rehearsal, its ADD gives other addresses", code="not_rehearsed")
+        real = RealNames(result, self._attached.result or {}, self._stores, self._parents)
+        found = Rehearsed(
+            {owner: real.objects(objects) for owner, objects in owned.items()},
+            real.objects(inside),
+            {real.key(place): [real.text(rule) for rule in rules] for place, rules in order.items()},
+        )
+        found.macs = list(real.macs)
+        if any(plugin.type == "host-device" for plugin in self._attached.config.plugins):
+            found.device = self._attached.key.ifname
+        return found
+
+
+def _renamed(look: Look, space: str, kind: str, mac: bytes) -> Tuple[int, Tuple[int, bool]]:
+    """Return index and peer of an interface that has lost its name, which its MAC tells; zeros if there is none."""
+    for key, there in look.spaces.get(space, {}).items():
+        if key[0] == "link" and mac and (there.value["kind"], there.value["mac"]) == (kind, mac.hex()):
+            return there.ifindex, there.peer
+    return 0, (0, False)
+
+
+def _why_not_plugin(plugin: Mapping[str, Any]) -> str:
+    """Return why a plugin of a chain cannot be rehearsed, "" if it can."""
+    kind, ipam = text_of(dict(plugin), "type"), text_of(object_of(dict(plugin), "ipam"), "type")
+    if kind not in REFERENCE:
+        return f"it is not known what the plugin {kind} needs and changes"
+    if ipam in _NOT_REHEARSED or kind in _NOT_REHEARSED:
+        return "addresses of dhcp come from a server"
+    if plugin.get("linkInContainer"):
+        return f"the parent of {kind} is in the container"
+    if kind == "host-device" and not plugin.get("device"):
+        return "host-device names its device by hardware"
+    return ""
+
+
+def _types(plugins: Sequence[Dict[str, Any]]) -> List[str]:
+    """Return the plugins that a rehearsal runs: unknown IPAM plugins are replaced."""
+    found = {name if name in REFERENCE else "static" for name in types_of(list(plugins))}
+    return sorted(found)
+
+
+def _is_default(route: Route) -> bool:
+    return route.raw[:1] == b"4" and route.length == 0 and route.table == MAIN_TABLE and route.unicast
+
+
+def _order_of(after: Reading, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:
+    """Yield the rules of each chain that has recorded ones."""
+    places = {
+        key[:CHAIN_KEY_LENGTH]
+        for objects in owned.values()
+        for key in objects
+        if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH
+    }
+    for place, chain in (after.chains.chains if after.chains is not None else {}).items():
+        if place in places:
+            yield place, list(chain.rules)
+
+
+def order_rules(present: Look, orders: Sequence[Mapping[ObjectKey, List[str]]]) -> Dict[ObjectKey, List[str]]:
+    """Return the order of the rules in each chain: as they stand now, and each missing one behind those before it.
+
+    A missing rule without a known one before it comes first in the table filter, where plugins insert, else last.
+    """
+    found: Dict[ObjectKey, List[str]] = {}
+    for order in orders:
+        for place, rules in order.items():
+            if place not in found:
+                there = present.chains.chains.get(place) if present.chains is not None else None
+                found[place] = list(there.rules) if there is not None else []
+            known = found[place]
+            position = 0 if place[3] == "filter" else len(known)
+            for rule in rules:
+                if rule in known:
+                    position = known.index(rule) + 1
+                else:
+                    known.insert(position, rule)
+                    position += 1
+    return found
