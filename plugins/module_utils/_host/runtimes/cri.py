@@ -9,11 +9,15 @@ Most hosts have no client, and gRPC for Python is large.
 from __future__ import annotations
 
 import json
+import os
 import socket
+import stat
 import struct
+import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from ..errors import HostError
+from ..trust import check_trusted
 
 _TIMEOUT = 10.0
 # The answer of containerd contains its whole configuration.
@@ -21,6 +25,7 @@ _MOST = 8 << 20
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
 _END_STREAM = _ACK = 1
 _END_HEADERS = 4
+_LAST_LOAD = "lastCNILoadStatus"
 _FIELDS = {
     ":method": "POST",
     ":scheme": "http",
@@ -35,27 +40,53 @@ class CriStatus(NamedTuple):
     """``ready`` is the condition NetworkReady, ``message`` the reason if it is false.
 
     ``networks``: the names of the loaded networks in order, None if the runtime does not report them (only containerd
-    does).
+    does). ``chains``: the plugin objects of each of them, None if they are not known. ``loads``: the error of the last
+    load for each runtime handler that has its own directory ("default": for all others), "" if there was none.
     """
 
     ready: bool
     message: str
     networks: Optional[List[str]]
+    chains: Optional[List[List[Any]]] = None
+    loads: Optional[Dict[str, str]] = None
 
 
-def cri_status(address: str) -> CriStatus:
-    """Ask the runtime that listens at *address*. Raises HostError ``not_answered``."""
+def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
+    """Ask the runtime that listens at *address*, for at most *timeout* seconds in all.
+
+    Raises HostError ``unsafe_permissions`` if the socket is not root's, else ``not_answered``.
+    """
+    end = time.monotonic() + timeout
     try:
+        _check_socket(address)
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(_TIMEOUT)
+            connection.settimeout(timeout)
             connection.connect(address)
-            reply = _call(connection)
+            reply = _call(_Answer(connection, end))
         # A method that fails sends no message.
         if len(reply) < 5:
             raise ValueError("the call of Status was refused")
         return _understood(_message(reply[5:]))
+    except socket.timeout as error:
+        text = f"{address} does not report its networks: no complete answer within {timeout:g} s"
+        raise HostError(text, code="not_answered") from error
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise HostError(f"{address} does not report its networks: {error}", code="not_answered") from error
+
+
+def _check_socket(address: str) -> None:
+    """Check that root owns the socket, in a directory that only root can write to."""
+    real = os.path.realpath(address)
+    status = os.stat(real)
+    if not stat.S_ISSOCK(status.st_mode):
+        raise ValueError("it is not a socket")
+    folder = os.path.dirname(real)
+    # In a sticky directory of root, nobody else can replace what root owns.
+    found = os.stat(folder)
+    check_trusted(os.path.dirname(folder) if found.st_uid == 0 and found.st_mode & stat.S_ISVTX else folder)
+    if status.st_uid != 0:
+        text = f"{address} belongs to user {status.st_uid}, so its runtime is not asked; a runtime of root is expected"
+        raise HostError(text, code="unsafe_permissions")
 
 
 def _understood(reply: Dict[int, List[Any]]) -> CriStatus:
@@ -65,21 +96,57 @@ def _understood(reply: Dict[int, List[Any]]) -> CriStatus:
         if condition[1][0] == b"NetworkReady":
             ready = bool(condition.get(2, [0])[0])
             message = condition.get(4, [b""])[0].decode("utf-8", "replace")
-    networks = None
+    networks = chains = None
+    loads: Dict[str, str] = {}
     for raw in reply.get(2, []):
         pair = _message(raw)
-        if pair[1][0] == b"cniconfig":
-            loaded = (json.loads(pair[2][0]) or {}).get("Networks") or []
-            networks = [str(network["Config"]["Name"]) for network in loaded if network["IFName"] != "lo"]
-        elif pair[1][0] == b"lastCNILoadStatus" and not ready:
-            message = pair[2][0].decode("utf-8", "replace")
-    return CriStatus(ready, message, networks)
+        key, value = pair[1][0].decode("utf-8", "replace"), pair.get(2, [b""])[0].decode("utf-8", "replace")
+        if key == "cniconfig":
+            loaded = [one for one in (json.loads(value) or {}).get("Networks") or [] if one["IFName"] != "lo"]
+            networks = [str(network["Config"]["Name"]) for network in loaded]
+            chains = [_chain(network["Config"]) for network in loaded]
+        elif key.startswith(_LAST_LOAD):
+            loads[key[len(_LAST_LOAD) :].lstrip(".") or "default"] = "" if value == "OK" else value
+    # The plugin's own words, from STATUS, are in the condition; the load's last error says more than the condition.
+    return CriStatus(ready, "" if ready else loads.get("default") or message, networks, chains, loads or None)
+
+
+def _chain(config: Dict[str, Any]) -> List[Any]:
+    """Return the plugin objects of a network as they were loaded, an empty list if they are not told."""
+    try:
+        return [json.loads(plugin["Source"]) for plugin in config["Plugins"]]
+    except (KeyError, TypeError, ValueError):
+        return []
 
 
 # --- HTTP/2
 
 
-def _call(connection: socket.socket) -> bytes:
+class _Answer:
+    """Reads from a connection until a deadline, however slowly the other side sends."""
+
+    def __init__(self, connection: socket.socket, end: float) -> None:
+        self.connection = connection
+        self._end = end
+        self._data = b""
+
+    def read(self, count: int) -> bytes:
+        """Return *count* bytes, fewer at the end of the stream."""
+        while len(self._data) < count:
+            left = self._end - time.monotonic()
+            if left <= 0:
+                raise socket.timeout
+            self.connection.settimeout(left)
+            more = self.connection.recv(65536)
+            if not more:
+                break
+            self._data += more
+        taken, self._data = self._data[:count], self._data[count:]
+        return taken
+
+
+def _call(stream: _Answer) -> bytes:
+    connection = stream.connection
     headers = b"".join(_header(name, value) for name, value in _FIELDS.items())
     # A message with one field, verbose: true.
     request = b"\0" + struct.pack(">I", 2) + b"\x08\x01"
@@ -93,21 +160,20 @@ def _call(connection: socket.socket) -> bytes:
         + _frame(_DATA, _END_STREAM, 1, request)
     )
     reply = b""
-    with connection.makefile("rb") as stream:
-        while len(reply) <= _MOST:
-            head = stream.read(9)
-            if len(head) < 9:
-                break
-            kind, flags = head[3], head[4]
-            payload = stream.read(int.from_bytes(head[:3], "big"))
-            if kind == _SETTINGS and not flags & _ACK:
-                connection.sendall(_frame(_SETTINGS, _ACK, 0, b""))
-            elif kind == _PING and not flags & _ACK:
-                connection.sendall(_frame(_PING, _ACK, 0, payload))
-            elif kind == _DATA:
-                reply += payload
-            if kind in (_RESET, _GOAWAY) or (kind in (_DATA, _HEADERS) and flags & _END_STREAM):
-                break
+    while len(reply) <= _MOST:
+        head = stream.read(9)
+        if len(head) < 9:
+            break
+        kind, flags = head[3], head[4]
+        payload = stream.read(int.from_bytes(head[:3], "big"))
+        if kind == _SETTINGS and not flags & _ACK:
+            connection.sendall(_frame(_SETTINGS, _ACK, 0, b""))
+        elif kind == _PING and not flags & _ACK:
+            connection.sendall(_frame(_PING, _ACK, 0, payload))
+        elif kind == _DATA:
+            reply += payload
+        if kind in (_RESET, _GOAWAY) or (kind in (_DATA, _HEADERS) and flags & _END_STREAM):
+            break
     return reply
 
 

@@ -6,28 +6,68 @@
 from __future__ import annotations
 
 import os
-from typing import List, Sequence
+from typing import Iterable, List, Sequence
 
-from ..processes import processes
-from . import found_containerd, found_crio, found_nomad, found_others, found_podman
+from ..processes import Process, processes
+from . import profiles, reading
 from .profiles import CONTAINERD, Runtime, containerd_profile
 
 # Daemons whose command lines tell what they read.
 _DAEMONS = ("containerd", "crio", "nomad", "buildkitd", "kubelet", "cri-dockerd")
+# The programs of the runtimes in found_others.
+_OTHERS = ("nerdctl", "buildkitd", "kubelet", "cri-dockerd", "firecracker", "firecracker-containerd")
 
 
 def runtimes_on_host(conf_dir: str) -> List[Runtime]:
     """Return the runtimes that run on this host or are installed, by name; *conf_dir* is searched for multus."""
     running = processes(*_DAEMONS)
-    found = [
-        *found_containerd.find_containerd(running),
-        *found_crio.find_crio(running),
-        *found_podman.find_podman(),
-        *found_nomad.find_nomad(running),
-        *found_others.find_others(running),
-    ]
-    found.extend(found_others.multus([conf_dir, *(runtime.conf_dir for runtime in found if runtime.reads)]))
+    found: List[Runtime] = []
+    # Each is imported only where there is a trace of it: most hosts have one runtime.
+    if _is_here(running, "containerd") or any(os.path.exists(one.config) for one in profiles.DISTRIBUTIONS):
+        from .found_containerd import find_containerd
+
+        found.extend(find_containerd(running))
+    if _is_here(running, "crio"):
+        from .found_crio import find_crio
+
+        found.extend(find_crio(running))
+    if _is_here(running, "podman"):
+        from .found_podman import find_podman
+
+        found.extend(find_podman())
+    if _is_here(running, "apptainer") or os.path.exists(profiles.APPTAINER_CONFIG):
+        from .found_apptainer import find_apptainer
+
+        found.extend(find_apptainer())
+    if _is_here(running, "nomad"):
+        from .found_nomad import find_nomad
+
+        found.extend(find_nomad(running))
+    if _is_here(running, *_OTHERS):
+        from .found_others import find_others
+
+        found.extend(find_others(running))
+    found.extend(multus([conf_dir, *(runtime.conf_dir for runtime in found if runtime.reads)]))
     return sorted(found, key=lambda runtime: (runtime.name, runtime.conf_dir))
+
+
+def _is_here(running: Sequence[Process], *names: str) -> bool:
+    """Tell whether one of the programs runs or is installed."""
+    return any(process.name in names for process in running) or any(map(reading.installed, names))
+
+
+def multus(conf_dirs: Iterable[str]) -> List[Runtime]:
+    """Return a multus for each directory that it has put its configuration into, beside the one that it was made from.
+
+    Where nothing else is, the file was not made from another one. What it gives pods is in the row of its runtime.
+    """
+    found = []
+    for conf_dir in sorted(set(conf_dirs)):
+        there = [path for path in reading.listed(conf_dir) if path.endswith((".conf", ".conflist"))]
+        own = [path for path in there if os.path.basename(path).startswith("00-multus")]
+        if own and len(there) > len(own):
+            found.append(Runtime("multus", "", own[0], conf_dir))
+    return found
 
 
 def named_runtimes(names: Sequence[str], conf_dir: str, bin_dirs: Sequence[str]) -> List[Runtime]:

@@ -1,28 +1,30 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CRI-O, Nomad and podman: each reads a drop-in, a later one over an earlier one."""
+"""CRI-O, Nomad and podman: each reads a drop-in, a later one over an earlier one. Apptainer: a block in its file."""
 
 from __future__ import annotations
 
 import os
 import stat
-from typing import List, NamedTuple, Optional, Sequence
+from typing import List, Mapping, NamedTuple, Optional, Sequence
 
 from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, write
-from . import reading
+from . import found_apptainer, reading
 from .found_podman import settled
-from .profiles import Runtime
+from .profiles import APPTAINER_CONFIG, Runtime
 from .tomlfile import rendered
 
 HEADER = "# Written by podwire.cni; changes are overwritten.\n"
+_END = "# End of what podwire.cni wrote.\n"
 
 
 class RuntimeSettings(NamedTuple):
     """The desired settings of runtimes; None keeps the current value. ``present`` False removes all managed settings.
 
     ``wait``: for how many seconds to ask the runtimes until they have loaded the network of ensure_effective.
+    ``allow``: who may use which networks with Apptainer, see Runtime.allowed; what it lacks stays.
     """
 
     conf_dir: str
@@ -31,6 +33,7 @@ class RuntimeSettings(NamedTuple):
     setup_serially: Optional[bool] = None
     present: bool = True
     wait: float = 0.0
+    allow: Optional[Mapping[str, Sequence[str]]] = None
 
     def are_those_of(self, runtime: Runtime) -> bool:
         """Tell whether a runtime already has these settings."""
@@ -41,6 +44,7 @@ class RuntimeSettings(NamedTuple):
             and list(runtime.bin_dirs) == list(self.bin_dirs)
             and self.max_conf_num in (None, runtime.max_networks)
             and self.setup_serially in (None, runtime.setup_serially)
+            and (runtime.name != "apptainer" or dict(runtime.allowed, **(self.allow or {})) == runtime.allowed)
         )
 
 
@@ -141,6 +145,37 @@ def podman_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileChange
     text += f"network_config_dir = {rendered(wanted.conf_dir)}\n"
     text += f"cni_plugin_dirs = {rendered(list(wanted.bin_dirs))}\n"
     return _changes(runtime, wanted, _PODMAN, "99-podwire-cni.conf", text)
+
+
+def apptainer_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileChange]:
+    """Return the change of apptainer.conf, in which the first line of a key counts.
+
+    Raises HostError ``cannot_configure``, ``unreadable``.
+    """
+    path = runtime.config or APPTAINER_CONFIG
+    before = reading.read_text(path)
+    block, rest = "", before or ""
+    if rest.startswith(HEADER) and _END in rest:
+        block, _end, rest = rest.partition(_END)
+    after = rest
+    if wanted.present:
+        if len(wanted.bin_dirs) != 1:
+            raise HostError(
+                f"configure: apptainer searches one directory for plugins, and bin_dirs has {len(wanted.bin_dirs)} "
+                f"({', '.join(wanted.bin_dirs)}); give the one that has all plugins",
+                code="cannot_configure",
+            )
+        if rest != before or not wanted.are_those_of(runtime):
+            settings = {found_apptainer.CONF_DIR: wanted.conf_dir, found_apptainer.PLUGINS: wanted.bin_dirs[0]}
+            written = found_apptainer.values_in(block)
+            for what, key in found_apptainer.ALLOW.items():
+                if wanted.allow and what in wanted.allow:
+                    settings[key] = ",".join(wanted.allow[what])
+                elif key in written:
+                    settings[key] = written[key]
+            lines = "".join(f"{key} = {value}".rstrip() + "\n" for key, value in settings.items())
+            after = f"{HEADER}{lines}{_END}{rest}"
+    return [] if after == (before or "") else [FileChange(path, before, after or None)]
 
 
 def _changes(runtime: Runtime, wanted: RuntimeSettings, folder: str, name: str, text: str) -> List[FileChange]:

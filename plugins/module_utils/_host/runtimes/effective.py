@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from ..binaries.types import is_multus
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile, scan_conf_dir
 from ..errors import HostError
@@ -56,7 +57,41 @@ class Effective:
 
     def rows(self) -> Rows:
         """Return a row for each runtime."""
-        return [_row(runtime, verdict) for runtime, verdict in zip(self.runtimes, self.verdicts)]
+        return [
+            dict(_row(runtime, verdict), requires=self.requirements_of(runtime))
+            for runtime, verdict in zip(self.runtimes, self.verdicts)
+        ]
+
+    def requirements_of(self, runtime: Runtime) -> Rows:
+        """Return ``{plugin, code, problem}`` for each plugin that it executes although no file names it."""
+        # Imported here because a host without runtimes does not need it.
+        from .requirements import requirements
+
+        return requirements(runtime, self._ask(runtime, tolerate=False))
+
+    def unmet(self) -> Rows:
+        """Return a problem for each plugin that runtimes need beyond those in files, and that they could not execute.
+
+        That is an error for runtimes that the task names, and a warning for others that read conf_dir.
+        """
+        level = WARNING if self.names is None else ERROR
+        about = [pair for pair in zip(self.runtimes, self.verdicts) if self._counts(pair[0])]
+        return [entry for runtime, verdict in about if runtime.reads for entry in self._unmet(runtime, verdict, level)]
+
+    def _unmet(self, runtime: Runtime, verdict: Verdict, level: str) -> Rows:
+        from .requirements import built_in
+
+        own = built_in(runtime)
+        if own is None or verdict.network is None:
+            return []
+        problems = []
+        for need in self.requirements_of(runtime):
+            if need["problem"]:
+                tolerated = self.tolerate_missing and need["code"] == "missing_plugin"
+                text = f"{runtime.name} runs the plugin {need['plugin']} for {own.purpose}, and would fail"
+                row = problem(WARNING if tolerated else level, need["code"], f"{text}: {need['problem']}")
+                problems.append(dict(row, file=verdict.file or runtime.conf_dir))
+        return problems
 
     def ensure(self, network: str) -> Rows:
         """Return the problems if containers of these runtimes would not get *network*.
@@ -71,6 +106,11 @@ class Effective:
                 )
                 for runtime, verdict in about
                 if not self._is_effective(runtime, verdict, network)
+            ] + [
+                entry
+                for runtime, verdict in about
+                if self._is_effective(runtime, verdict, network)
+                for entry in self._unmet(runtime, verdict, ERROR)
             ]
         if any(runtime.reads for runtime in self.runtimes):
             readers = ", ".join(
@@ -109,6 +149,9 @@ class Effective:
     def _is_effective(self, runtime: Runtime, verdict: Verdict, network: str) -> bool:
         if not runtime.reads or not (runtime.rules.choice == OWN or self._reads_here(runtime)):
             return False
+        if any(row["network"] == network for row in verdict.through[:1]):
+            # Multus gives every pod this network as its own.
+            return True
         if runtime.rules.choice == NAMED:
             return verdict.can_use(network)
         return verdict.network == network
@@ -135,7 +178,8 @@ class Effective:
         elif runtime.rules.choice != OWN:
             text += ", which no file has"
         if verdict.network is not None:
-            text += f"; it would use {verdict.network!r}: {verdict.reason}"
+            reasons = "; ".join([verdict.reason, *(note for note in verdict.notes[-1:] if verdict.through)])
+            text += f"; it would use {verdict.network!r}: {reasons}"
         else:
             text += f": {verdict.reason}"
         if runtime.rules.choice == FIRST:
@@ -151,14 +195,23 @@ class Effective:
         if not runtime.reads:
             return Verdict()
         try:
-            files = self._files_of(runtime)
+            files = self.files_of(runtime)
         except HostError as error:
             verdict = Verdict()
             verdict.fail(f"its directory cannot be read: {error.msg}")
             return verdict
-        return judge(runtime, files, self._ask(runtime))
+        verdict = judge(runtime, files, self._ask(runtime, self.tolerate_missing))
+        chosen = next((file for file in files if file.path == verdict.file), None)
+        if chosen is not None and any(map(is_multus, chosen.plugins[:1])):
+            # Imported here because few hosts have Multus.
+            from .through import in_words, networks_through
 
-    def _files_of(self, runtime: Runtime) -> List[ConfFile]:
+            verdict.through = networks_through(chosen, self.conf_dir, self.files)
+            verdict.notes.append(in_words(verdict.through))
+        return verdict
+
+    def files_of(self, runtime: Runtime) -> List[ConfFile]:
+        """Return the files that it reads, in order. Raises HostError if its directory cannot be read."""
         if runtime.rules.choice == OWN:
             return []
         files = list(self.files) if self._reads_here(runtime) else scan_conf_dir(os.path.realpath(runtime.conf_dir))
@@ -169,14 +222,18 @@ class Effective:
             files.sort(key=lambda file: os.fsencode(file.path))
         return files
 
-    def _ask(self, runtime: Runtime) -> Callable[[str], Sequence[str]]:
-        binaries = self._binaries.setdefault(tuple(runtime.bin_dirs), Binaries(runtime.bin_dirs, self._view))
+    def binaries_of(self, runtime: Runtime) -> Binaries:
+        """Return the plugins that it finds."""
+        return self._binaries.setdefault(tuple(runtime.bin_dirs), Binaries(runtime.bin_dirs, self._view))
+
+    def _ask(self, runtime: Runtime, tolerate: bool) -> Callable[[str], Sequence[str]]:
+        binaries = self.binaries_of(runtime)
 
         def ask(plugin: str) -> Sequence[str]:
             try:
                 return binaries.ask(plugin)[1]
             except HostError as error:
-                if error.code == "missing_plugin" and self.tolerate_missing:
+                if error.code == "missing_plugin" and tolerate:
                     raise HostError("it is not installed yet", code="tolerated") from error
                 raise
 
@@ -195,6 +252,7 @@ def _row(runtime: Runtime, verdict: Verdict) -> Dict[str, Any]:
         "file": verdict.file,
         "reason": "; ".join(sentence for sentence in sentences if sentence),
         "networks": [{"network": network.name, "file": network.file.path} for network in verdict.networks],
+        "through": verdict.through,
         "not_chosen": verdict.not_chosen,
         "verified": runtime.profile.verified,
     }

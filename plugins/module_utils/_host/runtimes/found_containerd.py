@@ -12,48 +12,16 @@ from __future__ import annotations
 
 import glob
 import os
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ..errors import HostError
 from ..processes import Process, option
-from . import reading
+from . import profiles, reading
 from .profiles import Runtime, containerd_profile
 
 _CONFIG = "/etc/containerd/config.toml"
 CRI = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
 _MOST_IMPORTS = 100
-
-
-class Distribution(NamedTuple):
-    """Where a distribution keeps its containerd: the profile's ``name``, a part of the ``config`` path, both files."""
-
-    name: str
-    mark: str
-    config: str
-    program: str
-
-
-DISTRIBUTIONS = (
-    Distribution(
-        "k3s",
-        "/k3s/agent/",
-        "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
-        "/var/lib/rancher/k3s/data/current/bin/containerd",
-    ),
-    Distribution(
-        "rke2",
-        "/rke2/agent/",
-        "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
-        "/var/lib/rancher/rke2/bin/containerd",
-    ),
-    Distribution(
-        "microk8s",
-        "/snap/microk8s/",
-        "/var/snap/microk8s/current/args/containerd.toml",
-        "/snap/microk8s/current/bin/containerd",
-    ),
-    Distribution("k0s", "/k0s/", "/etc/k0s/containerd.toml", "/var/lib/k0s/bin/containerd"),
-)
 
 
 def find_containerd(running: Sequence[Process]) -> List[Runtime]:
@@ -65,7 +33,7 @@ def find_containerd(running: Sequence[Process]) -> List[Runtime]:
             found.setdefault(
                 os.path.realpath(config), (config, _program_of(process), f"a running {process.name}", process.pid)
             )
-    for one in DISTRIBUTIONS:
+    for one in profiles.DISTRIBUTIONS:
         if os.path.exists(one.config):
             found.setdefault(os.path.realpath(one.config), (one.config, one.program, one.config, 0))
     program = reading.installed("containerd")
@@ -100,7 +68,7 @@ def _program_of(process: Process) -> str:
 def _runtimes(config: str, program: str, evidence: str, pid: int) -> List[Runtime]:
     notes: List[str] = []
     version = reading.version(program, "--version", notes)
-    name = next((one.name for one in DISTRIBUTIONS if one.mark in config), "") or containerd_profile(version)
+    name = next((one.name for one in profiles.DISTRIBUTIONS if one.mark in config), "") or containerd_profile(version)
     runtime = Runtime(name, version, evidence)
     runtime.notes, runtime.config, runtime.pid = notes, config, pid
     try:
@@ -177,8 +145,13 @@ def _configure(runtime: Runtime, tables: Dict[str, Any]) -> List[Runtime]:
     runtime.bin_dirs = reading.directories(cni, "bin_dirs") or [bin_dir or "/opt/cni/bin"]
     runtime.max_networks = max(0, reading.number(cni, "max_conf_num", 1))
     runtime.setup_serially = cni.get("setup_serially") is True
+    runtime.internal_loopback = cni.get("use_internal_loopback") is True
+    # Configurations of version 4, since containerd 2.3, have the socket among the plugins.
+    server = reading.section(plugins, "io.containerd.server.v1.grpc")
     runtime.address = (
-        reading.text_of_key(reading.section(tables, "grpc"), "address") or "/run/containerd/containerd.sock"
+        reading.text_of_key(server, "address")
+        or reading.text_of_key(reading.section(tables, "grpc"), "address")
+        or "/run/containerd/containerd.sock"
     )
     template = reading.text_of_key(cni, "conf_template")
     if template:
@@ -194,6 +167,8 @@ def _of_handlers(runtime: Runtime, handlers: Dict[str, Any]) -> List[Runtime]:
         if conf_dir and conf_dir != runtime.conf_dir:
             other = Runtime(runtime.name, runtime.version, runtime.found, conf_dir, runtime.bin_dirs)
             other.max_networks = max(0, reading.number(settings, "cni_max_conf_num", 0)) or runtime.max_networks
+            other.internal_loopback = runtime.internal_loopback
+            other.pid, other.address, other.handler = runtime.pid, runtime.address, handler
             other.notes = [*runtime.notes, f"for pods with the runtime handler {handler}"]
             found.append(other)
     return found

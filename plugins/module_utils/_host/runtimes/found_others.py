@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Iterable, List, Sequence
+from typing import List, Sequence
 
 from ..errors import HostError
 from ..processes import Process, option
@@ -29,22 +29,12 @@ _BUILDKIT_CONFIG = "/etc/buildkit/buildkitd.toml"
 
 
 def find_others(running: Sequence[Process]) -> List[Runtime]:
-    """Return those that run or are installed. For multus, see :func:`multus`."""
+    """Return those that run or are installed."""
     found = [*_nerdctl(), *_buildkit(running), *_by_flags(running)]
     firecracker = reading.installed("firecracker") or reading.installed("firecracker-containerd")
     runtime = Runtime("firecracker", "", firecracker)
     if firecracker and os.path.isdir(runtime.conf_dir):
         found.append(runtime)
-    return found
-
-
-def multus(conf_dirs: Iterable[str]) -> List[Runtime]:
-    """Return a multus for each directory that it has put its configuration into."""
-    found = []
-    for conf_dir in sorted(set(conf_dirs)):
-        own = [path for path in reading.listed(conf_dir) if os.path.basename(path).startswith("00-multus")]
-        if own:
-            found.append(Runtime("multus", "", own[0], conf_dir))
     return found
 
 

@@ -112,6 +112,7 @@ KINDS = {
     "crio": Kind("crio", dropins.crio_changes),
     "nomad": Kind("nomad", dropins.nomad_changes),
     "podman": Kind("", dropins.podman_changes),
+    "apptainer": Kind("", dropins.apptainer_changes),
 }
 
 
@@ -161,6 +162,8 @@ class Setup:
             runtime.reads = True
             if wanted.max_conf_num is not None:
                 runtime.max_networks = wanted.max_conf_num
+            if wanted.allow and name == "apptainer":
+                runtime.allowed = dict(runtime.allowed, **{what: list(names) for what, names in wanted.allow.items()})
 
     def _usable(self, name: str, runtime: Runtime) -> bool:
         """Tell whether there is anything to configure."""
@@ -292,10 +295,10 @@ def _ask(runtime: Runtime, row: Dict[str, Any]) -> None:
         row.update(ready=False, message="it is not running", networks=None)
         return
     try:
-        ready, message, networks = cri.cri_status(runtime.address)
+        answer = cri.cri_status(runtime.address)
     except HostError as error:
-        ready, message, networks = False, error.msg, None
-    row.update(ready=ready, message=message, networks=networks)
+        answer = cri.CriStatus(False, error.msg, None)
+    row.update(ready=answer.ready, message=answer.message, networks=answer.networks)
 
 
 def _kind(runtime: Runtime) -> str:
@@ -331,6 +334,9 @@ def _reason(runtime: Runtime, wanted: RuntimeSettings) -> str:
         ("max_conf_num", runtime.max_networks, wanted.max_conf_num),
         ("setup_serially", runtime.setup_serially, wanted.setup_serially),
     ]
+    if runtime.name == "apptainer":
+        for what, names in (wanted.allow or {}).items():
+            settings.append((f"allow.{what}", ", ".join(runtime.allowed.get(what, ())), ", ".join(names)))
     chosen = [setting for setting in settings if setting[2] is not None]
     texts = change_in_words({name: here for name, here, _want in chosen}, {name: want for name, _here, want in chosen})
     return texts or "its settings are not as this collection writes them"

@@ -23,9 +23,13 @@ class Runtime:
     sentences about what could not be determined, or what is special here. ``reads`` is False for a runtime that is on
     the host but does not use CNI; the reason is in ``notes``.
 
-    For runtimes that can be configured: ``config`` is the file (containerd) or the directory of drop-ins that it
-    reads ("" if there is none), ``pid`` its process (0 if it is not running), ``address`` its socket for CRI,
-    ``setup_serially`` whether it calls its networks one after another,
+    ``allowed``: the ``networks``, ``users`` and ``groups`` that Apptainer's configuration allows.
+
+    For runtimes that can be configured: ``config`` is the file (containerd, Apptainer) or the directory of
+    drop-ins that it reads ("" if there is none), ``pid`` its process (0 if it is not running), ``address`` its socket
+    for CRI, ``setup_serially`` whether it calls its networks one after another, ``internal_loopback`` whether it is
+    configured to bring up lo without a plugin, ``handler`` the runtime handler that has these settings ("" for all
+    others),
     ``tables`` its whole configuration (containerd).
     """
 
@@ -49,6 +53,9 @@ class Runtime:
         self.pid = 0
         self.address = ""
         self.setup_serially = False
+        self.internal_loopback = False
+        self.handler = ""
+        self.allowed: Dict[str, List[str]] = {}
         self.tables: Dict[str, Any] = {}
 
     @property
@@ -107,6 +114,7 @@ class Rules(NamedTuple):
     this are not read. ``valid_names``: a network with an invalid name is skipped. ``converts``: a network counts only
     if it can be converted to podman's own form. ``named_by_file``: a network without a name gets the name of its file.
     ``vendor_dirs``: plugins are also searched in /opt/TYPE/bin, where TYPE is the type of the network's first plugin.
+    ``notes_missing``: a network whose plugins are missing is available all the same, which is noted.
     """
 
     choice: str
@@ -122,6 +130,7 @@ class Rules(NamedTuple):
     converts: bool = False
     named_by_file: bool = False
     vendor_dirs: bool = False
+    notes_missing: bool = False
 
 
 RULES = {
@@ -150,6 +159,8 @@ RULES = {
     "buildkit": Rules(FIRST, ENDS, "no CNI configuration {}, so builds use the host's network"),
     # containernetworking/cni libcni/conf.go:LoadNetworkConf
     "libcni": Rules(NAMED, ENDS, "no net configurations found in {}", lists_first=True),
+    # It calls libcni's LoadConfList; measured
+    "apptainer": Rules(NAMED, ENDS, "no net configurations found in {}", lists_first=True, notes_missing=True),
     # multus-cni cmd/thin_entrypoint/main.go:getMasterConfigPath, pkg/server/config/generator.go:findMasterPlugin
     "multus": Rules(
         FIRST,
@@ -239,6 +250,8 @@ PROFILES: Dict[str, Profile] = {
     "buildkit": Profile("buildkit", _always("1.1"), "/etc/buildkit/cni.json"),
     # firecracker-go-sdk network.go
     "firecracker": Profile("libcni", _always("1.1"), "/etc/cni/conf.d"),
+    # The package of Debian; measured
+    "apptainer": Profile("apptainer", _always("1.3"), "/etc/apptainer/network", ("/usr/lib/cni",), verified=RUN),
     "multus": Profile("multus", _always("1.3")),
     "cnitool": Profile("libcni", _always("1.3")),
     # k3s pkg/agent/templates/templates_linux.go; the directories while flannel is enabled
@@ -261,9 +274,43 @@ PROFILES: Dict[str, Profile] = {
     "k0s": Profile("go-cni", CONTAINERD_LIBCNI),
 }
 
+APPTAINER_CONFIG = "/etc/apptainer/apptainer.conf"
+
 CONTAINERD = "containerd"
 """Stands for the row of the installed version, or the newest row if none is installed."""
 NAMES = (CONTAINERD, *PROFILES)
+
+
+class Distribution(NamedTuple):
+    """Where a distribution keeps its containerd: the profile's ``name``, a part of the ``config`` path, both files."""
+
+    name: str
+    mark: str
+    config: str
+    program: str
+
+
+DISTRIBUTIONS = (
+    Distribution(
+        "k3s",
+        "/k3s/agent/",
+        "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
+        "/var/lib/rancher/k3s/data/current/bin/containerd",
+    ),
+    Distribution(
+        "rke2",
+        "/rke2/agent/",
+        "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
+        "/var/lib/rancher/rke2/bin/containerd",
+    ),
+    Distribution(
+        "microk8s",
+        "/snap/microk8s/",
+        "/var/snap/microk8s/current/args/containerd.toml",
+        "/snap/microk8s/current/bin/containerd",
+    ),
+    Distribution("k0s", "/k0s/", "/etc/k0s/containerd.toml", "/var/lib/k0s/bin/containerd"),
+)
 
 _VERSION = re.compile(r"(?<![0-9.])v?([0-9]{1,5})\.([0-9]{1,5})(\.[0-9]{1,5})?")
 

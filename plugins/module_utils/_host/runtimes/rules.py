@@ -10,6 +10,7 @@ import os
 import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
+from ..binaries.types import types_of
 from ..confdir import ConfFile, drop_ins
 from ..errors import HostError
 from .loading import Loaded, Loader, unconvertible
@@ -26,10 +27,11 @@ Ask = Callable[[str], Sequence[str]]
 
 
 class Network(NamedTuple):
-    """A network that a runtime can use, and its file."""
+    """A network that a runtime can use, its file, and what the runtime makes of it."""
 
     name: str
     file: ConfFile
+    loaded: Loaded = Loaded()
 
 
 class Verdict:
@@ -37,6 +39,7 @@ class Verdict:
 
     ``failed``: it loads no network at all, and ``reason`` has its error. ``networks``: all that it uses at once or that
     can be requested by name. ``not_chosen``: the other files, ``{file, network, reason}``. ``notes``: assumptions.
+    ``through``: what every pod gets if the network is Multus, see :func:`.through.networks_through`.
     """
 
     def __init__(self) -> None:
@@ -47,6 +50,7 @@ class Verdict:
         self.networks: List[Network] = []
         self.not_chosen: List[Dict[str, Any]] = []
         self.notes: List[str] = []
+        self.through: List[Dict[str, Any]] = []
 
     def choose(self, network: Network, reason: str) -> None:
         self.network, self.file, self.reason = network.name, network.file.path, reason
@@ -168,10 +172,21 @@ class _Judge:
         elif same and self._counts_once():
             verdict.leave(file, f"{same[0].file.name} has the network {name!r} already", name)
         else:
-            network = Network(name, file)
+            network = Network(name, file, loaded)
             verdict.networks.append(network)
+            if self.rules.notes_missing:
+                self._note_missing(name, loaded)
             if self.runtime.profile.rules == "nerdctl" and self.labelled is None and _is_nerdctl_default(file):
                 self.labelled = network
+
+    def _note_missing(self, name: str, loaded: Loaded) -> None:
+        for kind in dict.fromkeys(types_of(list(loaded.plugins))):
+            try:
+                self.ask(kind)
+            except HostError as error:
+                if error.code == "missing_plugin":
+                    where = ", ".join(self.runtime.bin_dirs)
+                    self.verdict.notes.append(f"the network {name!r} needs the plugin {kind}, which is not in {where}")
 
     def _counts_once(self) -> bool:
         # go-cni attaches a container to the network of every file that it has loaded, even if names are equal.
@@ -250,6 +265,9 @@ class _Judge:
             verdict.fail(f"no network: {self.rules.nothing.format(runtime.conf_dir)}")
         if broken and not verdict.failed:
             verdict.notes.append(broken)
+        for name in runtime.allowed.get("networks", ()):
+            if not verdict.can_use(name):
+                verdict.notes.append(f"'allow net networks' names {name!r}, which no file that it can load has")
         for network in verdict.networks:
             if network.file.path != verdict.file:
                 verdict.leave(

@@ -10,6 +10,9 @@ Observed with 1.6.20, 1.7.24 and 2.1.9 through ``containerd config dump``:
 - 2.x merges imports, but only those written for the same version: an import of version 3 makes it ignore all
   plugins of a main file of version 2. So the drop-in has the version of the main file.
 - ``bin_dirs`` is new in 2.1, and only in version 3. Setting it together with ``bin_dir`` is an error.
+
+From the source of 2.2 and 2.3, not observed: version 4 has the same section for CRI as version 3, and a configuration
+without ``imports`` imports nothing, although ``containerd config default`` prints ``/etc/containerd/conf.d/*.toml``.
 """
 
 from __future__ import annotations
@@ -28,7 +31,12 @@ from .tomlfile import MARK, rendered, with_import, with_setting, without_managed
 MAIN = "/etc/containerd/config.toml"
 NAME = "99-podwire-cni.toml"
 _MADE = "# file made by podwire.cni"
-_SECTION = {1: "cri", 2: "io.containerd.grpc.v1.cri", 3: "io.containerd.cri.v1.runtime"}
+_SECTION = {
+    1: "cri",
+    2: "io.containerd.grpc.v1.cri",
+    3: "io.containerd.cri.v1.runtime",
+    4: "io.containerd.cri.v1.runtime",
+}
 
 
 def containerd_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileChange]:
@@ -113,9 +121,9 @@ class _Files:
     def _keys(self, version: int) -> Dict[str, Any]:
         wanted = self.wanted
         settings: Dict[str, Any] = {"conf_dir": wanted.conf_dir}
-        if version == 3 and self.runtime.name != "containerd-2.0":
+        if version >= 3 and self.runtime.name != "containerd-2.0":
             settings["bin_dirs"] = list(wanted.bin_dirs)
-            if reading.section(self.tables, "plugins", _SECTION[3], "cni").get("bin_dir"):
+            if reading.section(self.tables, "plugins", _SECTION[version], "cni").get("bin_dir"):
                 settings["bin_dir"] = ""
         elif len(wanted.bin_dirs) == 1:
             settings["bin_dir"] = wanted.bin_dirs[0]

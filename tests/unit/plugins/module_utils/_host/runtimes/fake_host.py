@@ -16,6 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import 
     found_nomad,
     found_others,
     found_podman,
+    profiles,
     reading,
 )
 
@@ -24,6 +25,7 @@ CONSTANTS = {
     found_crio: ["_CONFIG", "_DROP_INS"],
     found_podman: ["_DROP_INS", "_STORAGE", "_GRAPH_ROOT"],
     found_nomad: ["_CONFIG"],
+    profiles: ["APPTAINER_CONFIG"],
     found_others: ["_NERDCTL_CONFIG", "_BUILDKIT_CONFIG"],
 }
 
@@ -45,8 +47,8 @@ class FakeHost:
                 monkeypatch.setattr(module, name, self.path(getattr(module, name)))
         monkeypatch.setattr(found_podman, "_CONFIGS", tuple(self.path(path) for path in found_podman._CONFIGS))
         monkeypatch.setattr(found_podman, "_HELPERS", (self.path("/usr/libexec/podman"),))
-        moved = [one._replace(config=self.path(one.config)) for one in found_containerd.DISTRIBUTIONS]
-        monkeypatch.setattr(found_containerd, "DISTRIBUTIONS", tuple(moved))
+        moved = [one._replace(config=self.path(one.config)) for one in profiles.DISTRIBUTIONS]
+        monkeypatch.setattr(profiles, "DISTRIBUTIONS", tuple(moved))
         monkeypatch.setattr(found_others, "_NERDCTL_BIN_DIRS", (self.path("/opt/a"), self.path("/opt/b")))
 
     def path(self, path):

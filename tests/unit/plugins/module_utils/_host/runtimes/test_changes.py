@@ -92,6 +92,7 @@ def test_a_file_that_we_made_stays_with_what_others_have_put_in(host):
         # A drop-in of another version would make it forget the main file's plugins.
         ("containerd-2.1", "version = 2\n", CRI, {"bin_dir": "/b"}),
         ("containerd-2.1", "version = 3\n", "io.containerd.cri.v1.runtime", {"bin_dirs": ["/b"]}),
+        ("containerd-2.1", "version = 4\n", "io.containerd.cri.v1.runtime", {"bin_dirs": ["/b"]}),
         ("containerd-2.1", "oom_score = 1\n", "io.containerd.cri.v1.runtime", {"bin_dirs": ["/b"]}),
         ("containerd-2.0", "version = 3\n", "io.containerd.cri.v1.runtime", {"bin_dir": "/b"}),
         # Both together are an error.

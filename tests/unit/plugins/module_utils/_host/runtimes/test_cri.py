@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 import threading
@@ -89,14 +90,53 @@ def test_the_networks_that_are_loaded_are_told_in_order(serve):
         frame(SETTINGS, 0), frame(PING, 0, b"12345678"), frame(DATA, 0, whole[:9]), frame(DATA, 0, whole[9:]),
         frame(HEADERS, 1),
     )  # fmt: skip
-    assert cri.cri_status(address) == cri.CriStatus(True, "", ["b", "a"])
+    assert cri.cri_status(address) == cri.CriStatus(True, "", ["b", "a"], [[], []], {"default": ""})
 
 
 def test_why_nothing_is_loaded_is_told_in_its_own_words(serve):
     reply = answer(False, "not ready", {"cniconfig": "null", "lastCNILoadStatus": "cni config load failed: x"})
     assert cri.cri_status(serve(frame(DATA, 1, message(reply)))) == cri.CriStatus(
-        False, "cni config load failed: x", []
+        False, "cni config load failed: x", [], [], {"default": "cni config load failed: x"}
     )
+
+
+def test_the_words_of_a_plugin_that_is_not_ready_are_not_replaced_by_a_load_without_an_error(serve):
+    told = "Network plugin returns error: the datastore is gone"
+    reply = answer(False, told, {"cniconfig": networks("a"), "lastCNILoadStatus": "OK"})
+    assert cri.cri_status(serve(frame(DATA, 1, message(reply))))[:3] == (False, told, ["a"])
+
+
+def test_each_handler_has_a_load_of_its_own(serve):
+    info = {"lastCNILoadStatus": "OK", "lastCNILoadStatus.default": "OK", "lastCNILoadStatus.kata": "no network config"}
+    status = cri.cri_status(serve(frame(DATA, 1, message(answer(True, info=info)))))
+    assert status.loads == {"default": "", "kata": "no network config"}
+
+
+def test_the_plugins_of_a_network_are_told_as_they_were_loaded(serve):
+    config = {"Name": "a", "Plugins": [{"Source": '{"type": "bridge", "mtu": 1400}'}, {"Source": '{"type": "tuning"}'}]}
+    loaded = json.dumps({"Networks": [{"IFName": "eth0", "Config": config}]})
+    status = cri.cri_status(serve(frame(DATA, 1, message(answer(True, info={"cniconfig": loaded})))))
+    assert status.chains == [[{"type": "bridge", "mtu": 1400}, {"type": "tuning"}]]
+
+
+def test_a_runtime_that_sends_little_by_little_does_not_delay_the_answer(serve):
+    # The head of a frame without its payload.
+    with pytest.raises(HostError, match=r"no complete answer within 0[.]2 s") as caught:
+        cri.cri_status(serve(frame(DATA, 0, b"x" * 50)[:20]), timeout=0.2)
+    assert caught.value.code == "not_answered"
+
+
+def test_a_socket_of_another_user_is_not_asked(serve, tmp_path):
+    listener = socket.socket(socket.AF_UNIX)
+    with listener:
+        listener.bind(str(tmp_path / "theirs"))
+        os.chown(tmp_path / "theirs", 1, 1)
+        with pytest.raises(HostError) as caught:
+            cri.cri_status(str(tmp_path / "theirs"))
+    assert caught.value.code == "unsafe_permissions"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HostError, match="it is not a socket"):
+        cri.cri_status(str(tmp_path / "file"))
 
 
 def test_a_runtime_that_tells_only_whether_it_is_ready(serve):

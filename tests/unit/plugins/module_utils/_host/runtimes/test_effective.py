@@ -9,7 +9,9 @@ import sys
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
@@ -29,6 +31,8 @@ class Host:
         self.root = root
         self.conf_dir = str(root / "net.d")
         self.runtimes = []
+        # Names of plugins that are not where a runtime looks.
+        self.lacks = []
         monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: list(self.runtimes))
 
     def put(self, files, folder="net.d"):
@@ -41,6 +45,16 @@ class Host:
             setattr(runtime, key, value)
         self.runtimes.append(runtime)
         return runtime
+
+    def answers(self, monkeypatch):
+        """Let every plugin answer that it supports all versions, except for those that the host lacks."""
+
+        def ask(_binaries, name):
+            if name in self.lacks:
+                raise HostError(f"there is no plugin {name!r}", code="missing_plugin")
+            return f"/opt/cni/bin/{name}", ["0.2.0", "0.3.1", "0.4.0", "1.0.0"]
+
+        monkeypatch.setattr(Binaries, "ask", ask)
 
     def effective(self, names=None, tolerate_missing=False):
         files = scan_conf_dir(self.conf_dir)
@@ -55,6 +69,11 @@ class Host:
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     return Host(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def _plugins(host, monkeypatch):
+    host.answers(monkeypatch)
 
 
 def test_a_row_says_everything(host):
@@ -72,9 +91,12 @@ def test_a_row_says_everything(host):
         "file": first,
         "reason": "10-a.conflist is the first file; a note",
         "networks": [{"network": "a", "file": first}],
+        "through": [],
         "not_chosen": [{"file": second, "network": "b", "reason": "10-a.conflist sorts before it"}],
         "verified": "run",
+        "requires": [row["requires"][0]],
     }
+    assert row["requires"][0]["plugin"] == "loopback"
 
 
 def test_no_names_are_no_runtimes(host):
@@ -91,6 +113,7 @@ def test_each_runtime_reads_its_own_directory(host, tmp_path):
     assert [row["network"] for row in host.effective().rows()] == ["a", "b", None]
 
 
+@pytest.mark.usefixtures("_plugins")
 def test_a_link_to_the_directory_is_the_directory(host, tmp_path):
     host.put({"10-a.conflist": network("a")})
     (tmp_path / "link").symlink_to("net.d")
@@ -151,6 +174,7 @@ def test_a_plugin_to_come_is_taken_for_one_that_works_in_check_mode(host, tmp_pa
 # --- ensure_effective
 
 
+@pytest.mark.usefixtures("_plugins")
 def test_the_network_has_to_be_the_first_of_those_that_take_the_first(host):
     host.put({"10-a.conflist": network("a"), "05-b.conflist": network("b")})
     host.has("containerd-1.7")
@@ -165,6 +189,7 @@ def test_the_network_has_to_be_the_first_of_those_that_take_the_first(host):
     assert "which no file has" in host.ensure("c")[0][2]
 
 
+@pytest.mark.usefixtures("_plugins")
 def test_a_second_network_of_containerd_is_not_the_one(host):
     host.put({"10-a.conflist": network("a"), "20-b.conflist": network("b")})
     host.has("containerd-1.7", max_networks=2)
@@ -196,6 +221,18 @@ def test_every_runtime_that_reads_the_directory_counts_and_no_other(host, tmp_pa
     assert [message.split()[1] for _level, _code, message in host.ensure("a")] == ["containerd-1.7"]
 
 
+@pytest.mark.usefixtures("_plugins")
+def test_the_network_behind_multus_is_the_one_of_pods(host):
+    delegates = [{"name": "pods", "type": "bridge"}, {"name": "storage", "type": "macvlan"}]
+    host.put({"00-m.conf": single("m", type="multus", delegates=delegates), "10-a.conflist": network("a")})
+    host.has("containerd-1.7")
+    [row] = host.effective().rows()
+    assert (row["network"], [one["network"] for one in row["through"]]) == ("m", ["pods", "storage"])
+    assert row["reason"].endswith("Multus gives every pod pods, net1: storage")
+    assert host.ensure("pods") == host.ensure("m") == []
+    assert "Multus gives every pod pods, net1: storage" in host.ensure("storage")[0][2]
+
+
 def test_a_directory_that_nobody_reads_is_an_error(host, tmp_path):
     host.put({"10-a.conflist": network("a")})
     host.has("k3s", conf_dir=str(tmp_path / "other"))
@@ -211,6 +248,7 @@ def test_a_host_without_runtimes_is_an_error_but_not_in_check_mode(host):
     assert [entry[:2] for entry in host.ensure("a", tolerate_missing=True)] == [("warning", "missing_runtime")]
 
 
+@pytest.mark.usefixtures("_plugins")
 def test_named_ones_all_count_wherever_they_read(host, tmp_path):
     host.put({"10-a.conflist": network("a")})
     host.put({"10-a.conflist": network("a")}, "other")
@@ -224,6 +262,7 @@ def test_named_ones_all_count_wherever_they_read(host, tmp_path):
     assert "Nomad builds it" in host.ensure("a", ["nomad-bridge"])[0][2]
 
 
+@pytest.mark.usefixtures("_plugins")
 def test_of_one_name_those_count_that_read_the_directory(host, tmp_path):
     host.put({"10-a.conflist": network("a")})
     host.put({"10-b.conflist": network("b")}, "other")
@@ -234,3 +273,48 @@ def test_of_one_name_those_count_that_read_the_directory(host, tmp_path):
     host.has("containerd-1.7")
     assert host.ensure("a", ["containerd"]) == []
     assert len(host.ensure("b", ["containerd"])) == 1
+
+
+# --- what runtimes need beyond the plugins of files
+
+
+@pytest.fixture
+def sound(host, _plugins):
+    """A host with a network for containerd, and all plugins."""
+    host.put({"10-a.conflist": network("a")})
+    return host
+
+
+def test_without_loopback_no_network_of_containerd_is_effective(sound):
+    sound.has("containerd-1.7")
+    assert sound.ensure("a") == [] and sound.effective().unmet() == []
+    sound.lacks = ["loopback"]
+    told = "containerd-1.7 runs the plugin loopback for every pod, and would fail: there is no plugin 'loopback'"
+    assert sound.ensure("a") == [("error", "missing_plugin", told)]
+    assert sound.ensure("a", tolerate_missing=True) == [("warning", "missing_plugin", told)]
+    assert sound.effective().rows()[0]["requires"] == [
+        {"plugin": "loopback", "code": "missing_plugin", "problem": "there is no plugin 'loopback'"}
+    ]
+
+
+def test_a_runtime_that_brings_up_lo_itself_needs_no_loopback(sound):
+    sound.lacks = ["loopback"]
+    sound.has("containerd-2.1", "2.1.9", internal_loopback=True)
+    sound.has("crio")
+    assert sound.ensure("a") == []
+    assert [row["requires"] for row in sound.effective().rows()] == [[], []]
+
+
+def test_what_the_task_names_is_an_error_and_what_it_finds_a_warning(sound):
+    sound.lacks = ["loopback"]
+    sound.has("containerd-1.6")
+    assert [entry["level"] for entry in sound.effective().unmet()] == ["warning"]
+    assert [entry["level"] for entry in sound.effective(["containerd"]).unmet()] == ["error"]
+    assert [entry["level"] for entry in sound.effective(["containerd"], tolerate_missing=True).unmet()] == ["warning"]
+
+
+def test_a_runtime_without_a_network_needs_nothing(sound):
+    sound.lacks = ["loopback"]
+    sound.has("containerd-1.7")
+    sound.put({})
+    assert sound.effective().unmet() == []

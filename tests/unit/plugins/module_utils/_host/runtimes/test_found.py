@@ -11,12 +11,14 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import (
     discover,
     found_crio,
     found_nomad,
     found_others,
     found_podman,
+    profiles,
     reading,
 )
 
@@ -266,7 +268,10 @@ def test_firecracker_counts_if_its_directory_is_there(host, monkeypatch):
 def test_multus_is_found_where_it_has_written(host):
     host.put("/net.d/00-multus.conf", "{}")
     host.put("/other/10-a.conf", "{}")
-    [runtime] = found_others.multus([host.path("/net.d"), host.path("/other"), host.path("/net.d"), "/nowhere"])
+    host.put("/alone/00-multus.conflist", "{}")
+    assert discover.multus([host.path("/net.d"), host.path("/alone")]) == []
+    host.put("/net.d/10-a.conf", "{}")
+    [runtime] = discover.multus([host.path("/net.d"), host.path("/other"), host.path("/net.d"), "/nowhere"])
     assert (runtime.name, runtime.conf_dir) == ("multus", host.path("/net.d"))
 
 
@@ -277,9 +282,52 @@ def test_a_host_without_runtimes_has_none(host):
     assert discover.runtimes_on_host(host.path("/net.d")) == []
 
 
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("containerd", ["containerd-2.1"]),
+        ("crio", ["crio"]),
+        ("nomad agent -config /nowhere", ["nomad", "nomad-bridge"]),
+        ("buildkitd", ["buildkit"]),
+        ("kubelet --network-plugin=cni", ["dockershim"]),
+        ("cri-dockerd", ["cri-dockerd"]),
+    ],
+)
+def test_a_runtime_is_found_by_its_process_alone(host, command, names):
+    argv = command.split()
+    host.processes = [Process(1, argv, argv[0])]
+    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"))] == names
+
+
+@pytest.mark.parametrize(
+    ("program", "names"),
+    [
+        ("containerd", ["containerd-2.1"]),
+        ("crio", ["crio"]),
+        ("podman", ["podman"]),
+        ("nomad", ["nomad", "nomad-bridge"]),
+        ("nerdctl", ["nerdctl"]),
+        ("buildkitd", ["buildkit"]),
+        ("firecracker", ["firecracker"]),
+        ("firecracker-containerd", ["firecracker"]),
+    ],
+)
+def test_a_runtime_is_found_by_its_program_alone(host, monkeypatch, program, names):
+    host.programs = [program]
+    monkeypatch.setattr(found_others.os.path, "isdir", lambda path: True)
+    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"))] == names
+
+
+@pytest.mark.parametrize("one", profiles.DISTRIBUTIONS, ids=lambda one: one.name)
+def test_the_containerd_of_a_distribution_is_found_by_its_configuration_alone(host, one):
+    host.put(one.config, "version = 2\n")
+    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"))] == [one.name]
+
+
 def test_runtimes_are_sorted_by_name_and_directory(host):
     host.programs = ["podman", "containerd", "nerdctl", "crio"]
     host.put("/net.d/00-multus.conf", "{}")
+    host.put("/net.d/10-a.conf", "{}")
     names = [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"))]
     assert names == ["containerd-2.1", "crio", "multus", "nerdctl", "podman"]
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import found_containerd
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import found_containerd, profiles
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -173,7 +173,7 @@ def test_a_template_is_mentioned(host):
 
 @pytest.mark.parametrize("index", range(4))
 def test_distributions_are_found_by_their_files_and_their_processes(host, index):
-    one = found_containerd.DISTRIBUTIONS[index]
+    one = profiles.DISTRIBUTIONS[index]
     relative = one.config[len(str(host.root)) :]
     host.put(
         relative, '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/var/lib/x/net.d"\nbin_dir = "/var/lib/x"\n'
@@ -199,3 +199,28 @@ def test_the_program_of_a_process_is_found(host, tmp_path):
     assert found_containerd._absolute(Process(os.getpid(), ["containerd"]), "c.toml") == os.path.join(
         os.getcwd(), "c.toml"
     )
+
+
+def test_a_configuration_of_version_4_has_the_socket_among_the_plugins(host):
+    host.programs = ["containerd"]
+    host.put(CONFIG, "version = 4\n")
+    text = """
+version = 4
+[plugins."io.containerd.server.v1.grpc"]
+address = "/run/own/containerd.sock"
+[plugins."io.containerd.cri.v1.runtime".cni]
+conf_dir = "/srv/net.d"
+use_internal_loopback = true
+"""
+    host.prints = {"--version": "containerd x 2.3.0", DUMP: text}
+    [runtime] = find(host)
+    assert (runtime.address, runtime.conf_dir) == ("/run/own/containerd.sock", "/srv/net.d")
+    assert runtime.internal_loopback is True
+
+
+def test_a_handler_is_asked_as_its_containerd_is(host):
+    pid = host.run("containerd")
+    host.put(CONFIG, "version = 2\n")
+    host.prints = {"--version": "containerd x 2.1.9", DUMP: dump("2.1.9")}
+    runtime, handler = find(host)
+    assert (handler.handler, handler.pid, handler.address) == ("kata", pid, runtime.address)

@@ -14,7 +14,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.steps import ConfPlan
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.plan import ConfPlan
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.dropins import RuntimeSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime

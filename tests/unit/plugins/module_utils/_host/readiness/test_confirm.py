@@ -10,28 +10,37 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import s
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import network_causes, report
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.confirm import confirm
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.obstacle import Obstacle
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.confirm import confirm
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
 
 NETWORK = '{"cniVersion": "1.0.0", "name": "fleet", "plugins": [{"type": "loopback"}]}'
+CHAIN = [[{"type": "loopback"}]]
 
 
 class Host:
-    """A host with one running runtime, whose answers are given one after another; the last one is repeated."""
+    """A host with one running runtime, whose answers are given one after another; the last one is repeated.
+
+    ``obstacles`` is what stands between a container and its network, beside what the runtime reports.
+    """
 
     def __init__(self, conf_dir, state):
         self.conf_dir = conf_dir
         self.state = state
-        self.runtime = Runtime("containerd-1.7", "1.7.24", "a process", str(conf_dir), ["/opt/cni/bin"])
+        self.runtime = Runtime("containerd-1.7", "1.7.24", "a running containerd", str(conf_dir), ["/opt/cni/bin"])
         self.runtime.pid, self.runtime.address = 7, "/run/containerd.sock"
         self.answers = []
+        self.obstacles = []
         self.asked = 0
+        self.timeouts = []
 
-    def status(self, address):
+    def status(self, address, timeout):
         assert address == "/run/containerd.sock"
+        self.timeouts.append(timeout)
         answer = self.answers[min(self.asked, len(self.answers) - 1)]
         self.asked += 1
         if isinstance(answer, Exception):
@@ -51,19 +60,28 @@ def host(tmp_path, monkeypatch):
     made = Host(tmp_path / "net.d", tmp_path / "state")
     monkeypatch.setattr(cri, "cri_status", made.status)
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: [made.runtime])
+    # The obstacles themselves have tests of their own.
+    monkeypatch.setattr(network_causes.NetworkCauses, "find", lambda _causes: list(made.obstacles))
+    monkeypatch.setattr(report, "plugin_obstacles", lambda *_arguments: [])
     return made
 
 
 def test_what_is_loaded_as_foretold_is_confirmed(host):
     host.answers = [CriStatus(True, "", ["fleet"])]
     assert host.confirm() == (True, [])
-    assert host.asked == 1
 
 
 def test_a_runtime_gets_some_time(host):
-    host.answers = [CriStatus(False, "cni plugin not initialized", []), CriStatus(True, "", ["fleet"])]
+    host.answers = [CriStatus(False, "cni plugin not initialized", []), CriStatus(True, "", ["fleet"], CHAIN)]
     assert host.confirm() == (True, [])
-    assert host.asked == 2
+
+
+def test_each_question_gets_some_time(host):
+    """A busy host may take longer than the rest of the deadline."""
+    host.answers = [CriStatus(False, "cni plugin not initialized", [])] * 3 + [CriStatus(True, "", ["fleet"], CHAIN)]
+    assert host.confirm() == (True, [])
+    assert len(host.timeouts) > 3
+    assert min(host.timeouts) >= 5
 
 
 def test_what_is_not_loaded_is_told(host):
@@ -75,10 +93,43 @@ def test_what_is_not_loaded_is_told(host):
     assert host.confirm() == (False, told)
 
 
-def test_an_empty_directory_is_confirmed_by_an_empty_answer(host):
+def test_an_older_state_of_the_file_is_not_the_network(host):
+    host.answers = [CriStatus(True, "", ["fleet"], [[{"type": "loopback", "mtu": 1400}]])]
+    answer, [told] = host.confirm()
+    assert answer is False
+    assert told.startswith(f"containerd-1.7 has loaded an older state of {host.conf_dir}/10-fleet.conflist")
+
+
+def test_a_runtime_that_has_loaded_its_network_and_is_not_ready_is_not_confirmed(host):
+    host.answers = [CriStatus(False, "the datastore is gone", ["fleet"])]
+    answer, [told] = host.confirm()
+    assert answer is False
+    assert "reports that its network is not ready (the datastore is gone)" in told
+
+
+def test_what_keeps_a_container_from_its_network_is_not_confirmed(host):
+    host.answers = [CriStatus(True, "", ["fleet"])]
+    host.obstacles = [Obstacle("missing_plugin", "there is no bridge", "no file", "install it")]
+    told = "containerd-1.7 has loaded its network, but containers would not get it: "
+    assert host.confirm() == (False, [told + "there is no bridge (no file); install it"])
+    host.obstacles = [host.obstacles[0]._replace(level="warning")]
+    assert host.confirm() == (True, [])
+
+
+def test_what_cannot_be_told_is_not_confirmed(host):
+    host.answers = [CriStatus(True, "", ["fleet"])]
+    host.obstacles = [Obstacle("unsafe_permissions", "bridge was not asked", "it is a user's", "chown", "warning")]
+    answer, [told] = host.confirm()
+    assert answer is None
+    assert told.endswith("it is not known whether it works: bridge was not asked")
+
+
+def test_an_empty_directory_is_no_network_to_confirm(host):
     (host.conf_dir / "10-fleet.conflist").unlink()
     host.answers = [CriStatus(False, "no network config found", [])]
-    assert host.confirm() == (True, [])
+    assert host.confirm() == (None, [])
+    host.answers = [CriStatus(True, "", ["fleet"])]
+    assert host.confirm()[0] is False
 
 
 def test_who_names_no_networks_is_asked_whether_it_has_any(host):
@@ -88,9 +139,19 @@ def test_who_names_no_networks_is_asked_whether_it_has_any(host):
     assert host.confirm()[0] is False
 
 
-def test_who_does_not_answer_is_told(host):
+def test_the_directory_of_a_handler_has_a_load_of_its_own(host):
+    host.runtime.handler = "kata"
+    host.answers = [CriStatus(True, "", ["other"], None, {"default": "", "kata": ""})]
+    assert host.confirm() == (True, [])
+    host.answers = [CriStatus(True, "", ["other"], None, {"default": "", "kata": "no network config found"})]
+    answer, [told] = host.confirm()
+    assert answer is False
+    assert "for the runtime handler kata (no network config found)" in told
+
+
+def test_who_does_not_answer_is_not_known(host):
     host.answers = [HostError("refused", code="not_answered")]
-    assert host.confirm() == (False, ["containerd-1.7 cannot be asked which networks it has loaded: refused"])
+    assert host.confirm() == (None, ["containerd-1.7 cannot be asked which networks it has loaded: refused"])
 
 
 def test_nobody_to_ask(host):

@@ -1,0 +1,291 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What would make an ADD of one network fail, for the runtime that would run it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+
+from ...libcni.errors import CNIError
+from ...libcni.validate import validate_network_name
+from ..addresses import DEFAULT_DATA_DIR, packed
+from ..binaries.types import member_of, named_plugins, object_of, text_of
+from ..binaries.usable import Binaries, highest_common
+from ..errors import HostError
+from ..firewall.tools import missing_tool
+from ..leases import Lease, read_leases
+from ..networks.pools import Range, range_of
+from ..networks.rules import directory_problems
+from ..networks.view import ConfView
+from ..problems import ERROR, INFO, WARNING
+from ..runtimes.profiles import Runtime
+from ..runtimes.rules import Network
+from .obstacle import Obstacle
+from .plugin_files import found_plugin, read_only_or_full, why_not_executed, why_not_there
+
+# The newest result that each release of libcni understands (Go: pkg/types/create).
+_NEWEST = {"1.1": (1, 0)}
+_MAKES_INTERFACE = {"bridge", "ptp", "macvlan", "ipvlan", "vlan", "host-device", "tap"}
+# The conflicts with host and other files that make every ADD fail; the level of others is that of the rules.
+_ALWAYS_FAIL = {"master_missing", "chain_order", "bridge_address"}
+_CONFLICTS = {"host_overlap", "range_overlap", "subnet_overlap", "bridge_two_subnets", "shared_store", *_ALWAYS_FAIL}
+_SOCKET = "/run/cni/dhcp.sock"
+_FLANNEL = "/run/flannel/subnet.env"
+_PROC = "/proc/sys/net"
+
+
+def plugin_obstacles(kind: str, cni_version: str, binaries: Binaries, other_dirs: Sequence[str]) -> Iterator[Obstacle]:
+    """Yield why a runtime that searches the directories of *binaries* cannot execute the plugin *kind*."""
+    path = found_plugin(kind, binaries.bin_dirs)
+    if not path:
+        yield why_not_there(kind, binaries.bin_dirs, other_dirs)
+        return
+    seen = why_not_executed(path)
+    if seen is not None:
+        # A label alone is no proof.
+        yield seen._replace(level=WARNING) if seen.code == "selinux_label" else seen
+        return
+    try:
+        _path, versions = binaries.ask(kind)
+    except HostError as error:
+        if error.code == "plugin_failed":
+            text = f"the plugin {kind} ({path}) does not work"
+            yield Obstacle("plugin_failed", text, error.msg, "install it again (podwire.cni.cni_plugins)")
+        else:
+            text = f"the plugin {kind} ({path}) was not asked for its versions, because root must not run it"
+            yield Obstacle(error.code, text, error.msg, "install it as root, in a directory of root", WARNING)
+        return
+    if cni_version not in versions:
+        text = f"the plugin {kind} ({path}) does not support the version {cni_version} of the network"
+        yield Obstacle("unsupported_by_plugin", text, f"{kind} supports {', '.join(versions)}", "")
+
+
+class NetworkCauses:
+    """The obstacles of one *network* of *runtime*.
+
+    *view* shows its directory, with the network's file as a wanted one. *binaries* are those that it finds, and may
+    also be in *other_dirs*. *kubelet*: a kubelet runs here.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        network: Network,
+        view: ConfView,
+        binaries: Binaries,
+        cache_dir: str,
+        other_dirs: Sequence[str] = (),
+        kubelet: bool = False,
+    ) -> None:
+        self.runtime = runtime
+        self.network = network
+        self.view = view
+        self.binaries = binaries
+        self.cache_dir = cache_dir
+        self.other_dirs = other_dirs
+        self.kubelet = kubelet
+        self.plugins: List[Dict[str, Any]] = list(network.loaded.plugins)
+        self.version = network.loaded.version or "0.1.0"
+
+    def find(self) -> Iterator[Obstacle]:
+        """Yield the obstacles in the order in which an ADD meets them."""
+        for found in self._find():
+            yield found._replace(network=self.network.name, file=found.file or self.network.file.path)
+
+    def _find(self) -> Iterator[Obstacle]:
+        yield from self._name()
+        yield from self._binaries()
+        yield from self._versions()
+        yield from self._state()
+        for plugin in self.plugins:
+            yield from self._needs(plugin)
+        yield from self._conflicts()
+        yield from self._tools()
+        yield from self._kernel()
+        yield from self._addresses()
+
+    def _name(self) -> Iterator[Obstacle]:
+        try:
+            validate_network_name(self.network.name)
+        except CNIError as error:
+            text = f"the name {self.network.name!r} of the network is not valid, and plugins refuse it"
+            yield Obstacle("bad_name", text, str(error), "rename the network; use letters, digits, '.', '_' and '-'")
+
+    def _binaries(self) -> Iterator[Obstacle]:
+        names = [name for plugin in self.plugins for _pointer, name in named_plugins(plugin)]
+        found: List[Obstacle] = []
+        for name in dict.fromkeys(names):
+            found.extend(plugin_obstacles(name, self.version, self.binaries, self.other_dirs))
+        # One mount, or one version, is one cause, however many plugins it concerns.
+        yield from {(one.code, one.message): one for one in found if one.code != "unsupported_by_plugin"}.values()
+        refusing = [one for one in found if one.code == "unsupported_by_plugin"]
+        if refusing:
+            evidence = "; ".join(one.evidence for one in refusing)
+            yield refusing[0]._replace(evidence=evidence, remedy=self._advice(names))
+
+    def _advice(self, names: Sequence[str]) -> str:
+        answers = []
+        for name in names:
+            try:
+                answers.append(self.binaries.ask(name)[1])
+            except HostError:
+                continue
+        best = highest_common(answers)
+        write = f'write "cniVersion": "{best}", which all its plugins support, or ' if best else ""
+        return write + "install plugins of a release that supports it"
+
+    def _versions(self) -> Iterator[Obstacle]:
+        newest = _NEWEST.get(self.runtime.libcni)
+        if newest and _pair(self.version) > newest:
+            text = f"{self.runtime.name} loads the network, but does not understand its version {self.version}"
+            evidence = f"it contains libcni {self.runtime.libcni}, which refuses the result of every ADD"
+            remedy = 'write "cniVersion": "1.0.0", or update the runtime'
+            yield Obstacle("unsupported_by_runtime", text, evidence, remedy)
+
+    def _state(self) -> Iterator[Obstacle]:
+        """Yield directories that plugins and libcni write to, and cannot."""
+        stores = [
+            text_of(object_of(plugin, "ipam"), "datadir") or DEFAULT_DATA_DIR
+            for plugin in self.plugins
+            if text_of(object_of(plugin, "ipam"), "type") == "host-local"
+        ]
+        reasons: Dict[str, str] = {}
+        for path in [*stores, self.cache_dir]:
+            reasons.setdefault(read_only_or_full(path), path)
+        for why, path in reasons.items():
+            if why:
+                text = f"nothing can be written to {path}, where every ADD keeps its state"
+                yield Obstacle("state_unwritable", text, why, "free space, or mount it writable")
+
+    def _needs(self, plugin: Dict[str, Any]) -> Iterator[Obstacle]:
+        """Yield what single plugins need of the host."""
+        kind, ipam = text_of(plugin, "type"), object_of(plugin, "ipam")
+        if kind == "flannel":
+            path = text_of(plugin, "subnetfile") or _FLANNEL
+            if not os.path.exists(path):
+                text = "the plugin flannel does not know the subnet of this node"
+                yield Obstacle("no_flannel", text, f"{path} does not exist", "start flanneld, which writes the file")
+        if text_of(ipam, "type") == "dhcp":
+            path = text_of(ipam, "daemonsocketpath") or _SOCKET
+            if not os.path.exists(path):
+                text = "the CNI DHCP daemon, which assigns the addresses, does not run"
+                remedy = "start it (cni_dhcp_daemon of the role podwire.cni.plugins)"
+                yield Obstacle("no_dhcp_daemon", text, f"its socket {path} does not exist", remedy)
+        for path in (text_of(plugin, "kubeconfig"), text_of(object_of(plugin, "kubernetes"), "kubeconfig")):
+            if path and not os.path.exists(path):
+                text = f"the plugin {kind} cannot reach the API of Kubernetes"
+                remedy = "start the daemon of the network (DaemonSet), which writes the file"
+                yield Obstacle("no_kubeconfig", text, f"{path} does not exist", remedy)
+        device = text_of(plugin, "device") if kind == "host-device" else ""
+        if device and not os.path.exists(f"/sys/class/net/{device}") and "/" not in device:
+            text = f"host-device: the host has no interface {device} to give to a container"
+            yield Obstacle("no_device", text, f"/sys/class/net/{device} does not exist", "write an existing interface")
+        if text_of(ipam, "type") == "host-local":
+            yield from self._pools(ipam)
+
+    def _pools(self, ipam: Mapping[str, Any]) -> Iterator[Obstacle]:
+        """Yield the sets of ranges that have no free address: a container needs one of each."""
+        ipam = dict(ipam)
+        sets = [[ipam]] if text_of(ipam, "subnet") else []
+        ranges = member_of(ipam, "ranges")
+        sets += [one for one in ranges if isinstance(one, list)] if isinstance(ranges, list) else []
+        if not any(sets):
+            text = "host-local has no range to take an address from"
+            yield Obstacle("no_range", text, "its configuration has neither subnet nor ranges", 'write "ranges"')
+        leases = read_leases(text_of(ipam, "datadir") or DEFAULT_DATA_DIR, self.network.name)[0] if sets else []
+        for entries in sets:
+            parts = [
+                range_of(
+                    {key: member_of(entry, key.lower()) for key in ("subnet", "rangeStart", "rangeEnd", "gateway")}
+                )
+                for entry in entries
+                if isinstance(entry, dict)
+            ]
+            known = [part for part in parts if part is not None]
+            if entries and len(known) < len(entries):
+                text = "host-local refuses one of its ranges, and so every ADD"
+                evidence = "; ".join(str(member_of(entry, "subnet")) for entry in entries if isinstance(entry, dict))
+                yield Obstacle(
+                    "bad_range", text, f"the subnets are {evidence}", "correct subnet, rangeStart and rangeEnd"
+                )
+            elif entries:
+                yield from _full(known, leases)
+
+    def _conflicts(self) -> Iterator[Obstacle]:
+        for entry in directory_problems(self.view, self.binaries):
+            if entry["code"] in _CONFLICTS and entry["file"] == self.network.file.path:
+                always = entry["code"] in _ALWAYS_FAIL and entry["level"] != INFO
+                level = ERROR if always else entry["level"]
+                message, _semicolon, remedy = str(entry["message"]).rpartition("; ")
+                evidence = f"{entry['file']}, {entry['pointer']}"
+                yield Obstacle(entry["code"], message or remedy, evidence, remedy, level, file=entry["file"])
+
+    def _tools(self) -> Iterator[Obstacle]:
+        found = missing_tool(self.plugins, {}, self.binaries.bin_dirs)
+        if found:
+            text = f"the plugin {found[0]} needs the command {found[1]}"
+            evidence = f"{found[1]} is not in PATH ({os.environ.get('PATH', '')})"
+            yield Obstacle("missing_tool", text, evidence, f"install it (package {found[1]})")
+
+    def _kernel(self) -> Iterator[Obstacle]:
+        kinds = {text_of(plugin, "type"): plugin for plugin in self.plugins}
+        forwards = "ptp" in kinds or member_of(kinds.get("bridge", {}), "isgateway") is True
+        path = f"{_PROC}/ipv4/ip_forward"
+        if forwards and _first_line(path) == "0" and os.path.exists(path) and _is_read_only(path):
+            text = "the plugin cannot switch on the forwarding of packets"
+            evidence = f"{path} is 0, and /proc/sys is mounted read-only"
+            yield Obstacle("ip_forward", text, evidence, "sysctl -w net.ipv4.ip_forward=1 outside of this namespace")
+        path = f"{_PROC}/bridge/bridge-nf-call-iptables"
+        if "bridge" in kinds and _first_line(path) != "1" and self.kubelet:
+            text = "packets between pods of this node do not pass iptables, so that addresses of services do not work"
+            evidence = f"{path} is {_first_line(path) or 'missing'}"
+            remedy = "modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1"
+            yield Obstacle("bridge_netfilter", text, evidence, remedy, WARNING)
+
+    def _addresses(self) -> Iterator[Obstacle]:
+        """Yield an obstacle if the runtime wants an address, and no plugin assigns one."""
+        if self.runtime.rules.choice != "first" or not self.runtime.address:
+            return
+        makers = [plugin for plugin in self.plugins if text_of(plugin, "type") in _MAKES_INTERFACE]
+        others = [plugin for plugin in self.plugins if plugin not in makers]
+        third = [plugin for plugin in others if text_of(plugin, "type") not in _META]
+        if makers and not third and not any(text_of(object_of(plugin, "ipam"), "type") for plugin in makers):
+            text = f"the network assigns no address, and {self.runtime.name} refuses a pod without one"
+            kinds = ", ".join(text_of(plugin, "type") for plugin in makers)
+            evidence = f'{kinds} has no "ipam" with a type'
+            yield Obstacle("no_addresses", text, evidence, 'write "ipam", for example with the type host-local')
+
+
+_META = {"portmap", "bandwidth", "firewall", "tuning", "sbr", "vrf", "loopback"}
+
+
+def _full(ranges: Sequence[Range], leases: Sequence[Lease]) -> Iterator[Obstacle]:
+    inside = [lease for lease in leases if any(packed(lease.ip) in one for one in ranges)]
+    size = sum(one.size for one in ranges)
+    if ranges and len(inside) >= size:
+        owners = sorted({lease.container_id or "(nobody)" for lease in inside})
+        text = f"host-local has no free address in {', '.join(one.text for one in ranges)}"
+        evidence = f"{len(inside)} of {size} addresses are reserved, by {', '.join(owners[:5])}"
+        evidence += f" and {len(owners) - 5} more" if len(owners) > 5 else ""
+        remedy = "collect what dead containers have left (podwire.cni.cni_gc), or configure a larger range"
+        yield Obstacle("pool_full", text, evidence, remedy)
+
+
+def _pair(version: str) -> Tuple[int, int]:
+    major, _dot, rest = version.partition(".")
+    minor = rest.partition(".")[0]
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as stream:
+            return stream.readline().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _is_read_only(path: str) -> bool:
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)

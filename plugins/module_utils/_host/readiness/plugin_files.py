@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a runtime cannot execute a plugin: what the kernel and the loader would say."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from typing import Optional, Sequence
+
+from ..errors import HostError
+from ..trust import ELF_HEADER_SIZE, elf_machine, host_machine
+from .obstacle import Obstacle
+
+# The kernel of the machine also runs these.
+_ALSO = {"x86_64": ("i386",), "aarch64": ("arm",)}
+_SELINUX = "/sys/fs/selinux/enforce"
+# Types that containers' runtimes may not execute, of files that were moved or unpacked without a new label.
+_UNLABELLED = {"unlabeled_t", "default_t", "tmp_t", "user_tmp_t", "user_home_t", "admin_home_t", "nfs_t"}
+_INTERPRETER = 3
+
+
+def found_plugin(name: str, bin_dirs: Sequence[str]) -> str:
+    """Return the path that a runtime executes for a plugin, as Go's libcni finds it; "" if there is none."""
+    paths = [os.path.join(directory, name) for directory in bin_dirs] if name and "/" not in name else []
+    return next((path for path in paths if os.path.isfile(path)), "")
+
+
+def why_not_there(name: str, bin_dirs: Sequence[str], other_dirs: Sequence[str]) -> Obstacle:
+    """Return the obstacle of a plugin that is in none of *bin_dirs*; *other_dirs* are where else it may be."""
+    searched = ", ".join(bin_dirs) or "no directory"
+    message = f"the plugin {name!r} is not in {searched}"
+    for directory in bin_dirs:
+        path = os.path.join(directory, name)
+        if os.path.islink(path):
+            evidence = f"{path} is a link to {os.readlink(path)}, which does not exist"
+            return Obstacle("missing_plugin", message, evidence, "install it again (podwire.cni.cni_plugins)")
+    elsewhere = next((path for path in other_dirs if path not in bin_dirs and found_plugin(name, [path])), "")
+    if elsewhere:
+        remedy = f"install it in {searched}, or configure the runtime to search {elsewhere}"
+        return Obstacle("missing_plugin", message, f"{os.path.join(elsewhere, name)} exists", remedy)
+    missing = [path for path in bin_dirs if not os.path.isdir(path)]
+    evidence = f"the directory {', '.join(missing)} does not exist" if missing else f"no file {name} in {searched}"
+    return Obstacle("missing_plugin", message, evidence, f"install it (podwire.cni.cni_plugins) in {searched}")
+
+
+def why_not_executed(path: str) -> Optional[Obstacle]:
+    """Return why the kernel would not execute the file at *path*, None if it would."""
+    try:
+        status = os.stat(path)
+        mount = os.statvfs(path)
+        with open(path, "rb") as stream:
+            head = stream.read(4096)
+            stream.seek(0)
+            machine = elf_machine(stream)
+    except OSError as error:
+        return Obstacle("plugin_failed", f"{path} cannot be read", str(error), "install it again")
+    if not status.st_mode & 0o111:
+        mode = f"its mode is {stat.S_IMODE(status.st_mode):04o}"
+        return Obstacle("not_executable", f"{path} is not executable", mode, f"chmod 0755 {path}")
+    if mount.f_flag & os.ST_NOEXEC:
+        point = _mount_point(path)
+        text = f"the kernel executes no plugin in {os.path.dirname(path)}"
+        return Obstacle(
+            "noexec_mount", text, f"the mount {point} has the option noexec", f"mount -o remount,exec {point}"
+        )
+    if len(head) < ELF_HEADER_SIZE and not head.startswith(b"#!"):
+        text = f"{path} is no program"
+        return Obstacle("not_a_program", text, f"it has {status.st_size} bytes", "install it again")
+    here = host_machine()
+    if machine is not None and machine != here and machine not in _ALSO.get(here, ()):
+        text = f"{path} is built for another machine"
+        return Obstacle(
+            "wrong_machine", text, f"it is for {machine}, and this host is {here}", f"install it for {here}"
+        )
+    loader = _loader(head) if machine is not None else _shebang(head)
+    if loader and not os.path.exists(loader):
+        text = f"{path} needs the program {loader} to start, which does not exist"
+        return Obstacle("missing_loader", text, f"{loader} does not exist", "install a static build of the plugin")
+    return _denied(path)
+
+
+def _loader(head: bytes) -> str:
+    """Return the dynamic loader that an ELF file names, "" for a static one."""
+    order = "<" if head[5] == 1 else ">"
+    # Offsets and sizes have 8 bytes in a file of 64 bits (class 2), and 4 in one of 32.
+    word, table, counts, place, length = ("Q", 32, 54, 8, 32) if head[4] == 2 else ("I", 28, 42, 4, 16)
+    try:
+        start = struct.unpack_from(order + word, head, table)[0]
+        size, count = struct.unpack_from(order + "HH", head, counts)
+        for index in range(min(count, 64)):
+            entry = start + index * size
+            if struct.unpack_from(order + "I", head, entry)[0] == _INTERPRETER:
+                first = struct.unpack_from(order + word, head, entry + place)[0]
+                end = first + struct.unpack_from(order + word, head, entry + length)[0]
+                return head[first:end].rstrip(b"\0").decode("utf-8", "replace")
+    except (struct.error, OverflowError):
+        # The table is beyond what was read, or nonsense: its own VERSION tells.
+        return ""
+    return ""
+
+
+def _shebang(head: bytes) -> str:
+    if not head.startswith(b"#!"):
+        return ""
+    words = head[2:].split(b"\n", 1)[0].split()
+    return os.fsdecode(words[0]) if words else ""
+
+
+def _mount_point(path: str) -> str:
+    """Return the mount point of the file system of *path*; a bind mount is found only in the list of the kernel."""
+    real = os.path.realpath(path)
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as stream:
+        points = [line.split(" ")[4].replace("\\040", " ") for line in stream]
+    return max((one for one in points if one == "/" or f"{real}/".startswith(f"{one}/")), key=len, default="/")
+
+
+def _denied(path: str) -> Optional[Obstacle]:
+    """Return whether SELinux is likely to deny the execution: only its label can be seen from here."""
+    try:
+        with open(_SELINUX, encoding="ascii") as stream:
+            enforcing = stream.read().strip() == "1"
+        label = os.getxattr(path, "security.selinux").rstrip(b"\0").decode("utf-8", "replace") if enforcing else ""
+    except OSError:
+        return None
+    kind = label.split(":")[2] if label.count(":") >= 2 else ""
+    if kind not in _UNLABELLED:
+        return None
+    text = f"SELinux probably does not let a runtime execute {path}"
+    return Obstacle(
+        "selinux_label", text, f"SELinux enforces, and the label of the file is {label}", f"restorecon {path}"
+    )
+
+
+def read_only_or_full(path: str) -> str:
+    """Return why nothing can be written to the directory *path*, or to where it would be made; "" if it can."""
+    here = path
+    while not os.path.lexists(here) and here != "/":
+        here = os.path.dirname(here)
+    if not os.path.isdir(here):
+        return f"{here} is not a directory"
+    try:
+        found = os.statvfs(here)
+    except OSError as error:
+        raise HostError(f"cannot examine {here}: {error.strerror}", code="unreadable") from error
+    if found.f_flag & os.ST_RDONLY:
+        return f"{here} is on a file system that is mounted read-only ({_mount_point(here)})"
+    if found.f_blocks and not found.f_bavail:
+        return f"the file system of {here} is full ({_mount_point(here)})"
+    if found.f_files and not found.f_favail:
+        return f"the file system of {here} has no free inodes ({_mount_point(here)})"
+    return ""

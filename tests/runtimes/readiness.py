@@ -1,0 +1,233 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What cni_info's readiness says of a host, beside what real runtimes do with a pod there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+
+import predictions
+from cri import CriError
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.report import Readiness
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
+
+# Its import makes that of the collection possible.
+assert os.path.isdir(predictions.COLLECTIONS)
+
+HEAD = ("host", "containerd", "NetworkReady", "pod", "`ready`", "cause")
+BIN_DIR = "/opt/cni/bin"
+LEASES = "/var/lib/cni/networks/ready"
+# A copy of bash is a plugin that comes after another one: root runs only ELF files, and BASH_ENV names this script.
+PLUGIN = """
+case ${CNI_COMMAND-} in
+  VERSION) echo '{"cniVersion": "1.1.0", "supportedVersions": ["0.4.0", "1.0.0", "1.1.0"]}'; exit 0 ;;
+  ADD) exec /usr/bin/python3 -c 'import json, sys; print(json.dumps(json.load(sys.stdin)["prevResult"]))' ;;
+  STATUS) echo '{"cniVersion": "1.1.0", "code": 50, "msg": "the datastore is gone"}'; exit 1 ;;
+  ?*) exit 0 ;;
+esac
+"""
+
+
+def bridge(**keys):
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "10.99.0.0/24"}]]}
+    return {"type": "bridge", "bridge": "pwr-ready", "isGateway": True, "ipam": ipam, **keys}
+
+
+class Bed:
+    """The directories that all containerds share."""
+
+    def __init__(self, conf_dir, old, new):
+        self.conf_dir, self.old, self.new = conf_dir, old, new
+
+    def write(self, *plugins, version="1.0.0", name="ready", **keys):
+        text = json.dumps({"cniVersion": version, "name": name, "plugins": list(plugins), **keys})
+        with open(f"{self.conf_dir}/.new", "w") as stream:
+            stream.write(text)
+        os.rename(f"{self.conf_dir}/.new", f"{self.conf_dir}/10-ready.conflist")
+
+    def clear(self):
+        shutil.rmtree(f"{self.conf_dir}/ready", ignore_errors=True)
+        shutil.rmtree(LEASES, ignore_errors=True)
+        for name in os.listdir(BIN_DIR):
+            os.unlink(f"{BIN_DIR}/{name}")
+        for name in os.listdir(self.old):
+            shutil.copy(f"{self.old}/{name}", BIN_DIR)
+        self.write(bridge())
+
+    def newer(self, *names):
+        for name in names:
+            shutil.copy(f"{self.new}/{name}", BIN_DIR)
+
+
+def sound(bed):
+    """a sound host"""
+    bed.write(bridge())
+
+
+def newest_version(bed):
+    """a list at 1.1.0"""
+    bed.newer("bridge", "host-local")
+    bed.write(bridge(), version="1.1.0")
+
+
+def text_for_a_flag(bed):
+    """`disableCheck: "true"` as text"""
+    bed.write(bridge(), disableCheck="true")
+
+
+def broken_drop_in(bed):
+    """a broken drop-in"""
+    os.mkdir(f"{bed.conf_dir}/ready")
+    with open(f"{bed.conf_dir}/ready/10-more.conf", "w") as stream:
+        stream.write("{")
+    bed.write(bridge())
+
+
+def no_loopback(_bed):
+    """no `loopback`"""
+    os.unlink(f"{BIN_DIR}/loopback")
+
+
+def failing_status(bed):
+    """a plugin whose STATUS fails"""
+    bed.newer("bridge", "host-local")
+    shutil.copy("/bin/bash", f"{BIN_DIR}/unready")
+    bed.write(bridge(), {"type": "unready"}, version="1.1.0")
+
+
+def no_plugin(_bed):
+    """no `host-local`"""
+    os.unlink(f"{BIN_DIR}/host-local")
+
+
+def not_executable(_bed):
+    """`bridge` is not executable"""
+    os.chmod(f"{BIN_DIR}/bridge", 0o644)
+
+
+def full_pool(bed):
+    """a full pool"""
+    bed.write(bridge(bridge="pwr-full", ipam={"type": "host-local", "subnet": "10.99.0.0/29"}))
+    os.makedirs(LEASES)
+    for number in range(2, 7):
+        with open(f"{LEASES}/10.99.0.{number}", "w") as stream:
+            stream.write("dead\r\neth0")
+
+
+def no_addresses(bed):
+    """`ipam: {}`"""
+    bed.write(bridge(ipam={}))
+
+
+def blank_in_the_name(bed):
+    """a blank in the name"""
+    bed.write(bridge(), name="my pods")
+
+
+HOSTS = [sound, newest_version, text_for_a_flag, broken_drop_in, no_loopback, failing_status, no_plugin]
+HOSTS += [not_executable, full_pool, no_addresses, blank_in_the_name]
+
+
+def _explain(containerd, bed, handler):
+    """Return the row of the containerd's handler, and the causes."""
+    effective = Effective(None, bed.conf_dir, [BIN_DIR], scan_conf_dir(bed.conf_dir), HostView(Manifest("/run/none")))
+    found = Readiness(effective, [BIN_DIR]).rows()
+    own = [one for one in found["runtimes"] if one["runtime"] == containerd.profile]
+    [row] = [one for one in own if one["handler"] == handler]
+    # The other handler has another directory, and networks of other names.
+    errors = [one for one in found["obstacles"] if one["runtime"] == containerd.profile and one["level"] == "error"]
+    mine = [one for one in errors if ("-other" in one["file"]) == bool(handler)]
+    return row, [one["code"] for one in mine]
+
+
+def _settled(containerd, bed, handler=""):
+    """Return the same once the containerd has noticed the files."""
+    deadline = time.monotonic() + 10
+    while True:
+        row, codes = _explain(containerd, bed, handler)
+        if "not_loaded" not in codes or time.monotonic() > deadline:
+            return row, codes
+        time.sleep(0.1)
+
+
+def _pod(containerd, state, handler="", name="pod-ready"):
+    """Tell whether a pod gets its network; return what the runtime says if it does not."""
+    try:
+        sandbox = containerd.cri.run_pod(name, state + "/logs", handler)
+    except CriError as error:
+        return str(error)
+    containerd.cri.stop_pod(sandbox)
+    containerd.cri.remove_pod(sandbox)
+    return ""
+
+
+def _remove_pods(containerd):
+    for sandbox in containerd.cri.pods():
+        containerd.cri.stop_pod(sandbox)
+        containerd.cri.remove_pod(sandbox)
+
+
+def run(containerds, conf_dir, state, old, new):
+    """Break the host in each way, and compare; return the rows, and what is wrong in them."""
+    bed, rows, wrong = Bed(conf_dir, old, new), [], []
+    for containerd in containerds:
+        containerd.import_image(state + "/image.tar")
+    for host in HOSTS:
+        for containerd in containerds:
+            bed.clear()
+            host(bed)
+            row, codes = _settled(containerd, bed)
+            said = _pod(containerd, state)
+            reported = row["reported"]
+            ready = reported and reported["ready"]
+            answer = ("yes" if ready else "no", "fails" if said else "works", str(row["ready"]).lower())
+            rows.append((host.__doc__, containerd.version, *answer, ", ".join(f"`{code}`" for code in codes) or "-"))
+            # A node whose STATUS fails is not ready, although containerd starts pods.
+            expected = not said and bool(ready)
+            if row["ready"] != expected or bool(codes) == expected or len(codes) > 1:
+                wrong.append(
+                    "%s: %s; the pod: %s; reported: %s" % (containerd.version, rows[-1], said or "works", reported)
+                )
+            bed.clear()
+            _remove_pods(containerd)
+    _handlers(containerds, bed, state, rows, wrong)
+    return rows, wrong
+
+
+def _handlers(containerds, bed, state, rows, wrong):
+    """Add the rows of a runtime handler that has a directory of its own; the other pods are not concerned."""
+    sound_text = json.dumps({"cniVersion": "1.0.0", "name": "other", "plugins": [bridge(bridge="pwr-other")]})
+    path = bed.conf_dir + "-other/10-other.conflist"
+    for title, text in (
+        ("a handler without a file", ""),
+        ("its file is broken", "{"),
+        ("its file is sound", sound_text),
+    ):
+        if text:
+            with open(path + ".new", "w") as stream:
+                stream.write(text)
+            os.rename(path + ".new", path)
+        for containerd in containerds:
+            row, codes = _settled(containerd, bed, "other")
+            # Releases 1.6 and 1.7 keep a pod that failed, and its name.
+            said = _pod(containerd, state, "other", f"pod-{title[:5]}-{len(text)}".replace(" ", "-"))
+            others = _settled(containerd, bed)[0]["ready"]
+            pod = "fails" if said else "works"
+            causes = ", ".join(f"`{code}`" for code in codes) or "-"
+            rows.append((title, containerd.version, "yes", pod, str(row["ready"]).lower(), causes))
+            works = text == sound_text
+            if (row["ready"], not said, not codes, others) != (works, works, works, True):
+                wrong.append(
+                    "%s: %s; the pod: %s; other pods: %s" % (containerd.version, rows[-1], said or "works", others)
+                )
+    # Only now, with the network, can the pods be removed that failed without it.
+    for containerd in containerds:
+        _remove_pods(containerd)

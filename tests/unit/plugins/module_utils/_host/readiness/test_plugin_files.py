@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import plugin_files
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.plugin_files import (
+    read_only_or_full,
+    why_not_executed,
+    why_not_there,
+)
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    """A program that the kernel executes."""
+    path = tmp_path / "bridge"
+    shutil.copy("/bin/true", path)
+    return path
+
+
+def code(path):
+    found = why_not_executed(str(path))
+    return found and found.code
+
+
+def test_a_program_is_executed(plugin):
+    assert code(plugin) is None
+
+
+def test_what_the_kernel_does_not_execute(plugin):
+    plugin.chmod(0o644)
+    assert code(plugin) == "not_executable"
+    plugin.chmod(0o755)
+    text = bytearray(plugin.read_bytes())
+    plugin.write_bytes(b"short")
+    assert code(plugin) == "not_a_program"
+    plugin.write_text("#!/no/such/interpreter -x\n")
+    assert code(plugin) == "missing_loader"
+    plugin.write_text("#!/bin/sh\n")
+    assert code(plugin) is None
+    text[18:20] = struct.pack("<H", 22)
+    plugin.write_bytes(bytes(text))
+    assert code(plugin) == "wrong_machine"
+    plugin.unlink()
+    assert code(plugin) == "plugin_failed"
+
+
+def test_a_loader_that_does_not_exist(plugin):
+    text = plugin.read_bytes()
+    loader = plugin_files._loader(text[:4096])
+    assert loader.startswith("/lib")
+    plugin.write_bytes(text.replace(loader.encode(), b"/" + b"x" * (len(loader) - 1)))
+    found = why_not_executed(str(plugin))
+    assert found.code == "missing_loader"
+    assert "/xxxx" in found.message
+
+
+def test_a_table_of_a_program_that_is_cut_off_is_no_loader():
+    assert plugin_files._loader(b"\x7fELF\x02\x01" + b"\xff" * 58) == ""
+
+
+@pytest.mark.parametrize(
+    ("enforcing", "label", "expected"),
+    [
+        ("1", b"system_u:object_r:user_home_t:s0\0", "selinux_label"),
+        ("1", b"system_u:object_r:bin_t:s0\0", None),
+        ("0", b"system_u:object_r:user_home_t:s0\0", None),
+        ("1", b"", None),
+    ],
+)
+def test_a_label_that_runtimes_may_usually_not_execute(plugin, tmp_path, monkeypatch, enforcing, label, expected):
+    (tmp_path / "enforce").write_text(enforcing)
+    monkeypatch.setattr(plugin_files, "_SELINUX", str(tmp_path / "enforce"))
+    monkeypatch.setattr(os, "getxattr", lambda path, name: label)
+    assert code(plugin) == expected
+
+
+def test_a_plugin_that_is_elsewhere(plugin, tmp_path):
+    found = why_not_there("bridge", ["/opt/none"], [str(tmp_path)])
+    assert found.evidence == f"{plugin} exists"
+    assert f"configure the runtime to search {tmp_path}" in found.remedy
+    found = why_not_there("bridge", ["/opt/none"], [])
+    assert found.evidence == "the directory /opt/none does not exist"
+    os.rename(plugin, tmp_path / "other")
+    plugin.symlink_to("nowhere")
+    assert "is a link to nowhere" in why_not_there("bridge", [str(tmp_path)], []).evidence
+
+
+def test_where_nothing_can_be_written(tmp_path):
+    assert read_only_or_full(str(tmp_path / "a" / "b")) == ""
+    (tmp_path / "file").write_text("")
+    assert read_only_or_full(str(tmp_path / "file" / "b")) == f"{tmp_path}/file is not a directory"
+    assert (
+        "mounted read-only (/proc/sys)" in read_only_or_full("/proc/sys/net")
+        or read_only_or_full("/proc/sys/net") == ""
+    )

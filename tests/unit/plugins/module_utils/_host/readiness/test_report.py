@@ -1,0 +1,165 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
+from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import network_causes, report
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.report import Readiness
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
+
+ALL = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"]
+BRIDGE = {"type": "bridge", "isGateway": True, "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"}}
+
+
+def answered(answer):
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+class Host:
+    """A host on which every plugin is sound."""
+
+    def __init__(self, root):
+        self.root = root
+        self.conf_dir = root / "net.d"
+        self.conf_dir.mkdir()
+        self.kubelet = False
+        self.answer = CriStatus(True, "", ["pods"])
+        self.containerd = Runtime(
+            "containerd-2.1", "2.1.9", "a running containerd", str(self.conf_dir), ["/opt/cni/bin"]
+        )
+        self.containerd.pid, self.containerd.address = 7, "/run/containerd.sock"
+        self.runtimes = [self.containerd]
+        self.write(BRIDGE)
+
+    def write(self, *plugins, version="1.0.0"):
+        text = json.dumps({"cniVersion": version, "name": "pods", "plugins": list(plugins)})
+        (self.conf_dir / "10-pods.conflist").write_text(text)
+
+    def status(self, _address, _timeout):
+        return answered(self.answer)
+
+    def explain(self):
+        files = scan_conf_dir(str(self.conf_dir))
+        view = HostView(Manifest(str(self.root / "state")))
+        return Readiness(Effective(None, str(self.conf_dir), [], files, view), []).rows()
+
+    def levels(self):
+        return [(one["level"], one["code"]) for one in self.explain()["obstacles"]]
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    made = Host(tmp_path)
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: list(made.runtimes))
+    monkeypatch.setattr(
+        report, "processes", lambda *names: [Process(1, ["kubelet"], "kubelet")] if made.kubelet else []
+    )
+    monkeypatch.setattr(cri, "cri_status", made.status)
+    monkeypatch.setattr(Binaries, "ask", lambda _binaries, name: (f"/opt/cni/bin/{name}", ALL))
+    monkeypatch.setattr(network_causes, "found_plugin", lambda name, bin_dirs: f"/opt/cni/bin/{name}")
+    monkeypatch.setattr(network_causes, "why_not_executed", lambda path: None)
+    monkeypatch.setattr(network_causes, "directory_problems", lambda view, binaries: [])
+    monkeypatch.setattr(network_causes, "read_only_or_full", lambda path: "")
+    # A tree of /proc/sys/net of its own.
+    proc = tmp_path / "proc"
+    (proc / "ipv4").mkdir(parents=True)
+    (proc / "ipv4" / "ip_forward").write_text("1\n")
+    monkeypatch.setattr(network_causes, "_PROC", str(proc))
+    return made
+
+
+def test_a_host_without_an_obstacle_is_ready(host):
+    found = host.explain()
+    assert (found["ready"], found["obstacles"]) == (True, [])
+    [row] = found["runtimes"]
+    assert (row["ready"], row["network"], row["status"][0]["state"]) == (True, "pods", "unknown")
+
+
+def test_a_host_without_a_runtime_is_not_known_to_be_ready(host):
+    host.runtimes = []
+    found = host.explain()
+    assert (found["ready"], found["runtimes"]) == (None, [])
+    assert [one["code"] for one in found["obstacles"]] == ["missing_runtime"]
+
+
+def test_a_runtime_without_cri_is_a_fault_only_for_a_kubelet(host):
+    host.containerd.reads, host.containerd.notes = False, ["its CRI plugin is disabled"]
+    assert host.levels() == [("info", "not_cni")]
+    host.kubelet = True
+    assert host.levels() == [("error", "cri_disabled")]
+
+
+def test_a_second_runtime_that_does_not_run_is_a_warning(host):
+    host.runtimes.append(Runtime("nomad", "1.9.0", "/usr/bin/nomad", str(host.conf_dir), ["/opt/cni/bin"]))
+    assert host.levels() == [("warning", "not_running")]
+    host.runtimes = host.runtimes[1:]
+    assert host.levels() == [("error", "not_running")]
+
+
+def test_a_runtime_that_is_not_ready_for_no_known_reason(host):
+    host.answer = CriStatus(False, "the sandbox server is gone", ["pods"])
+    found = host.explain()
+    assert [one["code"] for one in found["obstacles"]] == ["network_not_ready"]
+    assert found["obstacles"][0]["evidence"] == "the sandbox server is gone"
+
+
+def test_what_does_not_answer_is_not_known(host):
+    host.answer = HostError("/run/containerd.sock does not report its networks: nonsense", code="not_answered")
+    found = host.explain()
+    assert (found["ready"], found["runtimes"][0]["ready"], found["runtimes"][0]["reported"]) == (None, None, None)
+    assert "nonsense" in found["runtimes"][0]["unknown"]
+    assert [(one["level"], one["code"]) for one in found["obstacles"]] == [("warning", "not_answered")]
+
+
+def test_an_older_state_is_a_warning_and_another_network_an_error(host):
+    host.answer = CriStatus(True, "", ["pods"], [[{"type": "bridge"}]])
+    assert host.levels() == [("warning", "not_loaded")]
+    host.answer = CriStatus(True, "", ["other"])
+    assert host.levels() == [("error", "not_loaded")]
+
+
+def test_forwarding_is_a_cause_only_where_it_cannot_be_switched_on(host, monkeypatch):
+    (host.root / "proc" / "ipv4" / "ip_forward").write_text("0\n")
+    assert host.levels() == []
+    monkeypatch.setattr(network_causes, "_is_read_only", lambda path: True)
+    assert host.levels() == [("error", "ip_forward")]
+
+
+def test_bridge_netfilter_is_missed_by_a_kubelet_only(host):
+    host.kubelet = True
+    assert host.levels() == [("warning", "bridge_netfilter")]
+    (host.root / "proc" / "bridge").mkdir()
+    (host.root / "proc" / "bridge" / "bridge-nf-call-iptables").write_text("1\n")
+    assert host.levels() == []
+
+
+def test_the_worst_comes_first_and_then_the_order_of_an_add(host):
+    host.kubelet = True
+    host.write({"type": "tuning"}, {**BRIDGE, "ipam": {"type": "dhcp", "daemonSocketPath": "/nowhere"}})
+    host.answer = CriStatus(True, "", ["other"])
+    levels = host.levels()
+    assert levels == [("error", "no_dhcp_daemon"), ("error", "not_loaded"), ("warning", "bridge_netfilter")]
+
+
+def test_a_version_that_the_runtime_does_not_understand(host):
+    host.containerd.name, host.containerd.profile = "containerd-1.7", Runtime("containerd-1.7").profile
+    host.write(BRIDGE, version="1.1.0")
+    assert ("error", "unsupported_by_runtime") in host.levels()
+    host.write(BRIDGE, version="1.0.0")
+    assert host.levels() == []

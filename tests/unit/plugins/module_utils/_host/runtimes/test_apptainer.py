@@ -1,0 +1,214 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import confdir
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import found_apptainer, reading
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.dropins import (
+    RuntimeSettings,
+    apptainer_changes,
+)
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.rules import judge
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from fake_host import FakeHost
+
+CONFIG = "/etc/apptainer/apptainer.conf"
+PACKAGED = """\
+# CNI CONFIGURATION PATH: [STRING]
+#cni configuration path =
+allow setuid = yes
+cni plugin path =
+"""
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    found = FakeHost(tmp_path, monkeypatch)
+    found.programs = ["apptainer"]
+    found.prints = {"--version": "apptainer version 1.4.5"}
+    return found
+
+
+def find():
+    (runtime,) = found_apptainer.find_apptainer()
+    return runtime
+
+
+def test_a_host_without_apptainer(host):
+    host.programs = []
+    assert found_apptainer.find_apptainer() == []
+    host.put(CONFIG, PACKAGED)
+    runtime = find()
+    assert (runtime.name, runtime.version, runtime.found) == ("apptainer", "", host.path(CONFIG))
+
+
+def test_the_defaults_of_the_package(host):
+    assert find().conf_dir == "/etc/apptainer/network"
+    host.put(CONFIG, PACKAGED)
+    runtime = find()
+    assert (runtime.version, runtime.conf_dir, runtime.bin_dirs) == (
+        "1.4.5",
+        "/etc/apptainer/network",
+        ["/usr/lib/cni"],
+    )
+    assert (runtime.reads, runtime.allowed, runtime.notes) == (True, {}, [])
+
+
+def test_the_first_line_of_a_key_counts(host):
+    host.put(
+        CONFIG,
+        "cni configuration path = /a/\ncni configuration path = /b\ncni plugin path=/p\n"
+        "CNI plugin path = /q\nallow net networks = pods, ,lab\nallow net users =\nnonsense\n",
+    )
+    runtime = find()
+    assert (runtime.conf_dir, runtime.bin_dirs) == ("/a", ["/p"])
+    assert runtime.allowed == {"networks": ["pods", "lab"], "users": []}
+
+
+@pytest.mark.parametrize("text", ['cni plugin path = "/p"\n', "cni configuration path = relative\n"])
+def test_a_configuration_that_is_not_understood_is_unknown(host, text):
+    host.put(CONFIG, text)
+    runtime = find()
+    assert not runtime.reads and "which is not an absolute path" in runtime.notes[0]
+
+
+def test_a_configuration_that_cannot_be_read_is_unknown(host):
+    os.makedirs(host.path(CONFIG))
+    runtime = find()
+    assert not runtime.reads and runtime.notes[0].startswith(f"unknown: {host.path(CONFIG)} ")
+
+
+# --- what it does with a directory
+
+
+def verdict(tmp_path, files, allowed=(), missing=()):
+    folder = tmp_path / "network"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    runtime = find()
+    runtime.allowed = {"networks": list(allowed)}
+
+    def ask(plugin):
+        if plugin in missing:
+            raise HostError("it is missing", code="missing_plugin")
+        return ["1.0.0"]
+
+    return judge(runtime, confdir.scan_conf_dir(str(folder)), ask)
+
+
+def conflist(name, kind="bridge"):
+    return '{"cniVersion": "1.0.0", "name": "%s", "plugins": [{"type": "%s", "ipam": {"type": "dhcp"}}]}' % (name, kind)
+
+
+def test_networks_are_chosen_by_name_and_end_at_a_broken_file(host, tmp_path):
+    found = verdict(
+        tmp_path, {"00_a.conflist": conflist("a"), "05_b.conflist": "b", "10_c.conflist": conflist("c")}, ["a", "c"]
+    )
+    assert [network.name for network in found.networks] == ["a"]
+    assert found.reason == "it has no default network; available by name: 'a'"
+    assert "05_b.conflist" in found.notes[0]
+    assert "error parsing configuration list" in found.notes[0]
+    assert found.notes[-1] == "'allow net networks' names 'c', which no file that it can load has"
+
+
+def test_a_list_in_a_conf_file_breaks_what_comes_after_it(host, tmp_path):
+    found = verdict(tmp_path, {"00_a.conf": conflist("a"), "10_c.conflist": conflist("c")})
+    assert [network.name for network in found.networks] == ["c"]
+    assert any("missing 'type'" in note for note in found.notes)
+
+
+def test_a_plugin_that_its_path_lacks_is_told(host, tmp_path):
+    found = verdict(tmp_path, {"00_a.conflist": conflist("a", "ptp")}, missing=["ptp", "dhcp"])
+    assert [network.name for network in found.networks] == ["a"]
+    assert found.notes == [
+        f"the network 'a' needs the plugin {kind}, which is not in /usr/lib/cni" for kind in ("dhcp", "ptp")
+    ]
+
+
+def test_its_own_files_are_recognised():
+    for name in ("00_bridge", "10_ptp", "20_ipvlan", "30_macvlan", "40_fakeroot"):
+        file = confdir.ConfFile(f"{name}.conflist", f"/etc/apptainer/network/{name}.conflist")
+        owner = owners.recognise(file)
+        assert owner is not None and owner.name == "Apptainer"
+        # Nothing writes them again.
+        assert owners.Owners().living(file) is None
+
+
+# --- its settings
+
+
+def changed(host, wanted):
+    changes = apptainer_changes(find(), wanted)
+    for change in changes:
+        change.make()
+    return reading.read_text(host.path(CONFIG))
+
+
+WANTED = RuntimeSettings("/etc/cni/net.d", ["/opt/cni/bin"])
+
+
+def test_settings_are_put_before_all_others_and_go_without_a_trace(host):
+    text = PACKAGED + "cni configuration path = /mine\n"
+    host.put(CONFIG, text)
+    os.chmod(host.path(CONFIG), 0o640)
+    assert changed(host, WANTED).endswith(text)
+    runtime = find()
+    assert (runtime.conf_dir, runtime.bin_dirs) == ("/etc/cni/net.d", ["/opt/cni/bin"])
+    assert WANTED.are_those_of(runtime)
+    assert apptainer_changes(runtime, WANTED) == []
+    other = RuntimeSettings("/srv/net", ["/opt/cni/bin"])
+    assert changed(host, other).count("podwire.cni") == 2
+    assert find().conf_dir == "/srv/net"
+    assert changed(host, WANTED._replace(present=False)) == text
+    assert os.stat(host.path(CONFIG)).st_mode & 0o777 == 0o640
+    assert apptainer_changes(find(), WANTED._replace(present=False)) == []
+
+
+ALLOW = {"networks": ["hpc", "lab"], "users": []}
+
+
+def test_who_may_use_networks(host):
+    text = PACKAGED + "allow net networks = mine\nallow net groups = staff\n"
+    host.put(CONFIG, text)
+    wanted = WANTED._replace(allow=ALLOW)
+    assert not wanted.are_those_of(find())
+    assert "allow net networks = hpc,lab\nallow net users =\n# End" in changed(host, wanted)
+    runtime = find()
+    assert runtime.allowed == {"networks": ["hpc", "lab"], "users": [], "groups": ["staff"]}
+    assert wanted.are_those_of(runtime)
+    assert apptainer_changes(runtime, wanted) == []
+    # What is not asked for stays.
+    assert apptainer_changes(runtime, WANTED) == []
+    assert changed(host, WANTED._replace(allow={"users": ["ann"]})).count("allow net networks") == 2
+    assert find().allowed == {"networks": ["hpc", "lab"], "users": ["ann"], "groups": ["staff"]}
+    assert changed(host, WANTED._replace(present=False)) == text
+
+
+def test_what_is_configured_already_is_left_alone(host):
+    host.put(CONFIG, "cni configuration path = /etc/cni/net.d\ncni plugin path = /opt/cni/bin\n")
+    assert apptainer_changes(find(), WANTED) == []
+
+
+def test_it_searches_one_directory(host):
+    host.put(CONFIG, PACKAGED)
+    with pytest.raises(HostError, match="searches one directory for plugins, and bin_dirs has 2") as caught:
+        apptainer_changes(find(), WANTED._replace(bin_dirs=["/a", "/b"]))
+    assert caught.value.code == "cannot_configure"
+
+
+def test_a_file_that_did_not_exist_goes_again(host):
+    changed(host, WANTED)
+    assert find().conf_dir == "/etc/cni/net.d"
+    assert changed(host, WANTED._replace(present=False)) is None
