@@ -18,23 +18,27 @@ import shutil
 import subprocess
 import sys
 
+import apptainer
 import image
 import installed
 import predictions
+import readiness
 import sandboxes
 import writes
 from containerd import Containerd, crun_script
 
 STATE = "/run/podwire-containerd"
 CONF_DIR = STATE + "/net.d"
-PARTS = ("writes", "predictions", "sandboxes")
+PARTS = ("writes", "predictions", "sandboxes", "readiness", "apptainer")
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="./run runtimes")
     parser.add_argument("--plugins", required=True, help="the directory of the CNI plugins")
+    parser.add_argument("--newer", help="the directory of newer plugins, which the part readiness needs")
     parser.add_argument("--packages", required=True, help="where podman, crun and busybox are unpacked")
     parser.add_argument("--containerd", action="append", required=True, help="where one is unpacked; several times")
+    parser.add_argument("--apptainer", default="", help="the archive of a system with Apptainer; without it, skip that")
     parser.add_argument(
         "--short", action="store_true", help="few directories, few writes, one sandbox; no copy, no podman"
     )
@@ -129,12 +133,30 @@ def main():
             rows, wrong = sandboxes.run(found, names, CONF_DIR, STATE)
         show("Pod sandboxes", sandboxes.HEAD, rows)
         problems += wrong
+    if "readiness" in parts and chosen and options.newer:
+        # Their plugins do what this script says, see there.
+        with open(STATE + "/plugin.bash", "w") as stream:
+            stream.write(readiness.PLUGIN)
+        os.environ["BASH_ENV"] = STATE + "/plugin.bash"
+        subprocess.run(["mount", "-t", "cgroup2", "podwire-containerd", "/sys/fs/cgroup"], check=True)
+        with running(chosen) as found:
+            rows, wrong = readiness.run(found, CONF_DIR, STATE, options.plugins, options.newer)
+        subprocess.run(["umount", "/sys/fs/cgroup"], check=True)
+        del os.environ["BASH_ENV"]
+        show("Readiness", readiness.HEAD, rows)
+        problems += wrong
     if "predictions" in parts:
         comparisons = compare(chosen, options, podman)
         show("Predictions", predictions.HEAD, [comparison.row() for comparison in comparisons])
         problems += [line for comparison in comparisons for line in comparison.wrong]
         if options.record:
             predictions.record(comparisons)
+    if "apptainer" in parts and options.apptainer:
+        rows, wrong = apptainer.run(options.apptainer)
+        show("Apptainer", apptainer.HEAD, rows)
+        problems += wrong
+    elif "apptainer" in parts:
+        print("\nApptainer is skipped: there is no system with it.")
     if problems:
         print("\nNot as promised:")
         print(*problems, sep="\n")

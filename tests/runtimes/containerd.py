@@ -39,6 +39,11 @@ level = "debug"
 conf_dir = "{conf_dir}"
 bin_dir = "/opt/cni/bin"
 max_conf_num = {networks}
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.other]
+runtime_type = "io.containerd.runc.v2"
+cni_conf_dir = "{conf_dir}-other"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.other.options]
+BinaryName = "{crun}"
 """
 CRUN_SCRIPT = """#!/bin/sh
 # Newer containerds name versions of the specification that this crun does not know, but nothing that is new in them.
@@ -82,7 +87,11 @@ class Containerd:
         with open(config, "w") as stream:
             stream.write(
                 CONFIG.format(
-                    directory=self._directory, conf_dir=self._conf_dir, networks=self.networks, cri=CRI_CONFIG % crun
+                    directory=self._directory,
+                    conf_dir=self._conf_dir,
+                    networks=self.networks,
+                    cri=CRI_CONFIG % crun,
+                    crun=crun,
                 )
             )
         with open(self._log, "wb") as log:

@@ -91,11 +91,11 @@ class Cri:
         error = information.get("lastCNILoadStatus", "")
         return [(network["Name"], network["Source"]) for network in networks], "" if error == "OK" else error
 
-    def run_pod(self, name, logs):
+    def run_pod(self, name, logs, handler=""):
         """Run a pod sandbox; return its id. *logs* is the directory for logs of its containers."""
         metadata = field(1, name) + field(2, name + "-uid") + field(3, "default")
         config = field(1, metadata) + field(2, name) + field(3, logs) + field(8, b"")
-        return text(self.call("RunPodSandbox", field(1, config)), 1)
+        return text(self.call("RunPodSandbox", field(1, config) + field(2, handler)), 1)
 
     def pod(self, sandbox):
         """Return the addresses that the runtime says the pod has, and the plugins' result (``cniResult``)."""

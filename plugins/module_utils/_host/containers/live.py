@@ -8,27 +8,11 @@ Namespaces need no source: an address that is in use in any of them is left alon
 
 from __future__ import annotations
 
-import os
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..attachments.cache import CacheContents, CachedAttachment
-from .namespaces import Namespaces
-
-
-def place_of(entry: CachedAttachment, namespaces: Namespaces) -> str:
-    """Return where the namespace of the ADD still exists, in words; "" if it is gone.
-
-    Without a recorded identity, a namespace at the path of the ADD counts. So does one that nothing leads to, as long
-    as the host's end of a veth exists: both ends go with the namespace of either.
-    """
-    if entry.record is not None and entry.record.identity is not None:
-        here = namespaces.alive(entry.record.identity)
-    else:
-        here = next(filter(None, map(namespaces.at, entry.paths)), None)
-    if here is not None:
-        return here.name
-    end = next((name for name in entry.host_ends if name in namespaces.away), "")
-    return f"the namespace that {end} leads to" if end else ""
+from .homes import Homes
+from .namespaces import Namespaces, read_namespaces
 
 
 def seen_from_here(entry: CachedAttachment, namespaces: Namespaces) -> bool:
@@ -40,23 +24,19 @@ def seen_from_here(entry: CachedAttachment, namespaces: Namespaces) -> bool:
     )
 
 
-def death_of(entry: CachedAttachment) -> str:
-    """Return what became of the namespace of an entry, in words, if it is gone."""
-    if entry.record is not None and entry.record.identity is not None:
-        if os.path.exists(entry.netns):
-            return f"{entry.netns} is no longer the namespace of its ADD"
-        return f"the namespace of its ADD, {entry.netns}, is gone"
-    return f"there is no namespace {entry.netns}" if entry.netns else "it is not known which namespace it was in"
+def find_homes(entries: Sequence[CachedAttachment]) -> Homes:
+    """Return where *entries* live. Raises HostError ``netns_unusable``, ``kernel_unreadable``, ``source_unusable``."""
+    return Homes(entries, read_namespaces(path for entry in entries for path in entry.paths))
 
 
-def answer_of(contents: CacheContents, namespaces: Namespaces) -> Answer:
-    """Return the attachments whose namespace is still the one of the ADD, as a source."""
+def answer_of(contents: CacheContents, homes: Homes) -> Answer:
+    """Return the attachments that still have a namespace, as a source."""
     found: Dict[str, Set[str]] = {}
     for entry in contents.entries:
-        if entry.key is not None and entry.key.container_id and place_of(entry, namespaces):
+        if entry.key is not None and entry.key.container_id and homes.of(entry):
             found.setdefault(entry.key.container_id, set()).add(entry.key.ifname)
     containers: Dict[str, Optional[FrozenSet[str]]] = {name: frozenset(names) for name, names in found.items()}
-    asked = f"the attachments in {contents.cache_dir} whose namespace is that of their ADD"
+    asked = f"the attachments in {contents.cache_dir} that still have a namespace"
     return Answer(contents.source, containers, asked=asked)
 
 
@@ -88,7 +68,8 @@ class LiveSet:
     """Everything that is known to be alive.
 
     ``answers``: of the sources that were asked; ``found``: evidence for each source that is on the host;
-    ``namespaces``; ``complete``: whether every source that was found was asked; ``why``: if not, why not.
+    ``namespaces``, and the ``homes`` of attachments in them; ``complete``: whether every source that was found was
+    asked; ``why``: if not, why not.
     """
 
     def __init__(
@@ -97,10 +78,12 @@ class LiveSet:
         found: Mapping[str, str],
         namespaces: Namespaces,
         why: str = "",
+        homes: Optional[Homes] = None,
     ) -> None:
         self.answers = list(answers)
         self.found = dict(found)
         self.namespaces = namespaces
+        self.homes = homes or Homes([], namespaces)
         self.why = why
         self._owners: Dict[str, Answer] = {}
         for answer in answers:

@@ -51,7 +51,7 @@ class Namespace:
     of this process, the host's.
     """
 
-    __slots__ = ("addresses", "identity", "links", "name", "own", "path")
+    __slots__ = ("_named", "addresses", "identity", "links", "name", "own", "path")
 
     def __init__(self, identity: Dict[str, Any], path: str, name: str, own: bool) -> None:
         self.identity = identity
@@ -60,12 +60,19 @@ class Namespace:
         self.own = own
         self.addresses: Dict[bytes, Tuple[int, int]] = {}
         self.links: Dict[int, netlink.Link] = {}
+        self._named: Optional[Dict[str, netlink.Link]] = None
+
+    def link_named(self, name: str) -> Optional[netlink.Link]:
+        """Return the interface of that name, None if there is none."""
+        if self._named is None:
+            self._named = {link.name: link for link in self.links.values()}
+        return self._named.get(name)
 
 
 class Namespaces:
     """All network namespaces of a host that a name, a mount, a process or a socket leads to.
 
-    ``elsewhere``: path -> (device, inode) of those that are mounted in any mount namespace. ``away``: the names of the
+    ``elsewhere``: path -> inodes of those that are mounted there in any mount namespace. ``away``: the names of the
     host's veths whose other end is in another existing namespace; ``unseen``: in one to which nothing leads.
     ``nested``: /proc is not that of the first PID namespace, so it may lack processes; ``outside``: it does lack them,
     because this is the network namespace of the first PID namespace.
@@ -74,7 +81,7 @@ class Namespaces:
     def __init__(
         self,
         found: Sequence[Namespace],
-        elsewhere: Optional[Mapping[str, Tuple[int, int]]] = None,
+        elsewhere: Optional[Mapping[str, Iterable[int]]] = None,
         away: Iterable[str] = (),
         unseen: Iterable[str] = (),
         nested: bool = False,
@@ -85,8 +92,8 @@ class Namespaces:
         self.unseen: AbstractSet[str] = frozenset(unseen)
         self.nested = nested
         self.outside = outside
-        self._elsewhere = dict(elsewhere or {})
-        self._by_inode = {(ns.identity["dev"], ns.identity["inode"]): ns for ns in found}
+        self._elsewhere = {path: sorted(inodes) for path, inodes in (elsewhere or {}).items()}
+        self._by_inode = {ns.identity["inode"]: ns for ns in found}
         self._by_address: Dict[bytes, Namespace] = {}
         # The host's own namespace comes last: any other one is better evidence.
         for ns in sorted(found, key=lambda ns: not ns.own):
@@ -101,20 +108,26 @@ class Namespaces:
         """Return the namespace with *identity* (of this boot), if it still exists."""
         if identity is None:
             return None
-        here = self._by_inode.get((identity.get("dev"), identity.get("inode")))
-        if here is None or here.identity["boot_id"] != identity.get("boot_id"):
+        here = self._by_inode.get(identity.get("inode", 0))
+        if here is None or any(here.identity[name] != identity.get(name) for name in ("boot_id", "dev")):
             return None
         cookies = (here.identity["cookie"], identity.get("cookie"))
         return here if None in cookies or cookies[0] == cookies[1] else None
 
-    def at(self, path: str) -> Optional[Namespace]:
-        """Return the namespace that *path* leads to, here or else in another mount namespace that has it mounted."""
+    def at(self, path: str) -> List[Namespace]:
+        """Return the namespaces that *path* leads to, here and in other mount namespaces that have one mounted there.
+
+        There may be several: each container of Apptainer has its own at the same path.
+        """
+        inodes = []
         try:
             status = os.stat(path)
-            here = self._by_inode.get((status.st_dev, status.st_ino))
+            if any(status.st_dev == ns.identity["dev"] for ns in self.all[:1]):
+                inodes.append(status.st_ino)
         except (OSError, ValueError):
-            here = None
-        return here or self._by_inode.get(self._elsewhere.get(_normal(path), (0, 0)))
+            pass
+        inodes += self._elsewhere.get(_normal(path), ())
+        return [self._by_inode[inode] for inode in dict.fromkeys(inodes) if inode in self._by_inode]
 
     @property
     def host(self) -> Optional[Namespace]:
@@ -127,7 +140,7 @@ def read_namespaces(more: Iterable[str] = ()) -> Namespaces:
 
     Raises HostError ``netns_unusable`` or ``kernel_unreadable``: a namespace that cannot be read may hold anything.
     """
-    elsewhere: Dict[str, Tuple[int, int]] = {}
+    elsewhere: Dict[str, Set[int]] = {}
     with contextlib.ExitStack() as stack:
         found = apart(partial(_read_all, lambda: _distinct(more, elsewhere, stack)))
     host = next(ns for ns in found if ns.own)
@@ -174,7 +187,7 @@ def _read_all(distinct: Callable[[], List[_Way]]) -> List[Namespace]:
     )
 
 
-def _distinct(more: Iterable[str], elsewhere: Dict[str, Tuple[int, int]], stack: contextlib.ExitStack) -> List[_Way]:
+def _distinct(more: Iterable[str], elsewhere: Dict[str, Set[int]], stack: contextlib.ExitStack) -> List[_Way]:
     """Return each namespace once, under its most informative name.
 
     Namespaces that are mounted anywhere are added to *elsewhere*. Some paths depend on files that stay open until
@@ -206,7 +219,7 @@ def _distinct(more: Iterable[str], elsewhere: Dict[str, Tuple[int, int]], stack:
             continue
     for pid in mounts.values():
         for inode, path in _mounted(pid):
-            elsewhere.setdefault(_normal(path), (device, inode))
+            elsewhere.setdefault(_normal(path), set()).add(inode)
             if inode not in found:
                 add(f"/proc/{pid}/root{path}", path)
     sockets: Set[str] = set()

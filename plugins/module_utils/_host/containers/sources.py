@@ -11,10 +11,11 @@ from __future__ import annotations
 import os
 from typing import AbstractSet, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..attachments.cache import CacheContents
+from ..attachments.cache import CacheContents, CachedAttachment
 from ..errors import HostError
 from . import containerd, nomad, podman
-from .live import Answer, LiveSet, answer_of, place_of, seen_from_here
+from .homes import Homes
+from .live import Answer, LiveSet, answer_of, seen_from_here
 from .namespaces import Namespaces, read_namespaces
 
 
@@ -71,25 +72,29 @@ def find_live(
     why = _why_incomplete(set(found) if keep_from is None else set(keep_from), found)
     if keep:
         answers.append(Answer("keep", keep, asked="the option keep"))
-    paths = [path for contents in caches for entry in contents.entries for path in entry.paths]
+    entries = [entry for contents in caches for entry in contents.entries]
+    paths = [path for entry in entries for path in entry.paths]
     paths += [path for answer in answers for path in answer.namespaces]
     namespaces = read_namespaces(paths)
-    _test_view(namespaces, caches, bridges)
+    homes = Homes(entries, namespaces)
+    _test_view(namespaces, homes, entries, bridges)
     for contents in reversed(caches):
         if contents.entries:
             found[contents.source] = f"{contents.cache_dir} has {len(contents.entries)} entries"
-            answers.append(answer_of(contents, namespaces))
+            answers.append(answer_of(contents, homes))
     asked = "named network namespaces, those that are mounted, and those of processes"
     answers.append(Answer("netns", {}, count=len(namespaces.all), asked=asked))
-    return LiveSet(answers, found, namespaces, why)
+    return LiveSet(answers, found, namespaces, why, homes)
 
 
-def _test_view(namespaces: Namespaces, caches: Sequence[CacheContents], bridges: AbstractSet[str]) -> None:
+def _test_view(
+    namespaces: Namespaces, homes: Homes, entries: Sequence[CachedAttachment], bridges: AbstractSet[str]
+) -> None:
     """Raise HostError ``processes_hidden`` if this host has processes that /proc does not show.
 
     A container may be alive in a namespace to which only such a process leads.
     """
-    why = _hidden(namespaces, caches, bridges) if namespaces.nested else ""
+    why = _hidden(namespaces, homes, entries, bridges) if namespaces.nested else ""
     if why:
         raise HostError(
             f"cannot tell which containers are alive: /proc shows only the processes of one PID namespace, and {why}; "
@@ -98,7 +103,9 @@ def _test_view(namespaces: Namespaces, caches: Sequence[CacheContents], bridges:
         )
 
 
-def _hidden(namespaces: Namespaces, caches: Sequence[CacheContents], bridges: AbstractSet[str]) -> str:
+def _hidden(
+    namespaces: Namespaces, homes: Homes, entries: Sequence[CachedAttachment], bridges: AbstractSet[str]
+) -> str:
     """Return the evidence of processes outside of this PID namespace, "" if there is none.
 
     A system container (LXC, kind) has a PID namespace of its own, too, but is a complete host.
@@ -110,14 +117,14 @@ def _hidden(namespaces: Namespaces, caches: Sequence[CacheContents], bridges: Ab
     for link in links.values():
         if link.name in namespaces.unseen and link.master in links and links[link.master].name in bridges:
             return f"none of them leads to the namespace at the other end of {link.name}"
-    for entry in [entry for contents in caches for entry in contents.entries]:
+    for entry in entries:
         for name in entry.host_ends:
             if name in namespaces.unseen:
                 return f"none of them leads to the namespace at the other end of {name}"
         # A missing host end proves death: both ends of a veth go with the namespace of either.
         processes = [path for path in entry.paths if path.startswith("/proc/")]
         proven = seen_from_here(entry, namespaces) or not names.issuperset(entry.host_ends)
-        if processes and not proven and not place_of(entry, namespaces):
+        if processes and not proven and not homes.of(entry):
             return f"{processes[0]}, which {entry.key or entry.name} was attached to, may be a path in another one"
     return ""
 

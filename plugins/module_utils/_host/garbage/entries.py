@@ -10,15 +10,16 @@ from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from ...libcni.api import CNIConfig
 from ...libcni.conf import NetworkConfigList
-from ...libcni.errors import CNIError, PluginError, PluginNotFoundError, VersionError
+from ...libcni.errors import CNIError, MultiError, PluginError, PluginNotFoundError, VersionError
 from ...libcni.invoke import find_in_path
 from ...libcni.version import greater_than_or_equal_to
 from .. import leases
 from ..addresses import packed
 from ..attachments.cache import OTHER, UNREADABLE, CacheContents, CachedAttachment, remove_files
+from ..attachments.records import Attached
 from ..attachments.verbs import Verbs
 from ..binaries.types import types_of
-from ..containers.live import LiveSet, death_of, place_of
+from ..containers.live import LiveSet
 from ..containers.sources import other_runtime
 from ..errors import HostError
 from ..executor import SafeExecutor
@@ -60,13 +61,20 @@ class GcVerb:
         except (CNIError, HostError) as error:
             known = secrets_of([plugin.network for plugin in self._config.plugins])
             text = one_line(scrub(str(error), known))
-            stderr = scrub(error.stderr, known) if isinstance(error, PluginError) else ""
-            self.error = {"code": "gc_failed", "message": f"GC of {self.network} failed: {text}", "stderr": stderr}
+            message = f"GC of {self.network} failed: {text}"
+            self.error = {"code": "gc_failed", "message": message, "stderr": scrub(_stderr(error), known)}
 
     def row(self) -> Dict[str, Any]:
         """Return the module's result for it."""
         action = "failed" if self.error else "sent" if self.send else "left"
         return {"network": self.network, "action": action, "reason": self.reason, "error": self.error}
+
+
+def _stderr(error: Exception) -> str:
+    """Return what the plugins wrote to stderr. libcni reports the errors of all of them at once."""
+    errors = error.errors if isinstance(error, MultiError) else [error]
+    causes = [one if isinstance(one, PluginError) else one.__cause__ for one in errors]
+    return "\n".join(cause.stderr for cause in causes if isinstance(cause, PluginError) and cause.stderr)
 
 
 def gc_verbs(
@@ -121,7 +129,7 @@ class Entries:
             key, attached = entry.key, entry.attached
             if key is None or attached is None or entry.problem or not self._settings.wants(key.network):
                 continue
-            here = place_of(entry, self._live.namespaces)
+            here = self._live.homes.of(entry)
             if here and not entry.interrupted:
                 self._plan.kept[ATTACHMENT] += 1
                 continue
@@ -145,6 +153,8 @@ class Entries:
                 },
                 evidence=self._evidence(entry),
             )
+            # The number of a process is given again: the live container of that ID is another one.
+            candidate.reused = key.container_id.isdigit() and bool(self._live.homes.replaced(entry))
             missing = self._missing_plugin(entry)
             if here:
                 candidate.leave("live", f"{here} still exists; the next cni_attach of it begins with a DEL")
@@ -155,8 +165,8 @@ class Entries:
 
     def _evidence(self, entry: CachedAttachment) -> List[str]:
         evidence = ["its ADD was interrupted"] if entry.interrupted else []
-        if not place_of(entry, self._live.namespaces):
-            evidence.append(death_of(entry))
+        if not self._live.homes.of(entry):
+            evidence.append(self._live.homes.death_of(entry))
         if 0 < entry.written < self._booted:
             evidence.append(f"the host was rebooted later, at {when(self._booted)}")
         return evidence
@@ -172,8 +182,11 @@ class Entries:
         return self._missing[id(config)]
 
     def _detach(self, entry: CachedAttachment) -> None:
-        if entry.attached is not None:
-            self._verbs.delete(entry.attached, entry.record, "")
+        attached = entry.attached
+        if attached is not None:
+            # Its namespace is gone, and the path may lead to that of another container.
+            gone = Attached(attached.key, attached.config, "", attached.args, attached.capability_args, attached.result)
+            self._verbs.delete(gone, entry.record, "")
 
     def files(self) -> List[Candidate]:
         """Return files that no DEL can use. If attachments are not in scope, also those from before the boot."""
@@ -188,11 +201,11 @@ class Entries:
             if not cause:
                 if ATTACHMENT in self._settings.scope or entry.written >= self._booted:
                     continue
-                if place_of(entry, self._live.namespaces):
+                if self._live.homes.of(entry):
                     continue
                 cause, message = (
                     "before_boot",
-                    f"it is older than this boot ({when(self._booted)}), and {death_of(entry)}",
+                    f"it is older than this boot ({when(self._booted)}), and {self._live.homes.death_of(entry)}",
                 )
             wanted.append(self._file(entry, network, cause, message))
         return wanted
@@ -213,7 +226,7 @@ class Entries:
             before={"files": [file.path for file in files]},
             evidence=[message],
         )
-        here = place_of(entry, self._live.namespaces)
+        here = self._live.homes.of(entry)
         if cause in (OTHER, UNREADABLE):
             candidate.leave(cause, "its purpose is not known")
         elif here:

@@ -11,7 +11,7 @@ from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
 from .. import netlink
 from ..addresses import packed
 from ..attachments.cache import CacheContents
-from ..containers.live import LiveSet, place_of
+from ..containers.live import LiveSet
 from ..containers.namespaces import Namespace
 from ..containers.sources import other_runtime
 from ..errors import HostError
@@ -131,7 +131,7 @@ class Links:
             for entry in contents.entries
             if entry.attached is not None
             and entry.key is not None
-            and (str(entry.key) not in going if contents is self._contents else place_of(entry, self._live.namespaces))
+            and (str(entry.key) not in going if contents is self._contents else self._live.homes.of(entry))
             for plugin in entry.attached.config.plugins
         ]
 

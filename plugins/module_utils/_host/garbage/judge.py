@@ -94,7 +94,7 @@ class Judge:
         if candidate.network in self._disabled:
             candidate.leave("disable_gc", f"the network {candidate.network} sets disableGC")
             return
-        owner = live.owner(candidate.container_id) if candidate.container_id else ""
+        owner = live.owner(candidate.container_id) if candidate.container_id and not candidate.reused else ""
         if owner:
             candidate.leave("live", f"container {candidate.container_id} is alive according to {owner}")
             return
@@ -103,7 +103,12 @@ class Judge:
             if holder is not None:
                 candidate.leave("address_live", f"{address.partition('/')[0]} is in use in {holder.name}")
                 return
-        if candidate.container_id:
+            assigned = live.homes.assigned(address)
+            if assigned is not None:
+                text = f"{address.partition('/')[0]} is assigned to the attachment {assigned}, which is alive"
+                candidate.leave("address_live", text)
+                return
+        if candidate.container_id and not candidate.reused:
             candidate.evidence.append(f"no source names container {candidate.container_id}; asked: {self._asked}")
         if candidate.addresses:
             texts = ", ".join(address.partition("/")[0] for address in candidate.addresses)

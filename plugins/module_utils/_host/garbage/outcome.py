@@ -105,6 +105,7 @@ class Candidate:
         "network",
         "reason",
         "remove",
+        "reused",
         "since",
         "target",
     )
@@ -138,6 +139,7 @@ class Candidate:
         self.cause = cause
         self.before = before
         self.evidence = list(evidence)
+        self.reused = False
         self.action = LEFT
         self.reason = ""
         self.error: Optional[Dict[str, Any]] = None

@@ -11,11 +11,11 @@ import time
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import kernel
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
 NSFS = os.stat("/proc/self/ns/net").st_dev
@@ -65,7 +65,7 @@ def in_a_namespace_of_its_own(work):
     """Run *work* in a thread that is in a network namespace which nothing else is in."""
 
     def run():
-        netns.unshare()
+        kernel.unshare()
         work()
 
     thread = threading.Thread(target=run)
@@ -87,11 +87,11 @@ def test_a_namespace_that_only_a_thread_is_in_is_read():
     ready.wait()
     try:
         path = "/proc/%d/task/%d/ns/net" % (os.getpid(), numbers[0])
-        here = namespaces.read_namespaces(["/etc/passwd", "/nowhere"]).at(path)
+        here = namespaces.read_namespaces(["/etc/passwd", "/nowhere"]).at(path)[0]
         assert here is not None and not here.own
         assert here.name.startswith("thread %d of process %d (" % (numbers[0], os.getpid()))
         assert here.addresses == {}
-        named = namespaces.read_namespaces([path]).at(path)
+        named = namespaces.read_namespaces([path]).at(path)[0]
         assert named is not None and named.name == path
     finally:
         done.set()
@@ -120,7 +120,7 @@ def test_a_namespace_that_is_only_held_open_is_read(tmp_path, unmounted):
     wait_until_gone("/proc/self/task/%d" % ids[0])
     try:
         assert os.readlink("/proc/self/fd/%d" % fds[0]).startswith("/" if unmounted else "net:[")
-        here = namespaces.read_namespaces().at("/proc/self/fd/%d" % fds[0])
+        here = namespaces.read_namespaces().at("/proc/self/fd/%d" % fds[0])[0]
         assert here is not None and not here.own
         assert "holds open" in here.name
     finally:
@@ -153,7 +153,7 @@ def test_a_namespace_is_read_though_the_first_way_to_it_goes_away_meanwhile(monk
 
     monkeypatch.setattr(namespaces, "enter_known", enter_known)
     try:
-        here = namespaces.read_namespaces().at("/proc/self/fd/%d" % fds[0])
+        here = namespaces.read_namespaces().at("/proc/self/fd/%d" % fds[0])[0]
         assert ends == [first]
         assert here is not None and "holds open" in here.name
     finally:

@@ -19,6 +19,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.reco
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import sources
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.homes import Homes
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet, answer_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.rules import FoundRules
@@ -66,7 +67,8 @@ class Host:
 
     def _find(self, caches, bridges, keep_from, keep):
         namespaces = Namespaces(self.namespaces)
-        return LiveSet([*self.answers, answer_of(caches[0], namespaces)], self.found, namespaces, self.why)
+        homes = Homes(caches[0].entries, namespaces)
+        return LiveSet([*self.answers, answer_of(caches[0], homes)], self.found, namespaces, self.why, homes)
 
     def config(self, name, **more):
         ipam = {"type": "host-local", "dataDir": str(self.data_dir), "subnet": "10.1.0.0/24"}

@@ -4,18 +4,29 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netlink
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.cache import CacheContents
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.cache import CacheContents, CachedAttachment
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import interfaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.interfaces import Links
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import GcPlan, GcSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import (
+    ATTACHMENT,
+    DELETED,
+    Candidate,
+    GcPlan,
+    GcSettings,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
 
 def link(index, name, kind="veth", peer=0, master=0, up=False, abroad=False):
@@ -94,6 +105,43 @@ def test_a_bridge_with_a_port_is_somebodys_unless_the_port_goes():
     assert links.bridges([veth], []) == []
     veth.collect("owner_dead")
     assert [one.ident for one in links.bridges([veth], [])] == ["seen0"]
+
+
+def attached(name, bridge):
+    entry = CachedAttachment(name, [], True)
+    entry.key = Key("demo", name, "eth0")
+    conf = {"cniVersion": "1.0.0", "name": "demo", "plugins": [{"type": "bridge", "bridge": bridge}]}
+    config = network_conf_from_bytes(json.dumps(conf).encode())
+    entry.attached = Attached(entry.key, config, "/x", [], {}, None)
+    return entry
+
+
+def test_a_bridge_of_an_attachment_that_stays_is_needed():
+    links = make([link(21, "br1", "bridge"), link(22, "br2", "bridge")], cached={"br1": "demo", "br2": "demo"})
+    links._contents.entries += [attached("one", "br1"), attached("two", "br2")]
+    assert links.bridges([], []) == []
+    for name, action in (("one", DELETED), ("two", "left")):
+        candidate = Candidate(ATTACHMENT, "demo", name, f"demo/{name}/eth0", lambda: None)
+        candidate.action = action
+        links._plan.candidates.append(candidate)
+    assert [one.ident for one in links.bridges([], [])] == ["br1"]
+
+
+def test_a_bridge_is_removed_without_ports_and_a_veth_in_any_case(monkeypatch):
+    removed = []
+    now = {11: link(11, "veth1", peer=12, master=10), 13: link(13, "veth3", master=11)}
+    monkeypatch.setattr(netlink, "links", lambda: now)
+    monkeypatch.setattr(netlink, "delete_link", lambda index, name: removed.append((index, name)))
+    host = [BRIDGE, link(11, "veth1", peer=12, master=10), link(12, "veth2", peer=11)]
+    (veth,) = make(host).veths()
+    veth.remove()
+    assert removed == [(11, "veth1")]
+    (bridge,) = make([BRIDGE], configured={}, cached={"cni0": "demo"}).bridges([], [])
+    with pytest.raises(HostError, match="veth1 has become a port of cni0 meanwhile"):
+        bridge.remove()
+    del now[11]
+    bridge.remove()
+    assert removed == [(11, "veth1"), (10, "cni0")]
 
 
 def test_bridges_are_named_as_the_plugin_names_them():

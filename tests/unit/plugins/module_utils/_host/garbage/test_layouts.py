@@ -25,12 +25,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.containers impor
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import (
-    FIREWALL,
-    PORTMAP,
-    RuleOwner,
-    RuleSet,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import FIREWALL, PORTMAP
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import RuleOwner, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.rules import FoundRules
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import DELETED, SCOPES, GcSettings
@@ -44,6 +40,14 @@ CHOICES = (None, [], ["netns"], ["cache", "netns"], ["podman"], ["cache", "conta
 HOLDERS = ("name", "bind", "process", "fd", "socket", "unknown", "none", "none", "none")
 CACHES = ("ours", "ours", "libcni", "containerd", "containerd", "podman", "multus", "lost")
 RUNTIMES = ("containerd", "podman")
+# What an ADD made: the MACs of ipvlan are all the same, and a result before version 0.3.0 names no interface.
+KINDS = ("veth", "veth", "veth", "macvlan", "host-device", "ipvlan", "old")
+# Where the path of the ADD leads: to the namespace, as long as something shows it there; to nowhere, because it was
+# renamed or its mount removed; to a place that all containers have in mount namespaces of their own; or to where a
+# container that came later has its own.
+PATHS = ("own", "own", "own", "nowhere", "session", "taken")
+SESSION = "/var/lib/apptainer/mnt/session/netns"
+NUMBER = "27"
 
 
 class Container(NamedTuple):
@@ -51,8 +55,9 @@ class Container(NamedTuple):
     container_id: str
     network: str
     holder: str
-    veth: bool
-    # Whether its address is seen in its namespace, in that of a guest, or nowhere.
+    kind: str
+    path_is: str
+    # Whether its address is on its interface, on another one in its namespace or in that of a guest, or nowhere.
     address: str
     cache: str
     whole: bool
@@ -66,7 +71,15 @@ class Container(NamedTuple):
 
     @property
     def ifname(self):
-        return f"eth{self.number}"
+        return "eth0" if self.container_id in (f"c{self.number}", NUMBER) else f"eth{self.number}"
+
+    @property
+    def veth(self):
+        return self.kind == "veth"
+
+    @property
+    def mac(self):
+        return f"0a:00:00:00:00:{0xFF if self.kind == 'ipvlan' else self.number:02x}"
 
     @property
     def host_end(self):
@@ -78,7 +91,13 @@ class Container(NamedTuple):
 
     @property
     def path(self):
-        """Where the ADD found the namespace, and whether it is still there to be found."""
+        """Where the ADD found the namespace."""
+        if self.path_is == "session":
+            return SESSION
+        if self.path_is == "taken":
+            return f"/run/netns/c{self.number + 1}"
+        if self.path_is == "nowhere":
+            return f"/run/renamed/c{self.number}"
         return f"/proc/{7000 + self.number}/ns/net" if self.holder == "process" else f"/run/netns/c{self.number}"
 
     @property
@@ -106,9 +125,14 @@ class Layout(NamedTuple):
         """Whether the namespace can be looked into: from another PID namespace, processes do not show themselves."""
         return one.holder in ("name", "bind") or (not self.nested and one.holder in ("process", "fd", "socket"))
 
-    def known(self, container_id):
-        """Whether anything on the host tells that the container lives."""
-        return any(self._tells(one) for one in self.containers if one.container_id == container_id)
+    def leads(self, one):
+        """Whether the path of the ADD leads to the namespace, here or in another mount namespace."""
+        return self.visible(one) and one.path_is in ("own", "session") and one.holder in ("name", "bind", "process")
+
+    def known(self, container_id, network=""):
+        """Whether anything on the host tells that the container, or its attachment to a network, lives."""
+        mine = [one for one in self.containers if one.container_id == container_id]
+        return any(self._tells(one) for one in mine if not network or one.network == network)
 
     def _tells(self, one):
         if one.runtime and self.daemon(one.runtime) == "runs":
@@ -117,13 +141,23 @@ class Layout(NamedTuple):
             return False
         if one.cache == "ours" and self.visible(one):
             return True
-        return one.whole and (one.veth or (self.visible(one) and one.holder in ("name", "bind", "process")))
+        # Its interface shows itself, whether or not the path does.
+        return one.whole and (one.veth or self.visible(one))
+
+    def dead_for_certain(self, one):
+        """Whether an attachment of this collection must go: its record tells which namespace it had."""
+        if one.exists or one.cache != "ours" or not one.whole or one.address == "guest":
+            return False
+        # Of an interface that no entry has, it is not known whose it is.
+        others = [x for x in self.containers if x.kind == "ipvlan" and self.visible(x)]
+        doubtful = one.kind == "ipvlan" and not all(x.whole and x.cache != "lost" for x in others)
+        return not doubtful and not self.known(one.container_id)
 
     def addresses(self):
         return {
             one.ip
             for one in self.containers
-            if one.address == "guest" or (one.exists and one.address == "seen" and self.visible(one))
+            if one.address == "guest" or (one.exists and one.address in ("seen", "moved") and self.visible(one))
         }
 
 
@@ -132,15 +166,19 @@ def generate(seed):
     made = []
     for number in range(rng.randint(1, 8)):
         cache = rng.choice(CACHES)
+        holder = rng.choice(HOLDERS)
+        # Some have several interfaces, and some of these are of another owner. Numbers of processes are given again.
+        container_id = rng.choice([f"c{number}", f"c{number}", f"c{max(0, number - 1)}", NUMBER])
+        path_is = rng.choice(PATHS)
         made.append(
             Container(
                 number,
-                # Some have several interfaces, and some of these are of another owner.
-                "c%d" % rng.choice([number, number, max(0, number - 1)]),
-                rng.choice(["demo", "other"]),
-                rng.choice(HOLDERS),
-                rng.random() < 0.6,
-                rng.choice(["seen", "flushed", "flushed", "guest"]),
+                container_id,
+                f"net{number}" if container_id == NUMBER else rng.choice(["demo", "other"]),
+                holder,
+                rng.choice(KINDS),
+                "own" if path_is == "taken" and holder != "none" else path_is,
+                rng.choice(["seen", "flushed", "flushed", "guest", "moved"]),
                 cache,
                 rng.random() < 0.8,
                 rng.choice(["", "old", "new", "new", "empty"]),
@@ -186,7 +224,7 @@ class Host:
         if layout.crio:
             others["CRI-O"] = (str(path),)
         monkeypatch.setattr(sources, "_OTHERS", others)
-        for network in ("demo", "other"):
+        for network in {one.network for one in layout.containers}:
             (self.conf_dir / f"{network}.conflist").write_bytes(self._config(network))
         for one in layout.containers:
             self._write(one)
@@ -211,10 +249,12 @@ class Host:
         if one.cache == "lost":
             return
         folder = {"ours": self.ours, "multus": self.libcni / "multus"}.get(one.cache, self.libcni)
-        interfaces = [{"name": one.ifname, "sandbox": one.path}]
+        interfaces = [{"name": one.ifname, "mac": one.mac, "sandbox": one.path}]
         if one.veth:
             interfaces += [{"name": "cni0"}, {"name": one.host_end}]
         result = {"cniVersion": "1.0.0", "interfaces": interfaces, "ips": [{"address": f"{one.ip}/24"}]}
+        if one.kind == "old":
+            result = {"cniVersion": "0.2.0", "ip4": {"ip": f"{one.ip}/24"}}
         # containerd's libcni does not cache the path.
         netns = "" if one.cache == "containerd" else one.path
         config = self._config(one.network)
@@ -242,11 +282,12 @@ class Host:
                     unseen.append(one.host_end)
             if layout.visible(one):
                 here = Namespace(one.identity, one.path, one.holder, False)
-                if one.address == "seen":
-                    here.addresses[packed(one.ip)] = (2, 24)
+                here.links[2] = Link(2, one.ifname, "", 0, 0, True, False, one.mac)
+                if one.address in ("seen", "moved"):
+                    here.addresses[packed(one.ip)] = (2 if one.address == "seen" else 3, 24)
                 found.append(here)
-                if one.holder in ("name", "bind", "process"):
-                    elsewhere[one.path] = (4, one.identity["inode"])
+                if layout.leads(one):
+                    elsewhere.setdefault(one.path, set()).add(one.identity["inode"])
         return Namespaces(found, elsewhere, away, unseen, layout.nested)
 
     def _runtime(self, name):
@@ -289,11 +330,11 @@ class _Seen:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Return [(layout, results)]: (collected, code) for each choice of sources, and with every daemon running."""
+def collect(tmp_path_factory):
+    """Return a function that returns (collected, code) for each choice of sources."""
     folder = tmp_path_factory.getbasetemp() / "layout"
 
-    def collect(layout, choices):
+    def run(layout, choices):
         folder.mkdir()
         with pytest.MonkeyPatch.context() as patch:
             host = Host(layout, folder, patch)
@@ -301,6 +342,12 @@ def runs(tmp_path_factory):
         shutil.rmtree(folder)
         return found
 
+    return run
+
+
+@pytest.fixture(scope="module")
+def runs(collect):
+    """Return [(layout, results)]: for each choice of sources, and with every daemon running."""
     layouts = [generate(seed) for seed in range(COUNT)]
     return [(layout, [*collect(layout, CHOICES), *collect(layout.running, [None])]) for layout in layouts]
 
@@ -310,9 +357,40 @@ def test_nothing_of_a_container_that_anything_tells_to_live_is_collected(runs):
         for choice, (collected, _code) in zip(CHOICES, results):
             for candidate in collected:
                 about = (choice, candidate.row(), layout)
-                assert not layout.known(candidate.container_id), about
+                # Another process has the number of one that has died.
+                again = candidate.kind == "attachment" and candidate.container_id == NUMBER
+                assert not layout.known(candidate.container_id, candidate.network if again else ""), about
                 assert not layout.addresses() & {ip.partition("/")[0] for ip in candidate.addresses}, about
                 assert candidate.ident not in [one.host_end for one in layout.containers], about
+
+
+def test_what_has_died_for_certain_is_collected(runs):
+    for layout, results in runs:
+        whole, (collected, code) = layout.running, results[-1]
+        targets = {candidate.target for candidate in collected if candidate.kind == "attachment"}
+        for one in whole.containers if not code else ():
+            if whole.dead_for_certain(one):
+                assert f"{one.network}/{one.container_id}/{one.ifname}" in targets, (one, layout)
+
+
+@pytest.mark.parametrize("less", [{"path_is": "nowhere"}, {"address": "flushed"}, {"runtime": ""}])
+def test_a_living_container_that_shows_itself_less_costs_nothing(runs, collect, less):
+    for layout, results in runs[: len(runs) // 4]:
+        whole, (collected, code) = layout.running, results[-1]
+        for one in whole.containers if not code else ():
+            changed = one._replace(**less)
+            # Something must still tell of it.
+            if one == changed or not one.exists or not whole._tells(changed):
+                continue
+            fewer = [changed if other is one else other for other in whole.containers]
+            ((found, _code),) = collect(whole._replace(containers=fewer), [None])
+            known = {candidate.key for candidate in collected}
+            for candidate in found:
+                # A path that leads nowhere is no longer taken for that of a dead container, either.
+                if candidate.key not in known:
+                    assert not whole.known(candidate.container_id), (candidate.row(), one, layout)
+                    if one.whole and whole._tells(changed._replace(runtime="")):
+                        assert one.ip not in candidate.addresses, (candidate.row(), one, layout)
 
 
 def test_fewer_sources_never_mean_more_deletions(runs):

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases
+from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import cache
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import (
     ATTACHED,
@@ -19,23 +20,22 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.reco
     Records,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet, answer_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.homes import Homes
+from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import answer_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import FIREWALL, IPMASQ, PORTMAP
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import (
-    FIREWALL,
-    PORTMAP,
     RuleOwner,
     RuleSet,
+    chain_name,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import outcome
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import FirstSeen, Judge
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import (
     LEASE,
-    Candidate,
     GcPlan,
-    GcSettings,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import reasons
@@ -163,7 +163,7 @@ def test_attachments_live_and_die_with_their_namespace(host):
 
 def test_an_attachment_of_another_tool_lives_while_its_path_leads_somewhere(host, monkeypatch):
     host.attached("one", "10.1.0.5", identity=None)
-    monkeypatch.setattr(Namespaces, "at", lambda self, path: self.all[0])
+    monkeypatch.setattr(Namespaces, "at", lambda self, path: self.all[:1])
     assert host.plan().candidates == []
 
 
@@ -270,6 +270,16 @@ def test_attachments_from_before_the_boot_go_as_files_where_no_del_is_wanted(hos
     assert list(host.verdicts()) == [("attachment", "dead/eth0")]
 
 
+def test_an_attachment_from_before_the_boot_says_so(host):
+    host.attached("old", "10.1.0.5", age=10**9)
+    host.attached("new", "10.1.0.6", age=0)
+    plan = host.plan(min_age=0)
+    rebooted = {one.container_id: [text for text in one.evidence if "rebooted" in text] for one in plan.candidates}
+    assert rebooted["new"] == []
+    (text,) = rebooted["old"]
+    assert text.startswith("the host was rebooted later, at 2")
+
+
 def test_a_cache_that_cannot_be_listed_is_an_error(host):
     os.makedirs(host.cache_dir)
     with open(os.path.join(host.cache_dir, "results"), "wb"):
@@ -318,6 +328,50 @@ def test_rules_by_what_is_known_of_their_owner(host, ruleset, verdict):
     host.firewall.sets = [ruleset]
     verdicts = host.verdicts(min_age=0, scope=["rules"])
     assert list(verdicts.values()) == ([] if verdict is None else [verdict])
+
+
+def test_rules_of_live_containers_are_counted(host):
+    host.firewall.sets = [RuleSet("n", "ipv4", PORTMAP, name, RuleOwner("demo", "live")) for name in "xy"]
+    plan = host.plan(scope=["rules"])
+    assert (plan.candidates, plan.kept["rule"]) == ([], 2)
+
+
+@pytest.mark.parametrize(("container_id", "reason"), [("live", ""), ("dead", "owner_dead"), ("forgotten", "no_owner")])
+def test_the_owner_of_rules_is_found_by_the_hash_in_their_name(host, container_id, reason):
+    """Leases, attachments and live containers are those that it may be."""
+    host.lease("10.1.0.5", "dead\r\neth0")
+    name = chain_name("", "demo", container_id)
+    host.firewall.sets = [RuleSet("iptables-nft", "ipv4", IPMASQ, name)]
+    rows = host.plan(scope=["rules"]).candidates
+    assert [row.reason for row in rows] == ([reason] if reason else [])
+
+
+def test_bridges_that_nothing_uses_are_collected(host):
+    host.namespaces[0].links = {22: Link(22, "old0", "bridge", 0, 0, True, False)}
+    host.namespaces[0].addresses = {packed("10.7.0.1"): (22, 24)}
+    store = host.path / "default" / "gone"
+    store.mkdir(parents=True)
+    (store / "last_reserved_ip.0").write_text("10.7.0.9")
+    plan = host.plan(scope=["links"], min_age=0)
+    assert [(one.kind, one.ident, one.network) for one in plan.candidates] == [("link", "old0", "gone")]
+
+
+@pytest.mark.parametrize("part", ["net.d/demo.conflist", "net.d/demo", "net.d/demo/10-x.conf", "cache"])
+def test_only_root_may_decide_what_is_searched_and_what_a_del_runs(host, part):
+    (host.conf_dir / "demo").mkdir()
+    (host.conf_dir / "demo" / "10-x.conf").write_text('{"type": "tuning"}')
+    path = host.attached("dead", "10.1.0.5")
+    host.plan()
+    os.chmod(path if part == "cache" else host.path / part, 0o777)
+    with pytest.raises(HostError) as caught:
+        host.plan()
+    assert caught.value.code == "unsafe_permissions"
+
+
+def test_an_empty_plan_has_nothing_to_do():
+    plan = GcPlan()
+    assert (plan.pending, plan.changed, plan.namespaces, plan.verbs) == (False, False, 0, [])
+    assert set(plan.kept.values()) == {0}
 
 
 def test_rules_go_before_addresses_are_freed(host):
@@ -388,25 +442,6 @@ def test_gc_is_sent_only_where_every_container_is_known_and_no_runtime_is(host):
     assert host.plan(allow_empty=True).verbs == []
 
 
-def test_the_memory_survives_nonsense(tmp_path):
-    path = tmp_path / "seen"
-    for text in ("", "[]", '{"a": "x"}', '{"a": 1e30}', "{"):
-        path.write_text(text)
-        assert FirstSeen(str(path)).age("a") == 0
-    FirstSeen(str(path)).note(["a", "b"])
-    assert sorted(json.loads(path.read_text())) == ["a", "b"]
-    FirstSeen(str(path)).note(["b"])
-    assert sorted(json.loads(path.read_text())) == ["b"]
-
-
-def test_a_judge_needs_every_reason(tmp_path):
-    live = LiveSet([Answer("podman", {"live": None})], {}, Namespaces([]))
-    judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, set(), {}, FirstSeen(str(tmp_path / "seen")))
-    candidate = Candidate(LEASE, "demo", "x", "x", lambda: None, container_id="dead", since=0.0)
-    judge.decide(candidate)
-    assert candidate.action == "deleted"
-
-
 def test_a_source_that_is_named_and_not_there_is_missing(host):
     with pytest.raises(HostError) as caught:
         host.plan(keep_from=["nomad"])
@@ -418,9 +453,9 @@ def test_a_source_that_is_named_and_not_there_is_missing(host):
 def test_what_is_live_by_the_cache_has_its_interfaces(host):
     host.attached("one", "10.1.0.5")
     contents = cache.read_cache(host.cache_dir)
-    answer = answer_of(contents, Namespaces([alive()]))
+    answer = answer_of(contents, Homes(contents.entries, Namespaces([alive()])))
     assert answer.containers == {"one": frozenset(["eth0"])}
-    assert answer_of(contents, Namespaces([])).containers == {}
+    assert answer_of(contents, Homes(contents.entries, Namespaces([]))).containers == {}
     assert isinstance(host.plan(), GcPlan)
 
 
