@@ -190,9 +190,11 @@ def newest_core() -> str:
     return next((core for core in reversed(known) if core != CANDIDATE), CANDIDATE)
 
 
+# The unit tests run with the newest Python wherever it is installed.
+_units_cores = {own_core(), newest_core()} if machine.python(HOST_PYTHONS[-1]) else {own_core()}
 for _core, _pythons in CORES.items():
     _python = next(filter(machine.python, _pythons), None)
-    for _function, _defaults in ((sanity, {own_core(), newest_core()}), (units_controller, {own_core()})):
+    for _function, _defaults in ((sanity, {own_core(), newest_core()}), (units_controller, _units_cores)):
 
         def _session(session: nox.Session, function=_function, core=_core, wanted=_python) -> None:
             if not wanted:
@@ -265,8 +267,16 @@ def runtimes(session: nox.Session) -> None:
     arguments = [word for word in session.posargs if word != "--all"] if session.posargs else ["--short"]
     containerds = [word for suite in suites for word in ("--containerd", str(machine.containerd(suite)))]
     options = ["--plugins", str(machine.plugins("bookworm")), "--packages", str(machine.runtimes()), *containerds]
+    if session.posargs:
+        options += ["--newer", str(machine.plugins("forky"))]
+    skipped = []
+    try:
+        options += ["--apptainer", str(machine.apptainer())]
+    except machine.Unavailable as reason:
+        skipped.append(f"Apptainer: no system with it can be made: {' '.join(str(reason).splitlines()[-2:])}")
     with snapshot(session):
         session.run(PRIVATE, "python", "tests/runtimes", *options, *arguments, external=True)
+    count(session, passed=1, skipped=skipped)
 
 
 @nox.session
@@ -284,11 +294,12 @@ def peer(session: nox.Session) -> None:
     session.run("python", "tests/peer/peer.py", driver, recorder, *arguments)
     if {"--case", "--category", "--help"} & set(arguments):
         return
+    session.run(PRIVATE, "python", "tests/peer/skel_peer.py", str(programs / "skel"), "--cases", "1000", external=True)
     session.run("python", "tests/peer/mutants.py", driver, recorder)
     old, new = str(machine.plugins("bookworm")), str(machine.plugins("forky"))
     session.run(PRIVATE, "python", "tests/peer/interop.py", driver, old, new, external=True)
     cases = arguments[arguments.index("--cases") + 1] if "--cases" in arguments else "1000"
-    count(session, passed=int(cases) + 2)
+    count(session, passed=int(cases) + 1000 + 2)
 
 
 @nox.session
@@ -325,6 +336,24 @@ def demo(session: nox.Session) -> None:
     session.run(PRIVATE, "demo/run.sh", external=True)
 
 
+@nox.session(default=False, python=False)
+def fresh(session: nox.Session) -> None:
+    """Run the demo or the tests in minimal Debian systems that it makes: SUITE..., --user, demo, test."""
+    machine.acquire_root()
+    machine.install(machine.FOR_SYSTEMS)
+    with tempfile.TemporaryDirectory(prefix="podwire-") as folder:
+        results = Path(folder, "results.json")
+        # It removes the systems when it ends, also if nox is killed. nox waits for that if it is interrupted.
+        program = ["setpriv", "--pdeathsig", "TERM", sys.executable, "tests/tools/fresh.py"]
+        try:
+            session.run(
+                *program, str(results), *session.posargs, external=True, interrupt_timeout=None, terminate_timeout=None
+            )
+        finally:
+            if results.exists():
+                count(session, **json.loads(results.read_text()))
+
+
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Measure the modules; with the argument fleet, the playbook drift; with report, a report of 1,000 hosts."""
@@ -342,6 +371,18 @@ def bench(session: nox.Session) -> None:
         session.run(PRIVATE, "tests/bench/fleet.sh", plugins, external=True)
     else:
         session.run(PRIVATE, "tests/bench/run.sh", plugins, str(machine.go_programs()), external=True)
+
+
+@nox.session(default=False)
+def mutation(session: nox.Session) -> None:
+    """Run the unit tests of a room against mutants of its code: ROOM [--sample N] [--seed S]."""
+    requirements(session, "host", "mutation")
+    machine.install(machine.TO_TEST)
+    machine.acquire_root()
+    # The tests on bad input run for every mutant.
+    session.env["PODWIRE_EXAMPLES"] = "8"
+    with snapshot(session):
+        session.run("python", "tests/tools/mutation.py", *session.posargs)
 
 
 @nox.session(default=False)

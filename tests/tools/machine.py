@@ -36,10 +36,15 @@ FOR_MACHINES = (
     *("debian-archive-keyring", "e2fsprogs", "mmdebstrap", "openssh-client", "qemu-system-x86", "qemu-utils"),
     *("uidmap", "util-linux"),
 )
+# For minimal systems of another suite.
+FOR_SYSTEMS = ("debian-archive-keyring", "git", "mmdebstrap", "util-linux")
 # The browser is Debian's. Its driver comes from PyPI, with a node that needs libatomic1.
 TO_BROWSE = ("chromium-headless-shell", "fonts-dejavu-core", "libatomic1")
 
 PLUGINS = "containernetworking-plugins"
+# Apptainer is only in sid. Its root has what a host of this collection needs.
+APPTAINER_SUITE = "sid"
+APPTAINER = ("apptainer", PLUGINS, "busybox-static", "iproute2", "iptables", "nftables", "python3")
 # containerd, and the last podman with CNI in Debian, with the libraries that a small system lacks.
 RUNTIMES_SUITE = "bookworm"
 RUNTIMES = (
@@ -49,7 +54,8 @@ RUNTIMES = (
     "libyajl2",
 )
 GO_SUITE = "forky"
-GO_LIBCNI = "golang-github-appc-cni-dev"
+# pkg/skel imports the other two.
+GO_LIBCNI = ("golang-github-appc-cni-dev", "golang-github-vishvananda-netns-dev", "golang-golang-x-sys-dev")
 
 
 class Unavailable(Exception):
@@ -117,11 +123,34 @@ def containerd(suite: str) -> Path:
     return runtimes() if suite == RUNTIMES_SUITE else _unpacked(suite, CACHE / "containerd" / suite, ("containerd",))
 
 
+def apptainer() -> Path:
+    """Return the archive of a small system with Apptainer, after making it as root."""
+    archive = CACHE / f"apptainer-{_key([APPTAINER_SUITE, *APPTAINER])}.tar"
+    with lock("apptainer"):
+        if archive.exists():
+            return archive
+        print("Making a system of", APPTAINER_SUITE, "with", *APPTAINER, flush=True)
+        made = archive.with_suffix(".new.tar")
+        keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+        try:
+            run(
+                *([] if os.geteuid() == 0 else ["sudo", "--"]),
+                *("mmdebstrap", "--quiet", "--variant=essential", f"--include={','.join(APPTAINER)}"),
+                # A mirror's copy of such a suite may be older than its Release file allows.
+                '--aptopt=Acquire::Check-Valid-Until "false"',
+                *(APPTAINER_SUITE, made, f"deb [signed-by={keyring}] {mirror()} {APPTAINER_SUITE} main"),
+            )
+            made.rename(archive)
+        finally:
+            made.unlink(missing_ok=True)
+        return archive
+
+
 def _key(lines: Iterable[str]) -> str:
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()[:12]
 
 
-def _mirror() -> str:
+def mirror() -> str:
     """Return the mirror of Debian's main archive that this machine is configured for."""
     release = dict(re.findall(r'^(\w+)="?(.*?)"?$', Path("/etc/os-release").read_text(), re.MULTILINE))
     targets = run("apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)", "Identifier: Packages")
@@ -148,7 +177,7 @@ def _unpacked(suite: str, directory: Path, packages: Iterable[str]) -> Path:
         for folder in ("lists/partial", "archives/partial", "unpacked"):
             (apt / folder).mkdir(parents=True)
         keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
-        (apt / "sources.list").write_text(f"deb [signed-by={keyring}] {_mirror()} {suite} main\n")
+        (apt / "sources.list").write_text(f"deb [signed-by={keyring}] {mirror()} {suite} main\n")
         settings = [
             *(f"Dir::Etc::SourceList={apt}/sources.list", "Dir::Etc::SourceParts=/dev/null"),
             *("Dir::Etc::Preferences=/dev/null", "Dir::Etc::PreferencesParts=/dev/null"),
@@ -167,15 +196,15 @@ def _unpacked(suite: str, directory: Path, packages: Iterable[str]) -> Path:
 
 
 def go_programs() -> Path:
-    """Return the directory of the Go programs that use Go's libcni: driver, recorder, calls. Builds them if necessary.
+    """Return the directory of the Go programs on Go's libcni: driver, recorder, skel, calls. Builds them if necessary.
 
-    The source of libcni is Debian's package, and the toolchain comes from PyPI.
+    The source of libcni and of what its skel imports is Debian's, and the toolchain comes from PyPI.
     """
     requirements = ROOT / "tests" / "requirements-peer.txt"
     sources = [*ROOT.glob("tests/peer/*/*.go"), *ROOT.glob("tests/bench/*/*.go")]
     texts = [path.read_text() for path in (requirements, *sorted(sources))]
-    build = CACHE / f"peer-{_key([GO_SUITE, GO_LIBCNI, *texts])}"
-    libcni = _unpacked(GO_SUITE, CACHE / f"go-cni-{GO_SUITE}", (GO_LIBCNI,))
+    build = CACHE / f"peer-{_key([GO_SUITE, *GO_LIBCNI, *texts])}"
+    libcni = _unpacked(GO_SUITE, CACHE / f"go-cni-{GO_SUITE}-{_key(GO_LIBCNI)}", GO_LIBCNI)
     with lock("go"):
         if (build / "complete").exists():
             return build
@@ -199,7 +228,7 @@ def go_programs() -> Path:
             "GOPROXY": "off",
             "GOTOOLCHAIN": "local",
         }
-        for folder in ("peer/driver", "peer/recorder", "bench/calls"):
+        for folder in ("peer/driver", "peer/recorder", "peer/skel", "bench/calls"):
             source = ROOT / "tests" / folder
             run(go / "bin" / "go", "vet", ".", cwd=source, env=environment)
             run(go / "bin" / "go", "build", "-o", build / source.name, ".", cwd=source, env=environment)

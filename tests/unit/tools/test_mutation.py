@@ -1,0 +1,151 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""tests/tools/mutation.py makes the mutants that it should, and tells those that tests kill from those that survive."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
+
+import mutation
+
+CODE = "def keep(words):\n    found = [word for word in words if word]\n    return sorted(found)\n"
+
+
+def mutants_of(code, operator=None):
+    found = [mutant for place in mutation.places(Path("x.py"), code) for mutant in place]
+    return [mutant.apply(code) for mutant in found if operator is None or isinstance(mutant.operator, operator)]
+
+
+@pytest.mark.parametrize(
+    ("operator", "before", "after"),
+    [
+        (operator, example.pre_mutation_code, example.post_mutation_code)
+        for operator in mutation.OWN
+        for example in operator.examples()
+    ],
+)
+def test_examples_of_the_operators(operator, before, after):
+    assert mutants_of(before, operator) == [after]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'def f():\n    """Text."""\n',
+        "def f():\n    import os\n",
+        "def f():\n    pass\n",
+        # Without it, nothing can be imported.
+        "x = 1\n",
+    ],
+)
+def test_statements_that_stay(code):
+    assert mutants_of(code, mutation.RemoveStatement) == []
+
+
+@pytest.mark.parametrize(
+    "code", ["def f():\n    return\n", "def f():\n    return None\n", "def f():\n    return True\n"]
+)
+def test_return_values_that_stay(code):
+    assert mutants_of(code, mutation.ReplaceReturnValue) == []
+
+
+def test_memberships_of_one_comparison():
+    first, second = mutants_of("a in b not in c", mutation.NegateMembership)
+    assert (first, second) == ("a not in b not in c", "a in b in c")
+
+
+@pytest.mark.parametrize("code", ["def f(a: int | str) -> int | str: ...\n", "a: int | str\n"])
+def test_types_are_not_mutated(code):
+    assert mutants_of(code) == []
+
+
+def test_a_value_beside_a_type_is_mutated():
+    assert "a: int = 2 | 4\n" in mutants_of("a: int = 2 | 3\n")
+
+
+def test_mutants_of_one_operator_at_one_place_are_together():
+    (place,) = mutation.places(Path("x.py"), "a = b + c\n")
+    assert len(place) == 11
+
+
+def test_a_sample(tmp_path):
+    file = tmp_path / "x.py"
+    file.write_text("def f(a, b):\n    c = a + b\n    d = a - b\n    return c * d\n")
+    chosen, total = mutation.choose([file], 3, seed=1)
+    # Three operators, two assignments, one value.
+    assert (len(chosen), total) == (3, 6)
+    assert [code for _mutant, code in chosen] == [code for _mutant, code in mutation.choose([file], 3, seed=1)[0]]
+    assert len({code for _mutant, code in mutation.choose([file], 99, seed=1)[0]}) == 6
+    samples = {tuple(code for _mutant, code in mutation.choose([file], 3, seed=seed)[0]) for seed in range(9)}
+    assert len(samples) > 1
+
+
+def test_the_tests_of_a_line(tmp_path):
+    (mutant,) = (mutant for place in mutation.places(Path("x.py"), CODE) for mutant in place if mutant.lines == (3, 3))
+    baseline = mutation.Baseline(1.0, {(Path("x.py"), 3): {"b", "a"}, (Path("y.py"), 3): {"c"}})
+    assert baseline.of(mutant) == ["a", "b"]
+
+
+@pytest.fixture
+def collection(tmp_path, monkeypatch):
+    """A collection with one room and one test, and no namespaces."""
+    monkeypatch.setattr(mutation, "PRIVATE", Path("/usr/bin/env"))
+    # Those of ansible-test.
+    monkeypatch.delenv("PYTEST_PLUGINS", raising=False)
+    monkeypatch.setattr(mutation.os, "sched_getaffinity", lambda _pid: {0, 1})
+    room, tests = tmp_path / mutation.CODE / "_host" / "words", tmp_path / mutation.TESTS / "_host" / "words"
+    room.mkdir(parents=True)
+    tests.mkdir(parents=True)
+    (room / "__init__.py").write_text("")
+    (room / "keep.py").write_text(CODE)
+    (tests / "test_keep.py").write_text(
+        "import sys\n"
+        "from pathlib import Path\n"
+        f"sys.path.insert(0, str(Path(__file__).resolve().parents[6] / '{mutation.CODE}/_host/words'))\n"
+        "from keep import keep\n"
+        "def test_keep():\n"
+        "    assert keep(['a', '']) == ['a']\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_survivors(collection, capsys):
+    mutation.main(["words", "--sample", "99"])
+    printed = capsys.readouterr().out
+    # The assignment, the condition and the value.
+    assert printed.endswith("words: 3 mutants at 3 places, 3 killed, 0 survived: 100 % killed\n")
+    test = collection / mutation.TESTS / "_host" / "words" / "test_keep.py"
+    test.write_text(test.read_text().replace("== ['a']", "is not None"))
+    mutation.main(["words", "--sample", "99"])
+    printed = capsys.readouterr().out
+    assert (
+        "-    found = [word for word in words if word]\n+    found = [word for word in words if not (word)]" in printed
+    )
+    assert printed.endswith("words: 3 mutants at 3 places, 2 killed, 1 survived: 67 % killed\n")
+    assert (collection / mutation.CODE / "_host" / "words" / "keep.py").read_text() == CODE
+
+
+def test_tests_that_fail_without_a_mutant(collection):
+    test = collection / mutation.TESTS / "_host" / "words" / "test_keep.py"
+    test.write_text("def test_keep():\n    assert False\n")
+    with pytest.raises(SystemExit, match="fail without a mutant"):
+        mutation.main(["words"])
+
+
+def test_a_mutant_that_takes_too_long_is_killed(collection):
+    test = collection / mutation.TESTS / "_host" / "words" / "test_keep.py"
+    test.write_text("import time\ndef test_keep():\n    time.sleep(3)\n")
+    assert mutation.run_tests(Path.cwd(), [str(test)], timeout=60)
+    assert not mutation.run_tests(Path.cwd(), [str(test)], timeout=2)
+
+
+def test_an_unknown_room(collection):
+    with pytest.raises(SystemExit, match="no such room: wrods; the rooms are base, libcni, words"):
+        mutation.main(["wrods"])
