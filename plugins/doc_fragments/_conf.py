@@ -63,6 +63,7 @@ options:
       - nomad-bridge
       - buildkit
       - firecracker
+      - apptainer
       - multus
       - cnitool
       - k3s
@@ -79,10 +80,13 @@ options:
   configure:
     description:
       - Make the runtimes in O(runtime) read O(conf_dir) and search for plugins in O(bin_dirs). Supports V(containerd),
-        V(crio), V(nomad) and V(podman). RV(effective) and O(ensure_effective) assume the new configuration.
+        V(crio), V(nomad), V(podman) and V(apptainer). RV(effective) and O(ensure_effective) assume the new
+        configuration.
       - CRI-O, Nomad, podman and containerd 2.0 or later get a drop-in C(99-podwire-cni), which containerd also imports.
         In containerd 1.6 and 1.7, an import would replace all other settings of CRI. There, the module edits lines of
         the file itself and adds a comment to each that keeps the former line.
+      - Apptainer has no drop-ins. The settings are put at the beginning of C(apptainer.conf), where they take
+        precedence. O(bin_dirs) must be one directory.
       - A runtime that is already configured this way is left alone. If a runtime would not follow its new
         configuration, or would lose another setting, its old configuration is restored and the task fails.
       - The module does not restart runtimes, see RV(configured[].restart). The role P(podwire.cni.runtime#role)
@@ -98,6 +102,24 @@ options:
           - Whether containerd (1.7 or later) sets up its networks one after another. If not set, the configuration
             stays as it is.
         type: bool
+      allow:
+        description:
+          - Who may use which networks with Apptainer without being root (C(allow net networks), C(allow net users) and
+            C(allow net groups)). A list that is not set stays as it is. An empty list allows none.
+        type: dict
+        suboptions:
+          networks:
+            description: Names of networks.
+            type: list
+            elements: str
+          users:
+            description: Names of users.
+            type: list
+            elements: str
+          groups:
+            description: Names of groups.
+            type: list
+            elements: str
       state:
         description:
           - V(absent) removes what this option wrote. The former configuration applies again.

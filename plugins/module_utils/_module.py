@@ -29,7 +29,7 @@ LOCK_ARGUMENTS: Dict[str, Any] = {"lock_timeout": {"type": "float", "default": 6
 CLASSES_ARGUMENTS: Dict[str, Any] = {
     "classes": {"type": "list", "elements": "str", "choices": [SAFE, DISRUPTIVE], "default": [SAFE, DISRUPTIVE]}
 }
-SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
+SETS = ["conf", "plugins", "attachments", "leases", "kernel", "audit", "garbage", "runtime", "readiness"]
 GATHER_ARGUMENTS: Dict[str, Any] = {"gather": {"type": "list", "elements": "str", "choices": SETS}}
 
 # The exit status, once there is an answer.

@@ -203,8 +203,8 @@ attachments:
       description:
         - What was done, or would be done in check mode.
         - V(adopted) means that the attachment existed, and that its lost cache entry was written again.
-        - V(repaired) is a DEL followed by an ADD. V(drifted) means that drift was only reported. V(left) means that
-          O(classes) does not allow the change.
+        - V(repaired) means that what was lost is back in place, or that the attachment was made again. V(drifted) means
+          that drift was only reported. V(left) means that O(classes) does not allow the change.
       type: str
       choices: [none, added, adopted, deleted, repaired, drifted, left, failed]
       sample: added
@@ -259,16 +259,20 @@ actions:
     kind:
       description:
         - One of V(add), V(del), V(repair), V(adopt) and V(leave).
-        - V(repair) is a DEL followed by an ADD. V(leave) is not a change. It shows what a running daemon did to the
-          network.
+        - V(repair) puts back in place what is lost, or is a DEL followed by an ADD. V(leave) is not a change. It shows
+          what a running daemon did to the network.
       type: str
       sample: repair
     target:
-      description: Network, container ID and interface, as C(NETWORK/CONTAINER/INTERFACE).
+      description:
+        - Network, container ID and interface, as C(NETWORK/CONTAINER/INTERFACE).
+        - The name of a network, or V(host), for what several attachments share and have lost.
       type: str
       sample: demo/web/eth0
     class:
-      description: V(safe) for V(add) and V(adopt), V(disruptive) for V(del) and V(repair), V(foreign) for V(leave).
+      description:
+        - V(safe) for V(add), V(adopt) and for a V(repair) in place, V(disruptive) for V(del) and for a V(repair) with
+          DEL and ADD, V(foreign) for V(leave).
       type: str
       sample: disruptive
     reason:
@@ -278,7 +282,9 @@ actions:
       type: str
       sample: eth0 is gone
     parts:
-      description: What a step of the kind V(repair) does, in order, each with C(kind).
+      description:
+        - What a step of the kind V(repair) does, in order, each with C(kind).
+        - V(put_back) writes what is lost in place; V(del) and V(add) attach again.
       returned: for the kind V(repair)
       type: list
       elements: dict

@@ -253,6 +253,13 @@ effective:
       sample:
         - network: apps
           file: /etc/cni/net.d/10-apps.conflist
+    through:
+      description:
+        - If RV(effective[].network) is Multus, the networks that it gives every pod, in order. Empty otherwise.
+        - Each has C(network) (V(null) if its definition is in the cluster), C(interface) (V(null) for the first, whose
+          interface the runtime names), C(file), and C(source) (V(delegates), or what the configuration names).
+      type: list
+      elements: dict
     not_chosen:
       description:
         - Every other file of its directory, with C(file), C(network) (V(null) if it cannot be determined) and
@@ -268,6 +275,16 @@ effective:
         - Whether its rules were compared with the real runtime (V(run)) or are taken from its source code (V(source)).
       type: str
       sample: run
+    requires:
+      description:
+        - The plugins that it executes although no file names them, with C(plugin), C(code) and C(problem).
+        - Code and problem are empty if the runtime can execute the plugin.
+      type: list
+      elements: dict
+      sample:
+        - plugin: loopback
+          code: ""
+          problem: ""
 configured:
   description: Changes to the configurations of the runtimes.
   returned: success, with O(configure)
@@ -313,10 +330,13 @@ configured:
       sample: [apps]
 confirmed:
   description:
-    - Whether the runtimes that run on this host and read O(conf_dir) have loaded what RV(effective) says. The module
-      asks them until they have, but for at most two seconds in all. V(false) also causes a warning.
-    - V(null) in check mode, and if no runtime can be asked. Only containerd and CRI-O can be asked. A runtime that has
-      to be restarted first (RV(configured)) is not asked.
+    - Whether a container started now would get its network. The runtimes that run on this host and read O(conf_dir)
+      have loaded what RV(effective) says and report that it is ready, every plugin that they execute is there, and
+      nothing else that RV(podwire.cni.cni_info#module:readiness) calls an error stands in between. The module asks them
+      until they have loaded it, but for at most two seconds in all. V(false) also causes a warning.
+    - V(null) in check mode, and if no runtime can be asked, or one does not answer, which causes a warning, or has no
+      network. Only containerd and CRI-O can be asked. A runtime that has to be restarted first (RV(configured)) is not
+      asked.
   returned: success
   type: bool
   sample: true
@@ -404,6 +424,7 @@ code:
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.networks.planner import plan_networks
 from ..module_utils._host.networks.request import NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS, conf_request
+from ..module_utils._host.readiness.confirm import confirm_plan
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
@@ -425,7 +446,7 @@ def main():
         fail(module, error)
     plan = execute(module, lambda: plan_networks(request), "cni_conf")
     # A runtime cannot have loaded what is only planned.
-    confirmed, unconfirmed = (None, []) if module.check_mode else plan.confirm()
+    confirmed, unconfirmed = (None, []) if module.check_mode else confirm_plan(plan, request.bin_dirs)
     for text in unconfirmed:
         plan.warn("not_confirmed", text)
     result = dict(result_of(module, plan), confirmed=confirmed)

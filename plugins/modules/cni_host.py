@@ -167,6 +167,7 @@ options:
           - nomad-bridge
           - buildkit
           - firecracker
+          - apptainer
           - multus
           - cnitool
           - k3s
@@ -186,6 +187,22 @@ options:
           setup_serially:
             description: See O(podwire.cni.cni_conf#module:configure.setup_serially).
             type: bool
+          allow:
+            description: See O(podwire.cni.cni_conf#module:configure.allow).
+            type: dict
+            suboptions:
+              networks:
+                description: See O(podwire.cni.cni_conf#module:configure.allow.networks).
+                type: list
+                elements: str
+              users:
+                description: See O(podwire.cni.cni_conf#module:configure.allow.users).
+                type: list
+                elements: str
+              groups:
+                description: See O(podwire.cni.cni_conf#module:configure.allow.groups).
+                type: list
+                elements: str
           state:
             description: See O(podwire.cni.cni_conf#module:configure.state).
             type: str
@@ -262,6 +279,15 @@ options:
         description: See O(podwire.cni.cni_attach#module:force).
         type: bool
         default: false
+  audit:
+    description:
+      - Audit the attachments that container runtimes have made. Each is compared with what its plugins do in a
+        rehearsal, and what it has lost is put back in place, with steps of the class V(safe).
+      - An attachment of a runtime is never detached. What cannot be put back in place is reported with a step of the
+        class V(foreign).
+      - The audit is part of the plan as if it was a section. It comes after the section O(attachments).
+    type: bool
+    default: false
   gather:
     description:
       - What to read after the changes, or in check mode without them, as M(podwire.cni.cni_info) does. The result is in
@@ -269,7 +295,7 @@ options:
       - By default, nothing is read.
     type: list
     elements: str
-    choices: [conf, plugins, attachments, leases, kernel, garbage, runtime]
+    choices: [conf, plugins, attachments, leases, kernel, audit, garbage, runtime, readiness]
   _source:
     description: For internal use between the action plugin and the module. Do not set it.
     type: dict
@@ -383,6 +409,12 @@ attachments:
       C(error) are as in RV(plugins).
   returned: with O(attachments)
   type: dict
+audit:
+  description:
+    - The result of O(audit). C(attachments) and C(shared) are as in RV(podwire.cni.cni_info#module:audit). C(changed)
+      and C(error) are as in RV(plugins).
+  returned: with O(audit)
+  type: dict
 info:
   description: What O(gather) asks for, as M(podwire.cni.cni_info) returns it. V(null) without O(gather).
   returned: always
@@ -405,8 +437,7 @@ from typing import Any, Dict, Iterable, List, Tuple, Union
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._host.attachments.request import PRESENT
-from ..module_utils._host.binaries.outcome import WantedPlugins
-from ..module_utils._host.binaries.source import SourceNeeded, with_plugins
+from ..module_utils._host.binaries.request import SourceNeeded
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.host.plan import HostPlan
 from ..module_utils._host.host.planner import HostPlanner
@@ -425,11 +456,16 @@ from ..module_utils._module import (
     result_of,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..module_utils._host.binaries.outcome import WantedPlugins
+
 ARGUMENTS: Dict[str, Any] = {
     # From the action plugin: about the source of the plugins, and why the networks are refused.
     "_source": {"type": "dict"},
     "_refused": {"type": "dict"},
     **SECTIONS_ARGUMENTS,
+    "audit": {"type": "bool", "default": False},
     **GATHER_ARGUMENTS,
     **COMMON_ARGUMENTS,
     **LOCK_ARGUMENTS,
@@ -445,7 +481,7 @@ def main() -> None:
             if params[section] is not None:
                 params[section] = dict(params[section], **{option: params[option]})
         common = {name: params[name] for name in COMMON_ARGUMENTS}
-        request = HostRequest({name: params[name] for name in SECTIONS_ARGUMENTS}, common)
+        request = HostRequest({name: params[name] for name in SECTIONS_ARGUMENTS}, common, params["audit"])
         seen = read_state()
         plan = make(module, request)
     except SourceNeeded as needed:
@@ -490,6 +526,9 @@ def make(module: AnsibleModule, request: HostRequest) -> HostPlan:
     options = request.sections.get("plugins")
     if options is None or request.state_of("plugins") != PRESENT:
         return run(None)
+    # Imported late: a task without plugins does not need it.
+    from ..module_utils._host.binaries.source import with_plugins
+
     try:
         return with_plugins(options, lambda: module.tmpdir, bin_dir_of(options), run)
     except HostError as error:

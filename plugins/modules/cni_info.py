@@ -17,14 +17,19 @@ description:
     no live container seems to own, in one call.
   - The result is sorted and does not depend on the time of the call, so that two results can be compared.
   - Values of keys that look like secrets are masked. Kubeconfigs are never read.
-  - Changes nothing, and runs plugins only with C(VERSION).
+  - Changes nothing on the host. Runs plugins with C(VERSION), for V(readiness) among O(gather) with C(STATUS), and for
+    V(audit) in private copies of the host.
 options:
   gather:
     description:
       - What to gather. Everything else is V(null) in the result.
       - The default is everything.
+      - V(audit) asks the runtimes, too, and runs the plugins of attachments that runtimes made with C(ADD) in private
+        copies of the host. It remembers what that showed in C(/run/podwire-cni/rehearsals).
       - V(garbage) asks the runtimes that are found on the host which containers are alive.
       - V(runtime) asks containerd for its configuration, and other runtimes for their versions.
+      - V(readiness) asks plugins for their C(STATUS), and containerd and CRI-O for what they have loaded. That takes up
+        to five seconds for each that does not answer.
     type: list
     elements: str
     choices:
@@ -33,8 +38,10 @@ options:
       - attachments
       - leases
       - kernel
+      - audit
       - garbage
       - runtime
+      - readiness
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._attributes.info
@@ -112,7 +119,6 @@ conf:
         - The daemon that writes files like this one, recognized by the plugins or the file name, whether it runs or
           not. Empty if the file is managed, or if no daemon is known to write such files.
       type: str
-      sample: Calico
     edited:
       description: Whether another program has changed the managed file.
       type: bool
@@ -145,7 +151,6 @@ aside:
     original_path:
       description: Former path of the file.
       type: str
-      sample: /etc/cni/net.d/87-podman.conflist
     network:
       description: Name of the network in the file. Empty if it is unknown.
       type: str
@@ -173,12 +178,17 @@ plugins:
     sha256:
       description: Digest of the file.
       type: str
+    kind:
+      description: What the file is, V(elf), V(script), or empty for anything else.
+      type: str
+      choices: [elf, script, '']
+      sample: elf
     machine:
       description: Machine of an ELF file, as in C(uname -m). Empty if the file is not an ELF file.
       type: str
-      sample: x86_64
     cni_versions:
-      description: CNI versions that the plugin supports. Empty if root does not run it, see RV(problems).
+      description: CNI versions that the plugin supports. Empty if root does not run it, see RV(problems). Scripts that
+        M(podwire.cni.cni_plugins) did not install are not run.
       type: list
       elements: str
       sample: [0.3.1, 0.4.0, 1.0.0]
@@ -231,9 +241,10 @@ attachments:
       description:
         - V(same) means that the path still leads to the namespace of the ADD. V(other) means that another namespace has
           the same path. V(gone) means that no namespace has it.
+        - V(hidden) means that the path leads nowhere, but that the attachment is alive.
         - V(unknown) is for attachments that another tool made.
       type: str
-      choices: [same, other, gone, unknown]
+      choices: [same, other, gone, hidden, unknown]
     interface:
       description: Whether the interface exists.
       type: bool
@@ -316,7 +327,6 @@ pools:
     family:
       description: Address family of the entry, V(ipv4) or V(ipv6).
       type: str
-      sample: ipv4
     ranges:
       description: First and last address of each range.
       type: list
@@ -325,19 +335,15 @@ pools:
     size:
       description: Number of addresses for containers in the ranges, without gateways.
       type: int
-      sample: 253
     used:
       description: Number of these addresses that are reserved.
       type: int
-      sample: 2
     free:
       description: Number of these addresses that are not reserved.
       type: int
-      sample: 251
     outside:
       description: Number of reserved addresses outside all ranges.
       type: int
-      sample: 0
     owners:
       description: The reserved addresses (C(ips)) by C(container_id), which is empty for empty files.
       type: list
@@ -345,6 +351,29 @@ pools:
       sample:
         - container_id: web
           ips: [10.88.0.2]
+audit:
+  description:
+    - The live attachments that container runtimes have made, compared with what their plugins do in a rehearsal.
+  returned: success
+  type: dict
+  contains:
+    attachments:
+      description:
+        - The attachments, sorted by network, container and interface.
+        - C(network), C(container_id) and C(ifname) name one. C(netns) is a path to its namespace, C(cache_dir) the
+          cache of libcni that has it, C(source) the runtime that has the container (empty if none has, or if it cannot
+          be asked), C(ips) the addresses that the ADD returned.
+        - C(compared) is V(fully) if everything that the ADD made was compared. If a plugin cannot be rehearsed, it is
+          V(partly), C(why) says why, and the result of the ADD is compared.
+        - C(differences) are phrases that say what has changed, such as C(the rules of its port mappings are gone).
+      type: list
+      elements: dict
+    shared:
+      description:
+        - What attachments share and what has changed of it. Each entry has C(network) (empty for what all networks
+          share) and C(differences).
+      type: list
+      elements: dict
 garbage:
   description:
     - What M(podwire.cni.cni_gc) would find with all kinds of O(podwire.cni.cni_gc#module:scope) and regardless of age.
@@ -383,7 +412,6 @@ garbage:
     reason:
       description: Why it would or would not be collected, as in RV(podwire.cni.cni_gc#module:collected[].reason).
       type: str
-      sample: owner_dead
 runtime:
   description:
     - The runtimes of the host that use CNI, sorted by name and directory, and what each does with the directory that it
@@ -429,6 +457,12 @@ runtime:
       description: All networks that it uses at once or finds by name, each with C(network) and C(file).
       type: list
       elements: dict
+    through:
+      description:
+        - If RV(runtime[].network) is Multus, the networks that it gives every pod, as in
+          RV(podwire.cni.cni_conf#module:effective[].through).
+      type: list
+      elements: dict
     not_chosen:
       description:
         - Every other file of its directory, with C(file), C(network) (V(null) if it cannot be determined) and
@@ -440,6 +474,45 @@ runtime:
         - Whether its rules were compared with the real runtime (V(run)) or are taken from its source code (V(source)).
       type: str
       sample: run
+    requires:
+      description:
+        - The plugins that it executes although no file names them, with C(plugin), C(code) and C(problem).
+        - Code and problem are empty if the runtime can execute the plugin.
+      type: list
+      elements: dict
+      sample: [{plugin: loopback, code: "", problem: ""}]
+readiness:
+  description: Whether a container started now would get a working network, and what stands in between.
+  returned: success
+  type: dict
+  contains:
+    ready:
+      description:
+        - Whether it would with every runtime of the host that uses CNI.
+        - V(null) if there is none, or if it is not known for one of them.
+      type: bool
+    runtimes:
+      description:
+        - A row for each runtime, and for each runtime handler that has its own directory.
+        - C(runtime), C(handler), C(conf_dir) and C(network) name it. C(ready) is V(true), V(false), or V(null) if it is
+          not known, and C(unknown) says why.
+        - C(reported) is what the runtime itself reports through CRI, with C(ready), C(message) and C(networks). V(null)
+          if it was not asked or does not answer.
+        - C(status) has an entry for each network, with C(network), C(file), C(state) (V(ready), V(not_ready) or
+          V(unknown)), C(code), C(plugin) and C(message). A plugin without STATUS is V(unknown).
+      type: list
+      elements: dict
+    obstacles:
+      description:
+        - What stands between now and a container with a network, the worst first, then in the order in which a
+          container meets it.
+        - C(level) is V(error) if no container of the runtime gets its network, V(warning) if it concerns only some
+          containers or cannot be decided, V(info) if it is no obstacle.
+        - C(code) is stable; the page node-not-ready of the documentation lists all. C(message) says what is wrong,
+          C(evidence) what was seen, C(remedy) what to do.
+        - C(runtime) is empty if it concerns the host, C(network) if it concerns all networks, C(file) if there is none.
+      type: list
+      elements: dict
 kernel:
   description: The state of the kernel.
   returned: success
@@ -460,8 +533,13 @@ kernel:
         - Interfaces of the attachments whose namespaces exist, with C(network), C(container_id), C(ifname), C(netns),
           C(kind), C(mac), C(mtu), C(up), C(addresses), C(routes), and C(host_interface), the host end of a veth. An
           interface that is gone has no kind, MAC and MTU.
-        - C(differences) is a list of sentences. Each describes how an interface, address, route, bridge or firewall
-          rule differs from what the ADD left.
+        - C(differences) is a list of sentences. Each describes how an object of the attachment's footprint, or else of
+          the result of its ADD, differs from what the ADD left.
+      type: list
+      elements: dict
+    shared:
+      description:
+        - What attachments share and have lost, with C(network) (empty for what all networks share) and C(differences).
       type: list
       elements: dict
 problems:

@@ -41,6 +41,8 @@ options:
     default: 60
 notes:
   - The module fails if one network does not work. It tests all networks first.
+  - It also fails if a runtime that runs on the host and uses one of the networks lacks a plugin that it executes for
+    every container, such as loopback for containerd.
   - While the module runs, O(cache_dir) has a directory C(smoke), so that nothing mistakes the attachments of the test
     for those of a container.
   - The bridge of a network without any attachments so far is removed again. What plugins never remove stays, such as
@@ -98,6 +100,13 @@ networks:
         - V(takes_device), V(fixed_address), V(no_dhcp_daemon) or V(third_party).
       type: str
       sample: ""
+    ready:
+      description:
+        - Result of STATUS, V(passed) or V(failed).
+        - V(null) if it is unknown, because the version of the network or one of its plugins does not have STATUS, or a
+          plugin does not answer.
+      type: str
+      sample: passed
     add:
       description: V(passed) or V(failed). V(null) if it did not run.
       type: str
@@ -153,6 +162,14 @@ networks:
         - C(plugin), C(plugin_code) and C(stderr) are set if a plugin failed.
       type: dict
       sample: null
+runtimes:
+  description:
+    - The runtimes of the host that use one of the networks by default, with C(runtime), C(network), whether it is
+      C(running), and C(requires), as in RV(podwire.cni.cni_conf#module:effective[].requires).
+  returned: always
+  type: list
+  elements: dict
+  sample: []
 actions:
   description:
     - The steps of the plan, the same in check mode and in a run. The step C(try) tests a network and is not a change.
@@ -172,7 +189,7 @@ code:
   sample: smoke_failed
 """
 
-from typing import List
+from typing import Any, Dict, List
 
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.interrupt import Interrupted, interruptible
@@ -213,16 +230,28 @@ def main() -> None:
         raise
     result = result_of(module, plan)
     result["networks"] = [trial.row() for trial in plan.trials]
+    result["runtimes"] = plan.runtimes
     failed = [trial for trial in plan.trials if trial.status == FAILED]
-    if failed:
-        module.fail_json(msg=_summary(plan.trials, failed), code="smoke_failed", **result)
+    lacking = [] if module.check_mode else _lacking(plan.runtimes)
+    if failed or lacking:
+        module.fail_json(msg="; ".join([*_summary(plan.trials, failed), *lacking]), code="smoke_failed", **result)
     module.exit_json(**result)
 
 
-def _summary(trials: List[Trial], failed: List[Trial]) -> str:
+def _summary(trials: List[Trial], failed: List[Trial]) -> List[str]:
     tried = [trial for trial in trials if trial.status in (FAILED, PASSED)]
     messages = [str(trial.error["message"]) for trial in failed if trial.error]
-    return f"{len(failed)} of {len(tried)} networks do not work: {'; '.join(messages)}"
+    return [f"{len(failed)} of {len(tried)} networks do not work: {'; '.join(messages)}"] if failed else []
+
+
+def _lacking(runtimes: List[Dict[str, Any]]) -> List[str]:
+    """Return what running runtimes cannot execute, although every container needs it."""
+    return [
+        f"{row['runtime']} cannot start containers on {row['network']}: {need['problem']}"
+        for row in runtimes
+        for need in row["requires"]
+        if row["running"] and need["problem"]
+    ]
 
 
 if __name__ == "__main__":

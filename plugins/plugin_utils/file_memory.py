@@ -19,7 +19,7 @@ from ..module_utils._host.errors import HostError
 from ..module_utils._host.manifest import digest_of, identity
 from .archive_cache import cache_dir
 
-_FILE = "files.json"
+_FILE = "files-2.json"
 _LIMIT = 1000
 
 

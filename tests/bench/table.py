@@ -78,6 +78,23 @@ def host(durations: Durations, processes: list[dict]) -> None:
     row("  of files only (conf, plugins) / ping", durations.of("Files of a host with 500 attachments"), ping, None, "s")
 
 
+def footprints(durations: Durations, directory: str) -> None:
+    """Print what recording, comparing and putting back what ADDs changed costs."""
+    lines = records(directory, "footprints")
+    [recording] = [line for line in lines if line["name"] == "record"]
+    row("50 ADDs: with footprints / without", recording["with"], recording["without"], 1.08, "s")
+    looks = [line for line in lines if line["name"] == "look"][1:]
+    limit("500 attachments: compared with the host", median(line["seconds"] for line in looks), 1, "s")
+    limit("500 attachments: memory for that", median(line["kilobytes"] for line in looks) / 1024, 150, "MiB")
+    row(
+        "one address put back / nothing to do",
+        durations.of("One address put back"),
+        durations.of("Unchanged cni_attach of one"),
+        1.5,
+        "s",
+    )
+
+
 def libcni(directory: str) -> None:
     [found] = records(directory, "libcni")
     row("one DEL, a plugin that does nothing: libcni / Go's", found["python"], found["go"], 1.0, "us")
@@ -146,6 +163,8 @@ def main() -> None:
         None,
         "s",
     )
+    print()
+    footprints(durations, directory)
     print()
     libcni(directory)
     memory: dict[str, list[int]] = defaultdict(list)

@@ -6,14 +6,21 @@
 from __future__ import annotations
 
 import os
-from typing import Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
-
-from .manifest import Manifest
+from typing import Any, Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .confdir import ConfFile
+    from .manifest import Manifest
     from .netns import Seen
+
+
+Users = Iterable[Tuple[str, str, List[Dict[str, Any]]]]
+"""(description, cniVersion, plugin objects) of what executes plugins."""
+
+
+def _none(_view: HostView, _bin_dir: str) -> Users:
+    return ()
 
 
 class HostView:
@@ -28,6 +35,8 @@ class HostView:
       text then.
     - ``namespaces``: path of each network namespace that a step creates (True) or removes (False).
     - ``requested``: network, container ID and interface of each attachment of the request -> whether it shall exist.
+    - ``built_in``: returns the networks that runtimes build themselves from plugins of a directory. Callers that may
+      import the room runtimes set it.
     """
 
     def __init__(self, manifest: Optional[Manifest] = None) -> None:
@@ -36,11 +45,15 @@ class HostView:
         self.written: Dict[str, bytes] = {}
         self.namespaces: Dict[str, bool] = {}
         self.requested: Dict[Tuple[str, str, str], bool] = {}
+        self.built_in: Callable[[HostView, str], Users] = _none
         self._files: Dict[str, List[ConfFile]] = {}
 
     @property
     def manifest(self) -> Manifest:
         if self._manifest is None:
+            # Imported late, as below: not every plan reads everything.
+            from .manifest import Manifest
+
             self._manifest = Manifest(tolerant=True)
         return self._manifest
 
@@ -74,7 +87,6 @@ class HostView:
     def conf_files(self, conf_dir: str) -> List[ConfFile]:
         """Return the configuration files of a directory, in the order of the runtimes. Each is read once."""
         if conf_dir not in self._files:
-            # Imported late, as below: not every plan reads everything.
             from .confdir import scan_conf_dir
 
             self._files[conf_dir] = scan_conf_dir(conf_dir)

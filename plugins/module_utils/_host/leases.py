@@ -153,6 +153,27 @@ def remove_lease(lease: Lease, timeout: float) -> None:
         raise HostError(f"cannot free {lease.path}: {error.strerror}", code="lease_not_removed") from error
 
 
+def put_lease(data_dir: str, network: str, ip: str, text: str, timeout: float) -> None:
+    """Write a lost lease again, as host-local does: under its lock, and never over another container's.
+
+    Raises HostError ``lease_locked``, ``lease_taken`` or ``lease_not_written``.
+    """
+    folder = os.path.join(data_dir, network)
+    path = os.path.join(folder, ip)
+    try:
+        os.makedirs(folder, 0o755, exist_ok=True)
+        with _locked(folder, timeout):
+            # Not through a name that somebody could have put there.
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "w", encoding="utf-8", newline="") as stream:
+                stream.write(text)
+    except FileExistsError as error:
+        if _content(path)[0] != text:
+            raise HostError(f"the address {ip} is leased to another container: {path}", code="lease_taken") from error
+    except OSError as error:
+        raise HostError(f"cannot write {path}: {error.strerror}", code="lease_not_written") from error
+
+
 def _same_file(one: Optional[os.stat_result], other: Optional[os.stat_result]) -> bool:
     if one is None or other is None:
         return False

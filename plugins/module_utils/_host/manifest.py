@@ -39,7 +39,7 @@ _BINARY = {
 _SECTIONS: Dict[str, Any] = {
     "networks": _NETWORK,
     "binaries": _BINARY,
-    "archives": {"sha512": str, "plugins": dict},
+    "archives": {"sha512": str, "plugins": dict, "scripts?": list},
     "aside": {"path": str, "network": str, "managed?": _NETWORK},
     "versions": {"identity": str, "cni_versions": list, "sha256?": str, "release?": str},
 }
@@ -59,7 +59,8 @@ class Manifest:
       ``replaced`` is the file that the newest version replaced (an older managed one, or ``original``), ``original``
       the unmanaged file from before the first managed one, ``displaced`` an unmanaged file that had replaced a managed
       one and that a repair removed.
-    - ``archives``: sha256 of an archive -> ``{sha512, plugins}``, the latter ``{plugin name: sha256}`` of all in it.
+    - ``archives``: sha256 of an archive -> ``{sha512, plugins, scripts}``: ``{plugin name: sha256}`` of all in it, and
+      the names of those that are scripts (missing: none).
     - ``aside``: path of a file that was set aside -> ``{path, network}``: its original path, and the network that it
       holds ("": unknown). ``managed`` exists for a managed file: its entry of ``networks``.
     - ``versions``: real path of a plugin -> ``{identity, cni_versions, sha256, release}``: the answer to VERSION, and

@@ -10,20 +10,17 @@ Addresses on interfaces that are down count, too; ``/proc/net/fib_trie`` does no
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import struct
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Tuple
 
+from ..libcni import kernel
+from ..libcni.kernel import attributes_in, decode_text, number_in, pack_attribute
 from .errors import HostError
 
-_ERROR, _DONE = 2, 3
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
 _NEWADDR, _GETADDR = 20, 22
 _NEWROUTE, _GETROUTE = 24, 26
-_REQUEST, _ACK, _INTERRUPTED, _DUMP = 0x1, 0x4, 0x10, 0x300
-_HEADER = struct.Struct("=LHHLL")
-_ATTRIBUTE = struct.Struct("=HH")
 _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBI")
 _ROUTE = struct.Struct("=BBBBBBBBI")
@@ -36,10 +33,6 @@ _RTA_TABLE, _RTA_VIA = 15, 18
 _UNICAST = 1
 MAIN_TABLE, LOCAL_TABLE = 254, 255
 _FLAG_UP = 1
-# The kernel sends at most 32 KiB at once.
-_BUFFER = 128 * 1024
-_TRIES = 5
-_TIMEOUT = 10.0
 
 
 class Link:
@@ -106,7 +99,7 @@ def address_list() -> List[Tuple[bytes, int, int]]:
     found = []
     for payload in _dump(_GETADDR, _NEWADDR, _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
         family, prefix, _flags, _scope, index = _ADDRESS.unpack_from(payload)
-        attributes = _attributes(payload, _ADDRESS.size)
+        attributes = attributes_in(payload, _ADDRESS.size)
         # On a point-to-point interface, IFA_ADDRESS is the address of the other side.
         raw = attributes.get(_IFA_LOCAL) or attributes.get(_IFA_ADDRESS)
         if raw and family in (socket.AF_INET, socket.AF_INET6):
@@ -121,7 +114,7 @@ def routes() -> List[Route]:
         family, length, _source, _tos, table, _protocol, _scope, kind, _flags = _ROUTE.unpack_from(payload)
         if family not in (socket.AF_INET, socket.AF_INET6):
             continue
-        attributes = _attributes(payload, _ROUTE.size)
+        attributes = attributes_in(payload, _ROUTE.size)
         if length and _RTA_DST not in attributes:
             continue
         mark, size = (b"4", 4) if family == socket.AF_INET else (b"6", 16)
@@ -129,12 +122,12 @@ def routes() -> List[Route]:
             Route(
                 mark + attributes.get(_RTA_DST, bytes(size)),
                 length,
-                _number(attributes.get(_RTA_OIF)),
+                number_in(attributes.get(_RTA_OIF)),
                 any(key in attributes for key in (_RTA_GATEWAY, _RTA_VIA, _RTA_MULTIPATH)),
                 mark + attributes[_RTA_GATEWAY] if _RTA_GATEWAY in attributes else b"",
                 mark + attributes[_RTA_PREFSRC] if _RTA_PREFSRC in attributes else b"",
-                _number(attributes.get(_RTA_PRIORITY)),
-                _number(attributes.get(_RTA_TABLE)) or table,
+                number_in(attributes.get(_RTA_PRIORITY)),
+                number_in(attributes.get(_RTA_TABLE)) or table,
                 kind == _UNICAST,
             )
         )
@@ -145,23 +138,21 @@ def links() -> Dict[int, Link]:
     """Return the interfaces of this thread's namespace by index."""
     found = {}
     # Without this, counters would be a large part of the answer.
-    request = (
-        _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + _ATTRIBUTE.pack(8, _IFLA_EXT_MASK) + struct.pack("=I", _SKIP_STATS)
-    )
+    request = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + pack_attribute(_IFLA_EXT_MASK, struct.pack("=I", _SKIP_STATS))
     for payload in _dump(_GETLINK, _NEWLINK, request):
         _family, _type, index, flags, _change = _LINK.unpack_from(payload)
-        attributes = _attributes(payload, _LINK.size)
-        info = _attributes(attributes.get(_IFLA_LINKINFO, b""), 0)
+        attributes = attributes_in(payload, _LINK.size)
+        info = attributes_in(attributes.get(_IFLA_LINKINFO, b""), 0)
         found[index] = Link(
             index,
-            _text(attributes.get(_IFLA_IFNAME)),
-            _text(info.get(_INFO_KIND)),
-            _number(attributes.get(_IFLA_LINK)),
-            _number(attributes.get(_IFLA_MASTER)),
+            decode_text(attributes.get(_IFLA_IFNAME)),
+            decode_text(info.get(_INFO_KIND)),
+            number_in(attributes.get(_IFLA_LINK)),
+            number_in(attributes.get(_IFLA_MASTER)),
             bool(flags & _FLAG_UP),
             _IFLA_LINK_NETNSID in attributes,
             ":".join(f"{byte:02x}" for byte in attributes.get(_IFLA_ADDRESS, b"")),
-            _number(attributes.get(_IFLA_MTU)),
+            number_in(attributes.get(_IFLA_MTU)),
             struct.unpack("=i", attributes.get(_IFLA_LINK_NETNSID, b"\xff\xff\xff\xff"))[0],
         )
     return found
@@ -169,7 +160,7 @@ def links() -> Dict[int, Link]:
 
 def namespace_exists(nsid: int) -> bool:
     """Tell whether the namespace with the number *nsid* still exists: its links remain while the kernel ends it."""
-    attribute = _ATTRIBUTE.pack(8, _IFLA_TARGET_NETNSID) + struct.pack("=i", nsid)
+    attribute = pack_attribute(_IFLA_TARGET_NETNSID, struct.pack("=i", nsid))
     try:
         _dump(_GETLINK, _NEWLINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + attribute)
     except HostError as error:
@@ -186,85 +177,42 @@ def delete_link(index: int, name: str) -> None:
     here = links().get(index)
     if here is None or here.name != name:
         return
-    with _socket() as netlink:
-        payload = _LINK.pack(socket.AF_UNSPEC, 0, index, 0, 0)
-        netlink.send(_HEADER.pack(_HEADER.size + len(payload), _DELLINK, _REQUEST | _ACK, 1, 0) + payload)
-        for kind, _flags, answer in _messages(netlink.recv(_BUFFER)):
-            number = -struct.unpack_from("=i", answer)[0] if kind == _ERROR else 0
-            if number and index in links():
-                raise HostError(f"cannot remove the interface {name}: {os.strerror(number)}", code="link_not_removed")
+    with Dumps() as netlink:
+        try:
+            netlink.change(_DELLINK, _LINK.pack(socket.AF_UNSPEC, 0, index, 0, 0))
+        except OSError as error:
+            if index in links():
+                text = f"cannot remove the interface {name}: {error.strerror}"
+                raise HostError(text, code="link_not_removed") from error
+
+
+class Dumps(kernel.Netlink):
+    """A netlink socket in the namespace of the thread that opens it: asks for lists, and makes changes.
+
+    Raises HostError ``kernel_unreadable`` if the kernel cannot be asked; a change that it refuses is an OSError.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        try:
+            super().__init__()
+        except OSError as error:
+            raise HostError(f"cannot open a netlink socket: {error.strerror}", code="kernel_unreadable") from error
+
+    def __enter__(self) -> Dumps:
+        return self
+
+    def dump(self, request: int, answer: int, payload: bytes) -> List[bytes]:
+        """Return what the kernel lists. If something changes meanwhile, ask again, so that nothing is missed."""
+        try:
+            return super().dump(request, answer, payload)
+        except OSError as error:
+            # A timeout has no number.
+            text = f"cannot query the kernel: {error.strerror or error}"
+            raise HostError(text, code="kernel_unreadable") from error
 
 
 def _dump(request: int, answer: int, payload: bytes) -> List[bytes]:
-    """Return what the kernel lists. If something changes meanwhile, ask again, so that nothing is missed."""
-    for _try in range(_TRIES):
-        found = _dump_once(request, answer, payload)
-        if found is not None:
-            return found
-    raise HostError("the kernel's interfaces change faster than they can be read; run again", code="kernel_unreadable")
-
-
-def _dump_once(request: int, answer: int, payload: bytes) -> Optional[List[bytes]]:
-    found: List[bytes] = []
-    whole = True
-    with _socket() as netlink:
-        netlink.send(_HEADER.pack(_HEADER.size + len(payload), request, _REQUEST | _DUMP, 1, 0) + payload)
-        while True:
-            for kind, flags, content in _messages(_receive(netlink)):
-                whole = whole and not flags & _INTERRUPTED
-                # A dump that fails, at its beginning or halfway, ends with the error's number.
-                number = -struct.unpack_from("=i", content)[0] if kind in (_ERROR, _DONE) else 0
-                if number:
-                    cause = OSError(number, os.strerror(number))
-                    raise HostError(f"cannot query the kernel: {cause.strerror}", code="kernel_unreadable") from cause
-                if kind == _DONE:
-                    return found if whole else None
-                if kind == answer:
-                    found.append(content)
-
-
-def _socket() -> socket.socket:
-    try:
-        netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
-        netlink.settimeout(_TIMEOUT)
-    except OSError as error:
-        raise HostError(f"cannot open a netlink socket: {error.strerror}", code="kernel_unreadable") from error
-    return netlink
-
-
-def _receive(netlink: socket.socket) -> bytes:
-    try:
-        return netlink.recv(_BUFFER)
-    except OSError as error:
-        raise HostError(f"cannot query the kernel: {error}", code="kernel_unreadable") from error
-
-
-def _messages(data: bytes) -> Iterator[Tuple[int, int, bytes]]:
-    """Split what was received into (type, flags, payload)."""
-    begin = 0
-    while len(data) - begin >= _HEADER.size:
-        length, kind, flags, _sequence, _port = _HEADER.unpack_from(data, begin)
-        if length < _HEADER.size or begin + length > len(data):
-            raise HostError("the kernel's answer was cut short", code="kernel_unreadable")
-        yield kind, flags, data[begin + _HEADER.size : begin + length]
-        begin += (length + 3) & ~3
-
-
-def _attributes(data: bytes, begin: int) -> Dict[int, bytes]:
-    """Return the attributes in *data* from *begin* on."""
-    found = {}
-    while len(data) - begin >= _ATTRIBUTE.size:
-        length, kind = _ATTRIBUTE.unpack_from(data, begin)
-        if length < _ATTRIBUTE.size:
-            break
-        found[kind & 0x3FFF] = data[begin + _ATTRIBUTE.size : begin + length]
-        begin += (length + 3) & ~3
-    return found
-
-
-def _text(raw: Optional[bytes]) -> str:
-    return os.fsdecode((raw or b"").rstrip(b"\0"))
-
-
-def _number(raw: Optional[bytes]) -> int:
-    return int(struct.unpack("=I", raw)[0]) if raw and len(raw) == 4 else 0
+    with Dumps() as dumps:
+        return dumps.dump(request, answer, payload)

@@ -16,6 +16,7 @@ import sys
 import threading
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, TypeVar
 
+from ..libcni.kernel import setns
 from .errors import HostError
 from .paths import absolute
 
@@ -24,7 +25,6 @@ NETNS_DIR = "/run/netns"
 Result = TypeVar("Result")
 
 _OWN = "/proc/self/ns/net"
-_CLONE_NEWNET = 0x40000000
 _SO_NETNS_COOKIE = 71
 # The names that iproute2 accepts, except those that cause trouble in a shell: blanks, control characters, leading dash.
 _NAME = re.compile(r"[^\s/\x00-\x20\x7f-][^\s/\x00-\x20\x7f]*")
@@ -185,7 +185,7 @@ def _open_and_enter(path: str, own_device: int) -> Optional[os.stat_result]:
         # ValueError: a path read from a file can contain a NUL.
         return None
     try:
-        _setns(fd)
+        setns(fd)
         return os.fstat(fd)
     except OSError as error:
         if error.errno == errno.EINVAL:
@@ -195,31 +195,6 @@ def _open_and_enter(path: str, own_device: int) -> Optional[os.stat_result]:
         raise HostError(message, code="netns_unusable") from error
     finally:
         os.close(fd)
-
-
-def _setns(fd: int) -> None:
-    if hasattr(os, "setns"):
-        os.setns(fd, _CLONE_NEWNET)
-    else:
-        _call_libc("setns", fd, _CLONE_NEWNET)
-
-
-def unshare() -> None:
-    """Move this thread into a new network namespace. Raises OSError."""
-    if hasattr(os, "unshare"):
-        os.unshare(_CLONE_NEWNET)
-    else:
-        _call_libc("unshare", _CLONE_NEWNET)
-
-
-def _call_libc(function: str, *arguments: int) -> None:
-    """Call a function that Python has only since 3.12. ctypes costs memory, so it is imported only here."""
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    if getattr(libc, function)(*arguments) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
 
 
 def _link_exists(name: str) -> bool:

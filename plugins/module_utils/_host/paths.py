@@ -44,3 +44,20 @@ def file_name(name: str, where: str) -> str:
     if len(os.fsencode(name)) > 200:
         raise HostError(f"{where}: the file name {name!r} is longer than 200 bytes", code="bad_file_name")
     return name
+
+
+def stage_unsynced(path: str, data: bytes) -> str:
+    """Write *data* to a temporary file beside *path*, and return its path; for what a power loss makes worthless.
+
+    Only the holder of the collection's lock writes such files, so the name is free or stale. Raises OSError.
+    """
+    temp = os.path.join(os.path.dirname(path), "." + os.path.basename(path))
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as stream:
+        stream.write(data)
+    return temp
+
+
+def replace_unsynced(path: str, data: bytes) -> None:
+    """Replace a file by one that holds *data*, in one step; see :func:`stage_unsynced`. Raises OSError."""
+    os.rename(stage_unsynced(path, data), path)

@@ -3,19 +3,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Checks that only root can change what root executes, and the files that decide what root executes.
 
-Plugins are regular ELF files. Configurations and cache entries of attachments decide which plugins run, with which
-arguments.
+Plugins are regular ELF files, or scripts whose interpreter is one. Configurations and cache entries of attachments
+decide which plugins run, with which arguments.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shlex
 import stat
 import sys
 from typing import Any, BinaryIO, Dict, Iterable, List, Optional
 
+from ..libcni.files import open_file
 from .errors import HostError
 from .problems import WARNING, problem
 
@@ -35,6 +37,12 @@ MACHINES = {
 }
 ELF_HEADER_SIZE = 20
 """The number of bytes at the beginning of a file that :func:`elf_machine` reads."""
+SCRIPT = "script"
+"""The machine of a script: it runs wherever its interpreter does."""
+PLUGIN_HEADER_SIZE = 256
+"""The number of bytes that :func:`plugin_machine` reads: what the kernel reads of a script to find its interpreter."""
+# They run another program, which they find through PATH.
+_SEARCHING = ("env", "busybox", "toybox")
 # The most links that Linux follows.
 _MOST_LINKS = 40
 
@@ -77,6 +85,47 @@ def check_executable(path: str) -> str:
     except OSError as error:
         raise HostError(f"cannot examine {path}: {error.strerror}", code="unreadable") from error
     return real
+
+
+def plugin_machine(stream: BinaryIO) -> Optional[str]:
+    """Return the machine of a plugin, :data:`SCRIPT` for a script, None for a file that is neither."""
+    header = stream.read(PLUGIN_HEADER_SIZE)
+    return SCRIPT if header[:2] == b"#!" else elf_machine(io.BytesIO(header))
+
+
+def check_plugin(path: str) -> str:
+    """Do the same as :func:`check_executable` for a plugin, which may be a script.
+
+    Its interpreter must be an absolute path to an ELF file that passes the same checks; raises HostError
+    ``bad_interpreter`` otherwise.
+    """
+    try:
+        with open_file(path) as stream:
+            header = stream.read(PLUGIN_HEADER_SIZE)
+    except (OSError, ValueError):
+        # The text for it is below.
+        header = b""
+    if header[:2] != b"#!":
+        return check_executable(path)
+    check_trusted(path)
+    line = header[2:].partition(b"\n")[0] if b"\n" in header else b""
+    words = line.replace(b"\t", b" ").split(b" ")
+    interpreter = os.fsdecode(next(filter(None, words), b""))
+    if not interpreter.startswith("/") or "\0" in interpreter or os.path.basename(interpreter) in _SEARCHING:
+        raise HostError(
+            f"{path} is a script whose first line does not name its interpreter by an absolute path, but "
+            f"{interpreter[:100]!r}; it is not executed. Begin it with a line such as #!/usr/bin/python3",
+            code="bad_interpreter",
+        )
+    try:
+        check_executable(interpreter)
+    except HostError as error:
+        raise HostError(
+            f"{path} is a script that root does not run, because of its interpreter: {error.msg}",
+            code="bad_interpreter",
+            **error.facts,
+        ) from error
+    return os.path.realpath(path)
 
 
 def check_trusted(path: str) -> None:

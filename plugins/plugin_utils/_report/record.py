@@ -29,6 +29,7 @@ MODULES = {
     "attachments": "cni_attach",
 }
 """The results of the roles of single sections, in the order of a run, and their modules."""
+_SECTIONS = {**MODULES, "audit": "cni_host"}
 RESULTS = (HOST, *MODULES)
 """The results from which a record is built."""
 GATHERED = (
@@ -65,10 +66,10 @@ def build(host: str, results: Mapping[str, Any], info: Any, errors: Sequence[str
         wrong.extend(failure_of_call(whole))
         warnings.extend(_warnings("cni_host", whole))
         problems.extend(rows(whole.get("problems")))
-        results = {**results, **results_of_sections(whole, MODULES)}
+        results = {**results, **results_of_sections(whole, _SECTIONS)}
         if isinstance(whole.get("info"), Mapping):
             info = whole["info"]
-    for role, module in MODULES.items():
+    for role, module in _SECTIONS.items():
         result = results.get(role)
         if not isinstance(result, Mapping) or result.get("skipped"):
             continue

@@ -214,10 +214,14 @@ class Host:
         """Run the host's half of a module with *arguments* as they are, and return its result."""
         return self.result(self.start(module, arguments, **options))
 
-    @staticmethod
-    def result(process: subprocess.Popen[str]) -> dict[str, Any]:
+    @classmethod
+    def result(cls, process: subprocess.Popen[str]) -> dict[str, Any]:
         """Wait for a module and return its result."""
-        printed, errors = process.communicate(timeout=600)
+        return cls.parsed(*process.communicate(timeout=600))
+
+    @staticmethod
+    def parsed(printed: str, errors: str) -> dict[str, Any]:
+        """Return the result that a module *printed*, and fail if it also printed *errors*."""
         assert not errors.strip(), errors
         result: dict[str, Any] = json.loads(printed)
         if "warnings" in result:

@@ -22,9 +22,10 @@ ROOT = Path(__file__).resolve().parents[3]
 PLUGINS = ROOT / "plugins"
 PAGES = [ROOT / "docs" / "errors.md", ROOT / "docs" / "errors-attachments.md"]
 VALIDATION = ROOT / "docs" / "validation.md"
+READINESS = ROOT / "docs" / "node-not-ready.md"
 
 # They never leave the package: whoever calls turns them into something else.
-INTERNAL = {"not_answered", "tolerated"}
+INTERNAL = {"not_answered", "not_rehearsed", "tolerated", "too_many"}
 
 CODE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -180,10 +181,14 @@ def page():
 
 @pytest.fixture(scope="module")
 def linked():
-    """The codes of the validation, which have tables in a page of their own."""
+    """The codes of the validation and of readiness, which have tables in pages of their own."""
     text = VALIDATION.read_text(encoding="utf-8")
     sections = re.findall(r"^### Level `(?:syntax|schema|directory)`\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
     assert len(sections) == 3
+    sections += re.findall(
+        r"^## Causes\n(.*?)(?=^##|\Z)", READINESS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert len(sections) == 4
     return {code for section in sections for code in first_columns(section)}
 
 

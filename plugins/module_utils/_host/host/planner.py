@@ -10,10 +10,8 @@ from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Set
 
 from ..attachments.request import ABSENT, PRESENT, Key
 from ..errors import HostError
-from ..hostview import HostView
-from ..named_netns import NetnsPlan, plan_netns
+from ..hostview import HostView, Users
 from ..netns import NETNS_DIR
-from ..networks.difference import same_json
 from ..networks.request import NETWORKS_ARGUMENTS, conf_request
 from ..plan import Plan
 from .plan import HostPlan, Part
@@ -24,7 +22,8 @@ if TYPE_CHECKING:
     from ..attachments.networks import Networks
     from ..attachments.outcome import AttachPlan
     from ..binaries.outcome import PluginsPlan, WantedPlugins
-    from ..networks.steps import ConfPlan
+    from ..named_netns import NetnsPlan
+    from ..networks.plan import ConfPlan
 
 # The order in which sections are planned and applied, and whether it is their removals that have this place.
 _ORDER = (
@@ -33,6 +32,7 @@ _ORDER = (
     ("runtime", False),
     ("netns", False),
     ("attachments", False),
+    ("audit", False),
     ("netns", True),
     ("runtime", True),
     ("networks", True),
@@ -70,6 +70,7 @@ class HostPlanner:
             "runtime": self._plan_runtime,
             "netns": self._plan_netns,
             "attachments": self._plan_attachments,
+            "audit": self._plan_audit,
         }
 
     def make(self) -> HostPlan:
@@ -166,6 +167,9 @@ class HostPlanner:
         """Return the names of the requested networks that will not be as requested."""
         if not self._networks_fail(before):
             return set()
+        # Imported late, as all that only some sections need.
+        from ..networks.difference import same_json
+
         there: Dict[Optional[str], bytes] = {}
         for file in reversed(view.conf_files(self._request.sections["networks"]["conf_dir"])):
             there[file.network] = file.text or b""
@@ -201,6 +205,7 @@ class HostPlanner:
     def _plan_plugins(self, view: HostView, _before: Sequence[Part]) -> PluginsPlan:
         from ..binaries.source import plan_plugins
 
+        view.built_in = _built_in
         options = self._request.sections["plugins"]
         if isinstance(self._wanted, HostError):
             raise self._wanted
@@ -229,6 +234,8 @@ class HostPlanner:
         return plan_networks(conf_request(options, self._check_mode), view)
 
     def _plan_netns(self, view: HostView, _before: Sequence[Part]) -> NetnsPlan:
+        from ..named_netns import plan_netns
+
         options = self._request.sections["netns"]
         return plan_netns(options["names"], options["state"] == PRESENT, self._check_mode)
 
@@ -250,6 +257,21 @@ class HostPlanner:
                 # The section that has failed tells why.
                 outcome.leave()
         return plan
+
+    def _plan_audit(self, _view: HostView, before: Sequence[Part]) -> Plan:
+        from ..trials.audit import plan_audit
+
+        options = self._request.sections["audit"]
+        # What attachments of both kinds share is repaired once.
+        known = {step.target for part in before if part.section == "attachments" for step in part.steps}
+        return plan_audit(options["bin_dirs"], options["cache_dir"], known)
+
+
+def _built_in(view: HostView, bin_dir: str) -> Users:
+    # Imported late: only a plan that replaces or removes binaries asks.
+    from ..runtimes.requirements import built_in_users
+
+    return built_in_users(view, bin_dir)
 
 
 def _part_of(section: str, parts: Sequence[Part]) -> Optional[Part]:

@@ -9,7 +9,7 @@ import contextlib
 from typing import Any, Dict, Iterator, List, Mapping, Optional
 
 from ..attachments.request import ABSENT, ATTACHMENTS_ARGUMENTS, PRESENT, WantedAttachment, parse_attachments
-from ..binaries.source import PLUGINS_ARGUMENTS, PLUGINS_REQUIRED_IF
+from ..binaries.request import PLUGINS_ARGUMENTS, PLUGINS_REQUIRED_IF
 from ..binaries.types import types_of
 from ..confdir import ConfFile, parse_conf
 from ..errors import HostError
@@ -31,12 +31,16 @@ SECTIONS_ARGUMENTS: Dict[str, Any] = {
 class HostRequest:
     """``sections``: name -> the options of its module, for each section that is given; ``attachments``: its entries.
 
-    *common* are the options that all sections share. Raises HostError for bad entries, and ``contradiction`` with all
-    contradictions between sections.
+    *common* are the options that all sections share. *audit* adds the section of that name, which has no others. Raises
+    HostError for bad entries, and ``contradiction`` with all contradictions between sections.
     """
 
-    def __init__(self, given: Mapping[str, Optional[Mapping[str, Any]]], common: Mapping[str, Any]) -> None:
+    def __init__(
+        self, given: Mapping[str, Optional[Mapping[str, Any]]], common: Mapping[str, Any], audit: bool = False
+    ) -> None:
         self.sections = {name: dict(common, **options) for name, options in given.items() if options is not None}
+        if audit:
+            self.sections["audit"] = dict(common)
         self.attachments: List[WantedAttachment] = []
         if "attachments" in self.sections:
             options = self.sections["attachments"]

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from ..errors import HostError
 from ..plan import FOREIGN
@@ -63,10 +63,17 @@ def _runtime(plan: Any, check_mode: bool) -> Result:
 
 def _about_runtimes(plan: Any, check_mode: bool) -> Result:
     # A runtime cannot have loaded what is only planned.
-    confirmed, unconfirmed = (None, []) if check_mode else plan.confirm()
+    confirmed, unconfirmed = (None, []) if check_mode else _confirm(plan)
     for text in unconfirmed:
         plan.warn("not_confirmed", text)
     return {"effective": plan.effective, "confirmed": confirmed, "problems": plan.problems}
+
+
+def _confirm(plan: Any) -> Tuple[Optional[bool], List[str]]:
+    # Imported late: check mode asks no runtime.
+    from ..readiness.confirm import confirm_plan
+
+    return confirm_plan(plan, ())
 
 
 def _netns(plan: Any, _check_mode: bool) -> Result:
@@ -77,10 +84,15 @@ def _attachments(plan: Any, _check_mode: bool) -> Result:
     return {"attachments": [outcome.row() for outcome in plan.outcomes]}
 
 
+def _audit(plan: Any, _check_mode: bool) -> Result:
+    return dict(plan.rows)
+
+
 _ROWS = {
     "plugins": _plugins,
     "networks": _networks,
     "runtime": _runtime,
     "netns": _netns,
     "attachments": _attachments,
+    "audit": _audit,
 }

@@ -38,10 +38,12 @@ Rows = List[Dict[str, Any]]
 class AttachmentsInfo:
     """What a cache directory holds: ``entries`` in order, their ``records``, and the ``problems`` of both.
 
-    ``states`` tells for each entry whether it is ``attached``, or known from its record: ``interrupted``, ``lost``.
+    ``cache_dir``. ``states`` tells for each entry whether it is ``attached``, or known from its record:
+    ``interrupted``, ``lost``.
     """
 
     def __init__(self, cache_dir: str) -> None:
+        self.cache_dir = cache_dir
         self.entries: List[Attached] = []
         self.records: Dict[Key, Record] = {}
         self.problems: Rows = []
@@ -115,13 +117,38 @@ def attachments(here: AttachmentsInfo) -> Rows:
         if attached.netns:
             names.setdefault(attached.netns, []).append(attached.key.ifname)
     seen = look(names)
-    return [
+    rows = [
         dict(
             _row(attached, here.records.get(attached.key), seen.get(attached.netns, Seen())),
             state=here.states[attached.key],
         )
         for attached in here.entries
     ]
+    gone = {attached.key: row for attached, row in zip(here.entries, rows) if row["netns_state"] == "gone"}
+    if gone:
+        here.problems += _find_hidden(here.cache_dir, gone)
+    return rows
+
+
+def _find_hidden(cache_dir: str, rows: Mapping[Key, Dict[str, Any]]) -> Rows:
+    """Correct *rows* of attachments whose paths lead nowhere, but which live; return problems."""
+    # Imported late: nearly all paths lead somewhere.
+    from ..attachments.cache import read_cache
+    from ..containers.live import find_homes
+
+    try:
+        entries = [entry for entry in read_cache(cache_dir).entries if entry.key in rows]
+        homes = find_homes(entries)
+    except HostError as error:
+        for row in rows.values():
+            row["netns_state"] = "unknown"
+        return [problem(WARNING, error.code, f"cannot determine which attachments are alive: {error.msg}")]
+    for entry in entries:
+        if entry.key is not None and homes.of(entry):
+            ns = homes.namespace_of(entry)
+            there = ns is None or ns.link_named(entry.key.ifname) is not None
+            rows[entry.key].update(netns_state="hidden", interface=there)
+    return []
 
 
 def _row(attached: Attached, record: Optional[Record], seen: Seen) -> Dict[str, Any]:

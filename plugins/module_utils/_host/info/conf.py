@@ -23,7 +23,7 @@ from ..networks.owners import recognise
 from ..plan import each_of
 from ..problems import ERROR, INFO, WARNING, problem
 from ..secrets import mask, mask_text
-from ..trust import check_executable, elf_machine, untrusted
+from ..trust import SCRIPT, check_plugin, plugin_machine, untrusted
 
 Rows = List[Dict[str, Any]]
 
@@ -112,7 +112,11 @@ def plugins(bin_dirs: Sequence[str], manifest: Manifest, workers: int) -> Tuple[
 
         def ask(row: Dict[str, Any], binaries: Binaries = binaries) -> None:
             try:
-                check_executable(row["path"])
+                if row["kind"] == SCRIPT and not row["managed"]:
+                    # Anything may be in that directory, such as an installer.
+                    text = f"{row['path']} is a script that cni_plugins has not installed; it is not executed"
+                    raise HostError(text, code="not_elf")
+                check_plugin(row["path"])
                 row["cni_versions"] = binaries.ask(row["name"])[1]
             except HostError as error:
                 # A README is not a plugin; an executable script is one that root does not run.
@@ -145,7 +149,7 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
     machine, digest = "", ""
     if stat.S_ISREG(target.st_mode):
         with open(path, "rb") as stream:
-            machine = elf_machine(stream) or ""
+            machine = plugin_machine(stream) or ""
             stream.seek(0)
             # Reading all of them would take longer than everything else here.
             known = manifest.versions.get(os.path.realpath(path), {})
@@ -156,7 +160,8 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
         "path": path,
         "link": link,
         "sha256": digest,
-        "machine": machine,
+        "kind": SCRIPT if machine == SCRIPT else "elf" if machine else "",
+        "machine": "" if machine == SCRIPT else machine,
         "cni_versions": [],
         "managed": managed is not None,
         "edited": managed is not None and managed.get("sha256") != digest,

@@ -12,11 +12,23 @@ from ..errors import HostError
 from ..hostview import HostView
 from ..manifest import Manifest
 from ..plan import workers_of
-from ..problems import ERROR, problem
+from ..problems import ERROR, WARNING, problem
 from . import conf
 
 # Each is None in the result unless it is gathered.
-_KEYS = ("conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime", "aside", "pools")
+_KEYS = (
+    "conf",
+    "plugins",
+    "attachments",
+    "leases",
+    "kernel",
+    "audit",
+    "garbage",
+    "runtime",
+    "aside",
+    "pools",
+    "readiness",
+)
 
 
 def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
@@ -40,7 +52,9 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
     manifest = Manifest(tolerant=True)
     if manifest.error is not None:
         problems.append(problem(ERROR, manifest.error.code, manifest.error.msg))
-    files, found = conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime"} else ([], [])
+    files, found = (
+        conf.scan_conf(params["conf_dir"]) if wanted & {"conf", "leases", "runtime", "readiness"} else ([], [])
+    )
     problems.extend(found)
     nothing: Any = (None, [])
     if "conf" in wanted:
@@ -57,8 +71,8 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
         networks = attempt(lambda: plugins_in(files, params["conf_dir"]), [])
         cache = attachments.AttachmentsInfo(params["cache_dir"])
         if "attachments" in wanted:
-            problems.extend(cache.problems)
             result["attachments"] = attempt(lambda: attachments.attachments(cache), None)
+            problems.extend(cache.problems)
         if "leases" in wanted:
             leases = attempt(lambda: attachments.leases(networks, cache.entries), (None, None, []))
             result["leases"], result["pools"], found = leases
@@ -66,17 +80,31 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
         if "kernel" in wanted:
             from .kernel import kernel
 
-            result["kernel"], found = attempt(lambda: kernel(cache.entries, cache.records), nothing)
+            result["kernel"], found = attempt(
+                lambda: kernel(cache.entries, cache.records, params["cache_dir"]), nothing
+            )
             problems.extend(found)
+    if "audit" in wanted:
+        from ..trials.audit import Audit
+
+        audit = Audit(params["bin_dirs"], params["cache_dir"])
+        result["audit"] = attempt(audit.run, None)
+        problems.extend(problem(WARNING, code, text) for code, text in audit.problems)
     if "garbage" in wanted:
         from .garbage import garbage
 
         result["garbage"], found = garbage(params["conf_dir"], params["bin_dirs"], params["cache_dir"])
         problems.extend(found)
-    if "runtime" in wanted:
+    if wanted & {"runtime", "readiness"}:
         from ..runtimes.effective import Effective
 
         directories = params["conf_dir"], params["bin_dirs"]
-        result["runtime"] = attempt(lambda: Effective(None, *directories, files, HostView(manifest)).rows(), None)
+        effective = attempt(lambda: Effective(None, *directories, files, HostView(manifest)), None)
+        if "runtime" in wanted and effective is not None:
+            result["runtime"] = attempt(effective.rows, None)
+        if "readiness" in wanted and effective is not None:
+            from ..readiness.report import Readiness
+
+            result["readiness"] = attempt(lambda: Readiness(effective, params["bin_dirs"]).rows(), None)
     result["problems"] = problems
     return result

@@ -9,32 +9,49 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ..addresses import written
 from ..attachments import kernel_drift
+from ..attachments.drift import FootprintDrift
 from ..attachments.kernel_drift import Interface, KernelView
 from ..attachments.records import Attached, Record
 from ..attachments.request import Key
+from ..footprints.comparison import without_consequences
+from ..footprints.words import phrases_of
 from ..netlink import LOCAL_TABLE, Route
+from ..netns import look
+from ..problems import WARNING, problem
 
 Rows = List[Dict[str, Any]]
 
 
-def kernel(entries: Sequence[Attached], records: Mapping[Key, Record]) -> Tuple[Dict[str, Any], Rows]:
+def kernel(entries: Sequence[Attached], records: Mapping[Key, Record], cache_dir: str) -> Tuple[Dict[str, Any], Rows]:
     """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems.
 
-    *records*: the existing records of attachments.
+    *records*: the existing records of attachments. Differences are those from footprints; for an attachment that has
+    none, those from the result of its ADD.
     """
-    state = kernel_drift.read_kernel(entries)
+    drift = FootprintDrift(cache_dir)
+    seen = look({attached.netns: () for attached in entries if attached.netns})
+    drift.compare(entries, {path: there.identity for path, there in seen.items()})
+    state = kernel_drift.read_kernel(entries, [one for one in entries if one.key not in drift.footprints])
     routes: Dict[str, Rows] = {path: _routes(view) for path, view in state.inside.items()}
     rows = [
         dict(
             _inside(attached, state, routes[attached.netns]),
-            differences=state.drift(attached, records.get(attached.key)),
+            differences=phrases_of(without_consequences(drift.of(attached.key).differences), True)
+            if attached.key in drift.footprints
+            else state.drift(attached, records.get(attached.key)),
         )
         for attached in entries
         if attached.netns in state.inside
     ]
     interfaces = sorted(state.host.interfaces.values(), key=lambda interface: interface.name)
     links = [{"name": interface.name, "master": interface.master, **_interface(interface)} for interface in interfaces]
-    return {"links": links, "routes": _routes(state.host), "attachments": rows}, state.missing.problems
+    shared = [
+        {"network": one.network, "differences": phrases_of(without_consequences(one.compared.differences), False)}
+        for one in drift.shared
+    ]
+    problems = [problem(WARNING, "rules_unreadable", text) for text in drift.problems]
+    found = {"links": links, "routes": _routes(state.host), "attachments": rows, "shared": shared}
+    return found, [*state.missing.problems, *problems]
 
 
 def _inside(attached: Attached, state: kernel_drift.Kernel, routes: Rows) -> Dict[str, Any]:

@@ -62,8 +62,9 @@ class Owner(NamedTuple):
     """A program that writes conflists.
 
     It owns a file if a plugin of ``types`` is in the chain, or if the path matches the pattern ``path``. ``processes``
-    are the names of its processes, one of which must run as root. ``config`` is a file and a pattern that must match
-    in it, for programs whose running proves nothing. ``setting`` says what to change so that it stops writing the file.
+    are the names of its processes, one of which must run as root (none: its package writes them). ``config`` is
+    a file and a pattern that must match in it, for programs whose running proves nothing. ``setting`` says what to
+    change so that it stops writing the file.
     """
 
     name: str
@@ -201,6 +202,14 @@ OWNERS = (
         r"/01-linkerd-cni\.conf(list)?\Z",
         ("install-cni.sh", "linkerd-cni-repair-controller"),
         "set destCNINetDir to another directory in the values of the chart linkerd2-cni, or remove its DaemonSet",
+    ),
+    # Its package installs these files. Nothing writes them again while it runs.
+    Owner(
+        "Apptainer",
+        (),
+        r"/apptainer/network/(00_bridge|10_ptp|20_ipvlan|30_macvlan|40_fakeroot)\.conflist\Z",
+        (),
+        "set 'cni configuration path' in apptainer.conf to another directory",
     ),
 )
 

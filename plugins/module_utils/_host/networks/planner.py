@@ -20,10 +20,10 @@ from ..secrets import mask
 from ..trust import untrusted
 from .difference import moves_addresses, readable_secret, same_json
 from .owners import CILIUM_SUFFIX, injected, with_injected
+from .plan import ConfPlan
 from .request import ConfRequest, WantedNetwork
 from .rules import check_plugins, directory_problems
 from .state import ConfState
-from .steps import ConfPlan
 from .view import ConfView
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ class ConfPlanner:
         request, state = self.request, self.state
         present = [wanted for wanted in request.networks if wanted.present]
         if present and not os.path.isdir(request.conf_dir):
-            self.plan.make_directory()
+            self.plan.changes.make_directory()
         targets = {wanted.name: state.target_of(wanted) for wanted in present}
         state.check_targets(targets)
         self._plan_steps(present, targets)
@@ -150,13 +150,29 @@ class ConfPlanner:
             setup.prepare if setup else None,
         )
         self.plan.effective = mask(effective.rows())
-        restarting = [row["runtime"] for row in self.plan.configured if row["restart"]]
-        self.plan.confirm = lambda: _confirm(effective, restarting)
+        self.plan.judged = effective
+        self._tell_nomad(effective)
+        unmet = effective.unmet() if "plugins" in request.levels else []
         if request.ensure_effective is not None:
             problems = effective.ensure(request.ensure_effective)
+            told = [entry["message"] for entry in problems]
+            unmet = [entry for entry in unmet if entry["message"] not in told]
             if setup and not problems:
                 problems = setup.not_loaded(request.ensure_effective)
             self.plan.problems.extend(problems)
+        self.plan.problems.extend(unmet)
+
+    def _tell_nomad(self, effective: Effective) -> None:
+        readers = [one for one in effective.runtimes if one.name == "nomad" and effective.reads_here(one)]
+        if readers:
+            # Few hosts run Nomad.
+            from ..runtimes.reload import reload_of
+
+            changes = any(step.kind not in ("leave", "configure") for step in self.plan.steps)
+            restarting = [row["runtime"] for row in self.plan.configured if row["restart"]]
+            self.plan.reload = reload_of(readers, changes, restarting)
+            if self.plan.reload is not None:
+                self.plan.add(self.plan.reload.step())
 
     def _setup(self, settings: RuntimeSettings) -> Setup:
         # Most calls do not change runtimes and do not have to compile this.
@@ -183,11 +199,11 @@ class ConfPlanner:
                 held = self.state.manifest.networks[standing.path]["network"]
                 self.state.refuse_attached(held, target, f"the file would go to the network {wanted.name!r}")
             else:
-                plan.adopt(target, wanted.name, standing.text or b"")
+                plan.changes.adopt(target, wanted.name, standing.text or b"")
                 self.state.disturbed.append(standing)
                 action = "adopted"
         if source is not None and source.name != target:
-            plan.rename(source.name, target, wanted.name)
+            plan.changes.rename(source.name, target, wanted.name)
             self.state.moved(source.name, target, wanted.name, source.text)
             action = "renamed" if action == "none" else action
         elif source is None and standing is None:
@@ -195,7 +211,7 @@ class ConfPlanner:
         action = self._write(wanted, target, source or standing, held, action)
         for extra in own:
             if extra is not source:
-                plan.remove(extra.name, extra.text, f"its network is in {target}")
+                plan.changes.remove(extra.name, extra.text, f"its network is in {target}")
                 self.state.after.pop(extra.name, None)
         self.state.report(wanted, plan.path(target), action)
 
@@ -209,7 +225,7 @@ class ConfPlanner:
         self.state.after[target] = wanted.name
         if current is None:
             self.state.contents[target] = text
-            plan.put(target, wanted.name, None, text, SAFE, replaces=False)
+            plan.changes.put(target, wanted.name, None, text, SAFE, replaces=False)
             return "created"
         if current.is_link or not same_json(current.text, text):
             renamed = not held and current.network is not None and current.network != wanted.name
@@ -222,11 +238,11 @@ class ConfPlanner:
                 self.state.refuse_attached(wanted.name, target, "its bridge, subnet or ranges would change", text)
             step_class = DISRUPTIVE if moved or renamed or held else SAFE
             self.state.contents[target] = text
-            plan.put(target, wanted.name, current.text, text, step_class, replaces=True)
+            plan.changes.put(target, wanted.name, current.text, text, step_class, replaces=True)
             return "updated" if action == "none" else action
         if (current.mode, current.uid, current.gid) != (wish.mode, wish.uid, wish.gid):
             self.state.contents[target] = current.text or b""
-            plan.set_attributes(target, Attributes(current.mode, current.uid, current.gid))
+            plan.changes.set_attributes(target, Attributes(current.mode, current.uid, current.gid))
             return "attributes" if action == "none" else action
         return action
 
@@ -237,7 +253,7 @@ class ConfPlanner:
             return None, "none"
         aside, record = found
         file = self.state.read_aside(aside, target)
-        self.plan.bring_back(os.path.basename(aside), target, record, reason="its network is wanted again")
+        self.plan.changes.bring_back(os.path.basename(aside), target, record, reason="its network is wanted again")
         self.state.contents[target] = file.text or b""
         return file, "restored"
 
@@ -251,7 +267,7 @@ class ConfPlanner:
         if not plugins:
             return wanted.text
         text = with_injected(wanted.text, plugins)
-        self.plan.leave_injected(target, plugins, text, wanted.text)
+        self.plan.changes.leave_injected(target, plugins, text, wanted.text)
         for plugin in plugins:
             owner = self.state.owners.injector(plugin["type"])
             if owner is not None:
@@ -277,7 +293,9 @@ class ConfPlanner:
         if cilium is None:
             return False
         path = taken[0]
-        self.plan.leave(os.path.basename(path), "Cilium has renamed it", {"path": path + CILIUM_SUFFIX}, {"path": path})
+        self.plan.changes.leave(
+            os.path.basename(path), "Cilium has renamed it", {"path": path + CILIUM_SUFFIX}, {"path": path}
+        )
         self.state.warning(
             "foreign_owner",
             f"Cilium, which is running ({cilium.process}, process {cilium.pid}), has renamed this file to "
@@ -301,13 +319,6 @@ class ConfPlanner:
                 "(cni-exclusive in the ConfigMap cilium-config)",
                 new[0],
             )
-
-
-def _confirm(effective: Effective, restarting: Sequence[str]) -> Tuple[Optional[bool], List[str]]:
-    # Imported late: check mode asks no runtime.
-    from ..runtimes.confirm import confirm
-
-    return confirm(effective, restarting)
 
 
 def _names(directory: str) -> List[str]:

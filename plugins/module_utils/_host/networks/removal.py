@@ -45,13 +45,13 @@ class Removals:
         paths = [file.path for file in own + foreign]
         for file in own:
             self.state.refuse_attached(wanted.name, file.name, "the network would be removed")
-            plan.remove(file.name, file.text)
+            plan.changes.remove(file.name, file.text)
             self.state.gone(file)
         for file in foreign:
             self._set_aside(file)
         for aside, record in sorted(self.state.records().items()):
             if record.get("managed") and record["network"] == wanted.name:
-                plan.remove_aside(os.path.basename(aside))
+                plan.changes.remove_aside(os.path.basename(aside))
                 paths.append(record["path"])
         path = paths[0] if paths else None
         self.state.report(wanted, path, "removed" if path else "none")
@@ -91,7 +91,7 @@ class Removals:
             self.state.refuse_attached(file.network, file.name, "the network would be set aside")
         managed = self.state.manifest.networks[file.path] if self.state.is_managed(file.name) else None
         network = managed["network"] if managed else file.network
-        self.state.plan.set_aside(file.name, network or "", managed, reason)
+        self.state.plan.changes.set_aside(file.name, network or "", managed, reason)
         if managed is None:
             self.state.disturbed.append(file)
         self.state.gone(file)

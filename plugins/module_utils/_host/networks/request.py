@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping, Optional, Sequence
 
 from ..errors import HostError
-from ..files import Attributes, read_attributes
 from ..paths import file_name
 from ..runtimes.profiles import NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..files import Attributes
     from ..runtimes.dropins import RuntimeSettings
 
 DEFAULT_PRIORITY = 10
@@ -42,6 +42,10 @@ CONFIGURE_ARGUMENTS: Dict[str, Any] = {
     "setup_serially": {"type": "bool"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "wait": {"type": "float", "default": 0},
+    "allow": {
+        "type": "dict",
+        "options": {name: {"type": "list", "elements": "str"} for name in ("networks", "users", "groups")},
+    },
 }
 RUNTIME_ARGUMENTS: Dict[str, Any] = {
     "runtime": {"type": "list", "elements": "str", "choices": list(NAMES)},
@@ -144,6 +148,9 @@ class ConfRequest:
 
 def conf_request(params: Mapping[str, Any], tolerate_missing: bool) -> ConfRequest:
     """Return the request for *params*, the options of cni_conf. Raises HostError."""
+    # Imported late: the options alone do not need it.
+    from ..files import read_attributes
+
     return ConfRequest(
         [_wanted(index, given) for index, given in enumerate(params["networks"])],
         params["conf_dir"],
@@ -198,4 +205,18 @@ def _settings(params: Mapping[str, Any]) -> Optional[RuntimeSettings]:
         given["setup_serially"],
         present=given["state"] == "present",
         wait=given["wait"],
+        allow=_allowed(given["allow"] or {}),
     )
+
+
+def _allowed(given: Mapping[str, Optional[Sequence[str]]]) -> Dict[str, Sequence[str]]:
+    """Return the lists that are set. A name must fit into a line of Apptainer's configuration."""
+    for what, names in given.items():
+        for name in names or ():
+            if not name or name != name.strip() or not name.isprintable() or "," in name:
+                raise HostError(
+                    f"configure.allow.{what}: {name!r} is no name; names have no commas, no control characters, and no "
+                    "blanks at their ends",
+                    code="bad_argument",
+                )
+    return {what: names for what, names in given.items() if names is not None}

@@ -96,7 +96,7 @@ def _bring_back(work: _Return, aside: str, record: Entry) -> None:
         _refuse_move(state, standing, file)
         state.replaced.add(name)
     replaced = None if standing is None else standing.text or b""
-    state.plan.bring_back(os.path.basename(aside), name, record, replaced, file.text)
+    state.plan.changes.bring_back(os.path.basename(aside), name, record, replaced, file.text)
     _will_stand(work, file, bool(managed))
 
 
@@ -118,7 +118,7 @@ def _bring_original(work: _Return, managed: ConfFile, current: str, original: En
     if name != current and not there and not _is_free(work, name, file, standing):
         return
     _refuse_move(state, managed, file)
-    state.plan.restore_original(name, current, original, (managed.text or b"", file.text), there)
+    state.plan.changes.restore_original(name, current, original, (managed.text or b"", file.text), there)
     state.after.pop(current, None)
     if current in state.files:
         (state.replaced if name == current else state.vacated).add(current)
@@ -177,7 +177,7 @@ def _remove_managed(work: _Return) -> None:
         for file in state.managed_files(network):
             if file.name in state.after and file.name not in work.names:
                 _refuse_move(state, file, foreign[0])
-                state.plan.remove(file.name, file.text, PREVIOUS)
+                state.plan.changes.remove(file.name, file.text, PREVIOUS)
                 state.vacated.add(file.name)
                 state.after.pop(file.name)
                 work.removed = True

@@ -5,20 +5,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...libcni import gojson
 from ...libcni.errors import JSONError
-from ..binaries.types import member_of, object_of, text_of
+from ..binaries.types import is_multus, member_of, object_of, text_of
 from ..binaries.usable import Binaries, Use, check_uses, uses_of
 from ..confdir import ConfFile, drop_ins, sort_key
 from ..errors import HostError
 from ..problems import ERROR, INFO, WARNING, problem
 from .advisories import security_problems
+from .plan import ConfPlan
 from .rules_addresses import address_problems, host_problems
-from .steps import ConfPlan
 from .view import ConfView, Placed, Pool, Uses, uses_of_network
 
 TYPE_CHECKING = False
@@ -40,6 +39,11 @@ def check_plugins(plan: ConfPlan, binaries: Binaries, files: Sequence[ConfFile],
             for plugin in extra.plugins:
                 uses.extend(uses_of(extra.path, "", plugin))
         problems = check_uses(binaries, file.network, file.cni_version, uses, request.tolerate_missing)
+        if any(map(is_multus, file.plugins)):
+            # Imported here because few hosts have Multus.
+            from .rules_multus import delegate_problems
+
+            problems += delegate_problems(file, binaries, request.tolerate_missing)
         plan.problems.extend(problems)
         if not problems:
             _check_tools(plan, file, binaries)
@@ -198,7 +202,6 @@ def chain_problems(view: ConfView, file: ConfFile) -> Iterator[Problem]:
     yield from _chain_order(view, file, chain)
     for placed in chain:
         yield from _capability(view, file, placed)
-        yield from _delegate_of_multus(view, file, placed)
 
 
 def _chain_order(view: ConfView, file: ConfFile, chain: List[Placed]) -> Iterator[Problem]:
@@ -244,21 +247,6 @@ def _capability(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Prob
         yield _at(view.level(file), "capability_missing", text, placed)
 
 
-def _delegate_of_multus(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Problem]:
-    """Yield a problem if Multus refers to a file that will not exist: it keeps the path even if the file is gone."""
-    target = text_of(placed.plugin, "clusternetwork")
-    if not text_of(placed.plugin, "type").startswith("multus") or os.path.dirname(target) != view.conf_dir:
-        return
-    if os.path.basename(target) not in {other.name for other in view.files}:
-        message = (
-            f"Multus reads its default network from {target}, which will not exist; write it there, or change this path"
-        )
-        # In an unmanaged conflist this matters only if the plan itself removes the file.
-        taken = os.path.basename(target) in {other.name for other in view.before}
-        level = WARNING if taken else view.level(file)
-        yield _at(level, "multus_target_missing", message, Placed(placed.path, placed.pointer + "/clusterNetwork", {}))
-
-
 def _at(level: str, code: str, message: str, placed: Placed) -> Problem:
     return problem(level, code, message, placed.path, placed.pointer)
 
@@ -277,6 +265,10 @@ def directory_problems(view: ConfView, binaries: Binaries) -> List[Problem]:
         problems.extend(_drop_ins(view, file))
         problems.extend(chain_problems(view, file))
         uses.append(uses_of_network(view, file))
+    if any(is_multus(plugin) for file in view.loaded() for plugin in file.plugins):
+        from .rules_multus import multus_problems
+
+        problems.extend(multus_problems(view))
     problems.extend(address_problems(view, uses))
     problems.extend(store_problems(view, uses))
     problems.extend(host_problems(view, uses))

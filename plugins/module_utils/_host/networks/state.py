@@ -14,7 +14,7 @@ from ..hostview import HostView
 from ..problems import ERROR, WARNING, problem
 from .difference import fits
 from .owners import Owners
-from .steps import ConfPlan
+from .plan import ConfPlan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

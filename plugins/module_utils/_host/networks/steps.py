@@ -8,9 +8,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Optional, Sequence, Set, Tuple
 
-from ..confdir import ConfFile
 from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, stage, write
 from ..manifest import Manifest
@@ -24,28 +23,17 @@ PREVIOUS = "the previous file is wanted"
 ASIDE_SUFFIX = ".podwire-aside"
 
 
-class ConfPlan(Plan):
-    """A plan over one conf_dir.
+class ConfSteps:
+    """Adds steps to *plan* and executes them.
 
-    ``networks`` is ``[{name, path, action}]``, ``problems`` what the levels found, ``effective`` what the runtimes use,
-    ``configured`` the changes of their own configurations. ``files_after`` are the files that the directory will have,
-    ``written`` the names of those that a step changes. ``confirm`` asks the runtimes after the steps whether they
-    have loaded the network (see runtimes.confirm).
     The manifest has a file before the file goes live; after the steps, entries without a file are removed again.
     """
 
-    def __init__(self, conf_dir: str, manifest: Manifest, attributes: Attributes) -> None:
-        super().__init__()
+    def __init__(self, plan: Plan, conf_dir: str, manifest: Manifest, attributes: Attributes) -> None:
+        self._plan = plan
         self.conf_dir = conf_dir
         self.manifest = manifest
         self.attributes = attributes
-        self.networks: List[Dict[str, Any]] = []
-        self.problems: List[Dict[str, Any]] = []
-        self.effective: List[Dict[str, Any]] = []
-        self.configured: List[Dict[str, Any]] = []
-        self.files_after: List[ConfFile] = []
-        self.written: Set[str] = set()
-        self.confirm: Callable[[], Tuple[Optional[bool], List[str]]] = lambda: (None, [])
         self._intents: Dict[str, Dict[str, Any]] = {}
         self._touched: Set[str] = set()
         self._adopted: Set[str] = set()
@@ -53,14 +41,13 @@ class ConfPlan(Plan):
         # The paths that were managed before the steps.
         self._known: Set[str] = set()
         self._directory: Optional[Directory] = None
-        self._deferred: List[Step] = []
 
     def path(self, name: str) -> str:
         return os.path.join(self.conf_dir, name)
 
-    def claims(self, name: str) -> bool:
-        """Tell whether a step makes the file *name* managed."""
-        return self.path(name) in self._intents
+    def claims(self, path: str) -> bool:
+        """Tell whether a step makes the file at *path* managed."""
+        return path in self._intents
 
     # ---- planning
 
@@ -250,38 +237,11 @@ class ConfPlan(Plan):
     def _step(
         self, kind: str, target: str, step_class: str, reason: str, states: Tuple[Any, Any], action: Callable[[], None]
     ) -> None:
-        self.add(Step(kind, target, step_class, *states, action, reason=reason))
-
-    def leave_out(self, steps: Iterable[Step]) -> None:
-        super().leave_out(steps)
-        if not self.left:
-            return
-        for row in self.networks:
-            row["action"] = "none" if row["action"] == "none" else "left"
-        for row in self.configured:
-            row.update(action="none" if row["action"] == "none" else "left", restart=False)
-        # With steps left out, the predicted networks are not what the runtimes load.
-        self.confirm = lambda: (None, [])
+        self._plan.add(Step(kind, target, step_class, *states, action, reason=reason))
 
     # ---- applying
 
-    def apply(self, workers: int = 1) -> None:
-        """Execute the steps, in order, without the deferred ones."""
-        self._execute([step for step in self.steps if step not in self._deferred])
-
-    def apply_deferred(self, workers: int = 1) -> None:
-        """Execute the deferred steps, in order."""
-        self._execute(self._deferred)
-
-    def defer_removals(self) -> List[Step]:
-        """Take the removals at the end of the plan out of :meth:`apply`; return them."""
-        kept = len(self.steps)
-        while kept and self.steps[kept - 1].kind in ("remove", "set_aside"):
-            kept -= 1
-        self._deferred = self.steps[kept:]
-        return self._deferred
-
-    def _execute(self, steps: Sequence[Step]) -> None:
+    def execute(self, steps: Sequence[Step]) -> None:
         # The manifest is correct at every moment.
         self.manifest.remove_stale_temps()
         self._known = set(self.manifest.networks)
@@ -290,7 +250,7 @@ class ConfPlan(Plan):
         )
         self.manifest.save()
         try:
-            self.apply_steps(steps, 1)
+            self._plan.apply_steps(steps, 1)
         except HostError:
             for step in steps:
                 if step.kind == "create" and step.state != "done":

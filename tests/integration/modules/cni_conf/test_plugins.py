@@ -43,15 +43,22 @@ def test_a_plugin_that_is_not_there_is_refused_in_a_run_only(host, conf_dir, fil
 
 @both_generations
 @pytest.mark.parametrize(
-    ("name", "code"), [("open", "unsafe_permissions"), ("script", "not_elf"), ("silent", "plugin_failed")]
+    ("name", "code"),
+    [
+        ("open", "unsafe_permissions"),
+        ("text", "not_elf"),
+        ("script", "bad_interpreter"),
+        ("silent", "plugin_failed"),
+    ],
 )
 def test_a_plugin_is_not_executed_or_does_not_answer(host, conf_dir, work, bin_dir, name, code):
     folder = work / "bin"
     folder.mkdir()
     shutil.copy(bin_dir / "bridge", folder / "open")
     (folder / "open").chmod(0o777)
-    (folder / "script").write_text(f"#!/bin/sh\ntouch {work}/executed\n")
-    (folder / "script").chmod(0o755)
+    for other, first in (("text", ""), ("script", "#!/usr/bin/env sh")):
+        (folder / other).write_text(f"{first}\ntouch {work}/executed\n")
+        (folder / other).chmod(0o755)
     shutil.copy("/bin/true", folder / "silent")
     refused = host.fail("cni_conf", bin_dirs=[str(folder)], networks=[network("ver", {"type": name})])
     assert refused["code"] == code

@@ -134,14 +134,29 @@ def test_eight_breaks_are_eight_steps(host, change, desired):
         "networks 10-pwhapps.conflist",
         "networks 10-pwhdata.conflist",
         "netns pwh-idle",
-        "attachments pwhapps/web/eth0",
+        # What is put back in place comes first; the other container loses its interface for the edited network.
         "attachments pwhdata/job/eth0",
+        "attachments pwhapps/web/eth0",
     ]
     kinds = [kind for section, kind, _target in brief(results.run) if section == "plugins"]
     assert kinds == ["install", "replace", "set_attributes"]
     sh("ip netns exec pwh-web ping -c1 -W5 10.41.0.1; ip -n pwh-job route | grep '^default via 10.42.0.1 '")
     codes = {line.split("]")[0].strip("[") for line in results.check["warnings"]}
     assert codes <= {"check_unusable", "drifted"}
+
+
+@new_plugins
+def test_what_a_network_shares_is_put_back(host, change, desired):
+    host.run("cni_host", **desired)
+    sh("ip address flush dev pwhapps0; sysctl -qw net.ipv4.ip_forward=0; rm /opt/cni/bin/bridge")
+    results = change(warnings=None, **desired)
+    assert brief(results.run) == [
+        ("plugins", "install", "bridge"),
+        ("attachments", "repair", "host"),
+        ("attachments", "repair", "pwhapps"),
+    ]
+    assert {step["class"] for step in results.run["plan"]} == {"safe"}
+    assert "10.41.0.1/24" in sh("ip -oneline address show pwhapps0")
 
 
 @new_plugins

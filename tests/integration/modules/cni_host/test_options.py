@@ -54,7 +54,9 @@ def test_disruptive_steps_are_left_with_all_that_depends_on_them(host, change, d
     assert run["networks"]["networks"][0]["action"] == "left"
     assert not again["changed"]
     assert "10.41." in (CONF_DIR / "10-pwhapps.conflist").read_text()
-    assert sh("ip -n pwh-job route | grep default || true") == ""
+    # A lost route is put back in place.
+    assert ("attachments", "repair", "pwhdata/job/eth0") in brief(run)
+    assert "via 10.42.0.1" in sh("ip -n pwh-job route show default")
 
     change(warnings=None, **desired)
     assert " 10.43." in sh("ip -n pwh-late -oneline address show eth0")
@@ -64,9 +66,10 @@ def test_safe_steps_are_left(host, desired):
     host.run("cni_host", **desired)
     sh("rm /opt/cni/bin/tuning; ip -n pwh-web link delete eth0; ip netns delete pwh-job")
     run = host.run("cni_host", classes=["disruptive"], **desired)
-    assert brief(run) == [("attachments", "repair", "pwhapps/web/eth0")]
-    assert left(run) == [("install", "/opt/cni/bin/tuning"), ("create", "/run/netns/pwh-job")]
-    assert actions(run) == ["repaired", "none", "none", "left"]
+    assert brief(run) == []
+    steps = [("install", "/opt/cni/bin/tuning"), ("create", "/run/netns/pwh-job"), ("repair", "pwhapps/web/eth0")]
+    assert left(run) == steps
+    assert actions(run) == ["left", "none", "none", "left"]
 
 
 def test_removals_are_left(host, desired, absent):

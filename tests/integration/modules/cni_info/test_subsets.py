@@ -8,8 +8,9 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.integration.modules.host import PYTHON, sh
 
-SUBSETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
-RESULTS = ["conf", "aside", "plugins", "attachments", "leases", "pools", "kernel", "garbage", "runtime", "problems"]
+SUBSETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime", "readiness"]
+RESULTS = ["conf", "aside", "plugins", "attachments", "leases", "pools", "kernel", "garbage", "runtime", "readiness"]
+RESULTS += ["problems"]
 
 
 @pytest.fixture(scope="module")

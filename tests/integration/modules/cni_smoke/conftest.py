@@ -22,7 +22,7 @@ for netns in $(ip netns list | cut -d ' ' -f 1); do
 done
 iptables-save | grep '^-' | grep -vE 'CNI-(FORWARD|ADMIN|HOSTPORT-[A-Z]+) ' || true
 ip6tables-save | grep '^-' | grep -vE 'CNI-(FORWARD|ADMIN|HOSTPORT-[A-Z]+) ' || true
-nft list ruleset | grep -E 'masquerade' || true
+nft --stateless list ruleset | grep -E 'masquerade' || true
 """
 
 

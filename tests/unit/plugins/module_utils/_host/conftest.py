@@ -9,9 +9,10 @@ import json
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir, netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import kernel_drift, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import kernel_drift, recording, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.view import ConfView
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import Host
 
@@ -75,6 +76,9 @@ def host(tmp_path, monkeypatch):
     for module in (verbs, kernel_drift):
         monkeypatch.setattr(module, "visit", made.visit)
     monkeypatch.setattr(kernel_drift, "read_here", lambda: made.host)
+    # The footprints of its containers are empty; the integration tests have real ones.
+    monkeypatch.setattr(recording, "read_host", lambda stores: Reading({}))
+    monkeypatch.setattr(recording, "visit", lambda paths, read: {})
     # It needs plugins that belong to root; the integration tests have them.
     monkeypatch.setattr(Networks, "test_plugins", lambda self, config: None)
     made.network()

@@ -103,3 +103,90 @@ def test_drop_ins_are_the_conf_files_of_the_networks_folder(conf_dir):
     assert [file.plugins[0]["type"] for file in drop_ins(str(conf_dir), "a")] == ["portmap", "tuning"]
     assert drop_ins(str(conf_dir), "b") == []
     assert drop_ins(str(folder), "../a") == []
+
+
+def test_a_directory_that_cannot_be_listed(conf_dir, monkeypatch):
+    def fail(fd):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "scandir", fail)
+    with pytest.raises(HostError, match=f"cannot list the directory {conf_dir}: Input/output error") as caught:
+        scan_conf_dir(str(conf_dir))
+    assert caught.value.code == "no_directory"
+
+
+def test_a_file_is_read_under_its_future_name(conf_dir):
+    (conf_dir / "10-a.conflist.aside").write_text(LIST % "a")
+    file = confdir.read_as(str(conf_dir), "10-a.conflist.aside", "10-a.conflist")
+    assert (file.name, file.path) == ("10-a.conflist", str(conf_dir / "10-a.conflist"))
+    assert (file.network, file.error) == ("a", "")
+    assert confdir.read_as(str(conf_dir), "none", "10-a.conflist") is None
+
+
+def test_a_file_that_is_gone_meanwhile_is_left_out(conf_dir, monkeypatch):
+    for name in ("10-a", "20-b"):
+        (conf_dir / f"{name}.conflist").write_text(LIST % name)
+    real_stat = os.stat
+
+    def gone(path, **keywords):
+        if path == "10-a.conflist":
+            raise FileNotFoundError
+        return real_stat(path, **keywords)
+
+    monkeypatch.setattr(os, "stat", gone)
+    assert [file.name for file in scan_conf_dir(str(conf_dir))] == ["20-b.conflist"]
+
+
+def test_a_file_that_cannot_be_read(conf_dir, monkeypatch):
+    (conf_dir / "10-a.conflist").write_text(LIST % "a")
+
+    def fail(*_arguments, **_keywords):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fdopen", fail)
+    (file,) = scan_conf_dir(str(conf_dir))
+    assert (file.error, file.text, file.network) == ("cannot be read: Input/output error", None, None)
+
+
+def test_the_largest_file(conf_dir):
+    text = (LIST % "a").encode()
+    (conf_dir / "10-a.conflist").write_bytes(text + b" " * (confdir.MAX_SIZE - len(text)))
+    (conf_dir / "20-b.conflist").write_bytes(text + b" " * (confdir.MAX_SIZE - len(text) + 1))
+    first, second = scan_conf_dir(str(conf_dir))
+    assert (first.network, first.error) == ("a", "")
+    assert second.error == "is larger than 1 MiB and was not read"
+
+
+def test_all_paths_that_configure_a_network(conf_dir):
+    path = str(conf_dir / "10-a.conflist")
+    assert confdir.paths_of(str(conf_dir), path, "a") == [path]
+    (conf_dir / "a").mkdir()
+    for name in ("20-y.conf", "10-x.conf", "30-z.conflist"):
+        (conf_dir / "a" / name).write_text('{"type": "tuning"}')
+    folder = str(conf_dir / "a")
+    assert confdir.paths_of(str(conf_dir), path, "a") == [path, folder, f"{folder}/10-x.conf", f"{folder}/20-y.conf"]
+
+
+def test_plugins_of_all_networks(conf_dir):
+    (conf_dir / "10-a.conflist").write_text(LIST % "a")
+    (conf_dir / "20-b.conf").write_text('{"cniVersion": "0.4.0", "name": "b", "type": "ptp"}')
+    (conf_dir / "30-c.conflist").write_text("{")
+    (conf_dir / "40-d.conf").write_text('{"cniVersion": "0.4.0", "type": "ptp"}')
+    (conf_dir / "a").mkdir()
+    (conf_dir / "a" / "10-x.conf").write_text('{"type": "tuning"}')
+    found = confdir.plugins_in(scan_conf_dir(str(conf_dir)), str(conf_dir))
+    assert [(network, plugin["type"]) for network, plugin in found] == [("a", "bridge"), ("a", "tuning"), ("b", "ptp")]
+
+
+def test_a_file_that_was_not_read_is_a_plain_one():
+    file = confdir.ConfFile("10-a.conflist", "/net.d/10-a.conflist")
+    assert (file.kind, file.is_link, file.is_special, file.text, file.network) == ("conflist", False, False, None, None)
+
+
+def test_no_file_stays_open(conf_dir):
+    for name in ("10-a", "20-b"):
+        (conf_dir / f"{name}.conflist").write_text(LIST % name)
+    os.mkfifo(conf_dir / "30-c.conflist")
+    before = os.listdir("/proc/self/fd")
+    assert len(scan_conf_dir(str(conf_dir))) == 3
+    assert len(os.listdir("/proc/self/fd")) == len(before)

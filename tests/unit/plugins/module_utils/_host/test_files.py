@@ -9,7 +9,9 @@ import io
 import os
 import signal
 import stat
+import sys
 import threading
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -199,3 +201,154 @@ def test_killed_anywhere_a_reader_sees_the_old_or_the_new_file(directory):
         ]
     directory.remove_stale_temps()
     assert os.listdir(directory.path) == ["a.conflist"]
+
+
+# ---- mode and owner
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("0644", 0o644), ("644", 0o644), (0o644, 0o644), ("0400", 0o400), ("777", 0o777)]
+)
+def test_modes(mode, expected):
+    attributes = files.read_attributes(mode, "0", "0")
+    assert (attributes.mode, attributes.uid, attributes.gid) == (expected, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "mode", [644, "0o644", "u=rw", "4755", "0377", "0888", 0o377, 0o1000, -1, True, None, "", "0644\n"]
+)
+def test_modes_that_are_refused(mode):
+    with pytest.raises(HostError, match="is refused; write three octal digits") as caught:
+        files.read_attributes(mode, "0", "0")
+    assert caught.value.code == "bad_mode"
+
+
+def test_owners(monkeypatch):
+    users, groups = {"alice": 1001}, {"alice": 2002}
+    monkeypatch.setattr(files.pwd, "getpwnam", lambda name: SimpleNamespace(pw_uid=users[name]))
+    monkeypatch.setattr(files.grp, "getgrnam", lambda name: SimpleNamespace(gr_gid=groups[name]))
+    attributes = files.read_attributes("0600", "alice", "alice")
+    assert (attributes.uid, attributes.gid) == (1001, 2002)
+    attributes = files.read_attributes("0600", "7", "8")
+    assert (attributes.uid, attributes.gid) == (7, 8)
+    for option, given, what in (("owner", ("bob", "0"), "user"), ("group", ("0", "bob"), "group")):
+        with pytest.raises(HostError, match=f"^{option}: there is no {what} 'bob' on this host") as caught:
+            files.read_attributes("0600", *given)
+        assert caught.value.code == f"bad_{option}"
+    # A digit of another script is part of a name.
+    with pytest.raises(HostError, match="there is no user"):
+        files.read_attributes("0600", "\u0663", "0")
+
+
+class Selinux(ModuleType):
+    """The Python module of SELinux, on a host that uses it or not."""
+
+    def __init__(self, enabled, found=0):
+        super().__init__("selinux")
+        self.is_selinux_enabled = lambda: enabled
+        self.matchpathcon = lambda path, mode: (found, f"label of {os.path.basename(path)} {mode:o}")
+
+
+@pytest.mark.parametrize(
+    ("selinux", "label"),
+    [
+        (Selinux(1), b"label of 10-a.conflist 100000\0"),
+        (Selinux(0), None),
+        (Selinux(-1), None),
+        (Selinux(1, found=-1), None),
+    ],
+)
+def test_the_label_of_the_final_path(directory, monkeypatch, selinux, label):
+    labels = []
+    monkeypatch.setitem(sys.modules, "selinux", selinux)
+    monkeypatch.setattr(os, "setxattr", lambda fd, name, value: labels.append((name, value)))
+    files.write(directory, "10-a.conflist", b"{}", MINE)
+    assert labels == ([("security.selinux", label)] if label else [])
+
+
+# ---- failures
+
+
+def test_a_file_system_without_nameless_files_may_say_so_late(directory, monkeypatch):
+    def refuse(*_arguments, **_keywords):
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    files.write(directory, "10-a.conflist", b"one", MINE)
+    with open(os.path.join(directory.path, "10-a.conflist"), "rb") as stream:
+        assert stream.read() == b"one"
+    assert os.listdir(directory.path) == ["10-a.conflist"]
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_full_disk_leaves_nothing(directory, monkeypatch, nameless):
+    def full(fd):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if not nameless:
+        refuse_nameless(monkeypatch, errno.EOPNOTSUPP)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(HostError, match=r"cannot write .*/10-a.conflist: No space left on device") as caught:
+        files.write(directory, "10-a.conflist", b"one", MINE)
+    assert caught.value.code == "write_failed"
+    assert os.listdir(directory.path) == []
+
+
+def test_a_write_in_parts(directory, monkeypatch):
+    real_write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: real_write(fd, bytes(data[:2])))
+    files.write(directory, "10-a.conflist", b"12345", MINE)
+    with open(os.path.join(directory.path, "10-a.conflist"), "rb") as stream:
+        assert stream.read() == b"12345"
+
+
+def test_a_staged_file_that_cannot_be_published(directory):
+    staged = files.stage(directory, "plugin", io.BytesIO(b"x"), MINE)
+    os.unlink(staged.path)
+    with pytest.raises(HostError, match=r"cannot rename .* to plugin: No such file") as caught:
+        staged.publish()
+    assert caught.value.code == "write_failed"
+    staged.discard()
+
+
+def test_a_staged_file_is_discarded(directory):
+    staged = files.stage(directory, "plugin", io.BytesIO(b"x"), MINE)
+    staged.discard()
+    assert os.listdir(directory.path) == []
+
+
+def test_a_source_that_cannot_be_read(directory):
+    class Broken(io.BytesIO):
+        def read(self, size=-1):
+            raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(HostError, match=r"cannot write .*/plugin: Input/output error"):
+        files.stage(directory, "plugin", Broken(), MINE)
+    assert os.listdir(directory.path) == []
+
+
+def test_a_directory_that_cannot_be_opened_or_made(tmp_path):
+    with pytest.raises(HostError, match=r"cannot open the directory .*: No such file") as caught:
+        Directory(str(tmp_path / "none"))
+    assert caught.value.code == "no_directory"
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "net.d", tmp_path / "file" / "a" / "b"):
+        with pytest.raises(HostError, match="cannot create the directory") as caught:
+            files.make_directory(str(path), 0o755)
+        assert caught.value.code == "no_directory"
+
+
+def test_a_directory_is_made_with_its_parents(tmp_path):
+    before = os.umask(0o077)
+    try:
+        files.make_directory(str(tmp_path / "a" / "b"), 0o751)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(os.stat(tmp_path / "a" / "b").st_mode) == 0o751
+
+
+def test_removing_twice_is_fine(directory):
+    files.write(directory, "10-a.conflist", b"{}", MINE)
+    directory.remove("10-a.conflist")
+    directory.remove("10-a.conflist")
+    assert os.listdir(directory.path) == []

@@ -140,3 +140,81 @@ def test_file_names_that_are_no_utf8_are_no_leases(tmp_path, name):
     found, problems = leases.read_leases(str(tmp_path), "demo")
     assert [lease.ip for lease in found] == ["10.9.0.2"]
     assert [entry["code"] for entry in problems] == ["lease_unknown"]
+
+
+def test_a_lease_as_a_row():
+    lease = leases.Lease("/data", "demo", "10.1.0.2", "web", "eth0")
+    assert lease.path == "/data/demo/10.1.0.2"
+    assert lease.row() == {
+        "network": "demo",
+        "ip": "10.1.0.2",
+        "container_id": "web",
+        "ifname": "eth0",
+        "data_dir": "/data",
+    }
+
+
+def test_a_lease_that_was_written_again_stays(tmp_path):
+    folder = store(tmp_path, **{"10.1.0.2": b"web\r\neth0"})
+    path = folder / "10.1.0.2"
+    (lease,), _problems = leases.read_leases(str(tmp_path), "demo")
+    os.utime(path, ns=(0, 1))
+    leases.remove_lease(lease, 1)
+    assert path.exists()
+    leases.remove_lease(leases.Lease(str(tmp_path), "demo", "10.1.0.2", "web", "eth0", lease.text, None), 1)
+    assert path.exists()
+    (lease,), _problems = leases.read_leases(str(tmp_path), "demo")
+    leases.remove_lease(lease, 1)
+    assert not path.exists()
+
+
+def test_a_lease_that_cannot_be_removed(tmp_path, monkeypatch):
+    store(tmp_path, **{"10.1.0.2": b"web"})
+    (lease,), _problems = leases.read_leases(str(tmp_path), "demo")
+
+    def fail(path):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "unlink", fail)
+    with pytest.raises(HostError, match=f"cannot free {tmp_path}/demo/10.1.0.2: Read-only file system") as caught:
+        leases.remove_lease(lease, 1)
+    assert caught.value.code == "lease_not_removed"
+
+
+def test_a_link_in_the_default_directory_is_no_store(tmp_path):
+    store(tmp_path, "demo")
+    (tmp_path / "link").symlink_to("demo")
+    (tmp_path / "file").write_text("")
+    assert leases.lease_stores([], str(tmp_path)) == [(str(tmp_path), "demo")]
+
+
+def test_a_lost_lease_is_put_back_but_never_over_another_one(tmp_path):
+    text = "web\r\neth0"
+    leases.put_lease(str(tmp_path), "demo", "10.1.0.2", text, 1)
+    path = tmp_path / "demo" / "10.1.0.2"
+    assert path.read_bytes() == text.encode()
+    # As if it had come back by itself.
+    leases.put_lease(str(tmp_path), "demo", "10.1.0.2", text, 1)
+    path.write_bytes(b"db\r\neth0")
+    with pytest.raises(HostError, match="leased to another container") as caught:
+        leases.put_lease(str(tmp_path), "demo", "10.1.0.2", text, 1)
+    assert caught.value.code == "lease_taken"
+    assert path.read_bytes() == b"db\r\neth0"
+
+
+def test_a_lost_lease_waits_for_the_lock_of_host_local(tmp_path):
+    folder = store(tmp_path, lock=b"")
+    with open(folder / "lock", "rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        with pytest.raises(HostError) as caught:
+            leases.put_lease(str(tmp_path), "demo", "10.1.0.2", "web", 0.1)
+    assert caught.value.code == "lease_locked"
+    assert sorted(os.listdir(folder)) == ["lock"]
+
+
+def test_a_lease_is_not_written_through_a_link(tmp_path):
+    folder = store(tmp_path, lock=b"")
+    (folder / "10.1.0.2").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(HostError):
+        leases.put_lease(str(tmp_path), "demo", "10.1.0.2", "web", 1)
+    assert not (tmp_path / "elsewhere").exists()

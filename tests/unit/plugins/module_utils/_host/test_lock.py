@@ -197,3 +197,20 @@ def test_an_error_of_the_file_system_in_a_step_or_around_it_is_a_sentence(path):
         "write_failed",
         "cannot write to this host: Read-only file system (/opt/x)",
     )
+
+
+@pytest.mark.parametrize("spoil", ["link", "owner", "mode"])
+def test_a_directory_that_is_not_root_s_alone_is_refused(tmp_path, spoil):
+    folder = tmp_path / "lock"
+    if spoil == "link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        folder.symlink_to(tmp_path / "elsewhere")
+    else:
+        folder.mkdir(mode=0o700)
+        if spoil == "owner":
+            os.chown(folder, 12345, 0)
+        else:
+            folder.chmod(0o702)
+    with pytest.raises(HostError, match="must be a directory of root that only root can write") as caught:
+        lock_module._open(str(folder / "lock"))
+    assert caught.value.code == "unsafe_permissions"

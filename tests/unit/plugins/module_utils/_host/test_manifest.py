@@ -190,3 +190,38 @@ def test_a_manifest_that_is_no_file_is_unreadable(state, make):
     with pytest.raises(HostError) as caught:
         Manifest(state)
     assert caught.value.code == "manifest_unreadable"
+
+
+def test_a_kept_file_that_is_gone(state):
+    manifest = Manifest(state)
+    manifest.save()
+    with pytest.raises(HostError, match=r"the kept file .* is gone: No such file") as caught:
+        manifest.kept("0" * 64)
+    assert caught.value.code == "not_kept"
+    assert not manifest.has_kept("0" * 64)
+
+
+def test_what_cannot_be_kept(state, tmp_path):
+    manifest = Manifest(state)
+    with pytest.raises(HostError, match=r"cannot read .*/none to keep it") as caught:
+        manifest.keep(str(tmp_path / "none"))
+    assert caught.value.code == "unreadable"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(HostError, match="is not a regular file, so it cannot be kept") as caught:
+        manifest.keep(str(tmp_path / "pipe"))
+    assert caught.value.code == "not_regular"
+
+
+def test_what_an_interrupted_write_left_is_removed(state, tmp_path):
+    manifest = Manifest(state)
+    # Nothing is there yet.
+    manifest.remove_stale_temps()
+    (tmp_path / "file").write_text("x")
+    digest = manifest.keep(str(tmp_path / "file"))["sha256"]
+    for folder in (state, os.path.join(state, "objects")):
+        with open(os.path.join(folder, ".x.podwire-tmp"), "w"):
+            pass
+    manifest.remove_stale_temps()
+    assert os.listdir(os.path.join(state, "objects")) == [digest]
+    assert ".x.podwire-tmp" not in os.listdir(state)
+    assert manifest.has_kept(digest)

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import kernel
 
 OWN = "/proc/self/ns/net"
 
@@ -18,7 +19,7 @@ OWN = "/proc/self/ns/net"
 @pytest.fixture
 def _stay(monkeypatch):
     """Entering the own namespace changes nothing, but needs root."""
-    monkeypatch.setattr(netns, "_setns", lambda fd: None)
+    monkeypatch.setattr(netns, "setns", lambda fd: None)
 
 
 @pytest.mark.usefixtures("_stay")
@@ -34,7 +35,7 @@ def test_what_is_no_namespace_has_no_identity_and_is_not_opened(tmp_path, monkey
     plain = tmp_path / "leftover"
     plain.write_text("")
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setattr(netns, "_setns", lambda fd: pytest.fail("entered"))
+    monkeypatch.setattr(netns, "setns", lambda fd: pytest.fail("entered"))
     paths = [str(plain), str(tmp_path / "pipe"), str(tmp_path / "nothing"), str(tmp_path)]
     for seen in netns.look(dict.fromkeys(paths, ("lo",))).values():
         assert seen.identity is None
@@ -45,7 +46,7 @@ def test_a_namespace_of_another_kind_is_none(monkeypatch):
     def invalid(fd):
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(netns, "_setns", invalid)
+    monkeypatch.setattr(netns, "setns", invalid)
     assert netns.look_at("/proc/self/ns/mnt", "lo").identity is None
 
 
@@ -53,7 +54,7 @@ def test_not_being_allowed_is_said(monkeypatch):
     def forbidden(fd):
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(netns, "_setns", forbidden)
+    monkeypatch.setattr(netns, "setns", forbidden)
     with pytest.raises(HostError) as caught:
         netns.look_at(OWN, "lo")
     assert caught.value.code == "netns_unusable"
@@ -103,7 +104,7 @@ def test_what_fails_apart_fails_here(kind):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
 def test_only_the_thread_leaves_its_namespace():
     def work():
-        netns.unshare()
+        kernel.unshare()
         return os.stat("/proc/thread-self/ns/net").st_ino
 
     here = os.stat("/proc/thread-self/ns/net").st_ino
@@ -116,3 +117,87 @@ def test_paths_and_names_with_nul_or_without_utf8_lead_nowhere(text):
     seen = netns.look({text: (text,), "/proc/self/ns/net": ("lo", text)})
     assert seen[text].identity is None
     assert seen["/proc/self/ns/net"].links == {"lo"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
+def test_a_namespace_is_entered_only_if_it_is_still_the_known_one():
+    status = os.stat(OWN)
+    other = os.stat("/proc/self/ns/mnt")
+    assert netns.apart(lambda: netns.enter_known(OWN, status)) is True
+    assert netns.apart(lambda: netns.enter_known(OWN, other)) is False
+    assert netns.apart(lambda: netns.enter_known("/nowhere", status)) is False
+    assert netns.apart(lambda: netns.enter(OWN)) is True
+    assert netns.apart(lambda: netns.enter("/nowhere")) is False
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
+def test_what_is_read_in_each_namespace():
+    def read():
+        return os.stat("/proc/thread-self/ns/net").st_ino
+
+    assert netns.visit([OWN, "/nowhere"], read) == {OWN: os.stat(OWN).st_ino}
+    assert netns.look({}) == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
+def test_a_python_without_these_calls_uses_the_c_library(monkeypatch):
+    """As before 3.12."""
+    for name in ("setns", "unshare"):
+        monkeypatch.delattr(os, name, raising=False)
+
+    def work():
+        here = os.stat("/proc/thread-self/ns/net").st_ino
+        kernel.unshare()
+        there = os.stat("/proc/thread-self/ns/net").st_ino
+        entered = netns.enter(f"/proc/{os.getpid()}/ns/net")
+        return here, there, entered, os.stat("/proc/thread-self/ns/net").st_ino
+
+    here, there, entered, back = netns.apart(work)
+    assert (entered, back) == (True, here)
+    assert there != here
+    with pytest.raises(OSError, match="Invalid argument") as caught:
+        kernel._call_libc("unshare", 0x1)
+    assert caught.value.errno == 22
+
+
+def test_what_the_kernel_does_not_tell(monkeypatch, tmp_path):
+    def fail(*_arguments, **_keywords):
+        raise OSError(2, "No such file or directory")
+
+    assert netns.pid_namespace() == os.stat("/proc/1/ns/pid").st_ino
+    assert len(netns.boot_id()) == 36
+    with monkeypatch.context() as without:
+        without.setattr(netns, "open", fail, raising=False)
+        assert netns.boot_id() == ""
+    with monkeypatch.context() as without:
+        without.setattr(os, "stat", fail)
+        assert netns.pid_namespace() == 0
+    # A kernel before 5.14.
+    monkeypatch.setattr(netns, "_SO_NETNS_COOKIE", 9999)
+    assert netns._cookie() is None
+
+
+def test_the_identity_has_all_that_tells_namespaces_apart():
+    status = os.stat(OWN)
+    found = netns.identity_here(status, "boot")
+    assert set(found) == {"boot_id", "dev", "inode", "cookie", "processes"}
+    assert (found["boot_id"], found["dev"], found["inode"]) == ("boot", status.st_dev, status.st_ino)
+    assert found["processes"] == netns.pid_namespace()
+
+
+def test_identities_that_are_empty():
+    for nothing in (None, {}):
+        assert not netns.same(nothing, identity())
+        assert not netns.same(identity(), nothing)
+    assert netns.same(identity(), identity(cookie=None))
+    assert not netns.same(identity(cookie=0), identity())
+
+
+def test_paths_of_names():
+    assert netns.netns_path("web", "netns") == "/run/netns/web"
+    assert netns.netns_path("/proc/1/ns/net", "netns") == "/proc/1/ns/net"
+    for value, code in (("a/b", "path_not_absolute"), ("/a/../b", "path_not_clean"), ("-a", "bad_netns")):
+        with pytest.raises(HostError, match=r"^netns: ") as caught:
+            netns.netns_path(value, "netns")
+        assert caught.value.code == code
+    netns.check_name("x" * 255, "names[0]")

@@ -11,7 +11,8 @@ import shutil
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import hostview, named_netns
+from ansible_collections.podwire.cni.plugins.module_utils._host import manifest as manifests
+from ansible_collections.podwire.cni.plugins.module_utils._host import named_netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import request as attach_request
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import store
@@ -258,7 +259,7 @@ def test_an_entry_that_is_refused_does_not_hide_the_others(bad, code):
 def managed(host, monkeypatch, tmp_path):
     """A host on which the file of the network ``demo`` was written by cni_conf."""
     state = str(tmp_path / "state")
-    monkeypatch.setattr(hostview, "Manifest", lambda **options: Manifest(state, **options))
+    monkeypatch.setattr(manifests, "Manifest", lambda **options: Manifest(state, **options))
     manifest = Manifest(state)
     path = os.path.join(host.conf_dir, "10-demo.conflist")
     manifest.networks[path] = {"network": "demo", "sha256": "", "original": None}

@@ -5,12 +5,20 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
+from ansible_collections.podwire.cni.plugins.module_utils._host.plan import (
+    DISRUPTIVE,
+    FOREIGN,
+    SAFE,
+    Plan,
+    Step,
+    workers_of,
+)
 
 
 def step(name, log, item=None, lane="", fails=False, step_class=SAFE):
@@ -177,3 +185,24 @@ def test_a_plan_of_allowed_classes_is_whole():
     plan = plan_of(step("del", [], step_class=DISRUPTIVE), step("add", []))
     plan.restrict([SAFE, DISRUPTIVE])
     assert (len(plan.steps), plan.left) == (2, [])
+
+
+def test_the_number_of_workers(monkeypatch):
+    assert [workers_of(number) for number in (1, 2, 99)] == [1, 2, 99]
+    for number in (0, -1):
+        with pytest.raises(HostError, match="parallel must be at least 1") as caught:
+            workers_of(number)
+        assert caught.value.code == "bad_parallel"
+    for processors, workers in ((1, 2), (2, 3), (3, 4), (64, 4)):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid, number=processors: set(range(number)), raising=False)
+        assert workers_of() == workers
+
+
+def test_several_errors_are_one():
+    plan = Plan()
+    assert plan.error is None
+    plan.errors.append(HostError("first", code="one", file="a"))
+    assert plan.error is plan.errors[0]
+    plan.errors.append(HostError("second", code="two", file="b"))
+    error = plan.error
+    assert (error.msg, error.code, error.facts) == ("first; second", "one", {"file": "a"})

@@ -101,3 +101,10 @@ def test_slashes_are_normalised():
 def test_a_file_name_is_one_component(name):
     with pytest.raises(HostError):
         file_name(name, "networks[0].file")
+
+
+def test_the_longest_file_name():
+    assert file_name("ä" * 100, "x") == "ä" * 100
+    with pytest.raises(HostError, match="is longer than 200 bytes") as caught:
+        file_name("ä" * 100 + "x", "x")
+    assert caught.value.code == "bad_file_name"

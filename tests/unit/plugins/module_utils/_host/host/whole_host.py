@@ -14,7 +14,7 @@ import os
 from ansible_collections.podwire.cni.plugins.module_utils._host import hostview, named_netns, netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import kernel_drift, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import (
-    outcome,
+    batch,
     packages,
     store,
     usable,
@@ -89,11 +89,11 @@ class WholeHost(attach_host.Host):
         monkeypatch.setattr(named_netns, "_create", lambda name, there: self.namespace(name, next(self.inodes)))
         monkeypatch.setattr(named_netns, "_remove", lambda name, there: self.namespaces.pop(f"/run/netns/{name}"))
         monkeypatch.setattr(planner, "HostView", lambda: hostview.HostView(Manifest(self.state, tolerant=True)))
-        for module in (outcome, store, versions):
+        for module in (batch, store, versions):
             monkeypatch.setattr(module, "ask_version", self.version)
         monkeypatch.setattr(usable.Binaries, "_versions", lambda _self, path: self.version(path))
-        monkeypatch.setattr(outcome, "check_executable", lambda path: path)
-        monkeypatch.setattr(outcome, "host_machine", lambda: "x86_64")
+        monkeypatch.setattr(batch, "check_plugin", lambda path: path)
+        monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
         monkeypatch.setattr(owners, "_processes_of_root", lambda proc: {})
         monkeypatch.setattr(packages, "packages_of", lambda paths: {})
 

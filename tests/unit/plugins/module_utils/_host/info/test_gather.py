@@ -13,8 +13,9 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.info import atta
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import gather as gathering
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import effective
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import audit
 
-SETS = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime"]
+SETS = ["conf", "plugins", "attachments", "leases", "kernel", "audit", "garbage", "runtime", "readiness"]
 
 # What each set is read with, and which rows are None if that fails.
 READERS = {
@@ -24,7 +25,8 @@ READERS = {
     (attachments, "attachments"): {"attachments"},
     (attachments, "leases"): {"leases", "pools"},
     (kernel, "kernel"): {"kernel"},
-    (effective, "Effective"): {"runtime"},
+    (audit.Audit, "run"): {"audit"},
+    (effective, "Effective"): {"runtime", "readiness"},
 }
 
 

@@ -18,6 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.reco
     Records,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import conf as info_conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, identity
@@ -151,6 +152,18 @@ def test_an_attachment_of_another_tool_has_no_record(cache, monkeypatch):
     Records(str(cache)).remove(Key("demo", "web", "eth0"))
     rows = attachments.attachments(attachments.AttachmentsInfo(str(cache)))
     assert rows[2]["netns_state"] == "unknown"
+
+
+def test_namespaces_that_cannot_be_read_may_hold_any_attachment(cache, monkeypatch):
+    from ansible_collections.podwire.cni.plugins.module_utils._host.containers import live
+
+    def refuse(entries):
+        raise HostError("no", code="netns_unusable")
+
+    monkeypatch.setattr(live, "find_homes", refuse)
+    here = attachments.AttachmentsInfo(str(cache))
+    assert attachments.attachments(here)[1]["netns_state"] == "unknown"
+    assert [problem["code"] for problem in here.problems] == ["netns_unusable"]
 
 
 def test_what_is_no_entry_is_named(cache):

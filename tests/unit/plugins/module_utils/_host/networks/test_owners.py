@@ -145,4 +145,12 @@ def test_the_table_is_whole():
     names = [owner.name for owner in OWNERS]
     assert len(names) == len(set(names))
     assert set(INJECTED.values()) <= set(names)
-    assert all(owner.processes and owner.setting and owner.path for owner in OWNERS)
+    assert all(owner.setting and owner.path for owner in OWNERS)
+    assert [owner.name for owner in OWNERS if not owner.processes] == ["Apptainer"]
+
+
+def test_plugins_of_others_are_written_as_their_owners_write_them():
+    wanted = '{"name": "ü", "plugins": [{"type": "a"}]}'.encode()
+    assert owners.with_injected(wanted, [{"type": "b"}]).decode() == (
+        '{\n  "name": "ü",\n  "plugins": [\n    {\n      "type": "a"\n    },\n    {\n      "type": "b"\n    }\n  ]\n}\n'
+    )

@@ -79,6 +79,15 @@ def test_a_deleted_file_comes_back_under_its_name(host):
     assert steps(host.run(want("a"))) == [("create", "30-a.conflist", "safe")]
 
 
+def test_a_file_of_another_directory_gives_no_name(host):
+    manifest = host.manifest()
+    for folder in ("aaa.d", "zzz.d"):
+        path = str(host.conf_dir.parent / folder / "30-a.conflist")
+        manifest.networks[path] = {"network": "a", "sha256": "", "original": None}
+    manifest.save()
+    assert steps(host.run(want("a")))[-1] == ("create", "10-a.conflist", "safe")
+
+
 def test_mode_is_corrected_without_a_write(host):
     host.run(want("a"))
     os.chmod(host.conf_dir / "10-a.conflist", 0o600)
@@ -133,6 +142,14 @@ def test_a_foreign_file_with_the_name_is_refused_and_named(host):
         ("duplicate_name", "50-a.conf"),
         ("duplicate_name", "87-a.conflist"),
     ]
+
+
+def test_what_can_be_done_about_a_foreign_file_of_the_network(host):
+    host.put("50-a.conf", b'{"type": "bridge", "name": "a"}')
+    with pytest.raises(
+        HostError, match=r"cannot be adopted because it is a link or not a \.conflist; set it aside first"
+    ):
+        host.plan(want("a"), levels=())
 
 
 def test_a_foreign_file_is_adopted_when_it_is_named(host):

@@ -71,6 +71,14 @@ def test_network_and_file_together_mean_both(host):
     assert actions(host.run(unset("b", "87-b.conflist"))) == ["restored"]
 
 
+def test_a_managed_file_goes_when_its_network_is_in_an_unmanaged_one(host):
+    host.run(want("b"))
+    host.put("87-b.conflist", text("b"))
+    plan = host.run(unset("b"))
+    assert (steps(plan), actions(plan)) == ([("remove", "10-b.conflist", "disruptive")], ["removed"])
+    assert host.files() == ["87-b.conflist"]
+
+
 def test_nothing_to_restore_is_no_error(host):
     plan = host.run(unset("never"), unset(file="x.conf"))
     assert (steps(plan), actions(plan)) == ([], ["none", "none"])

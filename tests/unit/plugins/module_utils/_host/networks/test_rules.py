@@ -56,6 +56,13 @@ def test_a_flip_is_seen_as_text_and_by_network(directory, check):
     assert check(before, after=[]) == []
 
 
+def test_a_file_without_a_network_is_no_first_one(directory, check):
+    broken = directory.put("05-broken.conflist", b"{")
+    network = directory.add("a", LO)
+    assert "order_flip" not in [problem["code"] for problem in check([broken], after=[network])]
+    assert "order_flip" not in [problem["code"] for problem in check([network], after=[broken, network])]
+
+
 def test_another_name_in_the_first_file_is_a_flip_of_the_name(directory, check):
     before = [directory.add("a", LO, name="main.conflist")]
     after = [directory.add("b", LO, name="main.conflist")]

@@ -87,24 +87,3 @@ def test_declared_in_any_way_or_written_under_runtimeconfig_as_bandwidth_it_arri
 def test_a_single_plugin_has_no_place_in_a_list(directory, codes):
     file = directory.add("a", {"type": "portmap"}, name="10-a.conf")
     assert {entry[3] for entry in codes(chain_problems(directory.view(), file))} == {""}
-
-
-def test_multus_that_points_at_a_file_that_goes(directory):
-    gone = directory.add("pods", BRIDGE)
-    directory.files.clear()
-    multus = directory.add("m", {"type": "multus", "clusterNetwork": "/net.d/10-pods.conflist"}, name="00-multus.conf")
-    (problem,) = chain_problems(directory.view(wanted=[], before=[gone, multus]), multus)
-    assert (problem["level"], problem["code"], problem["pointer"]) == (
-        "warning",
-        "multus_target_missing",
-        "/clusterNetwork",
-    )
-    assert [entry["level"] for entry in chain_problems(directory.view(wanted=[]), multus)] == ["info"]
-    directory.files.append(gone)
-    assert list(chain_problems(directory.view(wanted=[]), multus)) == []
-
-
-def test_multus_may_point_at_a_network_by_name_or_elsewhere(directory):
-    for target in ("pods", "/elsewhere/10-pods.conflist"):
-        multus = directory.add("m", {"type": "multus", "clusterNetwork": target}, name="00-multus.conf")
-        assert list(chain_problems(directory.view(), multus)) == []
