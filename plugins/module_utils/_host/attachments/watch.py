@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 import select
 import socket
-import subprocess
 import sys
 import time
 from typing import Callable, Sequence
+
+from ...libcni.process import run_program
 
 _CACHE_DIR = "/var/lib/podwire/cni"
 # nfnetlink's group of changes of nftables, and so of iptables-nft (linux/netfilter/nfnetlink.h, linux/netlink.h).
@@ -79,5 +81,17 @@ def main(words: Sequence[str]) -> int:
 
         return put_back_all(given.cache_dir)
     command = [sys.executable, "-I", sys.argv[0], "repair", "--cache-dir", given.cache_dir]
-    _watch(RuleEvents(), lambda: subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode)
+    _watch(RuleEvents(), lambda: _run(command))
     return 0
+
+
+def _run(command: Sequence[str]) -> int:
+    """Run a repair, print what it printed, and return its status."""
+    ended = run_program(command[0], command, b"", os.environ)
+    for stream, text in ((sys.stdout, ended.stdout), (sys.stderr, ended.stderr)):
+        stream.write(text.decode("utf-8", "replace"))
+        stream.flush()
+    if ended.returncode is None:
+        sys.stderr.write(f"the repair did not run: {ended.failure}\n")
+        return _UNREADABLE
+    return ended.returncode

@@ -17,12 +17,12 @@ import os
 import shutil
 import signal
 import stat
-import subprocess
 import sys
 import threading
 import typing as t
 
 from ..errors import CNIError
+from ..process import run_program
 
 HOME = "/run/podwire-conformance"
 LEASES = f"{HOME}/leases"
@@ -240,10 +240,14 @@ def _apart(work: t.Callable[[], Result]) -> Result:
 
 def command(*words: str, stdin: str = "", check: bool = True) -> str:
     """Run a program of the system, in the namespace of this thread, and return its output. Raises `SandboxError`."""
-    done = subprocess.run(words, input=stdin, capture_output=True, text=True, errors="replace", check=False)
-    if check and done.returncode:
-        raise SandboxError(f"{' '.join(words)} failed: {done.stderr.strip() or done.returncode}")
-    return done.stdout
+    path = shutil.which(words[0])
+    if path is None:
+        raise SandboxError(f"{words[0]} is not in PATH; install it")
+    ended = run_program(path, words, stdin.encode(), os.environ)
+    if check and ended.failure:
+        said = ended.stderr.decode("utf-8", "replace").strip()
+        raise SandboxError(f"{' '.join(words)} failed: {said or ended.failure}")
+    return ended.stdout.decode("utf-8", "replace")
 
 
 def libc(function: str, *arguments: t.Any) -> None:

@@ -103,22 +103,32 @@ def test_a_socket_that_fails_ends_the_service():
             events._take(0)
 
 
-def test_the_service_runs_itself_for_a_repair(monkeypatch):
-    commands = []
+@pytest.mark.parametrize(("program", "printed", "status"), [
+    ("import sys; print('put back', *sys.argv[1:]); print('odd', file=sys.stderr); sys.exit(1)",
+     ("put back repair --cache-dir /cache\n", "odd\n"), 1),
+    ("import os; os.kill(os.getpid(), 9)", ("", ""), -9),
+])  # fmt: skip
+def test_the_service_runs_itself_for_a_repair_and_prints_what_that_prints(
+    tmp_path, monkeypatch, capfd, program, printed, status
+):
+    path = tmp_path / "repair.py"
+    path.write_text(program)
+    statuses = []
 
-    class Done:
-        returncode = 0
+    def once(events, repair):
+        statuses.append(repair())
 
-    def run(command, **options):
-        commands.append(command)
-        return Done
+    monkeypatch.setattr(watch.sys, "argv", [str(path)])
+    monkeypatch.setattr(watch, "RuleEvents", lambda: None)
+    monkeypatch.setattr(watch, "_watch", once)
+    assert watch.main(["watch", "--cache-dir", "/cache"]) == 0
+    assert statuses == [status]
+    assert tuple(capfd.readouterr()) == printed
 
-    monkeypatch.setattr(watch.sys, "argv", ["/lib/repair.pyz"])
-    monkeypatch.setattr(watch.subprocess, "run", run)
-    monkeypatch.setattr(watch, "RuleEvents", lambda: Waits(1))
-    with pytest.raises(Stop):
-        watch.main(["watch", "--cache-dir", "/cache"])
-    assert [command[1:] for command in commands] == [["-I", "/lib/repair.pyz", "repair", "--cache-dir", "/cache"]]
+
+def test_a_repair_that_cannot_be_started_is_tried_again_later(capsys):
+    assert watch._run(["/nonexistent/python3"]) == watch._UNREADABLE
+    assert "the repair did not run: fork/exec /nonexistent/python3: no such file" in capsys.readouterr().err
 
 
 def test_a_repair_prints_what_it_did_and_why_it_failed(monkeypatch, capsys):
