@@ -26,7 +26,7 @@ import socket
 import struct
 from typing import Any, Dict, List, Mapping, NamedTuple, Tuple, Union
 
-from ...libcni.kernel import attributes_in, decode_text, number_in
+from ...libcni.kernel import attributes_in, decode_text, number_in, pack_attribute
 from ..netlink import Dumps
 
 ObjectKey = Tuple[Union[str, int], ...]
@@ -65,6 +65,8 @@ _ADDRESS_BY_KERNEL = b"\3"
 _ADDRESS_FLAGS = 0x200 | 0x100
 # The kernel numbers what nobody has numbered with 0 or from here on, so such handles do not last.
 _FIRST_CHOSEN, _INGRESS = 0x80000000, 0xFFFF0000
+# tc_htb_glob.direct_pkts (linux/pkt_sched.h).
+_HTB_COUNTER = slice(16, 20)
 # Queueing disciplines without classes of their own.
 _CLASSLESS = frozenset(("tbf", "ingress", "clsact", "fq_codel", "noqueue", "pfifo_fast", "pfifo", "bfifo", "fq"))
 
@@ -271,7 +273,7 @@ class _Reading:
                 continue
             parts = attributes_in(raw, TRAFFIC.size)
             kind, name = decode_text(parts.get(1)), self._name(index)
-            value = {"kind": kind, "options": parts.get(2, b"").hex()}
+            value = {"kind": kind, "options": _settings(kind, parts.get(2, b"")).hex()}
             self.state["qdisc", name, parent, handle] = KernelObject(value, raw, index)
             self._read_filters(name, index, handle)
             if kind not in _CLASSLESS:
@@ -334,3 +336,13 @@ def _text(family: int, raw: Any) -> str:
     if raw and (family, len(raw)) in ((socket.AF_INET, 4), (socket.AF_INET6, 16)):
         return socket.inet_ntop(family, raw)
     return (raw or b"").hex()
+
+
+def _settings(kind: str, options: bytes) -> bytes:
+    """Return the options of a queueing discipline without the counter that htb tells among them: direct packets."""
+    found = attributes_in(options)
+    setup = found.get(2, b"")
+    if kind != "htb" or len(setup) < _HTB_COUNTER.stop:
+        return options
+    found[2] = setup[: _HTB_COUNTER.start] + bytes(4) + setup[_HTB_COUNTER.stop :]
+    return b"".join(pack_attribute(name, content) for name, content in found.items())

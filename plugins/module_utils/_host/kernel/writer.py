@@ -30,9 +30,10 @@ from .objects import (
 )
 
 _REPLACE, _APPEND = 0x100, 0x800
-_NEW_ADDRESS, _NEW_ROUTE, _NEW_RULE, _NEW_NEIGHBOUR, _OLD_FILTER, _SET_LINK = 20, 24, 32, 28, 45, 19
+_NEW_ADDRESS, _NEW_ROUTE, _NEW_RULE, _NEW_NEIGHBOUR, _SET_LINK = 20, 24, 32, 28, 19
 # Request, size of the fixed part, and attributes that are no part of the request.
 _REMOVALS = {"addr": (21, ADDRESS.size, (6,)), "route": (25, ROUTE.size, (12,)), "rule": (33, ROUTING_RULE_SIZE, (18,))}
+_OLD_QDISC, _OLD_FILTER = 37, 45
 _NEW_TRAFFIC = {"qdisc": 36, "class": 40, "filter": 44}
 # IFA_F_TENTATIVE, DADFAILED; and IFA_F_NODAD, without which an IPv6 address would be silent for a second.
 _TENTATIVE, _NODAD = 0x48, 0x02
@@ -165,8 +166,11 @@ class Writer:
         if kind == "filter" and now is not None:
             # It leads to an interface that is gone.
             self._here.dumps.change(_OLD_FILTER, head + pack_attribute(1, found[1]))
+        elif kind == "qdisc" and now is not None and (now["kind"] != wanted.value["kind"] or now["kind"] == "htb"):
+            # The kernel changes no kind, and nothing of an htb. Classes and filters go too, and are put back later.
+            self._here.dumps.change(_OLD_QDISC, head)
         body = pack_kept(wanted.raw, TRAFFIC.size, (3, 4, 7, 12, 13), replaced)
-        how = _REPLACE if kind == "qdisc" else EXCLUSIVE
+        how = _REPLACE if kind == "qdisc" else 0 if kind == "class" else EXCLUSIVE
         self._here.dumps.change(_NEW_TRAFFIC[kind], head + body, CREATE | how)
 
     def _u32(self, wanted: KernelObject, options: bytes) -> bytes:

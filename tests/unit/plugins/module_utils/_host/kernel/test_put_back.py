@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 
 import pytest
@@ -168,6 +169,12 @@ def test_every_object_is_put_back(spaces):
         "ip -n put-there route flush dev eth0",
         "ip -n put-here link del br0; ip -n put-there link del eth0; ip -n put-there link del mac0",
         "ip netns exec put-there sysctl -qw net.ipv4.conf.eth0.arp_filter=0 net.ipv6.conf.eth0.accept_ra=1",
+        "tc -n put-here class change dev ifb9 classid 1:10 htb rate 4mbit",
+        "tc -n put-here qdisc del dev ifb9 root; tc -n put-here qdisc add dev ifb9 root handle 1: htb default 20",
+        "tc -n put-there qdisc change dev eth0 root handle 1: tbf rate 4mbit burst 16k latency 25ms",
+        "tc -n put-there qdisc del dev eth0 root; tc -n put-there qdisc add dev eth0 root handle 1: htb default 20",
+        "tc -n put-here qdisc del dev ifb9 root; tc -n put-here qdisc add dev ifb9 root handle 1: tbf rate 4mbit burst"
+        " 16k latency 25ms",
     ],
 )
 def test_settings_are_put_back(spaces, damage):
@@ -175,6 +182,23 @@ def test_settings_are_put_back(spaces, damage):
     subprocess.run(["bash", "-ec", damage], check=True)
     assert differing(recorded, look(spaces))
     assert put_all(recorded, spaces) == []
+
+
+def test_packets_that_an_htb_counts_change_nothing(spaces):
+    subprocess.run(["bash", "-ec", "tc -n put-here class del dev ifb9 classid 1:10"], check=True)
+    recorded = look(spaces)
+    key = ("qdisc", "ifb9", 0xFFFFFFFF, 0x10000)
+    shown = recorded[HERE][key].raw
+
+    def send():
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as packets:
+            packets.bind(("ifb9", 0x0800))
+            packets.send(bytes(64))
+
+    visit([HERE], send)
+    present = look(spaces)
+    assert present[HERE][key].raw != shown, "the packet was not counted"
+    assert present[HERE][key].value == recorded[HERE][key].value
 
 
 def test_what_only_its_owner_can_make_is_refused(spaces):
