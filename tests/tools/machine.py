@@ -96,6 +96,9 @@ def install(packages: Iterable[str]) -> None:
             "DEBIAN_FRONTEND=noninteractive",
             "apt-get",
             "-qq",
+            # A new machine may be in the middle of its automatic upgrades.
+            "-o",
+            "DPkg::Lock::Timeout=300",
         ]
         run(*apt, "update")
         run(*apt, "install", "--yes", "--no-install-recommends", *missing)
