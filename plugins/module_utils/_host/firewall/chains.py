@@ -131,7 +131,9 @@ def _read_nftables(found: FoundChains, shown: Set[Tuple[str, str]]) -> None:
 def _add_entry(chains: Dict[ChainKey, Chain], kind: str, place: Tuple[str, str], body: Mapping[str, Any]) -> None:
     name = str(body.get("name"))
     if kind == TABLE:
-        chains[(TABLE, NFTABLES, *place)] = Chain({}, [])
+        # nft shows it from 1.1 on.
+        shown = {"comment": body["comment"]} if isinstance(body.get("comment"), str) else {}
+        chains[(TABLE, NFTABLES, *place)] = Chain(shown, [])
     elif kind == CHAIN:
         base = {key: body[key] for key in _OF_A_BASE_CHAIN if body.get(key) is not None}
         chains[(CHAIN, NFTABLES, *place, name)] = Chain(base, [])

@@ -174,7 +174,8 @@ def _nft_commands(
         kind, _backend, family, table = repair.key[:4]
         if (family, table) not in tables:
             tables.add((family, table))
-            made.append({"add": {"table": {"family": family, "name": table}}})
+            body = repair.body if kind == TABLE else None
+            made.append({"add": {"table": {**(body or {}), "family": family, "name": table}}})
         if kind == TABLE:
             continue
         name, here = repair.key[4], present.get(repair.key)

@@ -86,7 +86,8 @@ def _differs(space: str, key: ObjectKey, was: Any, now: Any) -> bool:
     if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH:
         # More than recorded is somebody else's.
         return bool(now < was)
-    return True
+    # A table's comment cannot be changed, and nft 1.0 does not show it.
+    return key[0] != TABLE
 
 
 def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> Iterator[Difference]:

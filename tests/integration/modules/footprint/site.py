@@ -38,7 +38,7 @@ from ansible_collections.podwire.cni.tests.integration.modules.host import Host,
 OUTSIDE = "pwf-ext"
 OUTER_PORT = 9000
 _SWITCHES = ("ipv4/ip_forward", "ipv6/conf/all/forwarding")
-_TIMEOUT = 4.0
+_TIMEOUT = 20.0
 # A delayed ACK that leaves while NAT is gone tells the peer a wrong address, and the peer resets the connection.
 SILENCE = 0.25
 

@@ -134,8 +134,9 @@ def trial(site, one):
     left = drift(audit(site))
     if left:
         problems.append(f"{one.what}: left {left}")
-    if not foreign and site.dead():
-        problems.append(f"{one.what}: {site.dead()}")
+    dead = [] if foreign else site.dead()
+    if dead:
+        problems.append(f"{one.what}: {dead}")
     # A rehearsal does not tell the index of an interface that has to be made again.
     made_again = one.kind == "host link deleted"
     if not foreign and not made_again and links() != indexes:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains, restoration
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import FoundChains, read_chains
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.restoration import (
     ChainRepair,
@@ -39,6 +39,7 @@ ip6tables{suffix} -A FORWARD -s fd00::2/128 -j ACCEPT
 """
 NATIVE = """
 table inet cni_test {
+  comment "rules of a test"
   set known {
     type ipv4_addr
     elements = { 10.1.0.2, 10.1.0.3 }
@@ -151,6 +152,18 @@ def test_elements_of_sets_are_put_back():
         assert read_chains().chains == before.chains
     finally:
         subprocess.run(["bash", "-c", FLUSH], check=True)
+
+
+def test_a_table_keeps_its_comment(monkeypatch):
+    """nft 1.1 shows and takes it, as portmap's; older releases do neither."""
+    table = {"family": "ip", "name": "cni_hostport", "comment": "CNI portmap plugin"}
+    monkeypatch.setattr(chains, "query_nft", lambda nft, what: [{"table": {**table, "handle": 1}}])
+    key = ("table", "nftables", "ip", "cni_hostport")
+    shown = read_chains().chains[key]
+    scripts = []
+    monkeypatch.setattr(restoration, "_run", lambda argv, script: scripts.append(json.loads(script)))
+    restore_chains([ChainRepair(key, shown.body, (), ())], FoundChains())
+    assert scripts == [{"nftables": [{"add": {"table": table}}]}]
 
 
 def without(monkeypatch, *names):

@@ -173,8 +173,10 @@ def test_every_object_is_put_back(spaces):
         "tc -n put-here qdisc del dev ifb9 root; tc -n put-here qdisc add dev ifb9 root handle 1: htb default 20",
         "tc -n put-there qdisc change dev eth0 root handle 1: tbf rate 4mbit burst 16k latency 25ms",
         "tc -n put-there qdisc del dev eth0 root; tc -n put-there qdisc add dev eth0 root handle 1: htb default 20",
-        "tc -n put-here qdisc del dev ifb9 root; tc -n put-here qdisc add dev ifb9 root handle 1: tbf rate 4mbit burst"
-        " 16k latency 25ms",
+        (
+            "tc -n put-here qdisc del dev ifb9 root; "
+            "tc -n put-here qdisc add dev ifb9 root handle 1: tbf rate 4mbit burst 16k latency 25ms"
+        ),
     ],
 )
 def test_settings_are_put_back(spaces, damage):
