@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import os
-import time
+from collections.abc import Mapping
 from typing import Any, Optional
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ..plugin_utils._report import folder
+from ..plugin_utils._report import attention, folder
+from ..plugin_utils._report.artifact import artifact
 from ..plugin_utils._report.compare import worse
 from ..plugin_utils._report.fleet import summary_of_fleet
 from ..plugin_utils._report.record import RESULTS, Record, build, summary_of, unusable
@@ -31,8 +32,10 @@ class ActionModule(ActionBase):
                 "results": {"type": "dict", "options": {name: {"type": "raw"} for name in (*RESULTS, "info", "error")}},
                 "compare": {"type": "bool", "default": False},
                 "render": {"type": "bool", "default": False},
+                "max_age": {"type": "float", "default": attention.MAX_AGE},
             },
         )
+        variables = task_vars or {}
         if given["results"] is None and not given["render"]:
             raise AnsibleActionFail("cni_report: nothing to do; set 'results', or 'render: true'")
         if given["compare"] and given["results"] is None:
@@ -43,20 +46,22 @@ class ActionModule(ActionBase):
         try:
             # Check mode also writes the report, because that changes no host.
             if given["results"] is not None:
-                record = self._record(given["results"], (task_vars or {})["inventory_hostname"])
+                record = self._record(given["results"], variables)
                 if given["compare"]:
                     result["worse"] = worse(folder.read_record(path, record["host"]), record)
                 result["path"] = folder.write_record(path, record)
                 result.update(status=record["status"], error=record["error"], steps=record["steps"])
                 result["summary"] = summary_of(record)
             if given["render"]:
-                report = folder.write_report(path)
+                limits = attention.Limits(attention.now(), given["max_age"])
+                report = folder.write_report(path, limits, _inventory(variables))
                 result["report"] = {
                     "json": os.path.join(path, folder.JSON_NAME),
                     "html": os.path.join(path, folder.HTML_NAME),
                     "status": report["status"],
                     "counts": report["counts"],
-                    "summary": summary_of_fleet(report["counts"]),
+                    "summary": summary_of_fleet(report),
+                    "artifact": artifact(report),
                 }
         except OSError as error:
             raise AnsibleActionFail(
@@ -66,12 +71,20 @@ class ActionModule(ActionBase):
         return result
 
     @staticmethod
-    def _record(given: dict[str, Any], host: str) -> Record:
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    def _record(given: dict[str, Any], variables: Mapping[str, Any]) -> Record:
+        host = str(variables["inventory_hostname"])
         try:
             results = folder.plain(given)
             error = results.pop("error", None)
             info = results.pop("info", None)
-            return build(str(host), results, info, [str(error)] if error else [], now)
+            groups = [str(name) for name in variables.get("group_names") or []]
+            return build(host, results, info, [str(error)] if error else [], attention.now(), groups)
         except RecursionError:
-            return unusable(str(host), "what the host returned is nested too deeply")
+            return unusable(host, "what the host returned is nested too deeply")
+
+
+def _inventory(variables: Mapping[str, Any]) -> list[str]:
+    """Return the sources of the inventory, none if it has no hosts: the default one need not exist."""
+    if not (variables.get("groups") or {}).get("all"):
+        return []
+    return [str(source) for source in variables.get("ansible_inventory_sources") or []]

@@ -74,6 +74,12 @@ options:
       - Several runs may do this at the same time.
     type: bool
     default: false
+  max_age:
+    description:
+      - Number of days after which the record of a host is too old, so that the host needs attention. V(0) means never.
+    type: float
+    default: 7
+    version_added: 0.2.0
 attributes:
   check_mode:
     support: full
@@ -187,12 +193,30 @@ report:
       type: str
       choices: [clean, drift, error]
     counts:
-      description: Number of hosts, in total and by status.
+      description:
+        - Number of hosts, in total and by status.
+        - C(attention) counts the hosts that need attention, which are those with drift or an error, and clean ones that
+          are not ready, vulnerable, have leaks or a full pool, or were not inspected lately.
       type: dict
-      sample: {hosts: 3, clean: 2, drift: 1, error: 0}
+      sample: {hosts: 3, clean: 2, drift: 1, error: 0, attention: 1}
     summary:
-      description: The counts in a line.
+      description: How many hosts need attention, and why, in a line.
       type: str
-      sample: "3 hosts: 2 clean, 1 drift, 0 error"
+      sample: "1 of 3 hosts needs attention: 1 with drift"
+      version_added: 0.2.0
+    artifact:
+      description:
+        - The totals and the hosts by name, in less than 64 KB, for the artifacts of a job.
+        - C(status), C(summary) and C(counts) are those of the report. C(classes) counts steps by class.
+        - C(hosts) has lists of names, C(error), C(drift), C(attention) (clean hosts that need it), C(disruptive) and
+          C(safe) (hosts with steps of that class). C(left_out) says how many names a list lacks because of the size.
+      type: dict
+      sample:
+        status: drift
+        summary: "1 of 3 hosts needs attention: 1 with drift"
+        counts: {hosts: 3, clean: 2, drift: 1, error: 0, attention: 1}
+        classes: {safe: 2, disruptive: 0, foreign: 0}
+        hosts: {error: [], drift: [web2], attention: [], disruptive: [], safe: [web2]}
+        left_out: {}
       version_added: 0.2.0
 """

@@ -6,9 +6,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterable, Mapping
+from typing import Any, Iterable, Mapping, Sequence
 
+from . import attention
 from .record import CLEAN, DRIFT, ERROR, FORMAT, STATUSES, Record, unusable
+from .values import texts
+
+ATTENTION = "attention"
+"""The level of a host that is clean and needs attention. The other levels are the statuses."""
+LEVELS = (ERROR, DRIFT, ATTENTION, CLEAN)
+"""From the worst to the best."""
 
 _KEYS: dict[str, type | tuple[type, ...]] = {
     "host": str,
@@ -44,8 +51,11 @@ def check(value: Any) -> Record:
     return value
 
 
-def fleet(records: Iterable[Any]) -> Record:
-    """Return the report of *records*, sorted by host. A value that is not a record becomes a host with an error."""
+def fleet(records: Iterable[Any], limits: attention.Limits | None = None, inventory: Sequence[str] = ()) -> Record:
+    """Return the report of *records*, sorted by host. A value that is not a record becomes a host with an error.
+
+    *inventory* are the sources of the inventory, for the commands of the page.
+    """
     hosts = []
     for index, record in enumerate(records):
         try:
@@ -53,7 +63,21 @@ def fleet(records: Iterable[Any]) -> Record:
         except BadRecord as error:
             hosts.append(unusable(f"record {index + 1}", str(error)))
     hosts.sort(key=lambda host: str(host["host"]))
-    return {"format": FORMAT, "status": worst(hosts), "counts": counts(hosts), "hosts": hosts}
+    limits = limits or attention.Limits()
+    hosts = [{**host, "attention": attention.reasons(host, limits)} for host in hosts]
+    return {
+        "format": FORMAT,
+        "time": limits.now,
+        "inventory": texts(list(inventory)),
+        "status": worst(hosts),
+        "counts": counts(hosts),
+        "hosts": hosts,
+    }
+
+
+def level(host: Mapping[str, Any]) -> str:
+    """Return the status of a host of a report, or ATTENTION for a clean one that needs it."""
+    return ATTENTION if host["status"] == CLEAN and host["attention"] else str(host["status"])
 
 
 def worst(hosts: Iterable[Mapping[str, Any]]) -> str:
@@ -63,15 +87,38 @@ def worst(hosts: Iterable[Mapping[str, Any]]) -> str:
 
 
 def counts(hosts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return how many hosts there are, in all and of each status."""
+    """Return how many hosts there are, in all, of each status, and how many need attention for any reason."""
     found = [host["status"] for host in hosts]
-    return {"hosts": len(found), **{status: found.count(status) for status in (CLEAN, DRIFT, ERROR)}}
+    needy = sum(level(host) != CLEAN for host in hosts)
+    return {
+        "hosts": len(found),
+        **{status: found.count(status) for status in (CLEAN, DRIFT, ERROR)},
+        "attention": needy,
+    }
 
 
-def summary_of_fleet(counted: Mapping[str, int]) -> str:
-    """Return the counts of a fleet in a line."""
-    hosts = f"{counted['hosts']} host{'' if counted['hosts'] == 1 else 's'}"
-    return f"{hosts}: " + ", ".join(f"{counted[status]} {status}" for status in (CLEAN, DRIFT, ERROR))
+def headline(counted: Mapping[str, int]) -> str:
+    """Return how many hosts need attention."""
+    every, needy = counted["hosts"], counted["attention"]
+    if not every:
+        return "No host was inspected"
+    if every == 1:
+        return "The host needs attention" if needy else "The host is clean"
+    if not needy:
+        return f"All {every:,} hosts are clean"
+    return f"{needy:,} of {every:,} hosts need{'s' if needy == 1 else ''} attention"
+
+
+def summary_of_fleet(report: Mapping[str, Any]) -> str:
+    """Return the state of a fleet in a line. A host that needs attention for several reasons counts for the worst."""
+    worst_of = [
+        host["status"] if host["status"] != CLEAN else host["attention"][0]["code"]
+        for host in report["hosts"]
+        if level(host) != CLEAN
+    ]
+    words = {ERROR: "with an error", DRIFT: "with drift", **attention.CODES}
+    said = ", ".join(f"{worst_of.count(code):,} {word}" for code, word in words.items() if code in worst_of)
+    return headline(report["counts"]) + (f": {said}" if said else "")
 
 
 def to_json(report: Mapping[str, Any]) -> str:

@@ -18,16 +18,19 @@ import math
 import os
 import re
 import tempfile
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
 from ...module_utils._host.secrets import visible
+from .attention import Limits
 from .fleet import BadRecord, check, fleet, one_line, to_json
 from .page import render
 from .record import Record, unusable
+from .values import table, texts
 
 HOSTS, JSON_NAME, HTML_NAME, _LOCK = "hosts", "report.json", "report.html", ".lock"
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,99}\Z")
 MAX_SIZE = 256 << 20
+_LONGEST_HEAD = 1 << 20
 
 
 def file_name(host: str) -> str:
@@ -55,14 +58,27 @@ def read_record(folder: str, host: str) -> Record:
     return _read(os.path.join(folder, HOSTS, name), name)
 
 
-def write_report(folder: str) -> Record:
-    """Render the records in a folder, and return the report. Raises OSError."""
+def write_report(folder: str, limits: Limits | None = None, inventory: Sequence[str] = ()) -> Record:
+    """Render the records in a folder, and return the report. Raises OSError.
+
+    *inventory* are the sources of the inventory of this run; without any, the commands keep those of the last report.
+    """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with _locked(folder):
-        report = fleet(read_records(folder))
+        report = fleet(read_records(folder), limits, inventory or _last_inventory(folder))
         _write(os.path.join(folder, JSON_NAME), to_json(report))
         _write(os.path.join(folder, HTML_NAME), render(report))
     return report
+
+
+def _last_inventory(folder: str) -> list[str]:
+    """Return the inventory in the first line of the last report. Hosts cannot write to that file."""
+    try:
+        with open(os.path.join(folder, JSON_NAME), encoding="utf-8") as stream:
+            head = json.loads(f"{stream.readline(_LONGEST_HEAD).rstrip()}]}}")
+    except (OSError, ValueError, RecursionError):
+        return []
+    return texts(table(head).get("inventory"))
 
 
 def read_records(folder: str) -> Iterator[Record]:

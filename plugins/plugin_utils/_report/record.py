@@ -11,7 +11,7 @@ from typing import Any, Iterator, Mapping, Optional, Sequence
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from ...module_utils._host.secrets import mask, one_line
 from .sections import HOST, failure_of_call, results_of_sections
-from .values import rows, text
+from .values import rows, table, text
 
 Record = dict[str, Any]
 
@@ -42,6 +42,7 @@ GATHERED = (
     "garbage",
     "runtime",
     "kernel",
+    "readiness",
     "problems",
 )
 """The keys of the result of cni_info that the record contains."""
@@ -50,11 +51,19 @@ _DRIFTED = " has drifted: "
 _WARNING = re.compile(r"\[(?P<code>[a-z0-9_]+)\] (?P<message>.*)", re.DOTALL)
 
 
-def build(host: str, results: Mapping[str, Any], info: Any, errors: Sequence[str] = (), time: str = "") -> Record:
+def build(
+    host: str,
+    results: Mapping[str, Any],
+    info: Any,
+    errors: Sequence[str] = (),
+    time: str = "",
+    groups: Sequence[str] = (),
+) -> Record:
     """Return the record of *host*.
 
     *results* are what tasks registered, by the names in ``RESULTS``; *info* is the result of cni_info, *errors* are
-    sentences about other failures. Everything that comes from the host is data of unknown shape.
+    sentences about other failures. Everything that comes from the host is data of unknown shape. *groups* are those of
+    the host in the inventory.
     """
     wrong = [error for error in errors if error]
     steps: list[Record] = []
@@ -85,12 +94,16 @@ def build(host: str, results: Mapping[str, Any], info: Any, errors: Sequence[str
         warnings.extend(_warnings("cni_info", info))
         if not info.get("failed") and not info.get("unreachable"):
             gathered = {key: info.get(key) for key in GATHERED}
+            if confirmed is None:
+                ready = table(info.get("readiness")).get("ready")
+                confirmed = ready if isinstance(ready, bool) else None
     # The playbooks join the errors of several roles, which are in the results, too.
     errors = list(dict.fromkeys(line for error in wrong for line in error.split("\n")))
     return {
         "format": FORMAT,
         "host": host,
         "time": time,
+        "groups": list(groups),
         "status": status_of(steps, errors),
         "error": "\n".join(errors) or None,
         "steps": steps,

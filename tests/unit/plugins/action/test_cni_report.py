@@ -12,7 +12,12 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.podwire.cni.plugins.action import cni_report
 
-HOST = {"inventory_hostname": "web1"}
+HOST = {
+    "inventory_hostname": "web1",
+    "group_names": ["web"],
+    "groups": {"all": ["web1"]},
+    "ansible_inventory_sources": ["/etc/fleet"],
+}
 
 
 @pytest.fixture
@@ -33,16 +38,43 @@ def test_a_host_is_kept_and_the_report_made(action, tmp_path):
     result = run(action, dir=str(tmp_path), results={"networks": networks, "info": {"conf": []}}, render=True)
     assert (result["changed"], result["status"], result["error"]) == (False, "drift", None)
     assert result["path"] == str(tmp_path / "hosts" / "web1.json")
-    assert result["report"]["counts"] == {"hosts": 1, "clean": 0, "drift": 1, "error": 0}
+    assert result["report"]["counts"] == {
+        "hosts": 1,
+        "clean": 0,
+        "drift": 1,
+        "error": 0,
+        "attention": 1,
+    }
     assert result["summary"] == "drift: 1 step (1 safe)"
-    assert result["report"]["summary"] == "1 host: 0 clean, 1 drift, 0 error"
+    assert result["report"]["summary"] == "The host needs attention: 1 with drift"
+    assert result["report"]["artifact"]["hosts"]["drift"] == ["web1"]
+    assert json.loads((tmp_path / "report.json").read_text())["inventory"] == ["/etc/fleet"]
     record = json.loads((tmp_path / "hosts" / "web1.json").read_text())
-    assert record["host"] == "web1" and record["time"].endswith("Z") and record["info"]["conf"] == []
+    assert (
+        record["host"] == "web1"
+        and record["groups"] == ["web"]
+        and record["time"].endswith("Z")
+        and record["info"]["conf"] == []
+    )
 
 
 def test_a_relative_folder_begins_where_ansible_was_called(action, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(action, dir="deep/er", results={"error": "no"})["path"] == str(tmp_path / "deep/er/hosts/web1.json")
+
+
+def test_an_inventory_without_hosts_is_none(action, tmp_path, monkeypatch):
+    monkeypatch.setitem(HOST, "groups", {"all": []})
+    run(action, dir=str(tmp_path), results={"error": "no"}, render=True)
+    assert json.loads((tmp_path / "report.json").read_text())["inventory"] == []
+
+
+def test_the_age_of_a_record_counts(action, tmp_path):
+    run(action, dir=str(tmp_path), results={"info": {}})
+    path = tmp_path / "hosts" / "web1.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "time": "2020-01-01T00:00:00Z"}))
+    assert run(action, dir=str(tmp_path), render=True)["report"]["counts"]["attention"] == 1
+    assert run(action, dir=str(tmp_path), render=True, max_age=0)["report"]["counts"]["attention"] == 0
 
 
 def test_an_error_of_the_play_is_the_host_s(action, tmp_path):
@@ -57,7 +89,7 @@ def test_what_is_nested_too_deeply_is_an_error(action, tmp_path):
     # What checks the arguments of the task must not stumble over it first.
     action.validate_argument_spec = lambda _spec: (
         None,
-        {"dir": str(tmp_path), "results": {"info": deep}, "render": False, "compare": False},
+        {"dir": str(tmp_path), "results": {"info": deep}, "render": False, "compare": False, "max_age": 7.0},
     )
     assert "nested too deeply" in action.run(None, HOST)["error"]
 

@@ -17,7 +17,7 @@ RECORD = build("web1", {}, {})
 
 
 def test_json_is_the_default():
-    assert json.loads(cni_report([RECORD]))["hosts"] == [RECORD]
+    assert json.loads(cni_report([RECORD]))["hosts"] == [RECORD | {"attention": []}]
 
 
 def test_html_is_a_page():

@@ -50,6 +50,16 @@ def test_a_report_is_of_all_files(tmp_path):
     assert not list((tmp_path / "hosts").glob(".*"))
 
 
+def test_a_report_keeps_the_inventory_of_the_last_run_that_had_one(tmp_path):
+    folder.write_record(str(tmp_path), build("web1", {}, {}))
+    assert folder.write_report(str(tmp_path))["inventory"] == []
+    folder.write_report(str(tmp_path), inventory=["/etc/fleet.yml", "a,"])
+    assert folder.write_report(str(tmp_path))["inventory"] == ["/etc/fleet.yml", "a,"]
+    assert folder.write_report(str(tmp_path), inventory=["/new"])["inventory"] == ["/new"]
+    (tmp_path / "report.json").write_text("[" * 100000)
+    assert folder.write_report(str(tmp_path))["inventory"] == []
+
+
 def test_a_report_of_nothing_is_an_error(tmp_path):
     report = folder.write_report(str(tmp_path))
     assert (report["status"], report["counts"]["hosts"]) == ("error", 0)
@@ -77,7 +87,7 @@ def test_a_file_that_is_none_is_a_host_with_an_error(tmp_path, name):
     report = folder.write_report(str(tmp_path))
     (bad,) = (host for host in report["hosts"] if host["host"] == name)
     assert bad["status"] == "error" and name + ".json" in bad["error"]
-    assert report["counts"] == {"hosts": 2, "clean": 1, "drift": 0, "error": 1}
+    assert report["counts"] == {"hosts": 2, "clean": 1, "drift": 0, "error": 1, "attention": 1}
 
 
 def test_others_files_are_left_and_not_read(tmp_path):

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a job has found, small enough for the artifacts of AWX: the totals, and the hosts by name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Mapping
+
+from ...module_utils._host.plan import DISRUPTIVE, SAFE
+from .fleet import ATTENTION, level, summary_of_fleet
+from .record import CLASSES, DRIFT, ERROR
+
+MOST_BYTES = 60_000
+"""The most bytes of the names, as JSON. The totals and the rest of an artifact need less than 2,000."""
+
+LISTS = (ERROR, DRIFT, ATTENTION, DISRUPTIVE, SAFE)
+"""The lists of hosts: by their level, and by the classes of their steps. Names are left out of the last ones first."""
+
+
+def artifact(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the artifact of a report: ``status``, ``summary``, ``counts``, ``classes``, ``hosts`` and ``left_out``.
+
+    ``classes`` counts steps. ``hosts`` has lists of names; ``left_out`` says how many names each list lacks.
+    """
+    by_list: dict[str, list[str]] = {name: [] for name in LISTS}
+    classes = dict.fromkeys(CLASSES, 0)
+    for host in report["hosts"]:
+        steps = [step["class"] for step in host["steps"]]
+        for name in CLASSES:
+            classes[name] += steps.count(name)
+        for name in {level(host), *steps} & set(LISTS):
+            by_list[name].append(host["host"])
+    room = MOST_BYTES
+    hosts, left_out = {}, {}
+    for name, names in by_list.items():
+        hosts[name], room = _fitting(names, room)
+        if len(hosts[name]) < len(names):
+            left_out[name] = len(names) - len(hosts[name])
+    return {
+        "status": report["status"],
+        "summary": summary_of_fleet(report),
+        "counts": report["counts"],
+        "classes": classes,
+        "hosts": hosts,
+        "left_out": left_out,
+    }
+
+
+def _fitting(names: list[str], room: int) -> tuple[list[str], int]:
+    """Return the first of *names* that fit into *room* bytes, and the room that is left."""
+    for index, name in enumerate(names):
+        size = len(json.dumps(name)) + len(", ")
+        if size > room:
+            # Nothing goes into what is left: a list of the less important hosts must not be longer than this one.
+            return names[:index], 0
+        room -= size
+    return names, room
