@@ -57,7 +57,7 @@ class ActionModule(ShippingAction, RenderingAction):
                 arguments["_refused"] = {"code": refused.code, "message": refused.message, "problems": refused.problems}
         _result, options = self.validate_argument_spec(OPTIONS)
         given = {name: {**options[name], **self._rendered(name, sections)} for name in sections}
-        HostRequest(given, {name: options[name] for name in COMMON})
+        HostRequest(given, {name: options[name] for name in COMMON}, check_mode=self._task.check_mode)
 
         def call(told: Result | None, in_background: bool) -> Result:
             source = {} if told is None else {"_source": told}

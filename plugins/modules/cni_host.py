@@ -481,7 +481,8 @@ def main() -> None:
             if params[section] is not None:
                 params[section] = dict(params[section], **{option: params[option]})
         common = {name: params[name] for name in COMMON_ARGUMENTS}
-        request = HostRequest({name: params[name] for name in SECTIONS_ARGUMENTS}, common, params["audit"])
+        sections = {name: params[name] for name in SECTIONS_ARGUMENTS}
+        request = HostRequest(sections, common, params["audit"], module.check_mode)
         seen = read_state()
         plan = make(module, request)
     except SourceNeeded as needed:

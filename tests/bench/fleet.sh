@@ -23,8 +23,9 @@ make_namespace() {
   for cpu in $(python3 -c 'import os; print(*os.sched_getaffinity(0))'); do
     # shellcheck disable=SC2016 # It is the other shell that expands them.
     taskset --cpu-list "$cpu" unshare --mount="$1/namespace" --propagation private bash -ec '
-      for path in "${@:2}"; do mount --bind "$1$path" "$path"; done' bash "$1" "${own[@]}" && return
+      for path in "${@:2}"; do mount --bind "$1$path" "$path"; done' bash "$1" "${own[@]}" 2>"$1/errors" && return
   done
+  cat "$1/errors" >&2
   return 1
 }
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Container, Dict, List, Optional
+from typing import Any, Callable, Container, Dict, List, Optional, Sequence
 
 from ..attachments.request import ABSENT
 from ..errors import HostError
@@ -47,13 +47,17 @@ class Part:
 
 class HostPlan(Plan):
     """``parts`` in the order in which they are applied. *plan_again* returns the parts from one on, planned again.
+    ``refused`` are the errors of attachments that are not part of the plan.
 
     An error in one part does not stop the others. What depends on it is planned again, on the host as it is.
     """
 
-    def __init__(self, parts: List[Part], plan_again: Callable[[List[Part]], List[Part]]) -> None:
+    def __init__(
+        self, parts: List[Part], plan_again: Callable[[List[Part]], List[Part]], refused: Sequence[HostError] = ()
+    ) -> None:
         super().__init__()
         self.parts = parts
+        self.refused = refused
         self._plan_again = plan_again
         self._collect()
 

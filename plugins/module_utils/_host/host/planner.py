@@ -75,7 +75,7 @@ class HostPlanner:
 
     def make(self) -> HostPlan:
         """Return the plan. An error of a section is in its part; the others are planned."""
-        return HostPlan(self._plan_after([]), self._plan_after)
+        return HostPlan(self._plan_after([]), self._plan_after, self._request.refused)
 
     def _plan_after(self, done: Sequence[Part]) -> List[Part]:
         """Return the parts that come after those in *done*."""

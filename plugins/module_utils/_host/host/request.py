@@ -32,21 +32,27 @@ class HostRequest:
     """``sections``: name -> the options of its module, for each section that is given; ``attachments``: its entries.
 
     *common* are the options that all sections share. *audit* adds the section of that name, which has no others. Raises
-    HostError for bad entries, and ``contradiction`` with all contradictions between sections.
+    HostError ``contradiction`` with all contradictions between sections, and the error of the first bad entry. In check
+    mode, bad entries are left out of ``attachments``, and their errors are in ``refused``.
     """
 
     def __init__(
-        self, given: Mapping[str, Optional[Mapping[str, Any]]], common: Mapping[str, Any], audit: bool = False
+        self,
+        given: Mapping[str, Optional[Mapping[str, Any]]],
+        common: Mapping[str, Any],
+        audit: bool = False,
+        check_mode: bool = False,
     ) -> None:
         self.sections = {name: dict(common, **options) for name, options in given.items() if options is not None}
         if audit:
             self.sections["audit"] = dict(common)
         self.attachments: List[WantedAttachment] = []
+        self.refused: List[HostError] = []
         if "attachments" in self.sections:
             options = self.sections["attachments"]
             if options["timeout"] <= 0:
                 raise HostError("attachments.timeout must be more than 0 seconds", code="bad_timeout")
-            self.attachments = parse_attachments(options["attachments"])
+            self.attachments = parse_attachments(options["attachments"], self.refused if check_mode else None)
         found = [*self._networks_in_use(), *self._namespaces_in_use(), *self._plugins_in_use()]
         if found:
             raise HostError("; ".join(found), code="contradiction")

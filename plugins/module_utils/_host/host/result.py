@@ -37,6 +37,7 @@ def results_of(plan: HostPlan, check_mode: bool) -> Result:
 def errors_of_sections(plan: HostPlan) -> List[Tuple[str, HostError]]:
     """Return every error, with the name of its section."""
     found = [(part.section, part.error) for part in plan.parts if part.error is not None]
+    found += [("attachments", error) for error in plan.refused]
     for part in plan.parts:
         for outcome in getattr(part.plan, "outcomes", []):
             if outcome.error is not None:

@@ -14,6 +14,7 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.integration.modules.cni_host.conftest import (
     BIN_DIR,
+    BREAKS,
     CONF_DIR,
     NAMES,
     brief,
@@ -199,6 +200,31 @@ def test_an_attachment_outside_of_the_request_keeps_its_network_and_its_plugins(
 
 
 # ---- the whole task
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        ({"network": "pwhapps", "container_id": "web", "netns": "pwh-web"}, "duplicate_attachment"),
+        ({"network": "pwhdata", "container_id": "web", "netns": "pwh-web"}, "duplicate_ifname"),
+        ({"network": "pwhdata", "container_id": "../web", "netns": "pwh-web"}, "bad_id"),
+        ({"network": "pwhdata", "container_id": "new"}, "bad_netns"),
+    ],
+)
+def test_a_bad_entry_hides_no_drift_and_changes_nothing(host, desired, bad, code):
+    desired["netns"]["names"].append("pwh-idle")
+    host.run("cni_host", **desired)
+    sh(BREAKS)
+    sound = host.run("cni_host", check_mode=True, **desired)
+    desired["attachments"]["attachments"].append(bad)
+    before = look()
+    check = host.fail("cni_host", check_mode=True, **desired)
+    assert brief(check) == brief(sound) and len(brief(check)) == 8
+    assert codes(check) == {"attachments": code} and check["code"] == code
+    run = host.fail("cni_host", **desired)
+    assert (run["code"], run.get("changed", False)) == (code, False)
+    assert look() == before
+    assert "attachments[4]" in run["msg"] and run["msg"] in check["msg"]
 
 
 def test_sections_that_contradict_each_other_change_nothing(refuse, host, desired, absent):

@@ -113,6 +113,16 @@ def test_bad_entries_are_named():
     assert (error.value.code, error.value.msg.split(":")[0]) == ("duplicate_attachment", "attachments[1]")
 
 
+def test_check_mode_leaves_out_bad_entries_and_keeps_their_errors():
+    entries = [attachment("a"), attachment("a"), attachment("b", ifname="eth1"), attachment("b", ifname="a/b")]
+    made = HostRequest(*options({"attachments": {"attachments": entries}}), check_mode=True)
+    assert [str(wanted.key) for wanted in made.attachments] == ["a/c1/eth0", "b/c1/eth1"]
+    assert [(error.code, error.msg.split(":")[0]) for error in made.refused] == [
+        ("duplicate_attachment", "attachments[1]"),
+        ("bad_id", "attachments[3].ifname"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("runtime", "state"),
     [({}, "present"), ({"configure": {"state": "absent"}}, "absent"), ({"configure": {}}, "present")],
