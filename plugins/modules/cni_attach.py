@@ -21,63 +21,6 @@ description:
   - If ADD fails, DEL runs to clean up. DEL does not run if the interface existed before the ADD.
   - Attachments are cached below O(cache_dir), in the format of Go's libcni.
 options:
-  attachments:
-    description:
-      - The attachments, keyed by network, container and interface.
-      - The entries of one container are attached in list order and detached in reverse order. Different containers are
-        processed in parallel.
-      - All entries are validated before anything runs. A duplicate key, or an interface name that is used twice in one
-        container, is refused. Check mode plans the other entries and fails at the end.
-      - If one attachment fails, the others continue. The module fails at the end and reports all of them.
-    type: list
-    elements: dict
-    required: true
-    suboptions:
-      network:
-        description: Name of the network, as configured by a file in O(conf_dir).
-        type: str
-        required: true
-      container_id:
-        description:
-          - Container ID. It consists of letters, digits, V(_), V(.) and V(-), and starts with a letter or digit.
-          - The default is derived from the path of the namespace, as C(cnitool) does.
-        type: str
-      netns:
-        description:
-          - Network namespace of the container. A name means C(/run/netns/NAME). A value with a slash is an absolute
-            path, such as C(/proc/4711/ns/net).
-          - Required to attach. Required to detach only if O(attachments[].container_id) is not set.
-          - Namespaces are compared by identity, not by path.
-          - The network namespace of the host itself is refused under any path (V(host_netns)).
-        type: str
-      ifname:
-        description: Name of the interface in the container.
-        type: str
-        default: eth0
-      args:
-        description:
-          - Arguments for C(CNI_ARGS), which older conventions use (such as V(IP) and V(MAC)).
-          - Values are text. Numbers without a fraction become text. Booleans become V(true) and V(false). Names and
-            values that contain C(;) or C(=) cannot be passed in C(CNI_ARGS) and are refused.
-        type: dict
-      capability_args:
-        description:
-          - Capability args, such as C(portMappings) or C(ips). Plugins that declare a capability receive its data as
-            C(runtimeConfig).
-          - Arguments of known capabilities are validated before anything runs. Do not put numbers in quotes.
-          - An argument whose capability no plugin of the network declares has no effect and causes a warning. A host
-            port that is mapped twice, here or by another attachment on the host, also causes a warning.
-        type: dict
-      state:
-        description:
-          - V(present) attaches the container.
-          - V(absent) detaches the container, with the cached configuration, namespace and arguments. A namespace that
-            is gone or was replaced is not passed to the plugins. If DEL fails, the cache entry stays.
-        type: str
-        choices:
-          - present
-          - absent
-        default: present
   timeout:
     description:
       - How long one run of one plugin may take, in seconds. After that, the plugin and all processes that it started
@@ -123,6 +66,7 @@ notes:
     failure later is not drift.
   - Check mode skips CHECK for networks that use C(dhcp), because CHECK would renew the lease.
 extends_documentation_fragment:
+  - podwire.cni._attachments.attach
   - podwire.cni._common
   - podwire.cni._common.lock
   - podwire.cni._common.classes

@@ -24,6 +24,7 @@ description:
     no container is attached to it and no runtime is reconfigured. The task fails at the end and reports all errors.
   - A section that is not set is not touched.
 extends_documentation_fragment:
+  - podwire.cni._attachments.host
   - podwire.cni._common
   - podwire.cni._common.lock
   - podwire.cni._common.classes
@@ -227,58 +228,6 @@ options:
         type: str
         choices: [present, absent]
         default: present
-  attachments:
-    description:
-      - Attachments of containers. Its options are those of M(podwire.cni.cni_attach).
-    type: dict
-    suboptions:
-      attachments:
-        description: See O(podwire.cni.cni_attach#module:attachments).
-        type: list
-        elements: dict
-        required: true
-        suboptions:
-          network:
-            description: See O(podwire.cni.cni_attach#module:attachments[].network).
-            type: str
-            required: true
-          container_id:
-            description: See O(podwire.cni.cni_attach#module:attachments[].container_id).
-            type: str
-          netns:
-            description: See O(podwire.cni.cni_attach#module:attachments[].netns).
-            type: str
-          ifname:
-            description: See O(podwire.cni.cni_attach#module:attachments[].ifname).
-            type: str
-            default: eth0
-          args:
-            description: See O(podwire.cni.cni_attach#module:attachments[].args).
-            type: dict
-          capability_args:
-            description: See O(podwire.cni.cni_attach#module:attachments[].capability_args).
-            type: dict
-          state:
-            description: See O(podwire.cni.cni_attach#module:attachments[].state).
-            type: str
-            choices: [present, absent]
-            default: present
-      timeout:
-        description: See O(podwire.cni.cni_attach#module:timeout).
-        type: float
-        default: 60
-      parallel:
-        description: See O(podwire.cni.cni_attach#module:parallel).
-        type: int
-      on_drift:
-        description: See O(podwire.cni.cni_attach#module:on_drift).
-        type: str
-        choices: [report, repair, fail]
-        default: report
-      force:
-        description: See O(podwire.cni.cni_attach#module:force).
-        type: bool
-        default: false
   audit:
     description:
       - Audit the attachments that container runtimes have made. Each is compared with what its plugins do in a

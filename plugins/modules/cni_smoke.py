@@ -49,6 +49,7 @@ notes:
     the firewall chains that all containers share, C(net.ipv4.ip_forward), and host-local's record of the last address
     that it assigned.
 extends_documentation_fragment:
+  - podwire.cni._attachments.pod
   - podwire.cni._common
   - podwire.cni._common.lock
   - podwire.cni._attributes
@@ -191,6 +192,7 @@ code:
 
 from typing import Any, Dict, List
 
+from ..module_utils._host.attachments.request import POD_ARGUMENTS
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.interrupt import Interrupted, interruptible
 from ..module_utils._host.trials.planner import SmokePlanner
@@ -206,6 +208,7 @@ def main() -> None:
             networks={"type": "list", "elements": "str"},
             ping={"type": "bool", "default": True},
             timeout={"type": "float", "default": 60},
+            pod=POD_ARGUMENTS,
         )
     )
     params = module.params
@@ -217,6 +220,7 @@ def main() -> None:
         params["ping"],
         params["timeout"],
         module.check_mode,
+        params["pod"],
     )
 
     def make_plan() -> SmokePlan:

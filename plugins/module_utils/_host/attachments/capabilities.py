@@ -12,6 +12,7 @@ from ...libcni.cache import DEFAULT_DIR, list_entries
 from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CacheError, CNIError
 from ..addresses import packed
+from ..binaries.types import member_of, text_of
 from .outcome import ADD, RENEW, Outcome
 from .records import attached_from_entry
 from .request import PRESENT, Key
@@ -74,7 +75,8 @@ def notes(outcomes: Sequence[Outcome], cache_dir: str) -> Iterator[Note]:
 def _unread(outcome: Outcome, config: NetworkConfigList) -> Iterator[Note]:
     declared = {name for plugin in config.plugins for name, on in plugin.capabilities.items() if on}
     for name in sorted(name for name, value in outcome.wanted.capability_args.items() if value):
-        if name not in declared:
+        # Runtimes hand them to every network of a pod.
+        if name not in declared and name not in outcome.wanted.conventional:
             text = (
                 f"{outcome.key}: no plugin of the network declares the capability {name}, so nothing reads "
                 f'capability_args.{name} (declared: {", ".join(sorted(declared)) or "none"}); add "capabilities": '
@@ -89,10 +91,11 @@ def _ports(key: Key, config: NetworkConfigList, arguments: Mapping[str, Any]) ->
     if not isinstance(mappings, list) or not any(plugin.capabilities.get("portMappings") for plugin in config.plugins):
         return
     for entry in mappings:
-        if isinstance(entry, dict) and isinstance(entry.get("hostPort"), (int, float)):
-            address = str(entry.get("hostIP") or "")
-            target = (key.container_id, entry.get("containerPort"))
-            yield _Port(entry["hostPort"], str(entry.get("protocol")).lower(), packed(address), key, target)
+        number = member_of(entry, "hostport") if isinstance(entry, dict) else None
+        if isinstance(number, (int, float)):
+            address = text_of(entry, "hostip")
+            target = (key.container_id, member_of(entry, "containerport"))
+            yield _Port(number, text_of(entry, "protocol").lower(), packed(address), key, target)
 
 
 def _covers(one: bytes, other: bytes) -> bool:

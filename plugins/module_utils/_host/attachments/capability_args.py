@@ -22,7 +22,7 @@ from ..addresses import packed
 from ..errors import HostError
 from ..networks import pools
 
-Check = Callable[[Any, str], None]
+Check = Callable[[Any, str], Any]
 
 _MAC = re.compile(
     r"([0-9a-f]{2}([:-])[0-9a-f]{2}(\2[0-9a-f]{2}){4})|[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}", re.IGNORECASE
@@ -165,27 +165,35 @@ def _mapping(item: Check, value: Any, where: str) -> None:
         item(entry, f"{where}.{key}")
 
 
-def _object(required: Sequence[str], members: Mapping[str, Check], value: Any, where: str) -> None:
+def _object(required: Sequence[str], members: Mapping[str, Check], value: Any, where: str) -> Dict[str, Any]:
+    """Return the members that are not null, by the names in *members*."""
     if not isinstance(value, dict):
         _refuse(where, "a mapping", value)
-    for key in value:
-        if key not in members:
+    names = {name.lower(): name for name in members}
+    found: Dict[str, Any] = {}
+    for key, entry in value.items():
+        # As in Go; containerd writes HostPort.
+        name = names.get(str(key).lower())
+        if name is None:
             # Plugins would ignore it, and leave a port open on all addresses or a container without its limit.
             raise Unsound(f"{where}: unknown key {json.dumps(key)[:80]}; known keys: {', '.join(members)}")
-    for key in required:
-        if value.get(key) is None:
-            raise Unsound(f"{where}: {key} is missing")
-    for key, entry in value.items():
+        if name in found:
+            raise Unsound(f"{where}: {name} is given twice")
         if entry is not None:
-            members[key](entry, f"{where}.{key}")
+            members[name](entry, f"{where}.{key}")
+            found[name] = entry
+    for key in required:
+        if key not in found:
+            raise Unsound(f"{where}: {key} is missing")
+    return found
 
 
 def _bandwidth(value: Any, where: str) -> None:
     rate, burst, subnets = partial(_number, 0, 2**64 - 1), partial(_number, 0, _LARGEST_BURST), partial(_list, _subnet)
     members = {"ingressRate": rate, "ingressBurst": burst, "egressRate": rate, "egressBurst": burst}
-    _object((), dict(members, unshapedSubnets=subnets, shapedSubnets=subnets), value, where)
+    found = _object((), dict(members, unshapedSubnets=subnets, shapedSubnets=subnets), value, where)
     for way in ("ingress", "egress"):
-        if bool(value.get(f"{way}Rate")) != bool(value.get(f"{way}Burst")):
+        if bool(found.get(f"{way}Rate")) != bool(found.get(f"{way}Burst")):
             raise Unsound(f"{where}: {way}Rate and {way}Burst go together; set both (greater than 0) or neither")
 
 
@@ -196,9 +204,9 @@ def _ip_ranges(value: Any, where: str) -> None:
         if not entries:
             _refuse(f"{where}[{index}]", "at least one range", entries)
         first = len(found)
-        found += [
-            (f"{where}[{index}][{at}]", _range(entry, f"{where}[{index}][{at}]")) for at, entry in enumerate(entries)
-        ]
+        for at, entry in enumerate(entries):
+            place = f"{where}[{index}][{at}]"
+            found.append((place, _range(_object((), _RANGE, entry, place), place)))
         if len({one.family for _where, one in found[first:]}) > 1:
             raise Unsound(
                 f"{where}[{index}]: the ranges of a set must have one address family; give each family its own set"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...libcni.errors import ValidationError
 from ...libcni.validate import validate_container_id, validate_if_name, validate_network_name
@@ -15,6 +15,35 @@ from ..netns import netns_path
 
 PRESENT = "present"
 ABSENT = "absent"
+POD_ARGUMENTS: Dict[str, Any] = {
+    "type": "dict",
+    "options": {
+        "name": {"type": "str", "required": True},
+        "namespace": {"type": "str", "default": "default"},
+        "uid": {"type": "str"},
+        "infra_container_id": {"type": "str"},
+        "labels": {"type": "dict"},
+        "annotations": {"type": "dict"},
+        "ports": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "container_port": {"type": "int", "required": True},
+                "host_port": {"type": "int"},
+                "protocol": {"type": "str", "choices": ["tcp", "udp", "sctp"], "default": "tcp"},
+                "host_ip": {"type": "str"},
+            },
+        },
+        "ingress_bandwidth": {"type": "str"},
+        "egress_bandwidth": {"type": "str"},
+        "dns": {
+            "type": "dict",
+            "options": {name: {"type": "list", "elements": "str"} for name in ("servers", "searches", "options")},
+        },
+        "cgroup_path": {"type": "str"},
+        "runtime": {"type": "str", "choices": ["containerd", "crio"], "default": "containerd"},
+    },
+}
 ATTACHMENTS_ARGUMENTS: Dict[str, Any] = {
     "attachments": {
         "type": "list",
@@ -27,6 +56,7 @@ ATTACHMENTS_ARGUMENTS: Dict[str, Any] = {
             "ifname": {"type": "str", "default": "eth0"},
             "args": {"type": "dict"},
             "capability_args": {"type": "dict"},
+            "pod": POD_ARGUMENTS,
             "state": {"type": "str", "choices": [PRESENT, ABSENT], "default": PRESENT},
         },
     },
@@ -52,10 +82,11 @@ class WantedAttachment:
     """One entry of the request.
 
     ``netns`` is an absolute path, "" if none was given (``absent`` only). ``args`` are the pairs of CNI_ARGS in the
-    user's order, ``capability_args`` any JSON by capability.
+    user's order, ``capability_args`` any JSON by capability. ``conventional``: the capabilities that runtimes hand to
+    every network, whether a plugin reads them or not.
     """
 
-    __slots__ = ("args", "capability_args", "key", "netns", "state")
+    __slots__ = ("args", "capability_args", "conventional", "key", "netns", "state")
 
     def __init__(
         self,
@@ -64,12 +95,14 @@ class WantedAttachment:
         args: Sequence[Tuple[str, str]] = (),
         capability_args: Optional[Mapping[str, Any]] = None,
         state: str = PRESENT,
+        conventional: FrozenSet[str] = frozenset(),
     ) -> None:
         self.key = key
         self.netns = netns
         self.args = list(args)
         self.capability_args: Dict[str, Any] = dict(capability_args or {})
         self.state = state
+        self.conventional = conventional
 
 
 def default_container_id(netns: str) -> str:
@@ -81,7 +114,7 @@ def parse_attachments(
     entries: Sequence[Mapping[str, Any]], refused: Optional[List[HostError]] = None
 ) -> List[WantedAttachment]:
     """Return the request, or raise a HostError that names the entry: ``bad_id``, ``bad_netns``, ``bad_args``,
-    ``bad_capability_args``, ``duplicate_attachment`` or ``duplicate_ifname``.
+    ``bad_capability_args``, ``bad_pod``, ``duplicate_attachment`` or ``duplicate_ifname``.
 
     If *refused* is given, such errors are added to it and their entries left out.
     """
@@ -129,13 +162,22 @@ def _entry(entry: Mapping[str, Any], where: str) -> WantedAttachment:
     if state == PRESENT and not netns:
         raise HostError(f"{where}: netns is required to attach {key}", code="bad_netns")
     args = [_arg(name, value, f"{where}.args") for name, value in (entry.get("args") or {}).items()]
-    capability_args = entry.get("capability_args")
-    # A DEL gets the recorded ones.
-    if capability_args and state == PRESENT:
+    capability_args: Dict[str, Any] = dict(entry.get("capability_args") or {})
+    conventional: FrozenSet[str] = frozenset()
+    if state == ABSENT:
+        # A DEL gets the recorded ones.
+        return WantedAttachment(key, netns, args, capability_args, state)
+    if capability_args:
         from .capability_args import check_capability_args
 
         check_capability_args(capability_args, f"{where}.capability_args")
-    return WantedAttachment(key, netns, args, capability_args, state)
+    if entry.get("pod"):
+        from .pod import arguments_of
+
+        args, capability_args, conventional = arguments_of(
+            entry["pod"], container_id, args, capability_args, f"{where}.pod"
+        )
+    return WantedAttachment(key, netns, args, capability_args, state, conventional)
 
 
 def _check_ids(key: Key, where: str) -> None:

@@ -125,8 +125,11 @@ class SmokePlanner:
     def make(self) -> SmokePlan:
         """Return the plan.
 
-        Raises HostError ``missing_network``, ``unsafe_permissions``, and the errors of reading the directories.
+        Raises HostError ``bad_pod``, ``missing_network``, ``unsafe_permissions``, and the errors of reading the
+        directories.
         """
+        # What the pod becomes is refused before anything runs.
+        self._settings.conventions(_CACHE)
         check_trusted(self._settings.conf_dir)
         check_cache_dir(self._settings.cache_dir)
         check_cache_dir(self._cache_dir)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
 from .. import commands, netlink
@@ -90,7 +90,10 @@ TAKE_BACK = "take_back"
 
 
 class SmokeSettings(NamedTuple):
-    """The options of cni_smoke. ``networks`` None: all that can be tested without harm. ``timeout`` in seconds."""
+    """The options of cni_smoke. ``networks`` None: all that can be tested without harm. ``timeout`` in seconds.
+
+    ``pod``: the options in POD_ARGUMENTS, None to test without a pod.
+    """
 
     conf_dir: str
     bin_dirs: Sequence[str]
@@ -99,6 +102,16 @@ class SmokeSettings(NamedTuple):
     ping: bool
     timeout: float
     check_mode: bool
+    pod: Optional[Mapping[str, Any]] = None
+
+    def conventions(self, container_id: str) -> Tuple[List[Tuple[str, str]], Dict[str, Any]]:
+        """Return the pairs of CNI_ARGS and the capability arguments of the pod. Raises HostError ``bad_pod``."""
+        if self.pod is None:
+            return [], {}
+        # Imported late, as what most runs do not need.
+        from ..attachments.pod import arguments_of
+
+        return arguments_of(self.pod, container_id, [], {}, "pod")[:2]
 
 
 class Trial:
@@ -209,7 +222,8 @@ class Trier:
         try:
             with EmptyNetns() as netns:
                 interfaces = leaks.Interfaces(netns)
-                given = Attached(key, trial.config, netns, [], {}, None)
+                args, capability_args = self._settings.conventions(key.container_id)
+                given = Attached(key, trial.config, netns, args, capability_args, None)
                 try:
                     self._try(trial, given, interfaces)
                     trial.leaks += interfaces.left()

@@ -56,3 +56,14 @@ def test_a_network_that_would_be_skipped_is_tried_by_name(smoke, write):
     assert (fixed["network"], fixed["status"]) == ("pwsfixed", "passed")
     assert (vendor["network"], vendor["status"]) == ("pwsvendor", "passed")
     assert fixed["ips"] == ["10.51.0.2/24"]
+
+
+def test_the_networks_are_tested_as_those_of_a_pod(host, networks, smoke, write, work):
+    configure_unusual(write)
+    pod = {"name": "probe", "namespace": "shop", "uid": "4711", "infra_container_id": "pause"}
+    assert [row["status"] for row in smoke(networks=["pwsptp", "pwsvendor"], pod=pod)["networks"]] == ["passed"] * 2
+    assert (work / "vendor.args").read_text() == (
+        "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=probe;K8S_POD_INFRA_CONTAINER_ID=pause;K8S_POD_UID=4711"
+    )
+    refused = host.fail("cni_smoke", networks=["pwsvendor"], pod={"name": "a=b"}, check_mode=True)
+    assert refused["code"] == "bad_pod"

@@ -17,6 +17,17 @@ case "$name-$CNI_COMMAND" in
   *-VERSION)
     printf '{"cniVersion": "1.0.0", "supportedVersions": ["0.4.0", "1.0.0"]}'
     ;;
+  record-*)
+    exec python3 -c '
+import json, os, sys
+conf = json.load(sys.stdin)
+said = {"command": os.environ["CNI_COMMAND"], "args": os.environ["CNI_ARGS"], "runtimeConfig": conf.get("runtimeConfig")}
+with open(sys.argv[1], "a") as stream:
+    print(json.dumps(said), file=stream)
+if said["command"] == "ADD":
+    print(json.dumps(conf["prevResult"]))
+' "$folder/record.log"
+    ;;
   hang-ADD)
     echo "about to hang" >&2
     sleep 1000 &

@@ -39,6 +39,7 @@ case "$name-$CNI_COMMAND" in
     pass_result_on
     ;;
   vendor-ADD)
+    printf '%s' "$CNI_ARGS" >"$PLUGIN_DIR/vendor.args"
     printf '{"cniVersion": "1.0.0"}'
     ;;
 esac

@@ -42,8 +42,22 @@ SOUND = [
     {"podAnnotations": {"example.org/size": "1"}},
     {"io.kubernetes.cri.pod-annotations": {"example.org/size": "1"}},
     {"another.example.org/capability": [1, {"any": None}]},
+    # As containerd writes them.
+    {"portMappings": [{"HostPort": 8001, "ContainerPort": 80, "Protocol": "tcp", "HostIP": ""}]},
+    {"bandwidth": {"IngressRate": 0, "IngressBurst": 0, "EgressRate": 10, "EgressBurst": 4294967295}},
+    {"dns": {"Servers": ["10.0.0.10"], "Searches": None, "Options": []}},
+    {"ipRanges": [[{"Subnet": "10.11.0.0/24", "RangeStart": "10.11.0.9"}]]},
+    {"io.kubernetes.cri.pod-annotations": None},
 ]
 UNSOUND = [
+    ({"portMappings": [dict(PORT, HostPort=8002)]}, ".portMappings[0]", "hostPort is given twice"),
+    (
+        {"portMappings": [{"HostPort": "9001", "ContainerPort": 80, "Protocol": "tcp"}]},
+        ".portMappings[0].HostPort",
+        "9001",
+    ),
+    ({"bandwidth": {"IngressRate": 10}}, ".bandwidth", "go together"),
+    ({"ipRanges": [[{"Subnet": "10.11.0.5/24"}]]}, ".ipRanges[0][0].subnet", "host bits"),
     # What each of them does to ADD and DEL was tried with the plugins.
     ({"portMappings": [dict(PORT, hostPort="9001")]}, ".portMappings[0].hostPort", "write 9001 without quotes"),
     ({"portMappings": [PORT, dict(PORT, containerPort="80")]}, ".portMappings[1].containerPort", "80"),
