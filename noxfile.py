@@ -103,6 +103,24 @@ def installed(session: nox.Session) -> None:
     count(session, passed=1 + len(modules))
 
 
+@nox.session
+def docsite(session: nox.Session) -> None:
+    """Build the docs site, without a warning, and without anything that it would load from elsewhere."""
+    requirements(session, "docsite")
+    output = machine.CACHE / "docsite"
+    with snapshot(session), machine.lock("docsite"):
+        session.run("python", "tests/tools/docsite.py", str(output))
+    count(session, passed=len(list(output.rglob("*.html"))))
+
+
+@nox.session
+def hook(session: nox.Session) -> None:
+    """Let pre-commit install the linter from this repository, and run it on another one."""
+    requirements(session, "hook")
+    with snapshot(session):
+        pytest(session, *(session.posargs or ["tests/hook"]), private=False)
+
+
 # --- ansible-test, without containers
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
-import yaml
-
 from ...module_utils._host.problems import ERROR, INFO, WARNING, errors_of, problem
 from ...module_utils.libcni.errors import JSONError
 from ...module_utils.libcni.multi.definitions import API_VERSION, KIND, RESOURCE_NAME
@@ -24,7 +22,14 @@ from .source import DataSource, TextSource, Unreadable
 from .syntax import name_findings, shown
 from .validate import Checked, Source
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# Only manifests in YAML need it; Ansible has it, and the linter runs without Ansible.
+YAML_MISSING: Optional[ImportError] = None
+try:
+    import yaml
+except ImportError as _error:
+    YAML_MISSING = _error
+
+_Loader: Any = None if YAML_MISSING else getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253
@@ -52,15 +57,24 @@ class CheckedNads:
     """``manifests`` in the order of the input, usable only without errors in ``problems``.
 
     *given*: manifests as YAML or JSON text, as a mapping, or as a list of mappings. An element of the list can also be
-    an entry of cni_networks; its manifest is in *namespace*. *label* names the text in problems.
+    an entry of cni_networks; its manifest is in *namespace*. *label* names the text in problems. *mixed*: what has
+    another kind is passed over, because the text is a file of any objects.
     """
 
-    def __init__(self, given: Any, levels: Sequence[str], namespace: str = "", label: Optional[str] = None) -> None:
+    def __init__(
+        self,
+        given: Any,
+        levels: Sequence[str],
+        namespace: str = "",
+        label: Optional[str] = None,
+        mixed: bool = False,
+    ) -> None:
         self.manifests: list[dict[str, Any]] = []
         self.problems: list[dict[str, Any]] = []
         self._levels = levels
         self._namespace = namespace
         self._label = label
+        self._mixed = mixed
         self._seen: set[tuple[str, str]] = set()
         if namespace and not _is_label(namespace):
             text = f"the namespace is {shown(namespace)}; a namespace has {_LABEL_RULE}"
@@ -109,6 +123,8 @@ class CheckedNads:
     def _manifest(
         self, manifest: Any, where: str, at: tuple[Any, ...], find: _Find, place: Optional[_TextPlace]
     ) -> None:
+        if self._mixed and not (isinstance(manifest, dict) and manifest.get("kind") == KIND):
+            return
         metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
         name = metadata.get("name") if isinstance(metadata, dict) else None
         label = self._label or (f"NetworkAttachmentDefinition {name}" if isinstance(name, str) and name else where)

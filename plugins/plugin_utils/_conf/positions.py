@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Optional, Sequence
-
-import yaml
+import bisect
+import json
+import re
+from typing import Any, Iterator, Optional, Sequence, Union
 
 Origin: Any
 try:
@@ -18,17 +19,9 @@ except ImportError:
 else:
     Origin = _tags.Origin
 
-try:
-    from yaml import CSafeLoader as _Loader
-except ImportError:
-    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
-
 Pointer = Sequence[Any]
 Position = tuple[Optional[int], Optional[int]]
 
-# JSON with one of these is not YAML: a tab must not indent, and the others break lines or are not allowed.
-# One blank for each keeps every position.
-_BLANKS = {ord(char): " " for char in "\t\x7f\x85\u2028\u2029"}
 UNKNOWN: Position = (None, None)
 
 
@@ -37,60 +30,104 @@ def text_of(pointer: Pointer) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
 
 
+class _Node:
+    """A value of a JSON text: where it starts, and its members or elements, if it can have any."""
+
+    __slots__ = ("elements", "members", "start")
+
+    def __init__(self, start: int, token: str) -> None:
+        self.start = start
+        # Key, its start, and its value. A key may occur twice.
+        self.members: Optional[list[tuple[str, int, _Node]]] = [] if token == "{" else None
+        self.elements: Optional[list[_Node]] = [] if token == "[" else None
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+', re.DOTALL)
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+
+
+def _scan(text: str) -> Optional[_Node]:
+    """Return the root of a valid JSON text."""
+    root: Optional[_Node] = None
+    stack: list[_Node] = []
+    key: Optional[tuple[str, int]] = None
+    for match in _TOKEN.finditer(text):
+        token, start = match[0], match.start()
+        if token in "}]":
+            stack.pop()
+        elif token in ",:":
+            continue
+        elif token[0] == '"' and stack and stack[-1].members is not None and key is None:
+            key = (json.loads(token, strict=False), start)
+        else:
+            node = _Node(start, token)
+            if not stack:
+                root = node
+            elif stack[-1].members is not None and key is not None:
+                stack[-1].members.append((*key, node))
+                key = None
+            elif stack[-1].elements is not None:
+                stack[-1].elements.append(node)
+            if token in "{[":
+                stack.append(node)
+    return root
+
+
 class TextPositions:
     """Positions in a valid JSON text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._root: Optional[yaml.Node] = None
-        self._tried = False
+        self._root: Union[_Node, bool, None] = False
+        self._breaks: list[int] = []
 
-    def _node(self) -> Optional[yaml.Node]:
-        if not self._tried:
-            self._tried = True
-            try:
-                self._root = yaml.compose(self._text.translate(_BLANKS), Loader=_Loader)
-            except yaml.YAMLError:
-                # Some rare texts are JSON but not YAML, such as a key of more than 1024 characters.
-                self._root = None
+    def _node(self) -> Optional[_Node]:
+        if isinstance(self._root, bool):
+            self._root = _scan(self._text)
+            self._breaks = [match.end() for match in _LINE_BREAK.finditer(self._text)]
         return self._root
+
+    def _position(self, start: int) -> Position:
+        line = bisect.bisect_right(self._breaks, start)
+        return line + 1, start - (self._breaks[line - 1] if line else 0) + 1
 
     def find(self, pointer: Pointer, key: bool = False) -> Position:
         """Return line and column, from 1, of the value at *pointer* (*key*: of its key), or of what contains it."""
         node = self._node()
         if node is None:
             return UNKNOWN
-        place = node
+        start = node.start
         for part in pointer:
-            if isinstance(node, yaml.MappingNode):
-                pair = next((pair for pair in reversed(node.value) if pair[0].value == part), None)
-                if pair is None:
+            if node.members is not None:
+                found = next((member for member in reversed(node.members) if member[0] == part), None)
+                if found is None:
                     break
-                place, node = (pair[0] if key else pair[1]), pair[1]
-            elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-                place = node = node.value[part]
+                node = found[2]
+                start = found[1] if key else node.start
+            elif node.elements is not None and isinstance(part, int) and part < len(node.elements):
+                node = node.elements[part]
+                start = node.start
             else:
                 break
-        return place.start_mark.line + 1, place.start_mark.column + 1
+        return self._position(start)
 
     def duplicate_keys(self) -> Iterator[tuple[list[Any], Position]]:
         """Yield pointer and position of every key that occurs earlier in its object."""
         node = self._node()
         if node is not None:
-            yield from _duplicates(node, [])
+            for pointer, start in _duplicates(node, []):
+                yield pointer, self._position(start)
 
 
-def _duplicates(node: yaml.Node, pointer: list[Any]) -> Iterator[tuple[list[Any], Position]]:
-    if isinstance(node, yaml.MappingNode):
-        seen = set()
-        for key, value in node.value:
-            if key.value in seen:
-                yield [*pointer, key.value], (key.start_mark.line + 1, key.start_mark.column + 1)
-            seen.add(key.value)
-            yield from _duplicates(value, [*pointer, key.value])
-    elif isinstance(node, yaml.SequenceNode):
-        for index, value in enumerate(node.value):
-            yield from _duplicates(value, [*pointer, index])
+def _duplicates(node: _Node, pointer: list[Any]) -> Iterator[tuple[list[Any], int]]:
+    seen = set()
+    for name, start, value in node.members or ():
+        if name in seen:
+            yield [*pointer, name], start
+        seen.add(name)
+        yield from _duplicates(value, [*pointer, name])
+    for index, value in enumerate(node.elements or ()):
+        yield from _duplicates(value, [*pointer, index])
 
 
 class DataPositions:

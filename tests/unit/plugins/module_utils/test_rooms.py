@@ -45,6 +45,7 @@ LARGEST = 20 * 1024
 LARGER = {
     "tests/unit/plugins/module_utils/libcni/skel/cases.json": "a recording of what Go's skel answered",
     "LICENSES/*": "licences are copied as they are",
+    "docs/schemas/*.json": "a published schema has everything in one file",
     "plugins/plugin_utils/_conf/schemas/**/*.json": "a schema has all keys of a plugin, in one file for editors",
     "tests/unit/plugins/module_utils/_host/runtimes/observed.json": "a recording of what real runtimes answered",
     "tests/unit/plugins/module_utils/libcni/multi/multus_cases.json": "a recording of what Multus answered",

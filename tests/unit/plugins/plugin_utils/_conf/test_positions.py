@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf import positions
@@ -47,8 +49,38 @@ def test_rare_characters_do_not_move_a_position(char):
     assert TextPositions('{"a": "%s", "b": 1}' % char).find(("b",)) == (1, 16 + len(char))
 
 
-def test_a_text_that_yaml_cannot_read_has_no_positions():
-    assert TextPositions('{"%s": 1}' % ("k" * 2000)).find(()) == UNKNOWN
+def test_a_long_key_has_a_position():
+    assert TextPositions('{"%s": 1}' % ("k" * 2000)).find(("k" * 2000,)) == (1, 2006)
+
+
+@pytest.mark.parametrize(("line_break", "line"), [("\n", 3), ("\r\n", 3), ("\r", 3)])
+def test_every_line_break_counts_once(line_break, line):
+    text = line_break.join(["{", '"a": [1,', '{"b": "}"}]}'])
+    assert TextPositions(text).find(("a", 1, "b")) == (line, 7)
+
+
+def test_deep_nesting_has_positions():
+    text = "[" * 5000 + "]" * 5000
+    assert TextPositions(text).find([0] * 4999) == (1, 5000)
+
+
+def test_positions_are_those_of_every_value_of_a_text():
+    """Enumerate all values: what stands at the position of a pointer begins the value that json reads there."""
+
+    def walk(value, pointer):
+        yield pointer, value
+        for key, inner in (
+            value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+        ):
+            yield from walk(inner, [*pointer, key])
+
+    document = {"a": [{"b": "x,]}:", 'q"\\': [[], {}, None, True, -1.5e3]}, "[{"], "": {"ü": "\u2028"}}
+    for indent in (None, 1, "\t"):
+        text = json.dumps(document, indent=indent)
+        for pointer, value in walk(document, []):
+            line, column = TextPositions(text).find(pointer)
+            rest = "\n".join(text.split("\n")[line - 1 :])[column - 1 :]
+            assert json.JSONDecoder().raw_decode(rest)[0] == value, pointer
 
 
 def test_the_last_of_equal_keys_is_the_one_that_counts():

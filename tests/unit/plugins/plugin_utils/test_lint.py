@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The linter for other repositories; tests/hook tests it as a hook of pre-commit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.plugin_utils import lint
+
+ROOT = Path(__file__).resolve().parents[4]
+GOOD = {"cniVersion": "1.0.0", "name": "apps", "plugins": [{"type": "bridge", "ipam": {"type": "dhcp"}}]}
+BAD = {**GOOD, "plugins": [{"type": "bridge", "mtu": "1500"}]}
+MANIFEST = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata:
+  name: storage
+spec:
+  config: |
+    {"cniVersion": "1.0.0", "type": "macvlan",
+     "mode": "brigde"}
+"""
+
+
+@pytest.fixture
+def run(tmp_path, capsys, monkeypatch):
+    """Return a function that writes files, lints them, and returns status, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def lint_files(files, *options):
+        for name, content in files.items():
+            path = Path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = json.dumps(content, indent=1) if isinstance(content, dict) else content
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        status = lint.main([*options, *files])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return lint_files
+
+
+def test_a_good_conflist_is_silent(run):
+    assert run({"a.conflist": GOOD}) == (0, "", "")
+
+
+def test_an_error_has_its_place_and_its_code(run):
+    status, out, err = run({"dir/a.conflist": BAD})
+    assert (status, err) == (1, "")
+    assert out.startswith('dir/a.conflist:7:11: error: /plugins/0/mtu: bridge: mtu is the string "1500"')
+    assert out.endswith(" [schema]\n")
+
+
+def test_the_network_in_a_manifest_has_its_place_in_the_file(run):
+    status, out, _err = run({"nad.yaml": MANIFEST})
+    assert status == 1
+    assert out.startswith("nad.yaml:12:14: error: /spec/config/mode: macvlan: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("values.yaml", "a: {{ template\n"),
+        ("package.json", {"name": "web", "version": "1"}),
+        ("list.json", "[1, 2]"),
+        ("broken.json", "{"),
+        ("pods.yaml", MANIFEST.replace("NetworkAttachmentDefinition", "Pod")),
+    ],
+)
+def test_other_files_are_passed_over(run, name, content):
+    assert run({name: content}) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("a.conflist", "", "json_empty"),
+        ("a.conflist", "{", "json_truncated"),
+        ("net.json", '{"cniVersion": "1.0.0",}', "json_trailing_comma"),
+        ("a.conflist", b"\xff{}", "not_utf8"),
+        ("a.conflist", " " * (1 << 20) + "{}", "src_unreadable"),
+        ("a.yaml", MANIFEST.replace("config: |", "config: {"), "yaml_invalid"),
+        ("a.yaml", MANIFEST + "---\n" + MANIFEST.partition("---\n")[2], "nad_twice"),
+        (
+            "nad.json",
+            {"apiVersion": "v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "a"}},
+            "nad_kind",
+        ),
+        ("a.conf", {"cniVersion": "1.0.0", "name": "a", "type": "loopback", "x": 1}, None),
+    ],
+)
+def test_what_is_wrong_has_a_code(run, name, content, code):
+    status, out, err = run({name: content})
+    assert err == ""
+    assert status == (1 if code else 0)
+    if code:
+        assert f" [{code}]\n" in out
+
+
+def test_strict_makes_warnings_errors(run):
+    files = {"a.conf": {"cniVersion": "1.0.0", "name": "a", "type": "loopback", "isGatway": True}}
+    assert run(files)[0] == 0
+    assert run(files, "--strict")[0] == 1
+
+
+def test_a_file_that_cannot_be_read_is_no_error_of_the_network(run, capsys):
+    _status, out, _err = run({"a.conflist": BAD})
+    assert lint.main(["gone.conflist", "a.conflist"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == "cannot read gone.conflist: No such file or directory\n"
+    assert captured.out == out
+
+
+def test_a_name_that_a_terminal_would_obey_is_shown_by_number(run):
+    _status, out, _err = run({"a\x1b[2J.conflist": BAD})
+    assert "\x1b" not in out
+    assert out.startswith("a\\u001b[2J.conflist:")
+
+
+def test_without_yaml_manifests_are_refused_and_networks_are_checked(tmp_path):
+    """As in an environment that has jsonschema and nothing else: neither Ansible nor PyYAML can be imported."""
+    (tmp_path / "a.yaml").write_text(MANIFEST)
+    (tmp_path / "a.conflist").write_text(json.dumps(BAD))
+    code = (
+        "import runpy, sys\n"
+        "sys.modules.update({'yaml': None, 'ansible': None})\n"
+        "sys.argv[0] = 'lint'\n"
+        "runpy.run_module('plugins.plugin_utils.lint', run_name='__main__')\n"
+    )
+    files = [str(tmp_path / name) for name in ("a.yaml", "a.conflist")]
+    done = subprocess.run([sys.executable, "-c", code, *files], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "PyYAML is missing" in done.stderr
+    assert "error: /plugins/0/mtu: bridge: mtu is the string" in done.stdout
