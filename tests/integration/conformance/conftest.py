@@ -11,8 +11,16 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="session")
+def releases():
+    """The directories of the reference plugins of both generations, ``old`` (1.1.1) and ``new`` (1.9.1)."""
+    settings = yaml.safe_load((ROOT / "tests" / "integration" / "integration_config.yml").read_text())
+    return {name: settings[f"cni_test_plugins_{name}"] for name in ("old", "new")}
 
 
 class Judged:

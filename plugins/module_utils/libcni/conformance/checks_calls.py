@@ -157,7 +157,7 @@ def check_parallel(judge: Judge, version: str) -> None:
             judge.judge("run.parallel", version, not left, f"in a namespace, after DEL: {words_for(left)}")
     left = judge.settled(host)
     judge.judge("run.parallel", version, not left, f"on the host, after {len(many)} DEL: {words_for(left)}")
-    processes = left_processes()
+    processes = left_processes(judge.subject.helpers)
     judge.judge("run.processes", version, not processes, f"left running: {', '.join(processes)}")
 
 

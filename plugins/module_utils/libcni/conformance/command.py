@@ -171,6 +171,7 @@ def _in_sandbox(subject: subjects.Subject, args: argparse.Namespace) -> bytes:
     problem = ""
     try:
         subjects.prepare_host()
+        subject.prepare()
         versions = judge.find_versions()
         problem = _run(judge, versions, args.only or ())
     except subjects.NotRun as reason:

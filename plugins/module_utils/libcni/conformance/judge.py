@@ -107,7 +107,7 @@ class Judge:
         text = f"{call.verb} did not end within {self.timeout:g} s" if ended.killed else ""
         self.judge("run.deadline", version, not ended.killed, text, call)
         if watched:
-            left = left_processes()
+            left = left_processes(self.subject.helpers)
             self.judge("run.processes", version, not left, f"{call.verb} left {', '.join(left)} running", call)
         if not ended.killed:
             self._judge_output(call, version)

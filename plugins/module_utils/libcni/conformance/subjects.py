@@ -20,7 +20,7 @@ from .. import gojson, types
 from ..conf import conf_files
 from ..errors import ConfigError, JSONError
 from ..files import read_file
-from . import delegate, sandbox
+from . import delegate, dhcp, sandbox
 
 Conf = t.Dict[str, t.Any]
 
@@ -110,26 +110,26 @@ def _vrf(_number: int) -> Conf:
     return {"vrfname": "vrf0"}
 
 
-# type -> kind, configuration, what the kernel must be able to make, what else is needed and is not here.
-_REFERENCE: t.Dict[str, t.Tuple[str, t.Callable[[int], Conf], str, str]] = {
-    "bridge": (INTERFACE, _bridge, "bridge", ""),
-    "ptp": (INTERFACE, _ptp, "veth", ""),
-    "macvlan": (INTERFACE, _on_uplink, "macvlan", ""),
-    "ipvlan": (INTERFACE, _on_uplink, "ipvlan", ""),
-    "vlan": (INTERFACE, _vlan, "vlan", ""),
-    "host-device": (INTERFACE, _host_device, "veth", ""),
-    "loopback": (INTERFACE, _plain, "", ""),
-    "dummy": (INTERFACE, _with_ipam, "dummy", ""),
-    "tap": (INTERFACE, _with_ipam, "tap", ""),
-    "host-local": (IPAM, _host_local, "", ""),
-    "static": (IPAM, _static, "", ""),
-    "dhcp": (IPAM, _dhcp, "", "its daemon and a DHCP server"),
-    "portmap": (CHAINED, _portmap, "veth", ""),
-    "bandwidth": (CHAINED, _bandwidth, "ifb", ""),
-    "firewall": (CHAINED, _firewall, "veth", ""),
-    "tuning": (CHAINED, _tuning, "veth", ""),
-    "sbr": (CHAINED, _plain, "veth", ""),
-    "vrf": (CHAINED, _vrf, "vrf", ""),
+# type -> kind, configuration, what the kernel must be able to make.
+_REFERENCE: t.Dict[str, t.Tuple[str, t.Callable[[int], Conf], str]] = {
+    "bridge": (INTERFACE, _bridge, "bridge"),
+    "ptp": (INTERFACE, _ptp, "veth"),
+    "macvlan": (INTERFACE, _on_uplink, "macvlan"),
+    "ipvlan": (INTERFACE, _on_uplink, "ipvlan"),
+    "vlan": (INTERFACE, _vlan, "vlan"),
+    "host-device": (INTERFACE, _host_device, "veth"),
+    "loopback": (INTERFACE, _plain, ""),
+    "dummy": (INTERFACE, _with_ipam, "dummy"),
+    "tap": (INTERFACE, _with_ipam, "tap"),
+    "host-local": (IPAM, _host_local, ""),
+    "static": (IPAM, _static, ""),
+    "dhcp": (IPAM, _dhcp, "veth"),
+    "portmap": (CHAINED, _portmap, "veth"),
+    "bandwidth": (CHAINED, _bandwidth, "ifb"),
+    "firewall": (CHAINED, _firewall, "veth"),
+    "tuning": (CHAINED, _tuning, "veth"),
+    "sbr": (CHAINED, _plain, "veth"),
+    "vrf": (CHAINED, _vrf, "vrf"),
 }
 
 
@@ -171,7 +171,7 @@ def find_conf(folder: str, plugin: str) -> t.Optional[Conf]:
 
 
 class Subject:
-    """The plugin under test. `kind` is "" until `recognise` of the judge finds it."""
+    """The plugin under test. `kind` is "" until `recognise` of the judge finds it; `helpers` are processes it needs."""
 
     def __init__(self, path: str, conf: t.Optional[Conf], kind: str, cni_path: t.Sequence[str]) -> None:
         self.path = path
@@ -185,6 +185,7 @@ class Subject:
         self.kind = kind or (known[0] if known else "")
         self._given = conf
         self._known = known
+        self.helpers: t.Set[int] = set()
         self.cni_path = ":".join((f"{sandbox.HOME}/bin", os.path.dirname(path), *cni_path))
 
     @property
@@ -195,6 +196,16 @@ class Subject:
     def makes_interface(self) -> bool:
         """Whether ADD makes an interface: loopback is an interface plugin that finds one."""
         return self.kind == INTERFACE and self.name != "loopback"
+
+    @property
+    def asks_on_the_link(self) -> bool:
+        """Whether it is an IPAM plugin that needs the interface that an earlier plugin has made."""
+        return self.name == "dhcp"
+
+    def prepare(self) -> None:
+        """Start what the plugin needs. Raises `SandboxError`."""
+        if self.asks_on_the_link:
+            self.helpers.add(dhcp.start(self.path))
 
     def conf(self, number: int) -> Conf:
         """Return the keys of the plugin itself for the attachment *number*. Raises `SandboxError`."""
@@ -213,9 +224,7 @@ class Subject:
         """Return what this machine lacks to run a reference plugin, "" if it lacks nothing."""
         if self._known is None:
             return ""
-        _kind, _conf, link, other = self._known
-        if other and self._given is None:
-            return other
+        link = self._known[2]
         return f"a kernel that can make interfaces of the kind {link}" if link and not _can_make(link) else ""
 
 
@@ -256,12 +265,21 @@ class Container:
         self.netns = sandbox.make_netns(self.id)
         self._number = number
         self._base = self._make_interface(subject.if_name) if subject.kind == CHAINED else None
+        if subject.asks_on_the_link:
+            host = self._make_pair(subject.if_name)
+            sandbox.command("ip", "link", "set", host, "master", dhcp.BRIDGE)
+            sandbox.inside(self.netns, lambda: sandbox.command("ip", "link", "set", subject.if_name, "up"))
+
+    def _make_pair(self, name: str) -> str:
+        """Make a veth pair with the end *name* in the namespace, and return the name of the other end."""
+        host, inner = f"cnfh{self._number}", f"cnfc{self._number}"
+        sandbox.command("ip", "link", "add", host, "type", "veth", "peer", "name", inner)
+        sandbox.command("ip", "link", "set", inner, "netns", self.id, "name", name)
+        sandbox.command("ip", "link", "set", host, "up")
+        return host
 
     def _make_interface(self, name: str) -> Conf:
-        host, address = f"cnfh{self._number}", f"10.76.{1 + self._number // 250}.{1 + self._number % 250}"
-        sandbox.command("ip", "link", "add", host, "type", "veth", "peer", "name", f"cnfc{self._number}")
-        sandbox.command("ip", "link", "set", f"cnfc{self._number}", "netns", self.id, "name", name)
-        sandbox.command("ip", "link", "set", host, "up")
+        host, address = self._make_pair(name), f"10.76.{1 + self._number // 250}.{1 + self._number % 250}"
         sandbox.command("ip", "route", "add", f"{address}/32", "dev", host)
 
         def inside() -> str:
