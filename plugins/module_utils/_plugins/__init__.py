@@ -3,5 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The collection's own CNI plugins. Each file is one; `libcni.bundle` makes an executable of it.
 
-All are chained plugins: they need another plugin's result, and hand it on with the keys that they do not know.
+`debug`, `route` and `hooks` are chained plugins: they need another plugin's result, and hand it on with the keys that
+they do not know. `multinet` runs other networks.
 """

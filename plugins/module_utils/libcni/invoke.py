@@ -99,14 +99,18 @@ class Executor:
 
     `stderr`: binary file that gets what a successful plugin wrote to its stderr, if it can be written to; None drops
     it. `argv0`: argument 0 of a plugin, for binaries that contain several plugins and choose one by this name;
-    None means the path. An executor has no state: threads can share one.
+    None means the path. `keep`: descriptors that plugins inherit, such as one with a lock that shall be held as long as
+    they run. An executor has no state: threads can share one.
     """
 
-    __slots__ = ("argv0", "stderr")
+    __slots__ = ("argv0", "keep", "stderr")
 
-    def __init__(self, stderr: t.BinaryIO | None = None, argv0: str | None = None) -> None:
+    def __init__(
+        self, stderr: t.BinaryIO | None = None, argv0: str | None = None, keep: t.Collection[int] = ()
+    ) -> None:
         self.stderr = stderr
         self.argv0 = argv0
+        self.keep = keep
 
     def find_in_path(self, plugin: str, paths: t.Sequence[str]) -> str:
         """Return the path of the plugin's binary. Raises `PluginNotFoundError`."""
@@ -120,7 +124,7 @@ class Executor:
         # Imported here because most modules of the collection only look for plugins, and compiling it takes time.
         from .process import run_program
 
-        ended = run_program(path, [self.argv0 or path], stdin, env, timeout)
+        ended = run_program(path, [self.argv0 or path], stdin, env, timeout, keep=self.keep)
         if ended.failure:
             raise plugin_error(os.path.basename(path), ended.stdout, ended.stderr, ended.failure, ended.killed)
         if self.stderr is not None and ended.stderr:

@@ -56,10 +56,12 @@ def run_program(
     env: t.Mapping[str, str],
     timeout: float | None = None,
     stdout_limit: int | None = None,
+    keep: t.Collection[int] = (),
 ) -> Ended:
     """Run the program at `path` to its end, in a process group of its own. Every failure is in the return value.
 
     `timeout` in seconds, None for no limit. `stdout_limit` in bytes, default `STDOUT_LIMIT`; the end of stderr is kept.
+    `keep`: descriptors that the program inherits, which have to be inheritable.
     If SIGCHLD is ignored, which a process inherits, it is set to its default while the program runs, because the kernel
     would discard the exit status. Only the main thread can do that; in any other thread, the program is not run.
     """
@@ -70,19 +72,26 @@ def run_program(
         except ValueError:
             reason = "this process ignores SIGCHLD, which discards exit statuses; set it to SIG_DFL in the main thread"
             return Ended(b"", b"", f"fork/exec {path}: {reason}", None, False)
+    limit = STDOUT_LIMIT if stdout_limit is None else stdout_limit
     try:
-        return _run_program(path, argv, stdin, env, timeout, STDOUT_LIMIT if stdout_limit is None else stdout_limit)
+        return _run_program(path, argv, stdin, env, timeout, limit, keep)
     finally:
         if ignored:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
 
 def _run_program(
-    path: str, argv: t.Sequence[str], stdin: bytes, env: t.Mapping[str, str], timeout: float | None, stdout_limit: int
+    path: str,
+    argv: t.Sequence[str],
+    stdin: bytes,
+    env: t.Mapping[str, str],
+    timeout: float | None,
+    stdout_limit: int,
+    keep: t.Collection[int],
 ) -> Ended:
     deadline = None if timeout is None else time.monotonic() + timeout
     try:
-        child = _start(path, env, deadline, argv)
+        child = _start(path, env, deadline, argv, keep)
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else None
         reason = (reason or "invalid argument").lower()
@@ -96,17 +105,19 @@ def _run_program(
     return Ended(bytes(run.stdout), bytes(run.stderr), failure, returncode, run.killed)
 
 
-def _start(path: str, env: t.Mapping[str, str], deadline: float | None, argv: t.Sequence[str]) -> spawn.Child:
+def _start(
+    path: str, env: t.Mapping[str, str], deadline: float | None, argv: t.Sequence[str], keep: t.Collection[int]
+) -> spawn.Child:
     for _try in range(BUSY_TRIES - 1):
         try:
-            return spawn.start(path, argv, env)
+            return spawn.start(path, argv, env, keep)
         except OSError as exc:
             if exc.errno != errno.ETXTBSY:
                 raise
             if deadline is not None and time.monotonic() + BUSY_DELAY > deadline:
                 raise
         time.sleep(BUSY_DELAY)
-    return spawn.start(path, argv, env)
+    return spawn.start(path, argv, env, keep)
 
 
 class _Run:

@@ -96,8 +96,8 @@ class Child:
         os.close(self.stderr)
 
 
-def start(path: str, argv: t.Sequence[str], env: t.Mapping[str, str]) -> Child:
-    """Start the program at `path` with pipes for its standard streams; it inherits no other descriptor.
+def start(path: str, argv: t.Sequence[str], env: t.Mapping[str, str], keep: t.Collection[int] = ()) -> Child:
+    """Start the program at `path` with pipes for its standard streams; it inherits no other descriptor but `keep`.
 
     Raises OSError and ValueError.
     """
@@ -108,7 +108,7 @@ def start(path: str, argv: t.Sequence[str], env: t.Mapping[str, str]) -> Child:
             pipes += _pipe()
         theirs = (pipes[0], pipes[3], pipes[5])
         actions: list[tuple[int, ...]] = [(os.POSIX_SPAWN_DUP2, fd, stream) for stream, fd in enumerate(theirs)]
-        actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable()]
+        actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable() if fd not in keep]
         # A session of its own would be a scheduling group of its own, too (autogroup), which takes time to make, and
         # for which a busy host makes the parent wait.
         pid = os.posix_spawn(path, list(argv), env, file_actions=actions, setpgroup=0, setsigdef=_TO_RESTORE)

@@ -12,6 +12,9 @@ Nothing is imported here. The files, in the order in which they work on a pod:
 - `pod`: all of these for one pod
 - `refusals`: rules that Multus applies too late or not at all
 - `runtime`: what each network gets of `runtimeConfig` and CNI_ARGS
+- `sources`: annotations and definitions on a host without a cluster
+- `records`: what has been added to a pod
+- `runner`: ADD, CHECK and DEL of one network
 - `order`: ADD in order, roll-back, DEL in reverse
 - `routes`: which network has the default route
 - `status`: the annotation `k8s.v1.cni.cncf.io/network-status`

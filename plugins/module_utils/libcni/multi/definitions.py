@@ -16,6 +16,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
+    class Definitions(t.Protocol):
+        """NetworkAttachmentDefinitions by (namespace, name), such as a dict."""
+
+        def get(self, key: t.Tuple[str, str], /) -> t.Optional[NetworkDefinition]:
+            """Return a definition, None if there is none."""
+
+
 API_VERSION = "k8s.cni.cncf.io/v1"
 KIND = "NetworkAttachmentDefinition"
 RESOURCE_NAME = "k8s.v1.cni.cncf.io/resourceName"
@@ -90,6 +97,30 @@ def configuration_from_files(name: str, directory: str) -> bytes:
     raise NetworksError(f"no network available in the name {name} in cni dir {directory}")
 
 
+def network_in_files(name: str, directory: str) -> bytes | None:
+    """Return the content of the first file in `directory` with the network `name`, None if there is none.
+
+    Unlike `configuration_from_files`, a broken file is an error only if no other file has the network. Raises
+    `NetworksError`.
+    """
+    broken: NetworksError | None = None
+    try:
+        paths = libcni_conf.conf_files(directory, _EXTENSIONS)
+    except ConfigError as exc:
+        raise NetworksError(str(exc)) from exc
+    for path in paths:
+        try:
+            found, data = _read(path, "error")
+        except NetworksError as exc:
+            broken = broken or exc
+            continue
+        if found == name:
+            return data
+    if broken:
+        raise broken
+    return None
+
+
 def _read(path: str, error: str) -> tuple[str, bytes]:
     """Return name and content of a configuration file."""
     is_list = path.endswith(".conflist")
@@ -125,10 +156,8 @@ def configuration_at(path: str) -> bytes:
     return data
 
 
-def find_definition(
-    definitions: t.Mapping[tuple[str, str], NetworkDefinition], namespace: str, name: str
-) -> NetworkDefinition:
-    """Return a NetworkAttachmentDefinition from a mapping with keys (namespace, name). Raises `NetworksError`."""
+def find_definition(definitions: Definitions, namespace: str, name: str) -> NetworkDefinition:
+    """Return a NetworkAttachmentDefinition. Raises `NetworksError` if there is none."""
     found = definitions.get((namespace, name))
     if found is None:
         raise NetworksError(

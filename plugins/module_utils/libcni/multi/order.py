@@ -11,8 +11,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
-    from .delegates import Delegate
+    class _Named(t.Protocol):
+        """A network as far as this file knows it."""
 
+        @property
+        def network(self) -> str:
+            """Its name."""
+
+    _Network = t.TypeVar("_Network", bound=_Named)
     _Result = t.TypeVar("_Result")
     _Failures = t.List[t.Tuple[int, CNIError]]
 
@@ -40,7 +46,7 @@ class DelNetworksError(MultiError):
 
 
 def add_networks(
-    delegates: t.Sequence[Delegate], add: t.Callable[[Delegate], _Result], delete: t.Callable[[Delegate], None]
+    delegates: t.Sequence[_Network], add: t.Callable[[_Network], _Result], delete: t.Callable[[_Network], None]
 ) -> list[_Result]:
     """Call `add` for each network in order and return the results; the first one is the pod's.
 
@@ -61,14 +67,14 @@ def add_networks(
     return results
 
 
-def delete_networks(delegates: t.Sequence[Delegate], delete: t.Callable[[Delegate], None]) -> None:
+def delete_networks(delegates: t.Sequence[_Network], delete: t.Callable[[_Network], None]) -> None:
     """Call `delete` for each network in reverse; one that fails stops none of the others. Raises `DelNetworksError`."""
     left = _delete_all(delegates, delete)
     if left:
         raise DelNetworksError(" / ".join(str(error) for _index, error in left), left)
 
 
-def _delete_all(delegates: t.Sequence[Delegate], delete: t.Callable[[Delegate], None]) -> _Failures:
+def _delete_all(delegates: t.Sequence[_Network], delete: t.Callable[[_Network], None]) -> _Failures:
     failures = []
     for index in reversed(range(len(delegates))):
         try:

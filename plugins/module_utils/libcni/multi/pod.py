@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     import typing as t
 
     from .configuration import MultusConf
-    from .definitions import NetworkDefinition
-
-    _Definitions = t.Mapping[t.Tuple[str, str], NetworkDefinition]
+    from .definitions import Definitions
 
 _TRY = "TryLoadPodDelegates: "
 
@@ -54,7 +52,7 @@ class PodNetworks:
         self.requested = requested
 
 
-def pod_networks(conf: MultusConf, pod: Pod, definitions: _Definitions) -> PodNetworks:
+def pod_networks(conf: MultusConf, pod: Pod, definitions: Definitions) -> PodNetworks:
     """Return the networks of a pod. `definitions`: every NetworkAttachmentDefinition by (namespace, name).
 
     Nothing is run, so all that can be refused is refused before the first ADD. Raises `NetworksError`. Without a
@@ -65,7 +63,7 @@ def pod_networks(conf: MultusConf, pod: Pod, definitions: _Definitions) -> PodNe
 
 
 class _Resolver:
-    def __init__(self, conf: MultusConf, pod: Pod, definitions: _Definitions) -> None:
+    def __init__(self, conf: MultusConf, pod: Pod, definitions: Definitions) -> None:
         self._conf = conf
         self._pod = pod
         self._definitions = definitions
@@ -131,14 +129,16 @@ class _Resolver:
         try:
             selections = parse_networks(text, self._conf.multus_namespace, DEFAULT_NETWORK)
         except NetworksError as exc:
-            raise _in_annotation(exc, f"{prefix}failed to parse CRD object: ", DEFAULT_NETWORK, exc.pointer) from exc
+            text = f"{prefix}failed to parse CRD object: {exc.msg}"
+            place = (exc.line, exc.column)
+            raise NetworksError(text, exc.pointer, exc.rule or exc.msg, DEFAULT_NETWORK, *place) from exc
         if len(selections) != 1:
             found = f"more than one default network is specified: {text}" if selections else "no network is specified"
             raise NetworksError(prefix + found, "", "name exactly one network", DEFAULT_NETWORK)
         try:
             delegate = self._defined(selections[0])
         except NetworksError as exc:
-            raise _in_annotation(exc, f"{prefix}failed getting the delegate: ", DEFAULT_NETWORK, "/0") from exc
+            raise _of_definition(exc, prefix, DEFAULT_NETWORK, 0, selections[0]) from exc
         delegate.first = True
         return delegate
 
@@ -158,7 +158,7 @@ class _Resolver:
             try:
                 delegates.append(self._defined(selection))
             except NetworksError as exc:
-                raise _in_annotation(exc, f"{prefix}failed getting the delegate: ", NETWORKS, f"/{index}") from exc
+                raise _of_definition(exc, prefix, NETWORKS, index, selection) from exc
         return delegates
 
     def _allowed(self, namespace: str) -> bool:
@@ -166,7 +166,11 @@ class _Resolver:
         return not isolated or namespace in self._conf.global_namespaces
 
 
-def _in_annotation(error: NetworksError, prefix: str, annotation: str, pointer: str) -> NetworksError:
-    return NetworksError(
-        prefix + error.msg, pointer, error.rule or error.msg, annotation, line=error.line, column=error.column
-    )
+def _of_definition(
+    error: NetworksError, prefix: str, annotation: str, index: int, selection: NetworkSelection
+) -> NetworksError:
+    rule = error.rule or error.msg
+    if error.line is not None or error.pointer:
+        # That place is in the definition, not in the annotation.
+        rule = f"NetworkAttachmentDefinition {selection.namespace}/{selection.name}: {error.explain()}"
+    return NetworksError(f"{prefix}failed getting the delegate: {error.msg}", f"/{index}", rule, annotation)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     _Pairs = t.List[t.Tuple[str, str]]
 
-# Multus knows these only: dns, cgroupPath, aliases and the pod's annotations reach no network.
+# Multus knows these only: with it, dns, cgroupPath, aliases and the pod's annotations reach no network.
 _CAPABILITIES = ("portMappings", "bandwidth", "ips", "mac", "infinibandGUID", "deviceID", "CNIDeviceInfoFile")
 _DECODERS: dict[str, t.Callable[[t.Any, str], t.Any]] = {
     "portMappings": decode_port_mappings,
@@ -25,6 +25,10 @@ _DECODERS: dict[str, t.Callable[[t.Any, str], t.Any]] = {
     "ips": decode_strings,
 }
 _DEVICE_FILES = "/var/run/k8s.cni.cncf.io/devinfo/cni/"
+# What a runtime means for the one interface that it knows. Multus passes it to every network that declares it.
+_OF_FIRST = ("portMappings", "ips", "ipRanges", "mac", "infinibandGUID", "deviceID", "CNIDeviceInfoFile")
+_ARGS_OF_FIRST = ("IP", "GATEWAY", "MAC")
+_DNS = ("servers", "searches", "options")
 
 _POD_KEYS = ("K8S_POD_NAMESPACE", "K8S_POD_NAME", "K8S_POD_INFRA_CONTAINER_ID", "K8S_POD_UID")
 _TRUE, _FALSE = ("1", "true"), ("0", "false")
@@ -62,19 +66,63 @@ def delegate_capabilities(
     one the pod's requests come first, and an empty list hides what the runtime sent.
     """
     found: dict[str, t.Any] = dict(incoming or {})
-    asked = delegate.selection
     if not delegate.first:
-        if asked is not None:
-            lists = {"portMappings": asked.port_mappings, "ips": asked.ips, "bandwidth": asked.bandwidth}
-            found.update({name: value for name, value in lists.items() if value is not None})
-            texts = {"mac": asked.mac, "infinibandGUID": asked.infiniband_guid}
-            found.update({name: value for name, value in texts.items() if value})
-        if delegate.device_id:
-            found["deviceID"] = delegate.device_id
+        found.update(_requested(delegate))
     if found.get("deviceID"):
-        file_name = f"{delegate.name}-{container_id}_{ifname}".replace("/", "-")
-        found["CNIDeviceInfoFile"] = _DEVICE_FILES + file_name
+        found["CNIDeviceInfoFile"] = _device_file(delegate, container_id, ifname)
     return _given(found)
+
+
+def _requested(delegate: Delegate) -> dict[str, t.Any]:
+    """Return what the pod asks a network for. None is "not given", which differs from empty."""
+    asked = delegate.selection
+    found: dict[str, t.Any] = {}
+    if asked is not None:
+        lists = {"portMappings": asked.port_mappings, "ips": asked.ips, "bandwidth": asked.bandwidth}
+        found.update({name: value for name, value in lists.items() if value is not None})
+        texts = {"mac": asked.mac, "infinibandGUID": asked.infiniband_guid}
+        found.update({name: value for name, value in texts.items() if value})
+    if delegate.device_id:
+        found["deviceID"] = delegate.device_id
+    return found
+
+
+def _device_file(delegate: Delegate, container_id: str, ifname: str) -> str:
+    return _DEVICE_FILES + f"{delegate.name}-{container_id}_{ifname}".replace("/", "-")
+
+
+def decode_capabilities(value: t.Any) -> dict[str, t.Any]:
+    """Return all of a runtimeConfig, with the keys that Multus knows, and `dns`, in lower case, without the empty ones.
+
+    Unlike `decode_runtime_config`, it keeps what Multus does not know. Raises `JSONError`.
+    """
+    given = gojson.as_object(value, "runtimeConfig")
+    known = {name.lower(): name for name in (*_CAPABILITIES, "dns", "cgroupPath")}
+    found: dict[str, t.Any] = dict(decode_runtime_config(given) or {})
+    for key, item in given.items():
+        name = known.get(key.lower(), key)
+        if name == "dns" and item is not None:
+            lists = gojson.struct_items(gojson.as_object(item, "runtimeConfig/dns"), _DNS)
+            texts = {part: decode_strings(values, f"runtimeConfig/dns/{part}") for part, values in lists}
+            found[name] = gojson.Struct((part, texts[part]) for part in _DNS if texts.get(part) is not None)
+        elif name not in _CAPABILITIES and item is not None:
+            found[name] = item
+    return found
+
+
+def network_capabilities(
+    incoming: t.Mapping[str, t.Any], delegate: Delegate, container_id: str, ifname: str
+) -> dict[str, t.Any]:
+    """Return the capability arguments for one network of a pod, as a runtime's user means them.
+
+    `incoming`: from `decode_capabilities`. What concerns one interface (port mappings, addresses, devices) is for the
+    first network only; all else, such as dns and cgroupPath, reaches every network. The pod's requests come first.
+    """
+    found = {name: value for name, value in incoming.items() if delegate.first or name not in _OF_FIRST}
+    found.update(_requested(delegate))
+    if found.get("deviceID"):
+        found["CNIDeviceInfoFile"] = _device_file(delegate, container_id, ifname)
+    return {name: value for name, value in found.items() if value or name not in _CAPABILITIES}
 
 
 class PodArgs:
@@ -108,6 +156,13 @@ def parse_pod_args(text: str) -> PodArgs:
     if unknown and not ignore:
         raise ConfigError(f"ARGS: unknown args [{' '.join(unknown)}]")
     return PodArgs(pairs)
+
+
+def network_args(args: PodArgs, delegate: Delegate) -> _Pairs:
+    """Return CNI_ARGS for one network as `delegate_args`, but addresses that came in for the first network only."""
+    if delegate.first:
+        return delegate_args(args, delegate)
+    return delegate_args(PodArgs([pair for pair in args.pairs if pair[0] not in _ARGS_OF_FIRST]), delegate)
 
 
 def delegate_args(args: PodArgs, delegate: Delegate) -> _Pairs:
