@@ -23,6 +23,7 @@ OPTIONS = (
     "group",
     "lock_timeout",
     "mode",
+    "nads",
     "networks",
     "owner",
     "runtime",
@@ -45,6 +46,7 @@ class ActionModule(RenderingAction):
             if unknown:
                 raise Refused("bad_argument", "; ".join(unknown), [])
             arguments["networks"], problems = self.render(arguments, may_be_empty=other_work)
+            arguments.pop("nads", None)
         except Refused as refused:
             # Generated or downloaded configurations may contain anything.
             failure = {"code": refused.code, "msg": refused.message, "problems": refused.problems}

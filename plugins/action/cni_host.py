@@ -15,6 +15,7 @@ from ..module_utils._host.secrets import one_line, published
 from ..modules.cni_host import ARGUMENTS
 from ..plugin_utils.options import no_options
 from ..plugin_utils.rendering import Refused, RenderingAction
+from ..plugin_utils.resolving import ResolvingAction
 from ..plugin_utils.shipping import ShippingAction, check_version
 
 Result = dict[str, Any]
@@ -25,7 +26,7 @@ OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name not in INTERNA
 COMMON = ("conf_dir", "bin_dirs", "cache_dir")
 
 
-class ActionModule(ShippingAction, RenderingAction):
+class ActionModule(ShippingAction, RenderingAction, ResolvingAction):
     _supports_check_mode = True
     _supports_async = True
 
@@ -46,17 +47,15 @@ class ActionModule(ShippingAction, RenderingAction):
         self._check_names(arguments)
         sections = {name: dict(arguments[name]) for name in SECTIONS_ARGUMENTS if name in arguments}
         problems: list[Result] = []
-        if "networks" in sections:
-            try:
-                sections["networks"]["networks"], problems = self.render(sections["networks"], may_be_empty=False)
-            except Refused as refused:
-                if not self._task.check_mode:
-                    raise
-                # Check mode tells what else would change.
-                sections["networks"]["networks"] = _named(sections["networks"].get("networks"))
-                arguments["_refused"] = {"code": refused.code, "message": refused.message, "problems": refused.problems}
+        for name in ("pod_networks", "networks"):
+            if name in sections:
+                problems += self._render_section(name, sections[name], arguments)
+        if "attachments" in sections:
+            section = sections["attachments"]
+            pods = section.pop("nads", None)
+            section["attachments"] = self.resolve(section.get("attachments"), pods)
         _result, options = self.validate_argument_spec(OPTIONS)
-        given = {name: {**options[name], **self._rendered(name, sections)} for name in sections}
+        given = {name: {**options[name], **self._rendered(name, sections, options[name])} for name in sections}
         HostRequest(given, {name: options[name] for name in COMMON}, check_mode=self._task.check_mode)
 
         def call(told: Result | None, in_background: bool) -> Result:
@@ -71,9 +70,28 @@ class ActionModule(ShippingAction, RenderingAction):
             result["problems"] = problems + result["problems"]
         return result
 
+    def _render_section(self, name: str, section: Result, arguments: Result) -> list[Result]:
+        """Replace the networks of a section by their texts, and return the problems. Raises Refused."""
+        problems: list[Result] = []
+        try:
+            section["networks"], problems = self.render(section, may_be_empty=False)
+        except Refused as refused:
+            if not self._task.check_mode:
+                raise
+            # Check mode tells what else would change.
+            section["networks"] = _named(section.get("networks"))
+            told = {"code": refused.code, "message": refused.message, "problems": refused.problems}
+            arguments.setdefault("_refused", {})[name] = told
+        section.pop("nads", None)
+        return problems
+
     @staticmethod
-    def _rendered(name: str, sections: Mapping[str, Result]) -> Result:
-        if name != "networks":
+    def _rendered(name: str, sections: Mapping[str, Result], options: Result) -> Result:
+        if name == "attachments":
+            resolved = sections[name]["attachments"]
+            pairs = zip(options[name], resolved if isinstance(resolved, list) else [])
+            return {name: [{**entry, "_networks": sent.get("_networks")} for entry, sent in pairs]}
+        if name not in ("pod_networks", "networks"):
             return {}
         empty = dict.fromkeys(SECTIONS_ARGUMENTS["networks"]["options"]["networks"]["options"])
         return {"networks": [{**empty, **given} for given in sections[name]["networks"]]}
@@ -107,6 +125,8 @@ class ActionModule(ShippingAction, RenderingAction):
         with contextlib.suppress(KeyError, TypeError, AttributeError):
             for option in INTERNAL:
                 result["invocation"]["module_args"].pop(option, None)
+            for entry in result["invocation"]["module_args"]["attachments"]["attachments"]:
+                entry.pop("_networks", None)
         return result
 
 

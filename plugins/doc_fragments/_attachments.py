@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import textwrap
 
+from ._networks import nads_of_pods
+
 _POD = """
 name:
   description: Name of the pod.
@@ -136,9 +138,17 @@ pod:
     - C(CNI_ARGS) is C(IgnoreUnknown), C(K8S_POD_NAMESPACE), C(K8S_POD_NAME), C(K8S_POD_INFRA_CONTAINER_ID) and
       C(K8S_POD_UID), followed by what the entry gives itself.
     - An argument or capability that the entry gives itself, although it comes from the pod, is refused.
+    - With the annotation C(k8s.v1.cni.cncf.io/networks), the container is attached to O(@PATH@[].network), and then to
+      each network that the annotation asks for. O(@NADS@) defines them. They are attached and detached as one. If one
+      fails, the others are taken back. A change of the annotation adds and removes only what differs.
+    - If the network runs Multus or C(podwire-multinet), that plugin answers the annotation instead.
   type: dict
   suboptions:
 @POD@
+_networks:
+  description: For internal use between the action plugin and the module. Do not set it.
+  type: list
+  elements: dict
 state:
   description:
     - V(present) attaches the container.
@@ -152,10 +162,10 @@ state:
 """
 
 
-def _entry(depth: int, path: str) -> str:
+def _entry(depth: int, path: str, nads: str) -> str:
     """Return the options of an attachment as YAML, *depth* blanks deep. *path* names the option that they belong to."""
-    text = _ENTRY.replace("@POD@", textwrap.indent(_POD.strip("\n"), " " * 4)).replace("@PATH@", path)
-    return textwrap.indent(text, " " * depth)
+    text = _ENTRY.replace("@POD@", textwrap.indent(_POD.strip("\n"), " " * 4))
+    return textwrap.indent(text.replace("@PATH@", path).replace("@NADS@", nads), " " * depth)
 
 
 class ModuleDocFragment:
@@ -173,7 +183,8 @@ options:
     elements: dict
     required: true
     suboptions:
-{_entry(6, "attachments")}
+{_entry(6, "attachments", "nads")}
+{nads_of_pods("", 2)}
 """
 
     HOST = f"""
@@ -189,7 +200,8 @@ options:
         elements: dict
         required: true
         suboptions:
-{_entry(10, "attachments.attachments")}
+{_entry(10, "attachments.attachments", "attachments.nads")}
+{nads_of_pods("attachments.", 6)}
       timeout:
         description: See O(podwire.cni.cni_attach#module:timeout).
         type: float

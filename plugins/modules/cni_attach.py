@@ -112,6 +112,19 @@ EXAMPLES = r"""
               protocol: tcp
   check_mode: true
 
+- name: Attach a pod to its network and to one that its annotation asks for
+  podwire.cni.cni_attach:
+    attachments:
+      - network: demo
+        container_id: pod
+        netns: pod
+        pod:
+          name: pod
+          annotations:
+            k8s.v1.cni.cncf.io/networks: storage
+    nads:
+      src: [storage.yml]
+
 - name: Detach a container
   podwire.cni.cni_attach:
     attachments:
@@ -122,7 +135,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 attachments:
-  description: The attachments, in the order of the request. Also returned when the module fails.
+  description:
+    - The attachments, in the order of the request. Also returned when the module fails.
+    - An entry with a pod has a row for each of its networks, and then for each network that it no longer asks for.
   returned: always
   type: list
   elements: dict
@@ -148,9 +163,12 @@ attachments:
         - What was done, or would be done in check mode.
         - V(adopted) means that the attachment existed, and that its lost cache entry was written again.
         - V(repaired) means that what was lost is back in place, or that the attachment was made again. V(drifted) means
-          that drift was only reported. V(left) means that O(classes) does not allow the change.
+          that drift was only reported. V(left) means that O(classes) does not allow the change, or that another network
+          of the pod failed before.
+        - V(rerouted) means that a default route was moved. V(rolled_back) means that the change was taken back, because
+          another network of the pod failed.
       type: str
-      choices: [none, added, adopted, deleted, repaired, drifted, left, failed]
+      choices: [none, added, adopted, deleted, repaired, rerouted, rolled_back, drifted, left, failed]
       sample: added
     reason:
       description:
@@ -159,6 +177,8 @@ attachments:
           V(check) means that CHECK failed. V(kernel) means that the kernel lost part of the attachment. V(interrupted)
           means that an ADD did not finish. V(lost) and V(damaged) describe the cache entry. V(forced) is a DEL for an
           attachment that is not in the cache.
+        - V(unrequested) means that the pod no longer asks for the network. V(default_route) means that another network
+          of the pod shall have the default route.
         - V(injected) means that the attachment is left although its network has changed, because the only change is
           the plugin of a running daemon.
       type: str
@@ -194,6 +214,56 @@ attachments:
       type: list
       elements: dict
       sample: []
+    pod:
+      description: The pod that the attachment belongs to, as C(NAMESPACE/NAME).
+      returned: for entries with a pod
+      type: str
+      sample: default/web
+pods:
+  description: The pods of the request. Empty if no entry has a pod.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name of the pod.
+      type: str
+      sample: web
+    namespace:
+      description: Namespace of the pod.
+      type: str
+      sample: default
+    container_id:
+      description: Container ID.
+      type: str
+      sample: web
+    netns:
+      description: Path of the namespace.
+      type: str
+      sample: /run/netns/web
+    networks:
+      description:
+        - The networks of the pod in the order of their ADDs, also in check mode, each with C(name) (in annotations),
+          C(network) (in its configuration) and C(ifname).
+      type: list
+      elements: dict
+      sample:
+        - {name: pods, network: pods, ifname: eth0}
+        - {name: default/storage, network: storage, ifname: net1}
+    network_status:
+      description:
+        - The entries of the annotation C(k8s.v1.cni.cncf.io/network-status), as the client library of Kubernetes makes
+          them. V(null) before all networks are attached.
+      type: list
+      elements: dict
+      sample:
+        - {name: pods, interface: eth0, ips: [10.88.0.2], mac: "6a:10:9c:37:2e:21", default: true, dns: {}}
+        - {name: default/storage, interface: net1, ips: [192.0.2.7], mac: "c2:54:0c:3d:11:08", dns: {}}
+    annotations:
+      description: That annotation as its text. Empty without RV(pods[].network_status).
+      type: dict
+      sample:
+        k8s.v1.cni.cncf.io/network-status: "[{...},{...}]"
 actions:
   description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state).
   returned: always
@@ -202,7 +272,8 @@ actions:
   contains:
     kind:
       description:
-        - One of V(add), V(del), V(repair), V(adopt) and V(leave).
+        - One of V(add), V(del), V(repair), V(reroute), V(adopt) and V(leave).
+        - V(reroute) moves a default route to or from a network of a pod.
         - V(repair) puts back in place what is lost, or is a DEL followed by an ADD. V(leave) is not a change. It shows
           what a running daemon did to the network.
       type: str
@@ -215,8 +286,8 @@ actions:
       sample: demo/web/eth0
     class:
       description:
-        - V(safe) for V(add), V(adopt) and for a V(repair) in place, V(disruptive) for V(del) and for a V(repair) with
-          DEL and ADD, V(foreign) for V(leave).
+        - V(safe) for V(add), V(adopt) and for a V(repair) in place, V(disruptive) for V(del), V(reroute) and for a
+          V(repair) with DEL and ADD, V(foreign) for V(leave).
       type: str
       sample: disruptive
     reason:
@@ -287,6 +358,12 @@ def main() -> None:
     plan = execute(module, make_plan, "cni_attach", settings.workers)
     result = result_of(module, plan)
     result["attachments"] = [outcome.row() for outcome in plan.outcomes]
+    result["pods"] = []
+    if any(outcome.wanted.pod for outcome in plan.outcomes):
+        # Imported late: most requests have no pods.
+        from ..module_utils._host.attachments.pod_rows import pod_rows
+
+        result["pods"] = pod_rows(plan.outcomes)
     failed = [{"code": error.code, "message": error.msg} for error in refused]
     failed += [outcome.error for outcome in plan.outcomes if outcome.error is not None]
     if failed:

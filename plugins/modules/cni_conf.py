@@ -26,13 +26,14 @@ extends_documentation_fragment:
   - podwire.cni._conf.validation
   - podwire.cni._conf.runtimes
   - podwire.cni._conf.files
+  - podwire.cni._networks.conf
   - podwire.cni._attributes
   - podwire.cni._attributes.group
 options:
   networks:
     description:
       - The networks to create, update, remove or restore. Networks that are not listed are left alone.
-      - The list may be empty if O(configure) or O(ensure_effective) is set.
+      - The list may be empty if O(configure), O(ensure_effective) or O(nads) is set.
     type: list
     elements: dict
     required: true

@@ -18,13 +18,14 @@ description:
   - Each section is planned on the state that the sections before it will leave. In check mode, the networks are
     validated with the plugins that the same task would install, and the attachments with the networks that it would
     write.
-  - The order is plugins, networks, settings of runtimes, namespaces, attachments. What is removed goes after the
-    attachments, in reverse order.
+  - The order is plugins, networks that pods request, networks, settings of runtimes, namespaces, attachments. What is
+    removed goes after the attachments, in reverse order.
   - An error in one section does not prevent the others, except for what depends on it. If a network cannot be written,
     no container is attached to it and no runtime is reconfigured. The task fails at the end and reports all errors.
   - A section that is not set is not touched.
 extends_documentation_fragment:
   - podwire.cni._attachments.host
+  - podwire.cni._networks.host
   - podwire.cni._common
   - podwire.cni._common.lock
   - podwire.cni._common.classes
@@ -75,70 +76,6 @@ options:
         default: present
       force:
         description: See O(podwire.cni.cni_plugins#module:force).
-        type: bool
-        default: false
-  networks:
-    description:
-      - Networks. Its options are those of M(podwire.cni.cni_conf) that are about networks.
-    type: dict
-    suboptions:
-      networks:
-        description: See O(podwire.cni.cni_conf#module:networks).
-        type: list
-        elements: dict
-        required: true
-        suboptions:
-          name:
-            description: See O(podwire.cni.cni_conf#module:networks[].name).
-            type: str
-          conflist:
-            description: See O(podwire.cni.cni_conf#module:networks[].conflist).
-            type: dict
-          content:
-            description: See O(podwire.cni.cni_conf#module:networks[].content).
-            type: str
-          src:
-            description: See O(podwire.cni.cni_conf#module:networks[].src).
-            type: str
-          priority:
-            description: See O(podwire.cni.cni_conf#module:networks[].priority).
-            type: int
-          file:
-            description: See O(podwire.cni.cni_conf#module:networks[].file).
-            type: str
-          state:
-            description: See O(podwire.cni.cni_conf#module:networks[].state).
-            type: str
-            choices: [present, absent, restored]
-            default: present
-      validate:
-        description: See O(podwire.cni.cni_conf#module:validate).
-        type: list
-        elements: str
-        choices: [syntax, schema, plugins, directory]
-        default: [syntax, schema, plugins, directory]
-      strict:
-        description: See O(podwire.cni.cni_conf#module:strict).
-        type: bool
-        default: false
-      exclusive:
-        description: See O(podwire.cni.cni_conf#module:exclusive).
-        type: bool
-        default: false
-      mode:
-        description: See O(podwire.cni.cni_conf#module:mode).
-        type: raw
-        default: "0644"
-      owner:
-        description: See O(podwire.cni.cni_conf#module:owner).
-        type: str
-        default: root
-      group:
-        description: See O(podwire.cni.cni_conf#module:group).
-        type: str
-        default: root
-      force:
-        description: See O(podwire.cni.cni_conf#module:force).
         type: bool
         default: false
   runtime:
@@ -426,9 +363,13 @@ def main() -> None:
     module = create_module(ARGUMENTS)
     params = module.params
     try:
-        for section, option in (("plugins", "_source"), ("networks", "_refused")):
+        internal = (("plugins", "_source"), ("networks", "_refused"), ("pod_networks", "_refused"))
+        for section, option in internal:
             if params[section] is not None:
-                params[section] = dict(params[section], **{option: params[option]})
+                told = params[option]
+                if option == "_refused":
+                    told = (told or {}).get(section)
+                params[section] = dict(params[section], **{option: told})
         common = {name: params[name] for name in COMMON_ARGUMENTS}
         sections = {name: params[name] for name in SECTIONS_ARGUMENTS}
         request = HostRequest(sections, common, params["audit"], module.check_mode)

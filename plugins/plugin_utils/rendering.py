@@ -5,23 +5,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.errors import AnsibleError, AnsibleFileNotFound
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ..module_utils._host.errors import HostError
 from ..module_utils._host.problems import WARNING, errors_of, place, strict, summary
 from ..module_utils._host.secrets import one_line
 from ._conf.networks import LEVELS, CheckedNetworks
 from ._conf.schema import MISSING
 from .controller import jsonschema_needed
+from .definitions import networks_of_nads
+from .reading import ReadingAction
 
 SCHEMA = "the level 'schema' of 'validate'"
-MAX_SIZE = 1 << 20
 
 
 class Refused(Exception):
@@ -34,7 +33,7 @@ class Refused(Exception):
         self.problems = problems
 
 
-class RenderingAction(ActionBase):
+class RenderingAction(ReadingAction):
     """Sends a host only names and rendered texts of networks, after they were validated."""
 
     def render(
@@ -42,14 +41,23 @@ class RenderingAction(ActionBase):
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the option ``networks`` for the module, and the problems. Prints warnings; raises Refused.
 
-        *options* are those of cni_conf as the user wrote them. *may_be_empty*: there is other work than networks.
+        *options* are those of cni_conf as the user wrote them, with ``nads``. *may_be_empty*: there is other work than
+        networks.
         """
         levels = options.get("validate")
         if levels is None:
             levels = list(LEVELS)
         without_schema = isinstance(levels, list) and "schema" in levels and MISSING is not None
         usable = [level for level in levels if level != "schema"] if without_schema else levels
-        checked = CheckedNetworks(options.get("networks"), usable, self._read, may_be_empty=may_be_empty)
+        networks = options.get("networks")
+        if options.get("nads") is not None:
+            try:
+                of_nads = networks_of_nads(options["nads"], self.sources())
+            except HostError as error:
+                raise Refused(error.code, error.msg, error.facts.get("problems", [])) from error
+            networks = [*networks, *of_nads] if isinstance(networks, list) else networks or of_nads
+            may_be_empty = True
+        checked = CheckedNetworks(networks, usable, self._read, may_be_empty=may_be_empty)
         if without_schema and checked.present:
             needed = jsonschema_needed(SCHEMA, MISSING)
             raise Refused("missing_required_lib", f"{needed}, or leave 'schema' out of 'validate'", [])
@@ -62,23 +70,3 @@ class RenderingAction(ActionBase):
         if errors:
             raise Refused(errors[0]["code"], summary(problems), problems)
         return checked.rendered, problems
-
-    def _read(self, src: str) -> tuple[str, bytes]:
-        """Return path and content of a file on the controller. Raises ValueError with the reason."""
-        try:
-            path = self._find_needle("files", src)
-            if os.path.getsize(path) > MAX_SIZE:
-                raise ValueError(f"{path} is larger than 1 MiB, so it cannot be a network configuration")
-            real = self._loader.get_real_file(path)
-            try:
-                with open(real, "rb") as stream:
-                    return path, stream.read()
-            finally:
-                self._loader.cleanup_tmp_file(real)
-        except AnsibleFileNotFound as error:
-            raise ValueError(
-                f"file {str(src)!r} not found on the controller; relative names are searched in the directories "
-                "'files' of the role and of the play, and next to them"
-            ) from error
-        except (AnsibleError, OSError) as error:
-            raise ValueError(f"cannot read the file {str(src)!r} on the controller: {error}") from error

@@ -3,6 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """ADD, CHECK and DEL for containers: the request, the records, the state of the kernel, and repair.
 
-Public face: cache, dead_netns, drift, in_place, kernel_drift, leaks, networks, outcome, planner, pod, recording,
-records, request, verbs.
+Public face: cache, dead_netns, drift, in_place, kernel_drift, leaks, networks, outcome, planner, pod, pod_rows,
+recording, records, request, verbs.
 """

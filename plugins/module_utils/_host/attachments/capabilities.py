@@ -74,9 +74,11 @@ def notes(outcomes: Sequence[Outcome], cache_dir: str) -> Iterator[Note]:
 
 def _unread(outcome: Outcome, config: NetworkConfigList) -> Iterator[Note]:
     declared = {name for plugin in config.plugins for name, on in plugin.capabilities.items() if on}
+    part = outcome.wanted.pod
     for name in sorted(name for name, value in outcome.wanted.capability_args.items() if value):
-        # Runtimes hand them to every network of a pod.
-        if name not in declared and name not in outcome.wanted.conventional:
+        # What a pod as a whole is given reaches those of its networks that take it.
+        of_pod = name in outcome.wanted.conventional or (part is not None and name not in part.asked)
+        if name not in declared and not of_pod:
             text = (
                 f"{outcome.key}: no plugin of the network declares the capability {name}, so nothing reads "
                 f'capability_args.{name} (declared: {", ".join(sorted(declared)) or "none"}); add "capabilities": '

@@ -30,7 +30,8 @@ class Networks:
         self._bin_dirs = list(bin_dirs)
         self._files: Dict[str, Union[NetworkConfigList, ConfigError]] = {}
         self._loaded: Dict[str, Union[NetworkConfigList, HostError]] = {}
-        self._tested: Dict[str, Union[bool, HostError]] = {}
+        # By configuration: networks of pods may have the same name.
+        self._tested: Dict[bytes, Union[bool, HostError]] = {}
         self._binaries: Optional[Binaries] = None
 
     def load(self, name: str) -> NetworkConfigList:
@@ -116,13 +117,14 @@ class Networks:
 
         Raises HostError ``bad_config``, ``unsupported_by_plugin`` or what Binaries.ask raises.
         """
-        if config.name not in self._tested:
+        key = config.expanded_bytes()
+        if key not in self._tested:
             try:
                 self._test(config)
-                self._tested[config.name] = True
+                self._tested[key] = True
             except HostError as error:
-                self._tested[config.name] = error
-        tested = self._tested[config.name]
+                self._tested[key] = error
+        tested = self._tested[key]
         if isinstance(tested, HostError):
             raise tested
 

@@ -111,7 +111,7 @@ class Outcome:
     not come from the cache (``lost`` or ``damaged``, "" if it does), ``todo`` one of the constants above, ``reason``
     why (see RETURN of cni_attach), ``words`` the same as a phrase, where the planner knows more than the code tells,
     ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` plugin -> daemon for the daemons that changed the
-    network since the ADD.
+    network since the ADD, ``reroutes`` whether the default routes of an attachment that stays are changed.
     """
 
     __slots__ = (
@@ -126,6 +126,7 @@ class Outcome:
         "lost",
         "reason",
         "record",
+        "reroutes",
         "result",
         "todo",
         "wanted",
@@ -146,6 +147,7 @@ class Outcome:
         self.words = ""
         self.keep_ips: List[str] = []
         self.injectors: Dict[str, Living] = {}
+        self.reroutes = False
         self.action = "none"
         self.result: Optional[Dict[str, Any]] = None
         self.error: Optional[Dict[str, Any]] = None
@@ -155,22 +157,35 @@ class Outcome:
     def failed(self) -> bool:
         return self.error is not None
 
+    @property
+    def item(self) -> Key:
+        """What fails and is left as one: the attachment, or all of its pod."""
+        part = self.wanted.pod
+        return self.key if part is None else part.unit.item or self.key
+
     def fail(self, error: HostError) -> None:
-        self.todo = NOTHING
+        self.todo, self.reroutes = NOTHING, False
         self.action = "failed"
         self.result = None
         self.error = dict(error.facts, code=error.code, message=error.msg)
 
     def leave(self) -> None:
         """Leave the attachment as it is."""
-        self.todo = NOTHING
+        self.todo, self.reroutes = NOTHING, False
         self.action = "left"
         self.result = self.attached.result if self.attached else None
+
+    def roll_back(self) -> None:
+        """Note that it is as before, because another network of its pod failed."""
+        self.leave()
+        self.action = "rolled_back"
 
     def why(self) -> str:
         """Return as a phrase what is not as desired."""
         if self.todo == DELETE:
-            return "state is absent"
+            return self.words or "state is absent"
+        if self.reroutes and self.todo in (NOTHING, PUT_BACK):
+            return "default-route differs"
         if self.todo == ADD:
             return "not attached"
         if self.reason == "config" and self.attached and self.config:
@@ -193,6 +208,8 @@ class Outcome:
 
     def row(self) -> Dict[str, Any]:
         """Return the module's result for this attachment."""
+        part = self.wanted.pod
+        pod = {"pod": part.unit.name} if part else {}
         return {
             "network": self.key.network,
             "container_id": self.key.container_id,
@@ -205,6 +222,7 @@ class Outcome:
             "ips": None if self.todo in (ADD, RENEW) and self.result is None else result_addresses(self.result),
             "error": self.error,
             "warnings": self.warnings,
+            **pod,
         }
 
 
@@ -256,6 +274,11 @@ class AttachPlan(Plan):
         for outcome in self.outcomes:
             if outcome.key in left:
                 outcome.leave()
+            elif outcome.item in left:
+                # What is put back in place does not wait for the rest of a pod.
+                outcome.reroutes = False
+                if outcome.todo != PUT_BACK:
+                    outcome.leave()
 
     def apply(self, workers: int = 1) -> None:
         """Execute what comes before all steps, the steps, and what has to wait for all of them."""

@@ -48,6 +48,8 @@ class AttachPlanner:
         self._plan = AttachPlan(settings.check_mode)
         self._view = view or HostView()
         self._networks = Networks(settings.conf_dir, settings.bin_dirs, self._view)
+        # Networks of pods in other directories.
+        self._for_pods: Dict[str, Networks] = {}
         self._seen: Dict[str, Seen] = {}
         self._canonical: Dict[bytes, bytes] = {}
         self._owners: Optional[Owners] = None
@@ -59,6 +61,11 @@ class AttachPlanner:
         """
         check_trusted(self._settings.conf_dir)
         check_cache_dir(self._settings.cache_dir)
+        if any(wanted.pod for wanted in request):
+            # Imported late: most requests have no pods.
+            from .pod_unit import with_members
+
+            request = with_members(request, self._verbs.records, self._networks.load)
         outcomes = [Outcome(wanted) for wanted in request]
         self._plan.outcomes = outcomes
         each_outcome(outcomes, self._read)
@@ -74,7 +81,7 @@ class AttachPlanner:
                 outcome.result = outcome.attached.result
         self._note_capabilities(outcomes)
         if drift.lost.shared or any(
-            outcome.todo != NOTHING or outcome.lost or outcome.injectors for outcome in outcomes
+            outcome.todo != NOTHING or outcome.lost or outcome.injectors or outcome.reroutes for outcome in outcomes
         ):
             # Imported late: an unchanged run has no steps.
             from .steps import Steps
@@ -100,6 +107,9 @@ class AttachPlanner:
             if error.code != "cache_damaged":
                 raise
             outcome.damage = error
+        if outcome.attached is not None and record is not None and record.attached is not None:
+            # The cache has no place for it.
+            outcome.attached.pod = record.attached.pod
         if outcome.attached is not None or record is None:
             return
         if record.state != ADDING:
@@ -134,8 +144,20 @@ class AttachPlanner:
     def _as_configured(self, outcome: Outcome) -> Attached:
         """Return what an ADD would be given now, for the DEL of an attachment that nothing else describes."""
         wanted = outcome.wanted
-        config = self._networks.load(outcome.key.network)
+        config = self._load(wanted)
         return Attached(outcome.key, config, wanted.netns, wanted.args, wanted.capability_args, None)
+
+    def _load(self, wanted: WantedAttachment) -> NetworkConfigList:
+        """Return the configured network. Raises HostError as Networks.load."""
+        part = wanted.pod
+        if part is not None and part.config is not None:
+            return part.load(f"cannot attach {wanted.key}")
+        if part is not None and part.conf_dir:
+            if part.conf_dir not in self._for_pods:
+                check_trusted(part.conf_dir)
+                self._for_pods[part.conf_dir] = Networks(part.conf_dir, self._settings.bin_dirs, self._view)
+            return self._for_pods[part.conf_dir].load(wanted.key.network)
+        return self._networks.load(wanted.key.network)
 
     def _leftover(self, outcome: Outcome) -> Union[Attached, None]:
         """Return a guess at what an ADD was given, if a power loss left only an empty record of it."""
@@ -163,9 +185,14 @@ class AttachPlanner:
     def _decide_present(self, outcome: Outcome) -> None:
         wanted = outcome.wanted
         try:
-            outcome.config = self._networks.load(outcome.key.network)
+            outcome.config = self._load(wanted)
         except HostError as error:
             self._plan.tolerate(outcome, error)
+        if wanted.conventional and outcome.config is not None:
+            # Its plugins do not get them, so the change of an annotation is no change of such a network.
+            declared = {name for plugin in outcome.config.plugins for name, on in plugin.capabilities.items() if on}
+            for name in wanted.conventional - declared:
+                wanted.capability_args.pop(name, None)
         here = self._seen[wanted.netns]
         try:
             require_container(outcome.key, wanted.netns, here)
@@ -190,17 +217,31 @@ class AttachPlanner:
         outcome.reason = outcome.reason or self._difference(outcome, attached) or self._gone(outcome, attached, here)
         if outcome.reason:
             outcome.todo = RENEW
+        if wanted.pod is not None:
+            outcome.reroutes = wanted.pod.reroutes(attached.pod)
         if outcome.reason in ("netns", "interface"):
             outcome.keep_ips = outcome.ips_to_keep()
 
     def _name_in_use(self, outcome: Outcome) -> None:
-        if outcome.key.ifname == "lo":
+        if outcome.key.ifname == "lo" or self._leaves(outcome):
             return
         message = ifname_in_use(outcome.key, outcome.wanted.netns)
         # In check mode, an earlier task of the play that would detach another attachment has not done so.
         if not (self._settings.check_mode and self._verbs.attached_as(outcome.key.ifname, outcome.wanted.netns)):
             raise HostError(message, code="ifname_in_use")
         self._plan.note(outcome, "ifname_in_use", message)
+
+    def _leaves(self, outcome: Outcome) -> bool:
+        """Tell whether the interface is that of a network which the same pod no longer asks for."""
+        part = outcome.wanted.pod
+        return part is not None and any(
+            other.attached is not None
+            and other.wanted.state == ABSENT
+            and other.wanted.pod is not None
+            and other.wanted.pod.unit is part.unit
+            and other.key.ifname == outcome.key.ifname
+            for other in self._plan.outcomes
+        )
 
     def _difference(self, outcome: Outcome, attached: Attached) -> str:
         """Return how the request differs from what was attached, "" if it does not."""
@@ -276,6 +317,9 @@ class AttachPlanner:
                     self._plan.tolerate(outcome, _unknown(outcome.key, error))
         if outcome.attached is not None or outcome.reason:
             outcome.todo = DELETE
+        part = outcome.wanted.pod
+        if outcome.todo == DELETE and part is not None and part.unit.item is not None:
+            outcome.reason, outcome.words = "unrequested", "its pod no longer asks for the network"
 
     def _test_plugins(self, outcome: Outcome) -> None:
         if outcome.config is not None:

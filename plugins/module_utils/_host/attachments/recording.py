@@ -123,6 +123,10 @@ class Recording(AddWatch):
             }
             self._added[given.key] = RecordedAdd(party, before, inside, defaults, identity, digest, others)
 
+    def forget(self, key: Key) -> None:
+        """Record nothing of an attachment, because it has been detached again."""
+        self._added.pop(key, None)
+
     def finish(self) -> None:
         """Read the host after the last ADD, and write the footprints."""
         before, added = self._before, list(self._added.values())

@@ -18,7 +18,7 @@ import base64
 import json
 import os
 from functools import lru_cache
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ...libcni import cache, gojson
 from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
@@ -28,6 +28,10 @@ from ..errors import HostError
 from ..paths import replace_unsynced, stage_unsynced
 from ..trust import check_trusted
 from .request import Key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .pod_part import PodMember
 
 RECORDS = "podwire"
 FOOTPRINTS = "podwire-footprints"
@@ -46,10 +50,11 @@ _DAMAGE = (CNIError, ValueError, KeyError, TypeError, AttributeError)
 class Attached:
     """What was given to an ADD, enough for its DEL: from a cache entry, or from the record of an interrupted ADD.
 
-    ``config`` is the loaded conflist, ``result`` the raw result (None if there is none).
+    ``config`` is the loaded conflist, ``result`` the raw result (None if there is none), ``pod`` what is recorded of
+    the pod that it belongs to (None: it belongs to none, or the cache does not tell).
     """
 
-    __slots__ = ("args", "capability_args", "config", "key", "netns", "result")
+    __slots__ = ("args", "capability_args", "config", "key", "netns", "pod", "result")
 
     def __init__(
         self,
@@ -59,6 +64,7 @@ class Attached:
         args: Sequence[Sequence[str]],
         capability_args: Mapping[str, Any],
         result: Optional[Dict[str, Any]],
+        pod: Optional[PodMember] = None,
     ) -> None:
         self.key = key
         self.config = config
@@ -66,6 +72,7 @@ class Attached:
         self.args = [(pair[0], pair[1]) for pair in args]
         self.capability_args = dict(capability_args)
         self.result = result
+        self.pod = pod
 
     @property
     def ips(self) -> List[str]:
@@ -223,6 +230,25 @@ class Records:
         except _DAMAGE:
             return Record(ADDING)
 
+    def of_pod(self, container_id: str, known: Iterable[Key]) -> Dict[Key, Attached]:
+        """Return the attachments of a container that belong to a pod, in its order, but not those that are *known*."""
+        try:
+            names = set(os.listdir(self._folder)).difference("-".join(key) for key in known)
+        except OSError:
+            return {}
+        found = []
+        for name in sorted(names):
+            if f"-{container_id}-" in name:
+                try:
+                    key, record = record_from_bytes(read_file(os.path.join(self._folder, name), cache.LARGEST, False))
+                except (OSError, ValueError):
+                    continue
+                attached = record.attached if record else None
+                if key and attached and attached.pod and key.container_id == container_id:
+                    found.append(attached)
+        found.sort(key=lambda one: one.pod.place if one.pod else 0)
+        return {attached.key: attached for attached in found}
+
     def adding(self, given: Attached, identity: Optional[Mapping[str, Any]], existed: bool = False) -> None:
         """Record that an ADD with *given* is about to begin; *existed*: there is an interface of that name already."""
         data = {"state": ADDING, "identity": identity, "interface": existed}
@@ -327,13 +353,16 @@ def _record(key: Key, data: Mapping[str, Any]) -> Record:
 
 
 def _content(attached: Attached) -> Dict[str, Any]:
-    return {
+    content = {
         "config": base64.b64encode(attached.config.expanded_bytes()).decode("ascii"),
         "netns": attached.netns,
         "args": attached.args,
         "capability_args": attached.capability_args,
         "result": attached.result,
     }
+    if attached.pod is not None:
+        content["pod"] = attached.pod.to_data()
+    return content
 
 
 def _given(key: Key, data: Mapping[str, Any]) -> Attached:
@@ -345,4 +374,12 @@ def _given(key: Key, data: Mapping[str, Any]) -> Attached:
         [(_text(name), _text(value)) for name, value in data["args"]],
         dict(data["capability_args"]),
         None if result is None else dict(result),
+        _member(data["pod"]) if "pod" in data else None,
     )
+
+
+def _member(data: Any) -> PodMember:
+    # Imported late: most attachments belong to no pod.
+    from .pod_part import PodMember
+
+    return PodMember.from_data(data)

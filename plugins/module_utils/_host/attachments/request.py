@@ -13,6 +13,10 @@ from ...libcni.validate import validate_container_id, validate_if_name, validate
 from ..errors import HostError
 from ..netns import netns_path
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .pod_part import PodPart
+
 PRESENT = "present"
 ABSENT = "absent"
 POD_ARGUMENTS: Dict[str, Any] = {
@@ -57,7 +61,20 @@ ATTACHMENTS_ARGUMENTS: Dict[str, Any] = {
             "args": {"type": "dict"},
             "capability_args": {"type": "dict"},
             "pod": POD_ARGUMENTS,
+            "_networks": {"type": "list", "elements": "dict"},
             "state": {"type": "str", "choices": [PRESENT, ABSENT], "default": PRESENT},
+        },
+    },
+    "nads": {
+        "type": "dict",
+        "options": {
+            "manifests": {"type": "raw"},
+            "src": {"type": "list", "elements": "str"},
+            "kubeconfig": {"type": "path"},
+            "context": {"type": "str"},
+            "conf_dir": {"type": "path", "default": "/etc/cni/multus/net.d"},
+            "namespace_isolation": {"type": "bool", "default": False},
+            "global_namespaces": {"type": "list", "elements": "str", "default": ["default"]},
         },
     },
     "timeout": {"type": "float", "default": 60},
@@ -83,10 +100,11 @@ class WantedAttachment:
 
     ``netns`` is an absolute path, "" if none was given (``absent`` only). ``args`` are the pairs of CNI_ARGS in the
     user's order, ``capability_args`` any JSON by capability. ``conventional``: the capabilities that runtimes hand to
-    every network, whether a plugin reads them or not.
+    every network, whether a plugin reads them or not. ``pod`` is the part of a pod that it is, None for an entry
+    without pod.
     """
 
-    __slots__ = ("args", "capability_args", "conventional", "key", "netns", "state")
+    __slots__ = ("args", "capability_args", "conventional", "key", "netns", "pod", "state")
 
     def __init__(
         self,
@@ -96,6 +114,7 @@ class WantedAttachment:
         capability_args: Optional[Mapping[str, Any]] = None,
         state: str = PRESENT,
         conventional: FrozenSet[str] = frozenset(),
+        pod: Optional[PodPart] = None,
     ) -> None:
         self.key = key
         self.netns = netns
@@ -103,6 +122,7 @@ class WantedAttachment:
         self.capability_args: Dict[str, Any] = dict(capability_args or {})
         self.state = state
         self.conventional = conventional
+        self.pod = pod
 
 
 def default_container_id(netns: str) -> str:
@@ -116,7 +136,8 @@ def parse_attachments(
     """Return the request, or raise a HostError that names the entry: ``bad_id``, ``bad_netns``, ``bad_args``,
     ``bad_capability_args``, ``bad_pod``, ``duplicate_attachment`` or ``duplicate_ifname``.
 
-    If *refused* is given, such errors are added to it and their entries left out.
+    An entry with a pod becomes one attachment for each of its networks. If *refused* is given, such errors are added to
+    it and their entries left out.
     """
     wanted: List[WantedAttachment] = []
     keys: Set[Key] = set()
@@ -125,14 +146,46 @@ def parse_attachments(
         where = f"attachments[{index}]"
         try:
             item = _entry(entry, where)
-            _check_unique(item.key, keys, interfaces, where)
+            items = [item] if entry.get("pod") is None else _pod(entry, item, index, where)
+            for one in items:
+                _check_unique(one.key, keys, interfaces, where)
         except HostError as error:
             if refused is None:
                 raise
             refused.append(error)
         else:
-            wanted.append(item)
+            wanted.extend(items)
     return wanted
+
+
+def _pod(entry: Mapping[str, Any], item: WantedAttachment, index: int, where: str) -> List[WantedAttachment]:
+    """Return the networks of a pod, whose own one is *item*."""
+    # Imported late: most entries are no pods.
+    from .pod_part import PodNetwork, PodUnit
+
+    pod = entry["pod"]
+    name = f"{pod.get('namespace') or 'default'}/{pod['name']}"
+    whole = Key(item.key.network, item.key.container_id, "") if item.state == PRESENT else None
+    unit = PodUnit(name, index, item.key.container_id, item.netns, whole)
+    own = {"network": item.key.network, "ifname": item.key.ifname, "name": item.key.network}
+    found = []
+    for place, sent in enumerate(entry.get("_networks") or [own]):
+        if "error" in sent:
+            # In check mode, the controller sends what it refuses as well.
+            raise HostError(str(sent["error"]["message"]), str(sent["error"]["code"]))
+        network = PodNetwork(sent, place, item.capability_args, dict(item.args))
+        key = Key(network.network, unit.container_id, network.ifname)
+        _check_ids(key, where)
+        args = [_arg(name, value, f"{where}.pod") for name, value in network.args.items()]
+        if network.capability_args and item.state == PRESENT:
+            from .capability_args import check_capability_args
+
+            check_capability_args(network.capability_args, f"{where}.pod, network {network.network}")
+        part = network.part(unit, place)
+        found.append(
+            WantedAttachment(key, item.netns, args, network.capability_args, item.state, item.conventional, part)
+        )
+    return found
 
 
 def _check_unique(key: Key, keys: Set[Key], interfaces: Dict[Tuple[str, str], str], where: str) -> None:

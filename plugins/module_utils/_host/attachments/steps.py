@@ -18,16 +18,21 @@ from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
 from . import kernel_drift
 from .drift import LostParts
 from .outcome import ADD, DELETE, NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome
-from .records import Attached
+from .records import Attached, Record
 from .request import Key
 from .verbs import Added, Failed, Verbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .default_routes import RoutesOfPod
+    from .pod_part import PodRoutes
+    from .pod_unit import PodTransaction
     from .recording import FirstAlone, Recording
 
 # Codes of an ADD that failed and left nothing behind.
 _TAKEN_BACK = ("add_failed", "missing_plugin")
+# Reasons for a repair before which the container had nothing of the attachment.
+_NEW_CONTAINER = ("interrupted", "netns")
 # Reasons for a repair in which the new ADD differs from the previous one.
 _OTHER_REQUEST = ("config", "args", "capability_args", "interrupted")
 
@@ -54,11 +59,13 @@ class Steps:
         self._alone: Optional[FirstAlone] = None
         self._put_back: Callable[[], None] = lambda: None
         self._added: List[Tuple[Attached, Added]] = []
+        self._pods: Dict[Key, PodTransaction] = {}
 
     def add(self, lost: LostParts) -> None:
         """Add the steps. Containers run in parallel; each has all DELs in reverse order, then the rest in order.
 
-        What is *lost* and can be put back in place comes first.
+        What is *lost* and can be put back in place comes first. A default route is taken from a network before another
+        network of the pod gets it.
         """
         if lost.attachments or lost.shared:
             # Imported late: needed only if something is repaired.
@@ -67,7 +74,7 @@ class Steps:
             self._put_back = add_lost(lost, self._settings.cache_dir, self._plan)
         lanes: Dict[str, List[Outcome]] = {}
         for outcome in self._plan.outcomes:
-            if outcome.todo not in (NOTHING, PUT_BACK) or (outcome.lost and not outcome.failed):
+            if outcome.todo not in (NOTHING, PUT_BACK) or outcome.reroutes or (outcome.lost and not outcome.failed):
                 lanes.setdefault(outcome.key.container_id, []).append(outcome)
         for lane in lanes.values():
             for outcome in reversed(lane):
@@ -75,11 +82,15 @@ class Steps:
                     self._add_adopt(outcome, outcome.attached)
                 if outcome.todo == DELETE:
                     self._add_delete(outcome)
+            moved = [outcome for outcome in lane if outcome.reroutes and outcome.todo in (NOTHING, PUT_BACK)]
+            gaining = self._add_losing(moved) if moved else []
             for outcome in lane:
                 if outcome.todo == ADD:
                     self._add_add(outcome)
                 elif outcome.todo == RENEW and outcome.attached:
                     self._add_repair(outcome, outcome.attached)
+            for outcome in gaining:
+                self._add_reroute(outcome)
         for outcome in self._plan.outcomes:
             if outcome.injectors and outcome.todo == NOTHING and outcome.attached and not outcome.failed:
                 self._add_leave(outcome, outcome.attached)
@@ -126,6 +137,25 @@ class Steps:
             states[1]["is"] = "attached"
         self._add_step("repair", outcome, DISRUPTIVE, states, partial(self._repair, outcome), reason, ("del", "add"))
 
+    def _add_losing(self, moved: Sequence[Outcome]) -> List[Outcome]:
+        """Add the steps of networks that lose a default route; return the others."""
+        # Imported late, as below: few pods ask for it.
+        from .pod_unit import gains_route
+
+        gaining = [outcome for outcome in moved if gains_route(outcome)]
+        for outcome in moved:
+            if outcome not in gaining:
+                self._add_reroute(outcome)
+        return gaining
+
+    def _add_reroute(self, outcome: Outcome) -> None:
+        from .pod_unit import routes_states
+
+        if outcome.action == "none":
+            outcome.action, outcome.reason = "rerouted", "default_route"
+        action = partial(self._reroute, outcome)
+        self._add_step("reroute", outcome, DISRUPTIVE, routes_states(outcome), action, "default-route differs")
+
     def _add_step(
         self,
         kind: str,
@@ -136,11 +166,18 @@ class Steps:
         reason: str,
         parts: Sequence[str] = (),
     ) -> None:
-        key = outcome.key
+        key, item = outcome.key, outcome.item
+        if item != key:
+            action = partial(self._in_pod, outcome, action)
         step = Step(
-            kind, str(key), step_class, *states, action, item=key, lane=key.container_id, reason=reason, parts=parts
+            kind, str(key), step_class, *states, action, item=item, lane=key.container_id, reason=reason, parts=parts
         )
         self._plan.add(step)
+        if item != key:
+            # Imported late: most plans have no pods.
+            from .pod_unit import PodTransaction
+
+            self._pods.setdefault(item, PodTransaction()).steps.append((outcome, step))
 
     def _add_leave(self, outcome: Outcome, attached: Attached) -> None:
         states = _before(attached), dict(_after(outcome), ips=attached.ips)
@@ -150,6 +187,49 @@ class Steps:
         self._plan.add(Step("leave", str(outcome.key), FOREIGN, *states, lambda: None, reason=reason))
 
     # ---- applying
+
+    def _in_pod(self, outcome: Outcome, action: Callable[[], None]) -> None:
+        """Change one network of a pod, or take back what was changed of the others."""
+        try:
+            action()
+        except HostError as error:
+            told = self._pods[outcome.item].fail(outcome, error)
+            outcome.fail(told)
+            raise told from error
+
+    def _done_in_pod(self, outcome: Outcome, what: str, undo: Callable[[], None]) -> None:
+        if outcome.item in self._pods:
+            self._pods[outcome.item].done(outcome, what, undo)
+
+    def _take_back(self, attached: Attached, record: Record) -> None:
+        """Detach what was attached in this run."""
+        self._verbs.delete(attached, record, attached.netns)
+        self._added = [(other, added) for other, added in self._added if other.key != attached.key]
+        if self._recording is not None:
+            self._recording.forget(attached.key)
+
+    def _attach_again(self, outcome: Outcome, before: Attached) -> None:
+        """Attach as before what was detached in this run."""
+        routes = before.pod.routes if before.pod else None
+        self._add_given(outcome, before.config, before.args, before.capability_args, routes)
+
+    def _routes(self, routes: Optional[PodRoutes]) -> RoutesOfPod:
+        # Imported late: few pods ask for it.
+        from .default_routes import RoutesOfPod
+
+        return RoutesOfPod(self._settings.cache_dir, routes)
+
+    def _reroute(self, outcome: Outcome) -> None:
+        from .default_routes import reroute
+
+        try:
+            check, undo = reroute(outcome, self._verbs, self._settings.cache_dir)
+        except HostError as error:
+            outcome.fail(error)
+            raise
+        if check is not None:
+            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, check, True))
+        self._done_in_pod(outcome, "moved the default route of", undo)
 
     def _adopt(self, outcome: Outcome, attached: Attached) -> None:
         try:
@@ -186,6 +266,8 @@ class Steps:
         if outcome.attached.made_interface and is_host_netns(outcome.attached.netns):
             text = f"{outcome.key}: its namespace is the host's own, which no plugin enters; the interface "
             self._plan.note(outcome, "host_netns", f"{text}{outcome.key.ifname} that its ADD made is still on the host")
+        if outcome.todo == DELETE:
+            self._done_in_pod(outcome, "ADD of", partial(self._attach_again, outcome, outcome.attached))
         if kept is not None:
             text = f"{outcome.key}: could not remove the masquerading rules that its plugin left ({kept.msg}); "
             self._plan.note(outcome, "rules_left", text + "podwire.cni.cni_gc collects them")
@@ -234,6 +316,9 @@ class Steps:
             outcome.fail(error)
             raise
         outcome.result = added.result
+        fresh = outcome.todo == ADD or outcome.reason in _NEW_CONTAINER
+        if fresh and added.record.attached is not None:
+            self._done_in_pod(outcome, "DEL of", partial(self._take_back, added.record.attached, added.record))
         if added.check is not None:
             self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, added.check, True))
 
@@ -255,7 +340,8 @@ class Steps:
             if outcome.todo != RENEW or before is None or error.code not in _TAKEN_BACK:
                 raise
             try:
-                added = self._add_given(outcome, before.config, before.args, before.capability_args)
+                routes = before.pod.routes if before.pod else None
+                added = self._add_given(outcome, before.config, before.args, before.capability_args, routes)
             except HostError as second:
                 text = f"{error.msg}; attaching it as before failed, too: {second.msg}"
                 raise HostError(text, code=second.code, **error.facts) from error
@@ -265,9 +351,10 @@ class Steps:
 
     def _add_keeping_ips(self, outcome: Outcome, config: NetworkConfigList) -> Added:
         wanted = outcome.wanted
+        routes = wanted.pod.routes if wanted.pod else None
         if outcome.keep_ips:
             try:
-                return self._add_given(outcome, config, wanted.args, _capability_args(outcome))
+                return self._add_given(outcome, config, wanted.args, _capability_args(outcome), routes)
             except HostError as error:
                 if error.code != "add_failed":
                     raise
@@ -277,7 +364,7 @@ class Steps:
                     f"{outcome.key}: could not get the addresses {', '.join(outcome.keep_ips)} again ({error.msg})",
                 )
                 outcome.keep_ips = []
-        return self._add_given(outcome, config, wanted.args, wanted.capability_args)
+        return self._add_given(outcome, config, wanted.args, wanted.capability_args, routes)
 
     def _add_given(
         self,
@@ -285,10 +372,13 @@ class Steps:
         config: NetworkConfigList,
         args: Sequence[Tuple[str, str]],
         capability_args: Mapping[str, Any],
+        routes: Optional[PodRoutes],
     ) -> Added:
-        given = Attached(outcome.key, config, outcome.wanted.netns, args, capability_args, None)
+        member = outcome.wanted.pod.member() if outcome.wanted.pod else None
+        given = Attached(outcome.key, config, outcome.wanted.netns, args, capability_args, None, member)
         with self._alone.running(given.key.network) if self._alone else contextlib.nullcontext():
-            added = self._verbs.add(given, self._settings.force, self._recording)
+            moved = self._routes(routes) if routes else None
+            added = self._verbs.add(given, self._settings.force, self._recording, moved)
         given.result = added.result
         self._added.append((given, added))
         return added

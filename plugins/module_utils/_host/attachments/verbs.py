@@ -110,6 +110,14 @@ class AddWatch:
         """The ADD has succeeded, and *given* has its result. *identity* is that of the namespace."""
 
 
+class MovedRoutes:
+    """Changes the default routes of an attachment; see default_routes."""
+
+    def apply(self, attached: Attached, netns: str) -> Attached:
+        """Change them in the kernel and in the cache entry. Returns the attachment as it is then. Raises HostError."""
+        raise NotImplementedError
+
+
 class Verbs:
     """The verbs on one host. ``timeout`` is in seconds for each run of a plugin; threads may share the object."""
 
@@ -130,22 +138,30 @@ class Verbs:
             _refuse(f"cannot check {attached.key}", "check_failed", error, known)
         return None
 
-    def add(self, given: Attached, force: bool, watch: Optional[AddWatch] = None) -> Added:
+    def add(
+        self,
+        given: Attached,
+        force: bool,
+        watch: Optional[AddWatch] = None,
+        moved: Optional[MovedRoutes] = None,
+    ) -> Added:
         """Run ADD, then CHECK if the network has it. Raises HostError after a failed ADD has been undone.
+
+        *moved*: what changes the default routes of this network after its ADD, as part of it.
 
         An ADD that collided with others at the same time is tried again a few times.
         """
         for number in range(1, _TRIES):
             try:
-                return self._add(given, force, watch)
+                return self._add(given, force, watch, moved)
             except HostError as error:
                 if error.code != "add_failed" or not lost_race(error):
                     raise
             # Those that collided must not collide again.
             time.sleep(random.uniform(0, _FIRST_PAUSE * 2**number))
-        return self._add(given, force, watch)
+        return self._add(given, force, watch, moved)
 
-    def _add(self, given: Attached, force: bool, watch: Optional[AddWatch]) -> Added:
+    def _add(self, given: Attached, force: bool, watch: Optional[AddWatch], moved: Optional[MovedRoutes]) -> Added:
         key = given.key
         before = look_at(given.netns, key.ifname)
         require_container(key, given.netns, before)
@@ -158,9 +174,11 @@ class Verbs:
             watch.before(given)
         try:
             result = self._cni.add_network_list(given.config, _runtime(given, given.netns)).to_dict()
+            given = Attached(key, given.config, given.netns, given.args, given.capability_args, result, given.pod)
+            if moved is not None:
+                given = moved.apply(given, given.netns)
         except (CNIError, HostError) as error:
             self._take_back(given, existed, error)
-        given = Attached(key, given.config, given.netns, given.args, given.capability_args, result)
         if watch is not None:
             watch.after(given, before.identity)
         inside = visit([given.netns], read_here).get(given.netns)
@@ -168,7 +186,7 @@ class Verbs:
         check = self.check(given, given.netns) if can_check(given.config) else None
         record = Record(ATTACHED, before.identity, there, check.kept() if check else None, given)
         self.records.attached(key, record)
-        return Added(result, check, record, inside)
+        return Added(given.result or {}, check, record, inside)
 
     def adopt(self, attached: Attached, record: Optional[Record]) -> Optional[Failed]:
         """Write the cache entry of an attachment that exists without one, and a record if there is none.

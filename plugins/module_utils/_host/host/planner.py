@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..attachments.networks import Networks
     from ..attachments.outcome import AttachPlan
+    from ..attachments.request import WantedAttachment
     from ..binaries.outcome import PluginsPlan, WantedPlugins
     from ..named_netns import NetnsPlan
     from ..networks.plan import ConfPlan
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # The order in which sections are planned and applied, and whether it is their removals that have this place.
 _ORDER = (
     ("plugins", False),
+    ("pod_networks", False),
     ("networks", False),
     ("runtime", False),
     ("netns", False),
@@ -66,6 +68,7 @@ class HostPlanner:
         self._conf_view: Optional[HostView] = None
         self._makers: Dict[str, Callable[[HostView, Sequence[Part]], Plan]] = {
             "plugins": self._plan_plugins,
+            "pod_networks": self._plan_pod_networks,
             "networks": self._plan_networks,
             "runtime": self._plan_runtime,
             "netns": self._plan_netns,
@@ -118,7 +121,7 @@ class HostPlanner:
         """Note in *view* what the plan of a section will leave on the host."""
         if section == "plugins":
             view.binaries.update(plan.expected())
-        elif section == "networks" and not plan.left:
+        elif section in ("networks", "pod_networks") and not plan.left:
             view.expect_files(plan.conf_dir, plan.files_after, plan.written)
         elif section == "netns":
             view.namespaces.update(plan.expected())
@@ -193,12 +196,16 @@ class HostPlanner:
             names = self._request.sections["netns"]["names"]
             paths = {os.path.join(NETNS_DIR, name) for name in names}
             paths = {path for path, seen in view.look(dict.fromkeys(paths, ())).items() if seen.identity is None}
-        return {
-            wanted.key
+        waiting = [
+            wanted
             for wanted in self._request.attachments
             if wanted.state == PRESENT
-            and (wanted.netns in paths or (wanted.key.network in unready and not _has(networks, wanted.key.network)))
-        }
+            and (wanted.netns in paths or (_is_of(wanted, unready) and not _has(networks, wanted.key.network)))
+        ]
+        # A pod waits for all of its networks.
+        units = {id(wanted.pod.unit) for wanted in waiting if wanted.pod}
+        together = [w.key for w in self._request.attachments if w.pod and id(w.pod.unit) in units]
+        return {*(wanted.key for wanted in waiting), *together}
 
     # ---- sections
 
@@ -222,6 +229,14 @@ class HostPlanner:
             raise HostError(refused["message"], refused["code"], problems=refused["problems"])
         self._conf = self._plan_conf(view, options)
         return self._conf
+
+    def _plan_pod_networks(self, view: HostView, _before: Sequence[Part]) -> ConfPlan:
+        options = self._request.sections["pod_networks"]
+        refused = options.get("_refused")
+        if refused:
+            raise HostError(refused["message"], refused["code"], problems=refused["problems"])
+        # No runtime reads this directory.
+        return self._plan_conf(view, dict(options, runtime=[], ensure_effective=None, configure=None))
 
     def _plan_runtime(self, view: HostView, _before: Sequence[Part]) -> ConfPlan:
         defaults = {name: spec.get("default") for name, spec in NETWORKS_ARGUMENTS.items()}
@@ -251,7 +266,11 @@ class HostPlanner:
         request = self._request.attachments
         plan = AttachPlanner(settings, verbs, view).make([wanted for wanted in request if wanted.key not in waiting])
         planned = {outcome.key: outcome for outcome in plan.outcomes}
-        plan.outcomes = [planned.get(wanted.key) or Outcome(wanted) for wanted in request]
+        # The planner adds what pods no longer ask for, and leaves out what their own network attaches.
+        asked = {wanted.key for wanted in request}
+        added = [outcome for outcome in plan.outcomes if outcome.key not in asked]
+        kept = [wanted for wanted in request if wanted.key in planned or wanted.key in waiting]
+        plan.outcomes = [planned.get(wanted.key) or Outcome(wanted) for wanted in kept] + added
         for outcome in plan.outcomes:
             if outcome.key in waiting:
                 # The section that has failed tells why.
@@ -276,6 +295,11 @@ def _built_in(view: HostView, bin_dir: str) -> Users:
 
 def _part_of(section: str, parts: Sequence[Part]) -> Optional[Part]:
     return next((part for part in parts if part.section == section), None)
+
+
+def _is_of(wanted: WantedAttachment, networks: Set[str]) -> bool:
+    """Tell whether an attachment is to one of *networks*, which the request configures."""
+    return wanted.key.network in networks and (wanted.pod is None or wanted.pod.config is None)
 
 
 def _has(networks: Networks, name: str) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ..attachments.request import ABSENT, ATTACHMENTS_ARGUMENTS, PRESENT, WantedAttachment, parse_attachments
 from ..binaries.request import PLUGINS_ARGUMENTS, PLUGINS_REQUIRED_IF
@@ -15,11 +15,20 @@ from ..confdir import ConfFile, parse_conf
 from ..errors import HostError
 from ..named_netns import NETNS_ARGUMENTS
 from ..netns import netns_path
-from ..networks.request import NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS
+from ..networks.request import NETWORK_ARGUMENTS, NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS
 from ..paths import absolute
 
+PODS_CONF_DIR = "/etc/cni/multus/net.d"
 SECTIONS_ARGUMENTS: Dict[str, Any] = {
     "plugins": {"type": "dict", "options": PLUGINS_ARGUMENTS, "required_if": PLUGINS_REQUIRED_IF},
+    "pod_networks": {
+        "type": "dict",
+        "options": {
+            **NETWORKS_ARGUMENTS,
+            "networks": {"type": "list", "elements": "dict", "default": [], "options": NETWORK_ARGUMENTS},
+            "conf_dir": {"type": "path", "default": PODS_CONF_DIR},
+        },
+    },
     "networks": {"type": "dict", "options": NETWORKS_ARGUMENTS},
     "runtime": {"type": "dict", "options": RUNTIME_ARGUMENTS, "required_by": {"configure": ["runtime"]}},
     "netns": {"type": "dict", "options": NETNS_ARGUMENTS},
@@ -46,6 +55,15 @@ class HostRequest:
         self.sections = {name: dict(common, **options) for name, options in given.items() if options is not None}
         if audit:
             self.sections["audit"] = dict(common)
+        if "pod_networks" in self.sections:
+            options = self.sections["pod_networks"]
+            options["conf_dir"] = absolute(options["conf_dir"], "pod_networks.conf_dir")
+            if "networks" in self.sections and options["conf_dir"] == self.sections["networks"]["conf_dir"]:
+                raise HostError(
+                    f"pod_networks.conf_dir is {options['conf_dir']}, the directory of the section networks; runtimes "
+                    "would use the networks of pods as their own: write another directory",
+                    code="contradiction",
+                )
         self.attachments: List[WantedAttachment] = []
         self.refused: List[HostError] = []
         if "attachments" in self.sections:
@@ -66,13 +84,14 @@ class HostRequest:
         """Return the names of the requested networks."""
         return [str(given["name"]) for given in self._given_networks() if given["name"]]
 
-    def _given_networks(self) -> List[Dict[str, Any]]:
-        return list(self.sections.get("networks", {}).get("networks", []))
+    def _given_networks(self, section: str = "networks") -> List[Dict[str, Any]]:
+        return list(self.sections.get(section, {}).get("networks") or [])
 
     def _networks_in_use(self) -> Iterator[str]:
         absent = {given["name"] for given in self._given_networks() if given["state"] == ABSENT}
         for wanted in self.attachments:
-            if wanted.state == PRESENT and wanted.key.network in absent:
+            own = wanted.pod is not None and wanted.pod.config is not None
+            if wanted.state == PRESENT and wanted.key.network in absent and not own:
                 yield (
                     f"the section networks removes {wanted.key.network!r}, and the section attachments attaches "
                     f"{wanted.key} to it; remove one of the two entries"
@@ -95,18 +114,22 @@ class HostRequest:
         if section is None or self.state_of("plugins") != ABSENT:
             return
         removed = set(section["plugins"])
-        for given in self._given_networks():
-            if given["state"] != PRESENT or not given["content"]:
-                continue
+        for where, given in self._present_networks():
             file = ConfFile("wanted.conflist", "")
-            # What cannot be read is an error of the section networks.
+            # What cannot be read is an error of its section.
             with contextlib.suppress(HostError):
                 parse_conf(file, given["content"].encode("utf-8"))
             for name in sorted(removed.intersection(types_of(file.plugins))):
                 yield (
-                    f"the section plugins removes {name!r}, and the network {given['name']!r} of the section networks "
+                    f"the section plugins removes {name!r}, and the network {given['name']!r} of the section {where} "
                     "runs it; remove one of the two entries"
                 )
+
+    def _present_networks(self) -> Iterator[Tuple[str, Dict[str, Any]]]:
+        for section in ("networks", "pod_networks"):
+            for given in self._given_networks(section):
+                if given["state"] == PRESENT and given["content"]:
+                    yield section, given
 
 
 def bin_dir_of(options: Mapping[str, Any]) -> str:

@@ -58,6 +58,10 @@ def _networks(plan: Any, check_mode: bool) -> Result:
     return {"networks": plan.networks, **_about_runtimes(plan, check_mode)}
 
 
+def _pod_networks(plan: Any, _check_mode: bool) -> Result:
+    return {"networks": plan.networks, "problems": plan.problems}
+
+
 def _runtime(plan: Any, check_mode: bool) -> Result:
     return {"configured": plan.configured, **_about_runtimes(plan, check_mode)}
 
@@ -82,7 +86,13 @@ def _netns(plan: Any, _check_mode: bool) -> Result:
 
 
 def _attachments(plan: Any, _check_mode: bool) -> Result:
-    return {"attachments": [outcome.row() for outcome in plan.outcomes]}
+    rows = [outcome.row() for outcome in plan.outcomes]
+    if not any(outcome.wanted.pod for outcome in plan.outcomes):
+        return {"attachments": rows, "pods": []}
+    # Imported late: most requests have no pods.
+    from ..attachments.pod_rows import pod_rows
+
+    return {"attachments": rows, "pods": pod_rows(plan.outcomes)}
 
 
 def _audit(plan: Any, _check_mode: bool) -> Result:
@@ -91,6 +101,7 @@ def _audit(plan: Any, _check_mode: bool) -> Result:
 
 _ROWS = {
     "plugins": _plugins,
+    "pod_networks": _pod_networks,
     "networks": _networks,
     "runtime": _runtime,
     "netns": _netns,

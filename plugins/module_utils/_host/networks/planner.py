@@ -64,7 +64,7 @@ class ConfPlanner:
         self._test_access(present, targets)
         if "directory" in request.levels:
             before = list(state.files.values())
-            view = ConfView(request.conf_dir, before, planned, state.ours_after(), set(targets.values()))
+            view = ConfView(request.conf_dir, before, planned, state.ours_after(), set(targets.values()), self.view)
             self.plan.problems.extend(directory_problems(view, self.binaries))
             if state.disturbed:
                 self._removals().note_packages()

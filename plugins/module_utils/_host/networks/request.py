@@ -29,6 +29,16 @@ NETWORK_ARGUMENTS: Dict[str, Any] = {
 }
 NETWORKS_ARGUMENTS: Dict[str, Any] = {
     "networks": {"type": "list", "elements": "dict", "required": True, "options": NETWORK_ARGUMENTS},
+    "nads": {
+        "type": "dict",
+        "options": {
+            "manifests": {"type": "raw"},
+            "src": {"type": "list", "elements": "str"},
+            "kubeconfig": {"type": "path"},
+            "context": {"type": "str"},
+            "namespace": {"type": "str"},
+        },
+    },
     "validate": {"type": "list", "elements": "str", "choices": LEVELS, "default": LEVELS},
     "strict": {"type": "bool", "default": False},
     "exclusive": {"type": "bool", "default": False},

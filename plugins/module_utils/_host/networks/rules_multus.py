@@ -88,12 +88,21 @@ def _target(view: ConfView, multus: _Multus) -> Iterator[Problem]:
         return
     in_conf_dir = os.path.dirname(target) == view.conf_dir
     names = {other.name for other in view.files}
-    if (os.path.basename(target) in names) if in_conf_dir else os.path.exists(target):
+    if (os.path.basename(target) in names) if in_conf_dir else _will_exist(view, target):
         return
     text = f"Multus reads its default network from {target}, which will not exist; write it there, or change this path"
     # In an unmanaged conflist this matters only if the plan itself removes the file.
     taken = in_conf_dir and os.path.basename(target) in {other.name for other in view.before}
     yield problem(WARNING if taken else view.level(file), "multus_target_missing", text, placed.path, pointer)
+
+
+def _will_exist(view: ConfView, target: str) -> bool:
+    """Tell whether there will be something at a path in another directory, which the same plan may write to."""
+    if os.path.isdir(target):
+        return True
+    return network_file(target, view.conf_dir, view.files, view.host) is not None or (
+        os.path.exists(target) and not target.endswith((".conflist", ".conf", ".json"))
+    )
 
 
 def _networks(view: ConfView, multus: _Multus) -> Iterator[Problem]:
@@ -142,6 +151,6 @@ def _inner(view: ConfView, placed: Placed) -> Iterator[_Inner]:
         plugins = [plugin for _at, plugin in inner_plugins(network, place)]
         yield text_of(network, "name"), place, text_of(network, "cniversion"), plugins
     target = text_of(placed.plugin, "clusternetwork")
-    found = network_file(target, view.conf_dir, view.files) if target.startswith("/") else None
+    found = network_file(target, view.conf_dir, view.files, view.host) if target.startswith("/") else None
     if found is not None and not found.error:
         yield str(found.network), placed.pointer + "/clusterNetwork", found.cni_version, found.plugins

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..addresses import DEFAULT_DATA_DIR
 from ..binaries.types import member_of, object_of, text_of
 from ..confdir import ConfFile, drop_ins
+from ..hostview import HostView
 from ..problems import ERROR, INFO, WARNING
 from .pools import Range, range_of
 
@@ -133,7 +134,8 @@ class Placed(NamedTuple):
 class ConfView:
     """``before`` is the current state, ``files`` the planned one, both in the order of the runtimes.
 
-    ``managed`` are the names of the managed files, ``wanted`` those of the requested networks' files.
+    ``managed`` are the names of the managed files, ``wanted`` those of the requested networks' files. ``host`` has the
+    other directories.
     """
 
     def __init__(
@@ -143,7 +145,9 @@ class ConfView:
         files: Sequence[ConfFile],
         managed: Set[str],
         wanted: Set[str],
+        host: Optional[HostView] = None,
     ) -> None:
+        self.host = host or HostView()
         self.conf_dir = conf_dir
         self.before = list(before)
         self.files = list(files)

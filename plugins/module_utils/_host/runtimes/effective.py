@@ -206,7 +206,7 @@ class Effective:
             # Imported here because few hosts have Multus.
             from .through import in_words, networks_through
 
-            verdict.through = networks_through(chosen, self.conf_dir, self.files)
+            verdict.through = networks_through(chosen, self.conf_dir, self.files, self._view)
             verdict.notes.append(in_words(verdict.through))
         return verdict
 

@@ -9,20 +9,24 @@ import os
 from typing import Any, Dict, List, Optional, Sequence
 
 from ..binaries.types import delegates_of, is_multus, member_of, text_of
-from ..confdir import ConfFile, scan_conf_dir
+from ..confdir import ConfFile
 from ..errors import HostError
+from ..hostview import HostView
 
 # Multus' own default.
 _CONF_DIR = "/etc/cni/multus/net.d"
 
 
-def networks_through(file: ConfFile, conf_dir: str, files: Sequence[ConfFile]) -> List[Dict[str, Any]]:
+def networks_through(
+    file: ConfFile, conf_dir: str, files: Sequence[ConfFile], view: Optional[HostView] = None
+) -> List[Dict[str, Any]]:
     """Return the networks that *file* gives every pod through Multus, [] if its first plugin is not Multus.
 
     Each is ``{interface, network, file, source}``: ``interface`` is None for the first one, whose name the runtime
     chooses, and ``network`` is None if it is not known here, because its definition is in the cluster. *files* are what
-    *conf_dir* will have.
+    *conf_dir* will have; *view* has those of other directories.
     """
+    view = view or HostView()
     plugin = file.plugins[0] if file.plugins else {}
     if not is_multus(plugin):
         return []
@@ -36,36 +40,36 @@ def networks_through(file: ConfFile, conf_dir: str, files: Sequence[ConfFile]) -
         others = member_of(plugin, "defaultnetworks")
         names = [target, *(others if isinstance(others, list) else [])]
         where = text_of(plugin, "confdir") or _CONF_DIR
-        found = [_named(str(name), where, conf_dir, files) for name in names]
+        found = [_named(str(name), where, conf_dir, files, view) for name in names]
     return [{"interface": f"net{index}" if index else None, **row} for index, row in enumerate(found)]
 
 
-def _named(name: str, where: str, conf_dir: str, files: Sequence[ConfFile]) -> Dict[str, Any]:
+def _named(name: str, where: str, conf_dir: str, files: Sequence[ConfFile], view: HostView) -> Dict[str, Any]:
     """Return the network of clusterNetwork or defaultNetworks; a definition in the cluster comes before a file."""
     if "/" in name:
-        file = network_file(name, conf_dir, files)
+        file = network_file(name, conf_dir, files, view)
     else:
-        file = next((one for one in _files(where, conf_dir, files) if one.network == name), None)
+        file = next((one for one in _files(where, conf_dir, files, view) if one.network == name), None)
     if file is None or file.error:
         return {"network": None, "file": None, "source": name}
     return {"network": file.network, "file": file.path, "source": name}
 
 
-def network_file(path: str, conf_dir: str, files: Sequence[ConfFile]) -> Optional[ConfFile]:
+def network_file(path: str, conf_dir: str, files: Sequence[ConfFile], view: HostView) -> Optional[ConfFile]:
     """Return the file at *path*, which for a directory is its first one; None if there is none.
 
-    *files* are those that *conf_dir* will have.
+    *files* are those that *conf_dir* will have, *view* has those of other directories.
     """
     is_directory = os.path.isdir(path)
-    there = _files(path if is_directory else os.path.dirname(path), conf_dir, files)
+    there = _files(path if is_directory else os.path.dirname(path), conf_dir, files, view)
     return next((file for file in there if is_directory or file.name == os.path.basename(path)), None)
 
 
-def _files(directory: str, conf_dir: str, files: Sequence[ConfFile]) -> Sequence[ConfFile]:
+def _files(directory: str, conf_dir: str, files: Sequence[ConfFile], view: HostView) -> Sequence[ConfFile]:
     if os.path.normpath(directory) == os.path.normpath(conf_dir):
         return files
     try:
-        return scan_conf_dir(directory)
+        return view.conf_files(os.path.normpath(directory))
     except HostError:
         return []
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ..fields import is_ipv4
 from .definitions import configuration_at, configuration_from_files, find_definition
 from .delegates import Delegate, load_delegate
 from .errors import NetworksError
@@ -82,7 +83,11 @@ class _Resolver:
         requested = self._requested(parse_networks(text, self._pod.namespace)) if text else []
         delegates += requested
         if any(delegate.default_route is not None for delegate in delegates):
-            mark_default_routes(delegates)
+            try:
+                mark_default_routes(delegates)
+            except NetworksError as exc:
+                exc.annotation, exc.pointer = NETWORKS, _second_route(requested)
+                raise
         return PodNetworks(delegates, len(requested))
 
     def _cluster_networks(self) -> list[Delegate]:
@@ -164,6 +169,17 @@ class _Resolver:
     def _allowed(self, namespace: str) -> bool:
         isolated = self._conf.namespace_isolation and namespace != self._pod.namespace
         return not isolated or namespace in self._conf.global_namespaces
+
+
+def _second_route(requested: t.Sequence[Delegate]) -> str:
+    """Return where an annotation asks for a second default route of a family."""
+    seen: set[bool] = set()
+    for index, delegate in enumerate(requested):
+        for gateway in filter(None, delegate.default_route or ()):
+            if is_ipv4(gateway) in seen:
+                return f"/{index}/default-route"
+            seen.add(is_ipv4(gateway))
+    return ""
 
 
 def _of_definition(

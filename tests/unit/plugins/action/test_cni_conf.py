@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.podwire.cni.plugins.action import cni_conf
 from ansible_collections.podwire.cni.plugins.doc_fragments import _common, _conf
 from ansible_collections.podwire.cni.plugins.modules import cni_conf as cni_conf_module
-from ansible_collections.podwire.cni.plugins.plugin_utils import rendering
+from ansible_collections.podwire.cni.plugins.plugin_utils import reading, rendering
 
 GOOD = {"name": "a", "content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "isGatway": true}]}'}
 
@@ -29,7 +29,7 @@ def action(monkeypatch):
         return plugin.answer
 
     plugin._execute_module = execute
-    monkeypatch.setattr(rendering.ActionBase, "run", lambda self, tmp, task_vars: {})
+    monkeypatch.setattr(reading.ActionBase, "run", lambda self, tmp, task_vars: {})
     plugin.warnings = []
     monkeypatch.setattr(rendering.Display, "warning", lambda self, text: plugin.warnings.append(text))
     return plugin
@@ -86,13 +86,13 @@ def test_a_missing_library_matters_only_for_the_schema(action, monkeypatch):
 
 def test_files_are_read_with_a_limit_and_a_clear_error(action, monkeypatch, tmp_path):
     path = tmp_path / "big.json"
-    path.write_bytes(b" " * (rendering.MAX_SIZE + 1))
+    path.write_bytes(b" " * (reading.MAX_SIZE + 1))
     monkeypatch.setattr(action, "_find_needle", lambda folder, name: str(path), raising=False)
     with pytest.raises(ValueError, match="larger than 1 MiB"):
         action._read("big.json")
 
     def missing(folder, name):
-        raise rendering.AnsibleFileNotFound("long text")
+        raise reading.AnsibleFileNotFound("long text")
 
     monkeypatch.setattr(action, "_find_needle", missing, raising=False)
     with pytest.raises(ValueError, match=r"file 'big.json' not found on the controller"):

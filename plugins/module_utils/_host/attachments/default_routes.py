@@ -1,0 +1,216 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Default routes of the networks of a pod: in the kernel, in the cache entry, in the result and in the footprint.
+
+Multus documents that ``default-route`` moves the default routes of the families that are asked for, and does something
+else (multus-cni#1552). What is documented is done here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from ...libcni import cache, gojson, types
+from ...libcni import netns as kernel_netns
+from ...libcni.errors import CNIError
+from ...libcni.fields import Route
+from ...libcni.multi.routes import with_default_routes, without_default_routes
+from ..errors import HostError
+from ..footprints.note import Notes
+from ..footprints.recorder import read_inside, recorded
+from ..netns import apart, visit
+from .outcome import Outcome
+from .pod_part import PodMember, PodRoutes
+from .records import Attached, Record, Records
+from .verbs import Failed, MovedRoutes, Verbs, can_check, living_netns
+
+_DEFAULTS = {"4": "0.0.0.0/0", "6": "::/0"}
+
+
+class RoutesOfPod(MovedRoutes):
+    """Gives an attachment the default routes that its pod asks for; None: those that its plugins made.
+
+    *cache_dir*: where its entry and its footprint are.
+    """
+
+    def __init__(self, cache_dir: str, routes: Optional[PodRoutes]) -> None:
+        self._cache_dir = cache_dir
+        self._routes = routes or PodRoutes()
+
+    def apply(self, attached: Attached, netns: str) -> Attached:
+        before = attached.pod.result if attached.pod and attached.pod.routes else attached.result
+        member = move_default_routes(attached, netns, self._routes)
+        result = changed_result(before or {}, self._routes)
+        write_result(self._cache_dir, attached, result)
+        return Attached(
+            attached.key, attached.config, attached.netns, attached.args, attached.capability_args, result, member
+        )
+
+    def change(
+        self,
+        attached: Attached,
+        record: Optional[Record],
+        netns: str,
+        check: Callable[[Attached, str], Optional[Failed]],
+    ) -> Tuple[Attached, Optional[Failed]]:
+        """Do the same for an attachment that exists; its record and its footprint tell so afterwards.
+
+        A CHECK that fails now, as it does with some plugins after an ADD, never works; its failure is returned. Raises
+        HostError ``default_route_failed``, ``cache_unwritable`` or ``record_unwritable``.
+        """
+        changed = self.apply(attached, netns)
+        failure = check(changed, netns) if can_check(changed.config) else None
+        if record is not None:
+            record.attached, record.check = changed, failure.kept() if failure else None
+            Records(self._cache_dir).attached(attached.key, record)
+        renew_footprint(self._cache_dir, changed, netns)
+        return changed, failure
+
+
+def reroute(outcome: Outcome, verbs: Verbs, cache_dir: str) -> Tuple[Optional[Failed], Callable[[], None]]:
+    """Give an attachment that exists the default routes that its pod asks for.
+
+    Returns the failure of a CHECK that cannot pass, and what changes the routes back. Raises HostError.
+    """
+    before, part = outcome.attached, outcome.wanted.pod
+    if before is None or part is None:
+        return None, lambda: None
+    path = living_netns(before, outcome.record, outcome.wanted.netns)
+    changed, check = RoutesOfPod(cache_dir, part.routes).change(before, outcome.record, path, verbs.check)
+    outcome.result = changed.result
+    routes = before.pod.routes if before.pod else None
+
+    def undo() -> None:
+        outcome.attached = RoutesOfPod(cache_dir, routes).change(changed, outcome.record, path, verbs.check)[0]
+
+    return check, undo
+
+
+def changed_result(result: Dict[str, Any], routes: PodRoutes) -> Dict[str, Any]:
+    """Return the result of an ADD with the default routes that *routes* ask for, in its own version."""
+    if not routes:
+        return result
+    changed = without_default_routes(result, "4" in routes.families, "6" in routes.families)
+    changed = with_default_routes(changed, routes.gateways)
+    # Multus writes ::0/0 where results have ::/0.
+    normal = types.create_from_bytes(gojson.dumps(changed))
+    out: Dict[str, Any] = normal.to_dict()
+    return out
+
+
+def move_default_routes(attached: Attached, netns_path: str, wanted: PodRoutes) -> PodMember:
+    """Change the default routes of an attachment from what ``attached.pod`` tells to *wanted*; return the new record.
+
+    Only the kernel is changed. Raises HostError ``default_route_failed``; then the kernel has what it had before.
+    """
+    before = attached.pod or PodMember("", 0, attached.key.network)
+    key = attached.key
+    result = before.result if before.routes else attached.result
+
+    def work() -> List[Dict[str, Any]]:
+        with kernel_netns.inside(netns_path):
+            return _Move(key.ifname, before, wanted).run()
+
+    try:
+        removed = apart(work)
+    except CNIError as error:
+        raise HostError(
+            f"cannot change the default routes of {key}: {error}; default-route must name a gateway in a subnet of the "
+            "network",
+            code="default_route_failed",
+        ) from error
+    return PodMember(before.pod, before.place, before.network, wanted, result if wanted else None, removed)
+
+
+class _Move:
+    """The change in the kernel, in the namespace that this thread is in."""
+
+    def __init__(self, ifname: str, before: PodMember, wanted: PodRoutes) -> None:
+        self._ifname = ifname
+        self._before = before
+        self._wanted = wanted
+        self._undo: List[Any] = []
+
+    def run(self) -> List[Dict[str, Any]]:
+        """Make the change. Returns the routes that were removed and belong to the network."""
+        try:
+            return self._run()
+        except CNIError:
+            for function, route in reversed(self._undo):
+                function(route, self._ifname)
+            raise
+
+    def _run(self) -> List[Dict[str, Any]]:
+        then, now = self._before.routes, self._wanted
+        own = [Route(**route) for route in self._before.removed]
+        kept = [route for route in own if _family(route.dst) in now.families]
+        gateways = {gateway for gateway in then.gateways if gateway not in now.gateways}
+        for route in self._present():
+            if _family(route.dst) in then.families and route.gw in gateways:
+                self._delete(route)
+            elif _family(route.dst) in now.families and route.gw not in now.gateways:
+                self._delete(route)
+                kept += [] if route.gw in then.gateways else [route]
+        for gateway in now.gateways:
+            route = Route(_DEFAULTS[_family(gateway)], gateway)
+            if kernel_netns.add_route(route, self._ifname):
+                self._undo.append((kernel_netns.delete_route, route))
+        for route in own:
+            if route not in kept:
+                self._restore(route)
+        return [_data(route) for route in kept]
+
+    def _present(self) -> List[Route]:
+        return [route for route in kernel_netns.routes(self._ifname) if route.dst in _DEFAULTS.values()]
+
+    def _delete(self, route: Route) -> None:
+        if kernel_netns.delete_route(Route(route.dst, route.gw, priority=route.priority), self._ifname):
+            self._undo.append((kernel_netns.add_route, route))
+
+    def _restore(self, route: Route) -> None:
+        # As with the plugins, the first network that has a default route keeps it.
+        if any(one.dst == route.dst and one.priority == route.priority for one in kernel_netns.routes()):
+            return
+        if kernel_netns.add_route(route, self._ifname):
+            self._undo.append((kernel_netns.delete_route, route))
+
+
+def _family(text: str) -> str:
+    return "6" if ":" in text else "4"
+
+
+def _data(route: Route) -> Dict[str, Any]:
+    names = ("dst", "gw", "mtu", "advmss", "priority", "table", "scope")
+    return {name: getattr(route, name) for name in names if getattr(route, name) not in (None, "", 0)}
+
+
+def write_result(cache_dir: str, attached: Attached, result: Dict[str, Any]) -> None:
+    """Write *result* to the cache entry of an attachment. Raises HostError ``cache_unwritable``."""
+    try:
+        entry = cache.read_entry(cache.cache_path(cache_dir, *attached.key))
+        if entry is not None:
+            entry.result = result
+            cache.write_entry(cache_dir, entry)
+    except CNIError as error:
+        raise HostError(f"cannot write the cache entry of {attached.key}: {error}", "cache_unwritable") from error
+
+
+def renew_footprint(cache_dir: str, attached: Attached, netns_path: str) -> None:
+    """Write down the default routes that the interface has now, so that their change is no drift."""
+    notes, key = Notes(cache_dir), attached.key
+    footprint = notes.attachment(key)
+    reading = visit([netns_path], lambda: read_inside(())).get(netns_path)
+    if footprint is None or reading is None:
+        return
+
+    def is_default(at: Any) -> bool:
+        return bool(at[0] == "route" and at[3] == "default/0" and at[7] == key.ifname)
+
+    kept = {at: there for at, there in footprint.inside.items() if not is_default(at)}
+    for at, there in reading.state.items():
+        if is_default(at) and not there.derived:
+            kept[at] = recorded(there)
+    footprint.inside.clear()
+    footprint.inside.update(kept)
+    notes.write_attachment(key, footprint)

@@ -1,0 +1,208 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The networks of a pod, as the controller has found them in its annotations, and what is recorded of each.
+
+A pod is one entry of ``cni_attach`` with several networks. Each of them is an attachment of its own; the pod is what
+they have in common.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_conf_from_bytes
+from ...libcni.errors import CNIError
+from ...libcni.plugin_conf import network_plugin_conf_from_bytes
+from ..errors import HostError
+
+# What a runtime asks for its pod goes to the pod's own network. Others get what they are asked for themselves.
+_OF_FIRST = ("portMappings", "ips", "mac", "infinibandGUID", "deviceID", "CNIDeviceInfoFile", "ipRanges")
+_ARGS_OF_FIRST = ("IP", "GATEWAY", "MAC")
+
+
+class PodRoutes:
+    """What the annotations ask for the default routes of one network.
+
+    ``families`` ("4", "6") whose default routes the network loses, then one route via each of ``gateways``.
+    """
+
+    __slots__ = ("families", "gateways")
+
+    def __init__(self, families: Sequence[str] = (), gateways: Sequence[str] = ()) -> None:
+        self.families = sorted(families)
+        self.gateways = list(gateways)
+
+    def __bool__(self) -> bool:
+        return bool(self.families)
+
+    def is_same(self, other: PodRoutes) -> bool:
+        return (self.families, self.gateways) == (other.families, other.gateways)
+
+    def to_data(self) -> Dict[str, Any]:
+        return {"families": self.families, "gateways": self.gateways}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> PodRoutes:
+        """Return what ``to_data`` gave. Raises KeyError or TypeError for another shape."""
+        return cls(_texts(data["families"]), _texts(data["gateways"]))
+
+
+class PodMember:
+    """What is recorded of an attachment that belongs to a pod.
+
+    ``pod`` is NAMESPACE/NAME, ``place`` that of the network in the pod (0: its own), ``network`` its name in
+    network-status. ``routes`` is what was done to its default routes; then ``result`` is what ADD returned, and
+    ``removed`` are the routes that the kernel had, as results write them.
+    """
+
+    __slots__ = ("network", "place", "pod", "removed", "result", "routes")
+
+    def __init__(
+        self,
+        pod: str,
+        place: int,
+        network: str,
+        routes: Optional[PodRoutes] = None,
+        result: Optional[Dict[str, Any]] = None,
+        removed: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.pod = pod
+        self.place = place
+        self.network = network
+        self.routes = routes or PodRoutes()
+        self.result = result
+        self.removed = [dict(route) for route in removed]
+
+    def to_data(self) -> Dict[str, Any]:
+        data: Dict[str, Any] = {"pod": self.pod, "place": self.place, "network": self.network}
+        if self.routes:
+            data.update(routes=self.routes.to_data(), result=self.result, removed=self.removed)
+        return data
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> PodMember:
+        """Return what ``to_data`` gave. Raises KeyError, TypeError or ValueError for another shape."""
+        pod, network, place = data["pod"], data["network"], data["place"]
+        if not (isinstance(pod, str) and isinstance(network, str) and isinstance(place, int)):
+            raise TypeError("no pod")
+        if "routes" not in data:
+            return cls(pod, place, network)
+        result, routes = data["result"], PodRoutes.from_data(data["routes"])
+        removed = [_route(route) for route in data["removed"]]
+        return cls(pod, place, network, routes, None if result is None else dict(result), removed)
+
+
+def _route(data: Any) -> Dict[str, Any]:
+    """Return a route of the kernel, whose members are those of a result."""
+    kinds = dict.fromkeys(("mtu", "advmss", "priority", "table", "scope"), int)
+    for name, value in data.items():
+        if not isinstance(value, kinds.get(name, str)) or (name not in kinds and name not in ("dst", "gw")):
+            raise TypeError("no route")
+    return dict(data, dst=str(data["dst"]))
+
+
+def _texts(values: Any) -> List[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError("no list of texts")
+    return values
+
+
+class PodUnit:
+    """One pod of the request: ``name`` (NAMESPACE/NAME), ``entry`` (its place in the request), and what all share.
+
+    ``item`` (a request.Key) is what its steps have as item: they succeed or fail as one. None if each stands alone, to
+    be detached.
+    """
+
+    __slots__ = ("container_id", "entry", "item", "name", "netns")
+
+    def __init__(self, name: str, entry: int, container_id: str, netns: str, item: Any) -> None:
+        self.name = name
+        self.entry = entry
+        self.container_id = container_id
+        self.netns = netns
+        self.item = item
+
+
+class PodPart:
+    """One network of a pod in the request.
+
+    ``place``, ``network``, ``routes``: see PodMember. ``asked`` are the capabilities that this network is asked for.
+    ``config`` is its configuration as JSON text; without one it is in a file of ``conf_dir``, "" for that of the
+    request.
+    """
+
+    __slots__ = ("asked", "conf_dir", "config", "network", "place", "routes", "unit")
+
+    def __init__(
+        self,
+        unit: PodUnit,
+        place: int,
+        network: str,
+        routes: Optional[PodRoutes] = None,
+        config: Optional[str] = None,
+        conf_dir: str = "",
+        asked: Sequence[str] = (),
+    ) -> None:
+        self.unit = unit
+        self.place = place
+        self.network = network
+        self.routes = routes or PodRoutes()
+        self.config = config
+        self.conf_dir = conf_dir
+        self.asked = frozenset(asked)
+
+    def member(self) -> PodMember:
+        """Return what to record before an ADD."""
+        return PodMember(self.unit.name, self.place, self.network)
+
+    def reroutes(self, member: Optional[PodMember]) -> bool:
+        """Tell whether other default routes are asked for than those of *member*, which is recorded."""
+        return not self.routes.is_same(member.routes if member else PodRoutes())
+
+    def load(self, where: str) -> NetworkConfigList:
+        """Return the configuration in ``config``. Raises HostError ``bad_config``."""
+        data = (self.config or "").encode("utf-8", "surrogatepass")
+        try:
+            found = network_conf_from_bytes(data)
+            return found if found.plugins else conf_list_from_conf(network_plugin_conf_from_bytes(data))
+        except CNIError as error:
+            raise HostError(f"{where}: the network {self.network} cannot be loaded: {error}", "bad_config") from error
+
+
+class PodNetwork:
+    """One element of what the controller sends for a pod, with what is passed to its plugins.
+
+    *shared* and *shared_args* are the capability args and CNI_ARGS that the pod as a whole is given. The network with
+    the place 0 gets all of them, the others those that do not concern one interface.
+    """
+
+    def __init__(
+        self,
+        sent: Mapping[str, Any],
+        place: int,
+        shared: Mapping[str, Any],
+        shared_args: Mapping[str, Any],
+    ) -> None:
+        self.sent = sent
+        self.network = str(sent["network"])
+        self.ifname = str(sent["ifname"])
+        own, own_args = dict(sent.get("capability_args") or {}), dict(sent.get("args") or {})
+        self.asked = [*own, *(shared if place == 0 else ())]
+        kept = {name: value for name, value in shared.items() if place == 0 or name not in _OF_FIRST}
+        kept_args = {name: value for name, value in shared_args.items() if place == 0 or name not in _ARGS_OF_FIRST}
+        self.capability_args = {**kept, **own}
+        self.args = {**kept_args, **own_args}
+
+    def part(self, unit: PodUnit, place: int) -> PodPart:
+        routes = self.sent.get("routes")
+        return PodPart(
+            unit,
+            place,
+            str(self.sent["name"]),
+            PodRoutes.from_data(routes) if routes else None,
+            self.sent.get("config"),
+            str(self.sent.get("conf_dir") or ""),
+            self.asked,
+        )

@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods of a request as units: which of their networks go, and what a failure takes back."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from ...libcni.conf import NetworkConfigList
+from ..binaries.types import is_multus
+from ..errors import HostError
+from .outcome import Outcome
+from .pod_part import PodPart, PodRoutes
+from .records import Records
+from .request import ABSENT, PRESENT, WantedAttachment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..plan import Step
+
+# Plugins that answer the annotation themselves, beside Multus.
+_ANSWERING = ("podwire-multinet",)
+
+
+def with_members(
+    request: Sequence[WantedAttachment], records: Records, load: Callable[[str], NetworkConfigList]
+) -> List[WantedAttachment]:
+    """Return the request with what its pods have and no longer ask for, to be detached.
+
+    *load* returns a network of the host. If that of a pod answers annotations itself, the pod asks for no others.
+    """
+    found: List[WantedAttachment] = []
+    for parts in _by_entry(request):
+        unit = parts[0].pod.unit if parts[0].pod else None
+        if unit is None:
+            found += parts
+            continue
+        if len(parts) > 1 and parts[0].state == PRESENT and _answers(parts[0], load):
+            del parts[1:]
+        found += parts
+        keys = {wanted.key for wanted in parts}
+        for key, attached in records.of_pod(unit.container_id, keys).items():
+            member = attached.pod
+            if member is not None:
+                part = PodPart(unit, member.place, member.network)
+                found.append(WantedAttachment(key, attached.netns, state=ABSENT, pod=part))
+    return found
+
+
+def _by_entry(request: Sequence[WantedAttachment]) -> Iterator[List[WantedAttachment]]:
+    """Yield the attachments of each entry of the request."""
+    last: Any = None
+    group: List[WantedAttachment] = []
+    for wanted in request:
+        unit = wanted.pod.unit if wanted.pod else None
+        if group and (unit is None or unit is not last):
+            yield group
+            group = []
+        group.append(wanted)
+        last = unit
+    if group:
+        yield group
+
+
+def _answers(first: WantedAttachment, load: Callable[[str], NetworkConfigList]) -> bool:
+    if first.pod is None or first.pod.config is not None or first.pod.conf_dir:
+        return False
+    try:
+        plugins = load(first.key.network).plugins
+    except HostError:
+        # It is an error of that network.
+        return False
+    return any(is_multus(plugin.network) or plugin.type in _ANSWERING for plugin in plugins)
+
+
+class PodTransaction:
+    """What a plan has done for one pod so far. If a part fails, the rest is taken back, in reverse."""
+
+    def __init__(self) -> None:
+        self._done: List[Tuple[Outcome, str, Callable[[], None]]] = []
+        self.steps: List[Tuple[Outcome, Step]] = []
+
+    def done(self, outcome: Outcome, what: str, undo: Callable[[], None]) -> None:
+        """Note that a part succeeded. *what* is what *undo* does, as a phrase."""
+        self._done.append((outcome, what, undo))
+
+    def fail(self, outcome: Outcome, error: HostError) -> HostError:
+        """Take everything back, because the part *outcome* failed. Returns the error that tells all of it."""
+        undone: List[str] = []
+        failed: List[str] = []
+        for other, what, undo in reversed(self._done):
+            try:
+                undo()
+            except HostError as second:
+                failed.append(f"{what} {other.key}: {second.msg}")
+            else:
+                undone.append(f"{what} {other.key}")
+                other.roll_back()
+        for other, step in self.steps:
+            if other is not outcome and (other.todo or other.reroutes) and step.state == "planned":
+                other.leave()
+            elif other.action == "rolled_back" and step.state == "done":
+                step.state = "rolled_back"
+        text = error.msg
+        if undone:
+            text += f"; rolled back the rest of the pod: {', '.join(undone)}"
+        if failed:
+            text += f"; rolling back the rest of the pod failed, too: {'; '.join(failed)}"
+        return HostError(text, code="cleanup_failed" if failed else error.code, **error.facts)
+
+
+def gains_route(outcome: Outcome) -> bool:
+    """Tell whether a network gets a default route by the change of its default routes."""
+    before = outcome.attached.pod.routes if outcome.attached and outcome.attached.pod else None
+    wanted = outcome.wanted.pod.routes if outcome.wanted.pod else None
+    lost = set(before.families if before else ()).difference(wanted.families if wanted else ())
+    new = set(wanted.gateways if wanted else ()).difference(before.gateways if before else ())
+    return bool(lost or new)
+
+
+def routes_states(outcome: Outcome) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Return what was asked for the default routes of a network, and what is, as the diff shows it."""
+    before = outcome.attached.pod.routes if outcome.attached and outcome.attached.pod else None
+    return _routes_state(before), _routes_state(outcome.wanted.pod.routes if outcome.wanted.pod else None)
+
+
+def _routes_state(routes: Optional[PodRoutes]) -> Dict[str, Any]:
+    families = {"4": "IPv4", "6": "IPv6"}
+    gateways = routes.gateways if routes else []
+    lost = [families[family] for family in (routes.families if routes else [])]
+    return {"default_routes_of_another_network": [] if gateways else lost, "default_route": gateways}

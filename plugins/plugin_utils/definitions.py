@@ -1,0 +1,174 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NetworkAttachmentDefinitions for the controller: from variables, from files, and from the API of a cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Optional
+
+import yaml
+
+from ..module_utils._host.errors import HostError
+from ..module_utils._host.problems import errors_of, summary
+from ..module_utils.libcni import gojson
+from ..module_utils.libcni.multi.definitions import API_VERSION, KIND, RESOURCE_NAME, NetworkDefinition
+from ._conf.nads import CheckedNads
+from .options import no_options
+
+Manifest = dict[str, Any]
+
+# Manifests of thousands of networks are common, and the loader in Python is ten times slower.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_FILE = b'{"plugins":[{"type":"in-a-file-of-the-host"}],"name":'
+
+
+class Sources(NamedTuple):
+    """How the controller reads: *file* returns path and content of a file, *api* manifests of a cluster.
+
+    *file* raises ValueError. *api* is called with kubeconfig, context and namespace, and raises HostError.
+    """
+
+    file: Callable[[str], tuple[str, bytes]]
+    api: Callable[[str, str, str], Sequence[Manifest]]
+
+
+class FileDefinition(NetworkDefinition):
+    """A definition without a config: its network is in a file of the host, which the host reads."""
+
+    def configuration(self, conf_dir: str) -> bytes:
+        del conf_dir
+        return _FILE + json.dumps(self.name).encode() + b"}"
+
+
+class Definitions:
+    """The definitions that the options of *given* name: ``manifests``, ``src``, ``kubeconfig`` with ``context``.
+
+    Everything is read when it is asked for first; of a cluster, the namespaces that are asked for.
+    """
+
+    def __init__(self, given: Mapping[str, Any], sources: Sources) -> None:
+        self._given = given
+        self._sources = sources
+        self._found: dict[tuple[str, str], Manifest] = {}
+        self._read = False
+        self._namespaces: set[str] = set()
+
+    def find(self, namespace: str, name: str) -> Optional[Manifest]:
+        """Return a manifest, None if there is none. Raises HostError ``bad_definitions`` or what the API's error is."""
+        self._read_all()
+        key = (namespace, name)
+        if key not in self._found and self._given.get("kubeconfig") and namespace not in self._namespaces:
+            self._namespaces.add(namespace)
+            self._read_cluster(namespace)
+        return self._found.get(key)
+
+    def every(self, namespace: str) -> list[Manifest]:
+        """Return all manifests of a namespace, of every one for "". Raises HostError as ``find``."""
+        self._read_all()
+        if self._given.get("kubeconfig"):
+            self._read_cluster(namespace)
+        return [manifest for (place, _name), manifest in self._found.items() if namespace in ("", place)]
+
+    def _read_cluster(self, namespace: str) -> None:
+        kubeconfig, context = str(self._given["kubeconfig"]), str(self._given.get("context") or "")
+        for manifest in self._sources.api(kubeconfig, context, namespace):
+            self._add(manifest, f"the cluster of {kubeconfig}")
+
+    def definition(self, namespace: str, name: str) -> NetworkDefinition:
+        """Return a manifest that ``find`` has found, and that is valid, as the rules of Multus take it."""
+        manifest = self._found[namespace, name]
+        config = (manifest.get("spec") or {}).get("config") or ""
+        annotations = manifest["metadata"].get("annotations") or {}
+        kind = NetworkDefinition if config else FileDefinition
+        return kind(namespace, name, str(config), str(annotations.get(RESOURCE_NAME) or ""))
+
+    def _read_all(self) -> None:
+        if self._read:
+            return
+        self._read = True
+        for manifest in _documents(self._given.get("manifests"), "nads.manifests"):
+            self._add(manifest, "nads.manifests")
+        src = self._given.get("src") or []
+        for name in [src] if isinstance(src, str) else src:
+            try:
+                path, data = self._sources.file(str(name))
+                text = data.decode("utf-8")
+            except ValueError as error:
+                raise HostError(f"nads.src: {error}", code="bad_definitions") from error
+            for manifest in _documents(text, path):
+                self._add(manifest, path)
+
+    def _add(self, manifest: Any, where: str) -> None:
+        metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        if not isinstance(name, str) or not isinstance(metadata, dict) or manifest.get("kind") != KIND:
+            if isinstance(manifest, dict) and "kind" in manifest and manifest.get("kind") != KIND:
+                # A file may hold other objects, too.
+                return
+            raise HostError(
+                f"{where}: {manifest!r:.60} is no NetworkAttachmentDefinition; write apiVersion: {API_VERSION}, "
+                f"kind: {KIND} and metadata.name",
+                code="bad_definitions",
+            )
+        # The first one counts, so that variables stand before files, and both before a cluster.
+        self._found.setdefault((str(metadata.get("namespace") or "default"), str(name)), manifest)
+
+
+_OF_NETWORKS = ("manifests", "src", "kubeconfig", "context", "namespace")
+
+
+def networks_of_nads(options: Any, sources: Sources) -> list[dict[str, Any]]:
+    """Return entries of cni_networks for the definitions that the option ``nads`` names, sorted by name.
+
+    A file is found by the name of its network, so each gets the name of its manifest. A definition without a config
+    is left out: its network is in a file already. Raises HostError with all problems of the manifests.
+    """
+    given = {name: value for name, value in options.items() if value is not None} if isinstance(options, dict) else {}
+    wrong = (
+        no_options(options, _OF_NETWORKS) if isinstance(options, dict) else [f"it is a mapping, not {options!r:.60}"]
+    )
+    if wrong:
+        raise HostError(f"nads: {'; '.join(wrong)}", code="bad_option")
+    namespace = str(given.get("namespace") or "")
+    manifests = Definitions(given, sources).every(namespace)
+    problems = errors_of(CheckedNads(manifests, ("syntax", "schema")).problems)
+    if problems:
+        raise HostError(summary(problems), problems[0]["code"], problems=problems)
+    found = []
+    for manifest in manifests:
+        config = (manifest.get("spec") or {}).get("config")
+        if config:
+            found.append(_entry(str(manifest["metadata"]["name"]), gojson.loads(str(config))))
+    return sorted(found, key=lambda entry: str(entry["name"]))
+
+
+def _entry(name: str, network: dict[str, Any]) -> dict[str, Any]:
+    if "plugins" not in network:
+        plugin = {key: value for key, value in network.items() if key not in ("name", "cniVersion")}
+        network = {**{key: network[key] for key in ("cniVersion",) if key in network}, "plugins": [plugin]}
+    return {"name": name, "content": gojson.dumps({**network, "name": name}, 2).decode("utf-8")}
+
+
+def _documents(given: Any, where: str) -> Iterator[Any]:
+    """Yield the manifests of a text, a mapping or a list; those of a List one by one."""
+    if given is None or given == "":
+        return
+    if isinstance(given, str):
+        try:
+            given = [document for document in yaml.load_all(given, Loader=_LOADER) if document is not None]
+        except yaml.YAMLError as error:
+            raise HostError(f"{where}: this is not YAML: {error}", code="bad_definitions") from error
+    if isinstance(given, dict):
+        given = [given]
+    if not isinstance(given, (list, tuple)):
+        raise HostError(f"{where} is {given!r:.60}; write manifests, or their text", code="bad_definitions")
+    for one in given:
+        if isinstance(one, str):
+            yield from _documents(one, where)
+        elif isinstance(one, dict) and isinstance(one.get("items"), list):
+            yield from one["items"]
+        else:
+            yield one

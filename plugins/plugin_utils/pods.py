@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods of cni_attach on the controller: from annotations to networks, before any host is touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from ..module_utils._host.attachments.request import ATTACHMENTS_ARGUMENTS
+from ..module_utils._host.errors import HostError
+from ..module_utils._host.problems import errors_of, summary
+from ..module_utils.libcni.multi.configuration import MultusConf
+from ..module_utils.libcni.multi.definitions import NetworkDefinition
+from ..module_utils.libcni.multi.delegates import Delegate
+from ..module_utils.libcni.multi.errors import NetworksError
+from ..module_utils.libcni.multi.pod import Pod, pod_networks
+from ..module_utils.libcni.multi.refusals import check_selections, pod_interface_names
+from ..module_utils.libcni.multi.routes import DefaultRoutes, default_route_changes
+from ..module_utils.libcni.multi.runtime import delegate_capabilities
+from ..module_utils.libcni.multi.selection import DEFAULT_NETWORK, NETWORKS, parse_networks
+from ._conf.nads import CheckedNads
+from .definitions import Definitions, FileDefinition, Sources
+from .options import no_options
+
+Result = dict[str, Any]
+
+_OPTIONS = ATTACHMENTS_ARGUMENTS["nads"]["options"]
+_LEVELS = ("syntax", "schema")
+
+
+class PodEntries:
+    """Adds to each entry with a pod the networks that its annotations ask for, as ``_networks``.
+
+    *options* is the option ``nads`` as the user wrote it. *tolerant*: what is refused is sent in its entry,
+    so that check mode shows what else would change.
+    """
+
+    def __init__(self, options: Any, sources: Sources, tolerant: bool) -> None:
+        if options is None:
+            options = {}
+        if not isinstance(options, dict):
+            raise HostError(f"nads is a mapping, not {options!r:.60}", code="bad_option")
+        wrong = no_options(options, _OPTIONS)
+        if wrong:
+            raise HostError(f"nads: {'; '.join(wrong)}", code="bad_option")
+        given = {name: value for name, value in options.items() if value is not None}
+        self._definitions = Definitions(given, sources)
+        self._tolerant = tolerant
+        self._conf = MultusConf("", "", {})
+        self._conf.namespace_isolation = bool(given.get("namespace_isolation"))
+        self._conf.global_namespaces = _texts(given.get("global_namespaces", ["default"]))
+        self._conf.conf_dir = str(given.get("conf_dir") or _OPTIONS["conf_dir"]["default"])
+        self._checked: dict[tuple[str, str], Optional[HostError]] = {}
+
+    def resolve(self, entries: Any) -> Any:
+        """Return the entries. Raises HostError with everything that is refused."""
+        if not isinstance(entries, list):
+            return entries
+        out, refused = [], []
+        for index, entry in enumerate(entries):
+            pod = entry.get("pod") if isinstance(entry, dict) else None
+            if not isinstance(pod, dict) or not isinstance(pod.get("name"), str):
+                # The module itself refuses what has another shape.
+                out.append(entry)
+                continue
+            try:
+                annotations = _annotations(pod)
+                networks = self._networks(entry, pod, annotations or {})
+                pod = pod if annotations is None else {**pod, "annotations": annotations}
+            except HostError as error:
+                error = HostError(f"attachments[{index}].pod: {error.msg}", error.code, **error.facts)
+                refused.append(error)
+                networks = [{"error": {"code": error.code, "message": error.msg}}]
+            out.append({**entry, "pod": pod, "_networks": networks})
+        if refused and not self._tolerant:
+            first = refused[0]
+            raise HostError("; ".join(error.msg for error in refused), first.code, **first.facts)
+        return out
+
+    def _networks(self, entry: Mapping[str, Any], pod: Mapping[str, Any], annotations: dict[str, str]) -> list[Result]:
+        name, namespace = pod["name"], str(pod.get("namespace") or "default")
+        absent = entry.get("state") == "absent"
+        try:
+            return self._resolve(entry, Pod(namespace, name, annotations))
+        except NetworksError as error:
+            if absent:
+                # What was attached is recorded on the host.
+                return []
+            code = "bad_annotation" if error.annotation else "bad_pod"
+            raise HostError(f"{namespace}/{name}: {error.explain()}", code) from error
+        except HostError:
+            if absent:
+                return []
+            raise
+
+    def _resolve(self, entry: Mapping[str, Any], pod: Pod) -> list[Result]:
+        own = Delegate(b"", str(entry.get("network")), "", None)
+        own.first = True
+        self._conf.delegates = [own]
+        wanted = []
+        for annotation, namespace in ((DEFAULT_NETWORK, self._conf.multus_namespace), (NETWORKS, pod.namespace)):
+            text = pod.annotations.get(annotation)
+            if text:
+                selections = parse_networks(text, namespace, annotation)
+                check_selections(selections, annotation)
+                wanted += [(selection.namespace, selection.name) for selection in selections]
+        definitions = {key: found for key in wanted if (found := self._definition(key)) is not None}
+        networks = pod_networks(self._conf, pod, definitions)
+        ifnames = pod_interface_names(networks, str(entry.get("ifname") or "eth0"))
+        routes = default_route_changes([delegate.default_route for delegate in networks.delegates])
+        in_files = {"/".join(key) for key, found in definitions.items() if isinstance(found, FileDefinition)}
+        return [
+            self._sent(delegate, ifname, changes, delegate.name in in_files)
+            for delegate, ifname, changes in zip(networks.delegates, ifnames, routes)
+        ]
+
+    def _definition(self, key: tuple[str, str]) -> Optional[NetworkDefinition]:
+        """Return a definition that is valid, None if there is none. Raises HostError with its problems."""
+        manifest = self._definitions.find(*key)
+        if manifest is None:
+            return None
+        if key not in self._checked:
+            checked = CheckedNads([manifest], _LEVELS)
+            self._checked[key] = None
+            if errors_of(checked.problems):
+                found = errors_of(checked.problems)
+                self._checked[key] = HostError(summary(found), found[0]["code"], problems=found)
+        error = self._checked[key]
+        if error is not None:
+            raise error
+        return self._definitions.definition(*key)
+
+    def _sent(self, delegate: Delegate, ifname: str, changes: DefaultRoutes, in_file: bool) -> Result:
+        families = [family for family, lost in (("4", changes.remove_v4), ("6", changes.remove_v6)) if lost]
+        sent: Result = {"network": delegate.network, "ifname": ifname, "name": delegate.name}
+        if families:
+            sent["routes"] = {"families": families, "gateways": changes.gateways}
+        asked = delegate.selection
+        if in_file:
+            if asked is not None and asked.cni_args is not None:
+                raise NetworksError(
+                    f"network {delegate.name}: cni-args needs a configuration in the definition",
+                    rule=f"cni-args of {delegate.name} cannot be added to a configuration that is in a file of the "
+                    "host; write spec.config in its definition",
+                    annotation=NETWORKS,
+                )
+            sent["conf_dir"] = self._conf.conf_dir
+        elif delegate.data:
+            sent["config"] = delegate.data.decode("utf-8", "surrogatepass")
+        if asked is not None and not delegate.first:
+            sent["capability_args"] = json.loads(json.dumps(delegate_capabilities(None, delegate, "", ifname)))
+            sent["capability_args"].pop("CNIDeviceInfoFile", None)
+            args = {"MAC": asked.mac, "IP": ",".join(asked.ips or [])}
+            sent["args"] = {key: value for key, value in args.items() if value}
+        return sent
+
+
+def _annotations(pod: Mapping[str, Any]) -> Optional[dict[str, str]]:
+    """Return the annotations of a pod, those about networks as texts: templates may have made data of their JSON."""
+    given = pod.get("annotations")
+    if not isinstance(given, dict):
+        return None
+    found = dict(given)
+    for name in (NETWORKS, DEFAULT_NETWORK):
+        if isinstance(given.get(name), (dict, list)):
+            found[name] = json.dumps(given[name])
+    for name, value in found.items():
+        if not isinstance(value, str):
+            raise HostError(f"the annotation {name} is {type(value).__name__}; write it in quotes", "bad_pod")
+    return found
+
+
+def _texts(values: Any) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise HostError(f"nads.global_namespaces is a list of namespaces, not {values!r:.60}", code="bad_option")
+    return [str(value) for value in values]
