@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pod sandboxes of the containerd of a virtual machine, by CRI; runs beside Ansible and prints JSON.
 
-    pods.py SSH run NAME    tell which networks are loaded, run a pod on them, and tell what it got
-    pods.py SSH remove      stop and remove all pods; tell which are left
+    pods.py SSH run NAME [NETWORKS]    tell which networks are loaded, run a pod on them, and tell what it got; NETWORKS
+                                       is its annotation k8s.v1.cni.cncf.io/networks
+    pods.py SSH fail NAME NETWORKS     run a pod that cannot start; tell what containerd says
+    pods.py SSH remove                 stop and remove all pods; tell which are left
 
 SSH is the command that reaches the machine as a user who may write to containerd's socket. The socket is forwarded for
 as long as the call lasts: an emulated machine is too slow to run a client of its own each time.
@@ -48,12 +50,16 @@ def forwarded(ssh: str):
                 process.terminate()
 
 
-def run(cri: Cri, name: str) -> dict:
+def annotations(networks: str) -> dict:
+    return {"k8s.v1.cni.cncf.io/networks": networks} if networks else {}
+
+
+def run(cri: Cri, name: str, networks: str = "") -> dict:
     """Run a pod sandbox and return what it has got, of whom."""
     loaded, error = cri.status()
     if error:
         raise CriError(error)
-    pod = cri.run_pod(name, "/var/log/pods")
+    pod = cri.run_pod(name, "/var/log/pods", annotations=annotations(networks))
     addresses, result = cri.pod(pod)
     interfaces = {
         interface: [address["IP"] for address in made["IPConfigs"]]
@@ -69,6 +75,15 @@ def run(cri: Cri, name: str) -> dict:
     }
 
 
+def fail(cri: Cri, name: str, networks: str) -> dict:
+    """Run a pod sandbox that cannot start, and return the error."""
+    try:
+        cri.run_pod(name, "/var/log/pods", annotations=annotations(networks))
+    except CriError as error:
+        return {"error": str(error)}
+    sys.exit(f"the pod {name} runs")
+
+
 def remove(cri: Cri) -> dict:
     """Stop and remove all pod sandboxes, and return the ids of those that are left."""
     for pod in cri.pods():
@@ -80,7 +95,7 @@ def remove(cri: Cri) -> dict:
 def main(ssh: str, verb: str, *words: str) -> None:
     with forwarded(ssh) as socket:
         cri = Cri(socket, TIMEOUT)
-        print(json.dumps({"run": run, "remove": remove}[verb](cri, *words)))
+        print(json.dumps({"run": run, "fail": fail, "remove": remove}[verb](cri, *words)))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ..plugin_utils._conf.multus import multus_network
+from ..plugin_utils._conf.multus import absent_networks, multus_network
 from ..plugin_utils._conf.schema import MISSING
 from ..plugin_utils.controller import jsonschema_needed
 
@@ -25,8 +25,9 @@ def cni_multus(
     name: str = "multus-cni-network",
     file: str = "00-multus.conflist",
     validate: Optional[list[str]] = None,
-) -> dict[str, Any]:
-    """Return an entry of cni_networks; see the filter's documentation."""
+    alone: bool = False,
+) -> Any:
+    """Return an entry of cni_networks, or a list of them; see the filter's documentation."""
     levels = list(LEVELS) if validate is None else validate
     if not isinstance(levels, list) or any(level not in LEVELS for level in levels):
         raise AnsibleFilterError("cni_multus: validate must be a list of 'syntax' and 'schema'")
@@ -39,14 +40,15 @@ def cni_multus(
     if not all(isinstance(text or "", str) for text in (cluster_network, name, file)):
         raise AnsibleFilterError("cni_multus: cluster_network, name and file must be strings")
     try:
-        is_shim = boolean(shim)
+        is_shim, is_alone = boolean(shim), boolean(alone)
     except TypeError as error:
-        raise AnsibleFilterError("cni_multus: shim must be true or false") from error
+        raise AnsibleFilterError("cni_multus: shim and alone must be true or false") from error
     try:
         conflist = multus_network(networks, settings or {}, cluster_network, is_shim, name, levels)
     except ValueError as error:
         raise AnsibleFilterError(f"cni_multus: {error}") from error
-    return {"name": name, "file": file, "conflist": conflist}
+    entry = {"name": name, "file": file, "conflist": conflist}
+    return [entry, *absent_networks(networks, name)] if is_alone else entry
 
 
 class FilterModule:

@@ -91,10 +91,13 @@ class Cri:
         error = information.get("lastCNILoadStatus", "")
         return [(network["Name"], network["Source"]) for network in networks], "" if error == "OK" else error
 
-    def run_pod(self, name, logs, handler=""):
+    def run_pod(self, name, logs, handler="", annotations=()):
         """Run a pod sandbox; return its id. *logs* is the directory for logs of its containers."""
         metadata = field(1, name) + field(2, name + "-uid") + field(3, "default")
-        config = field(1, metadata) + field(2, name) + field(3, logs) + field(8, b"")
+        config = field(1, metadata) + field(2, name) + field(3, logs)
+        for key, value in dict(annotations).items():
+            config += field(7, field(1, key) + field(2, value))
+        config += field(8, b"")
         return text(self.call("RunPodSandbox", field(1, config) + field(2, handler)), 1)
 
     def pod(self, sandbox):

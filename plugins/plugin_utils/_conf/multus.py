@@ -56,6 +56,16 @@ def multus_network(
     return conflist
 
 
+def absent_networks(networks: Sequence[Any], name: str) -> list[dict[str, Any]]:
+    """Return entries that remove the files of networks which Multus runs. *name* is that of its own."""
+    names = [entry.get("name") or _inner_name(entry.get("conflist")) for entry in networks if isinstance(entry, dict)]
+    return [{"name": one, "state": "absent"} for one in names if isinstance(one, str) and one != name]
+
+
+def _inner_name(conflist: Any) -> Any:
+    return conflist.get("name") if isinstance(conflist, dict) else None
+
+
 def _networks(networks: Any, levels: Sequence[str]) -> list[dict[str, Any]]:
     checked = CheckedNetworks(networks, list(levels), _read, may_be_empty=True)
     _accept(checked.problems)

@@ -9,7 +9,7 @@ else (multus-cni#1552). What is documented is done here.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Set, Tuple
 
 from ...libcni import cache, gojson, types
 from ...libcni import netns as kernel_netns
@@ -21,7 +21,7 @@ from ..footprints.note import Notes
 from ..footprints.recorder import read_inside, recorded
 from ..netns import apart, visit
 from .outcome import Outcome
-from .pod_part import PodMember, PodRoutes
+from .pod_part import PodMember, PodPart, PodRoutes
 from .records import Attached, Record, Records
 from .verbs import Failed, MovedRoutes, Verbs, can_check, living_netns
 
@@ -31,16 +31,17 @@ _DEFAULTS = {"4": "0.0.0.0/0", "6": "::/0"}
 class RoutesOfPod(MovedRoutes):
     """Gives an attachment the default routes that its pod asks for; None: those that its plugins made.
 
-    *cache_dir*: where its entry and its footprint are.
+    *cache_dir*: where its entry and its footprint are. *taken*: families whose routes it does not get back.
     """
 
-    def __init__(self, cache_dir: str, routes: Optional[PodRoutes]) -> None:
+    def __init__(self, cache_dir: str, routes: Optional[PodRoutes], taken: Collection[str] = ()) -> None:
         self._cache_dir = cache_dir
         self._routes = routes or PodRoutes()
+        self._taken = taken
 
     def apply(self, attached: Attached, netns: str) -> Attached:
         before = attached.pod.result if attached.pod and attached.pod.routes else attached.result
-        member = move_default_routes(attached, netns, self._routes)
+        member = move_default_routes(attached, netns, self._routes, self._taken)
         result = changed_result(before or {}, self._routes)
         write_result(self._cache_dir, attached, result)
         return Attached(
@@ -68,16 +69,20 @@ class RoutesOfPod(MovedRoutes):
         return changed, failure
 
 
-def reroute(outcome: Outcome, verbs: Verbs, cache_dir: str) -> Tuple[Optional[Failed], Callable[[], None]]:
-    """Give an attachment that exists the default routes that its pod asks for.
+def reroute(
+    outcome: Outcome, others: Sequence[Outcome], verbs: Verbs, cache_dir: str
+) -> Tuple[Optional[Failed], Callable[[], None]]:
+    """Give an attachment that exists the default routes that its pod asks for. *others* are all of the plan.
 
-    Returns the failure of a CHECK that cannot pass, and what changes the routes back. Raises HostError.
+    A route that an earlier network of the pod gets back stays away. Returns the failure of a CHECK that cannot pass,
+    and what changes the routes back. Raises HostError.
     """
     before, part = outcome.attached, outcome.wanted.pod
     if before is None or part is None:
         return None, lambda: None
     path = living_netns(before, outcome.record, outcome.wanted.netns)
-    changed, check = RoutesOfPod(cache_dir, part.routes).change(before, outcome.record, path, verbs.check)
+    taken = {family for other in others if _is_before(other, part) for family in _families_back(other)}
+    changed, check = RoutesOfPod(cache_dir, part.routes, taken).change(before, outcome.record, path, verbs.check)
     outcome.result = changed.result
     routes = before.pod.routes if before.pod else None
 
@@ -85,6 +90,18 @@ def reroute(outcome: Outcome, verbs: Verbs, cache_dir: str) -> Tuple[Optional[Fa
         outcome.attached = RoutesOfPod(cache_dir, routes).change(changed, outcome.record, path, verbs.check)[0]
 
     return check, undo
+
+
+def _is_before(other: Outcome, part: PodPart) -> bool:
+    here = other.wanted.pod
+    return other.reroutes and here is not None and here.unit is part.unit and here.place < part.place
+
+
+def _families_back(outcome: Outcome) -> Set[str]:
+    """Return the families of the default routes that a network gets back."""
+    member = outcome.attached.pod if outcome.attached else None
+    wanted = outcome.wanted.pod.routes.families if outcome.wanted.pod else []
+    return {_family(route["dst"]) for route in (member.removed if member else [])}.difference(wanted)
 
 
 def changed_result(result: Dict[str, Any], routes: PodRoutes) -> Dict[str, Any]:
@@ -99,10 +116,13 @@ def changed_result(result: Dict[str, Any], routes: PodRoutes) -> Dict[str, Any]:
     return out
 
 
-def move_default_routes(attached: Attached, netns_path: str, wanted: PodRoutes) -> PodMember:
+def move_default_routes(
+    attached: Attached, netns_path: str, wanted: PodRoutes, taken: Collection[str] = ()
+) -> PodMember:
     """Change the default routes of an attachment from what ``attached.pod`` tells to *wanted*; return the new record.
 
-    Only the kernel is changed. Raises HostError ``default_route_failed``; then the kernel has what it had before.
+    Routes of the families in *taken* are not put back. Only the kernel is changed. Raises HostError
+    ``default_route_failed``; then the kernel has what it had before.
     """
     before = attached.pod or PodMember("", 0, attached.key.network)
     key = attached.key
@@ -110,7 +130,7 @@ def move_default_routes(attached: Attached, netns_path: str, wanted: PodRoutes) 
 
     def work() -> List[Dict[str, Any]]:
         with kernel_netns.inside(netns_path):
-            return _Move(key.ifname, before, wanted).run()
+            return _Move(key.ifname, before, wanted, taken).run()
 
     try:
         removed = apart(work)
@@ -126,7 +146,8 @@ def move_default_routes(attached: Attached, netns_path: str, wanted: PodRoutes) 
 class _Move:
     """The change in the kernel, in the namespace that this thread is in."""
 
-    def __init__(self, ifname: str, before: PodMember, wanted: PodRoutes) -> None:
+    def __init__(self, ifname: str, before: PodMember, wanted: PodRoutes, taken: Collection[str]) -> None:
+        self._taken = taken
         self._ifname = ifname
         self._before = before
         self._wanted = wanted
@@ -157,7 +178,7 @@ class _Move:
             if kernel_netns.add_route(route, self._ifname):
                 self._undo.append((kernel_netns.delete_route, route))
         for route in own:
-            if route not in kept:
+            if route not in kept and _family(route.dst) not in self._taken:
                 self._restore(route)
         return [_data(route) for route in kept]
 

@@ -24,7 +24,12 @@ def pod_rows(outcomes: Sequence[Outcome]) -> List[Dict[str, Any]]:
         if part is not None:
             unit = part.unit
             namespace, _slash, name = unit.name.partition("/")
-            row: Dict[str, Any] = {"name": name, "namespace": namespace, "container_id": unit.container_id, "netns": unit.netns}
+            row: Dict[str, Any] = {
+                "name": name,
+                "namespace": namespace,
+                "container_id": unit.container_id,
+                "netns": unit.netns,
+            }
             rows.setdefault(unit.entry, row)
             parts.setdefault(unit.entry, []).append((outcome, part))
     for entry, row in rows.items():

@@ -111,12 +111,13 @@ class PodTransaction:
 
 
 def gains_route(outcome: Outcome) -> bool:
-    """Tell whether a network gets a default route by the change of its default routes."""
-    before = outcome.attached.pod.routes if outcome.attached and outcome.attached.pod else None
-    wanted = outcome.wanted.pod.routes if outcome.wanted.pod else None
-    lost = set(before.families if before else ()).difference(wanted.families if wanted else ())
-    new = set(wanted.gateways if wanted else ()).difference(before.gateways if before else ())
-    return bool(lost or new)
+    """Tell whether a network gets a default route by the change of its default routes, and loses none."""
+    member, part = outcome.attached.pod if outcome.attached else None, outcome.wanted.pod
+    before, wanted = member.routes if member else PodRoutes(), part.routes if part else PodRoutes()
+    if set(before.gateways).difference(wanted.gateways):
+        return False
+    lost = set(before.families).difference(wanted.families)
+    return bool(lost or set(wanted.gateways).difference(before.gateways))
 
 
 def routes_states(outcome: Outcome) -> Tuple[Dict[str, Any], Dict[str, Any]]:

@@ -223,7 +223,7 @@ class Steps:
         from .default_routes import reroute
 
         try:
-            check, undo = reroute(outcome, self._verbs, self._settings.cache_dir)
+            check, undo = reroute(outcome, self._plan.outcomes, self._verbs, self._settings.cache_dir)
         except HostError as error:
             outcome.fail(error)
             raise

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from ansible_collections.podwire.cni.plugins.action import cni_conf
-from ansible_collections.podwire.cni.plugins.doc_fragments import _common, _conf
+from ansible_collections.podwire.cni.plugins.doc_fragments import _common, _conf, _networks
 from ansible_collections.podwire.cni.plugins.modules import cni_conf as cni_conf_module
 from ansible_collections.podwire.cni.plugins.plugin_utils import reading, rendering
 
@@ -110,6 +110,7 @@ def test_options_of_the_action_are_those_of_the_module():
     options = yaml.safe_load(cni_conf_module.DOCUMENTATION)["options"]
     fragments = [getattr(_common.ModuleDocFragment, name) for name in ("DOCUMENTATION", "CLASSES", "LOCK")]
     fragments += [getattr(_conf.ModuleDocFragment, name) for name in ("VALIDATION", "RUNTIMES", "FILES")]
+    fragments.append(_networks.ModuleDocFragment.CONF)
     shared = {name for text in fragments for name in yaml.safe_load(text)["options"]}
     assert set(cni_conf.OPTIONS) == set(options) | shared
 

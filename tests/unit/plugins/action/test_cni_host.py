@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from ansible_collections.podwire.cni.plugins.action import cni_host
-from ansible_collections.podwire.cni.plugins.doc_fragments import _common, _conf
+from ansible_collections.podwire.cni.plugins.doc_fragments import _attachments, _common, _conf, _networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.trust import host_machine
 from ansible_collections.podwire.cni.plugins.modules import cni_attach, cni_conf, cni_netns, cni_plugins
 from ansible_collections.podwire.cni.plugins.modules import cni_host as cni_host_module
@@ -121,11 +121,24 @@ def test_a_version_that_yaml_has_read_as_a_number(run):
     refused(run, "bad_version", "1.9", plugins={"version": 1.9})
 
 
+FRAGMENTS = {"_common": _common, "_conf": _conf, "_attachments": _attachments, "_networks": _networks}
+COMMON = [getattr(_common.ModuleDocFragment, name) for name in ("CLASSES", "LOCK")]
+
+
+def documented_options(module):
+    """Return the options of a module, those of its fragments included."""
+    documentation = yaml.safe_load(module.DOCUMENTATION)
+    options = dict(documentation.get("options", {}))
+    for fragment in documentation["extends_documentation_fragment"]:
+        _namespace, _name, file, *part = fragment.split(".")
+        if file in FRAGMENTS:
+            text = getattr(FRAGMENTS[file].ModuleDocFragment, part[0].upper() if part else "DOCUMENTATION")
+            options.update(yaml.safe_load(text)["options"])
+    return options
+
+
 def test_options_of_the_action_are_those_of_the_module():
-    options = yaml.safe_load(cni_host_module.DOCUMENTATION)["options"]
-    fragments = [getattr(_common.ModuleDocFragment, name) for name in ("DOCUMENTATION", "CLASSES", "LOCK")]
-    shared = {name for text in fragments for name in yaml.safe_load(text)["options"]}
-    assert set(cni_host.OPTIONS) | set(cni_host.INTERNAL) == set(options) | shared
+    assert set(cni_host.OPTIONS) | set(cni_host.INTERNAL) == set(documented_options(cni_host_module))
 
 
 @pytest.mark.parametrize(
@@ -133,21 +146,18 @@ def test_options_of_the_action_are_those_of_the_module():
     [
         ("plugins", cni_plugins, {"_source"}),
         ("networks", cni_conf, {"runtime", "ensure_effective", "configure"}),
+        ("pod_networks", cni_conf, {"runtime", "ensure_effective", "configure"}),
         ("netns", cni_netns, set()),
         ("attachments", cni_attach, set()),
     ],
 )
 def test_a_section_has_the_options_of_its_module(section, module, others):
-    documented = yaml.safe_load(cni_host_module.DOCUMENTATION)["options"][section]["suboptions"]
+    documented = documented_options(cni_host_module)[section]["suboptions"]
     assert set(documented) == set(cni_host.OPTIONS[section]["options"])
-    documentation = yaml.safe_load(module.DOCUMENTATION)
-    texts = [
-        getattr(_conf.ModuleDocFragment, fragment.rpartition(".")[2].upper())
-        for fragment in documentation["extends_documentation_fragment"]
-        if fragment.startswith("podwire.cni._conf.")
-    ]
-    of_module = set(documentation["options"]).union(*(yaml.safe_load(text)["options"] for text in texts))
-    assert set(documented) == of_module - others
+    common = set(yaml.safe_load(_common.ModuleDocFragment.DOCUMENTATION)["options"])
+    shared = common | {name for text in COMMON for name in yaml.safe_load(text)["options"]}
+    own = {"conf_dir"} if section == "pod_networks" else set()
+    assert set(documented) - own == set(documented_options(module)) - others - shared
 
 
 # ---- before the host is contacted
@@ -201,7 +211,7 @@ def test_check_mode_tells_what_else_would_change_if_networks_are_refused(run):
     run(check_mode=True, networks={"networks": [dict(GOOD, content="{"), {"src": 1}]}, netns={"names": ["web"]})
     (call,) = run.calls
     assert call["networks"]["networks"] == [{"name": "a"}]
-    assert call["_refused"]["code"].startswith("json_")
+    assert call["_refused"]["networks"]["code"].startswith("json_")
     assert call["netns"] == {"names": ["web"]}
 
 
