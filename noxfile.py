@@ -22,7 +22,7 @@ import nox
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tests" / "tools"))
 import machine  # noqa: E402
-from sessions import PRIVATE, add_coverage, count, count_junit, link, pytest, requirements, snapshot  # noqa: E402
+from sessions import PRIVATE, add_coverage, count, count_junit, link, provide_pip, pytest, requirements, snapshot  # noqa: E402
 
 HOST_PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 # The controller's Pythons of each supported ansible-core, the newest first.
@@ -129,17 +129,6 @@ def ansible_core(session: nox.Session, core: str) -> None:
     # A release candidate counts until there is a release.
     session.install(f"ansible-core>={core}.0rc1,=={core}.*", "-r", "meta/ee-requirements.txt")
     requirements(session, "units")
-
-
-def provide_pip(session: nox.Session) -> None:
-    """Let ansible-test install the pip that comes with Python, instead of one that it downloads from its own host."""
-    text = "import ensurepip; ensurepip.bootstrap(upgrade=True, default_pip=True)\n"
-    where = session.run("python", "-c", "import ansible_test; print(*ansible_test.__path__)", silent=True)
-    source = Path(str(where).strip(), "_internal", "python_requirements.py").read_text()
-    cache = Path(session.env["HOME"], ".ansible", "test", "cache")
-    cache.mkdir(parents=True, exist_ok=True)
-    for version in re.findall(r"^ *pip='([0-9.]+)',$", source, re.MULTILINE):
-        (cache / f"get_pip_{version.replace('.', '_')}.py").write_text(text)
 
 
 def sanity(session: nox.Session, core: str) -> None:
@@ -345,13 +334,24 @@ def config(session: nox.Session) -> None:
     print(f"Written: {path}")
 
 
-@nox.session(default=False)
-def demo(session: nox.Session) -> None:
-    """Bootstrap a host end to end, in a namespace of its own."""
+def prepare_to_run(session: nox.Session) -> None:
     requirements(session, "run")
     machine.install([*machine.TO_RUN, machine.PLUGINS])
     link(session)
+
+
+@nox.session(default=False)
+def demo(session: nox.Session) -> None:
+    """Bootstrap a host end to end, in a namespace of its own."""
+    prepare_to_run(session)
     session.run(PRIVATE, "demo/run.sh", external=True)
+
+
+@nox.session(default=False)
+def playground(session: nox.Session) -> None:
+    """Start three hosts, which are namespaces of this machine, and a shell in which to use them."""
+    prepare_to_run(session)
+    session.run("demo/playground.sh", str(machine.CACHE / "playground"), external=True)
 
 
 @nox.session(default=False, python=False)

@@ -57,7 +57,7 @@ enter() {
 }
 
 outside() {
-  setpriv --pdeathsig KILL unshare --mount --pid --ipc --uts --kill-child -- "$0" --inside "$@" </dev/null &
+  setpriv --pdeathsig KILL unshare --mount --pid --ipc --uts --kill-child -- "$0" --inside "$@" <&0 &
   trap 'kill -KILL $! 2>/dev/null' INT TERM HUP
   wait $!
 }

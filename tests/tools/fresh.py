@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the demo or the tests in new minimal Debian systems, as on the machine of a newcomer.
+"""Runs the demo, the tutorial or the tests in new minimal Debian systems, as on the machine of a newcomer.
 
-fresh.py RESULTS [SUITE...] [--user] [demo] [test]
+fresh.py RESULTS [SUITE...] [--user] [demo] [tutorial] [test]
 
 For each suite, it makes a system with a clone of the commit that is checked out, and with the settings that apt and pip
 need on this machine. RESULTS gets the counts of checks, as JSON. The exit status is 1 if a check failed.
@@ -31,11 +31,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import machine
+import tutorial
 
 SUITES = ("bookworm", "trixie", "forky")
 # A mirror's copy of such a suite may be older than its Release file allows.
 IN_DEVELOPMENT = ("forky",)
-COMMANDS = ("demo", "test")
+COMMANDS = ("demo", "tutorial", "test")
+TUTORIAL = machine.ROOT / "docs" / "tutorial.md"
+# As the page has nothing but the address that everybody uses.
+ADDRESS = "https://github.com/podwire/podwire.cni.git"
 USER = "newcomer"
 # Every run has its own directory, so that runs at the same time do not interfere.
 RUNS = machine.CACHE / "fresh"
@@ -92,9 +96,11 @@ HEADER = "| suite | run | Python | ansible-core | plugins | cases | seconds |\n|
 
 def parse(words: Sequence[str]) -> Request:
     """Return what *words* ask for: by default, the demo on all suites. Exits with a message if one is unknown."""
-    parser = argparse.ArgumentParser(prog="./run fresh", usage="./run fresh [SUITE...] [--user] [demo] [test]")
+    parser = argparse.ArgumentParser(
+        prog="./run fresh", usage="./run fresh [SUITE...] [--user] [demo] [tutorial] [test]"
+    )
     parser.add_argument("--user", action="store_true", help="run as a user with sudo instead of root")
-    parser.add_argument("words", nargs="*", metavar="SUITE|demo|test", help=f"suites: {', '.join(SUITES)}")
+    parser.add_argument("words", nargs="*", metavar="SUITE|demo|tutorial|test", help=f"suites: {', '.join(SUITES)}")
     arguments = parser.parse_intermixed_args(words)
     wanted = dict.fromkeys(arguments.words)
     for word in wanted:
@@ -108,8 +114,8 @@ def parse(words: Sequence[str]) -> Request:
 
 
 def count(outcome: Outcome, output: Sequence[str], status: int) -> None:
-    """Count the checks of a command from its output: the facts of the demo, the closing line of the tests."""
-    if outcome.command == "demo":
+    """Count the checks of a command from its output: its facts, or the closing line of the tests."""
+    if outcome.command != "test":
         outcome.passed = sum(line.startswith("  [ok] ") for line in output)
         outcome.failed = sum(line.startswith("  [FAILED] ") for line in output)
     elif closing := re.fullmatch(r"(\d+) passed, (\d+) failed, \d+ skipped", output[-1] if output else ""):
@@ -261,6 +267,18 @@ def _follow(command: Sequence[str], lines: list[str]) -> int:
     return process.returncode
 
 
+def follow_tutorial(directory: Path, user: str, lines: list[str]) -> int:
+    """Follow the tutorial in the system, whose git knows the clone by the address that the page has."""
+    prepare = (
+        "cd && rm -rf podwire.cni",
+        f"git config --global url./srv/project.git.insteadOf {ADDRESS}",
+    )
+    for line in tutorial.follow(TUTORIAL.read_text(encoding="utf-8"), entering(directory, user, ["bash"]), prepare):
+        print(line, flush=True)
+        lines.append(line)
+    return 0
+
+
 def try_suite(suite: str, user: str, commands: Iterable[str]) -> Iterator[Outcome]:
     """Run *commands* in one new system."""
     with run_directory() as directory:
@@ -269,7 +287,10 @@ def try_suite(suite: str, user: str, commands: Iterable[str]) -> Iterator[Outcom
             print(f"\n{suite}: ./run {command} as {user}", flush=True)
             outcome, lines = Outcome(suite, user, command), []
             begun = time.monotonic()
-            status = _follow(entering(directory, user, ["./run", command]), lines)
+            if command == "tutorial":
+                status = follow_tutorial(directory, user, lines)
+            else:
+                status = _follow(entering(directory, user, ["./run", command]), lines)
             outcome.seconds = time.monotonic() - begun
             count(outcome, lines, status)
             inquiry = entering(directory, user, ["python3", f"tests/tools/{Path(__file__).name}", "--versions"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -27,6 +28,17 @@ def requirements(session: nox.Session, *names: str) -> None:
     home = machine.CACHE / "home"
     home.mkdir(parents=True, exist_ok=True)
     session.env["HOME"] = str(home)
+
+
+def provide_pip(session: nox.Session) -> None:
+    """Let ansible-test install the pip that comes with Python, instead of one that it downloads from its own host."""
+    text = "import ensurepip; ensurepip.bootstrap(upgrade=True, default_pip=True)\n"
+    where = session.run("python", "-c", "import ansible_test; print(*ansible_test.__path__)", silent=True)
+    source = Path(str(where).strip(), "_internal", "python_requirements.py").read_text()
+    cache = Path(session.env["HOME"], ".ansible", "test", "cache")
+    cache.mkdir(parents=True, exist_ok=True)
+    for version in re.findall(r"^ *pip='([0-9.]+)',$", source, re.MULTILINE):
+        (cache / f"get_pip_{version.replace('.', '_')}.py").write_text(text)
 
 
 @contextlib.contextmanager

@@ -55,7 +55,7 @@ def test_arguments(words, expected):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["sid"], "'sid' is neither a suite (bookworm, trixie, forky) nor a command (demo, test)"),
+        (["sid"], "'sid' is neither a suite (bookworm, trixie, forky) nor a command (demo, tutorial, test)"),
         (["--root"], "unrecognized arguments: --root"),
     ],
 )

@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""tests/tools/tutorial.py, with a shell of this machine; `./run fresh trixie tutorial` follows the real page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
+
+import tutorial
+from tutorial import Command, commands, missing
+
+PAGE = """\
+```console
+$ cd /
+$ pwd
+/
+```
+
+```sh
+cat <<'END'
+one
+END
+```
+
+```text
+$ not a command
+```
+"""
+
+
+def test_commands():
+    assert commands(PAGE) == [Command("cd /"), Command("pwd", ["/"]), Command("cat <<'END'\none\nEND", ["..."])]
+
+
+def test_the_tutorial_begins_with_a_clone_and_ends_with_the_playground():
+    page = commands((Path(__file__).parents[3] / "docs" / "tutorial.md").read_text(encoding="utf-8"))
+    assert page[0].text == "git clone https://github.com/podwire/podwire.cni.git"
+    assert page[-1].text == "exit"
+    assert [command.text for command in page if command.text in tutorial.SHELLS] == ["./run playground"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "line"),
+    [
+        ([], "anything\n", None),
+        (["a"], "a\n", None),
+        (["a b"], "  a    b\n", None),
+        (["...", "b", "..."], "a\nb\nc\n", None),
+        (["a", "c"], "a\nb\nc\n", None),
+        (["c", "a"], "a\nb\nc\n", "a"),
+        (["a", "a"], "a\n", "a"),
+        (["x ... z"], "x y z\n", None),
+        (["x ... z"], "x y\nz\n", "x ... z"),
+        (["x.z"], "xyz\n", "x.z"),
+    ],
+)
+def test_output(expected, printed, line):
+    assert missing(expected, printed) == line
+
+
+def follow(page, *prepare):
+    return list(tutorial.follow(page, ["bash"], prepare))
+
+
+def test_a_page_that_holds():
+    assert follow(PAGE) == ["  [ok] cd /", "  [ok] pwd", "  [ok] cat <<'END'"]
+
+
+def test_commands_share_a_shell_and_its_preparation():
+    assert follow("```console\n$ echo $A$B\n12\n```\n", "A=1", "B=2") == ["  [ok] echo $A$B"]
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("$ false", "  [FAILED] false: exit status 1"),
+        ("$ echo a\nb", "  [FAILED] echo a: it does not print the line 'b'"),
+        ("$ kill -KILL $$", "  [FAILED] the shell has ended"),
+    ],
+)
+def test_it_stops_at_what_fails(block, said):
+    lines = "\n".join(follow(f"```console\n$ true\n{block}\n$ true\n```\n")).splitlines()
+    assert lines[0] == "  [ok] true"
+    assert lines[-1] == said
+
+
+def test_a_command_that_opens_a_shell(tmp_path, monkeypatch):
+    (tmp_path / "run").write_text("#!/bin/sh\necho starting\necho ready for commands\nINNER=yes bash\n")
+    (tmp_path / "run").chmod(0o755)
+    page = "```console\n$ ./run playground\n...\nready ...\n$ echo $INNER\nyes\n$ exit\n$ echo $INNER.\n.\n```\n"
+    names = ["./run playground", "echo $INNER", "exit", "echo $INNER."]
+    assert follow(page, f"cd {tmp_path}") == [f"  [ok] {name}" for name in names]
