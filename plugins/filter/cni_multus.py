@@ -42,7 +42,7 @@ def cni_multus(
     try:
         is_shim, is_alone = boolean(shim), boolean(alone)
     except TypeError as error:
-        raise AnsibleFilterError("cni_multus: shim and alone must be true or false") from error
+        raise AnsibleFilterError("cni_multus: shim must be true or false, as must alone") from error
     try:
         conflist = multus_network(networks, settings or {}, cluster_network, is_shim, name, levels)
     except ValueError as error:

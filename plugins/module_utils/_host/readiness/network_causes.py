@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 from ...libcni.errors import CNIError
 from ...libcni.validate import validate_network_name
 from ..addresses import DEFAULT_DATA_DIR, packed
-from ..binaries.types import member_of, named_plugins, object_of, text_of
+from ..binaries.types import is_multus, member_of, named_plugins, object_of, text_of
 from ..binaries.usable import Binaries, highest_common
 from ..errors import HostError
 from ..firewall.tools import missing_tool
@@ -162,6 +162,11 @@ class NetworkCauses:
     def _needs(self, plugin: Dict[str, Any]) -> Iterator[Obstacle]:
         """Yield what single plugins need of the host."""
         kind, ipam = text_of(plugin, "type"), object_of(plugin, "ipam")
+        if is_multus(plugin):
+            # Imported late: few hosts have Multus.
+            from .multus_causes import multus_obstacles
+
+            yield from multus_obstacles(plugin, self.binaries)
         if kind == "flannel":
             path = text_of(plugin, "subnetfile") or _FLANNEL
             if not os.path.exists(path):

@@ -102,3 +102,14 @@ def test_the_example_of_the_documentation_is_made():
         (task,) = yaml.safe_load(yaml.safe_load(stream)["EXAMPLES"])
     entry = cni_multus([task["vars"]["pods"], task["vars"]["storage"]], {"confDir": "/etc/cni/multus/net.d"})
     assert plugin_of(entry)["capabilities"] == {"portMappings": True}
+
+
+def test_the_files_of_the_networks_go_when_that_of_multus_is_complete():
+    made = cni_multus([PODS, STORAGE, {"name": "old", "state": "absent"}], alone=True)
+    assert made[0] == cni_multus([PODS, STORAGE])
+    gone = [{"name": name, "state": "absent"} for name in ("pods", "storage", "old")]
+    assert made[1:] == gone
+    unnamed = {"conflist": {**PODS["conflist"], "name": "inner"}}
+    assert cni_multus([unnamed], alone="yes")[1:] == [{"name": "inner", "state": "absent"}]
+    with pytest.raises(AnsibleFilterError, match="as must alone"):
+        cni_multus([PODS], alone="maybe")
