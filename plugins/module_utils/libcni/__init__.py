@@ -9,8 +9,6 @@ found on demand: `libcni.CNIConfig` imports `libcni.api`.
 
 from __future__ import annotations
 
-import importlib
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
@@ -73,6 +71,8 @@ def __getattr__(name: str) -> t.Any:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
     return getattr(importlib.import_module("." + home, __name__), name)
 
 

@@ -3,29 +3,66 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes one executable file of a plugin and of what it imports of libcni: `python3 -m libcni bundle PLUGIN OUTPUT`.
 
-The file is a script (`#!`) that Python reads as a zip archive. It holds each module as source and as bytecode of the
-Python that made it: Python never writes bytecode into an archive, and compiling costs a call half as much again.
-Another version of Python uses the source. Equal input makes equal bytes.
+The file is a script (`#!`) whose last two lines, comments, hold each module as bytecode of the Python that made it, and
+as source for other versions. Compiling would cost a call half as much again; nobody writes bytecode beside a plugin.
+An archive would do, too, but to run one, Python imports modules that take longer than the plugin's own work. Equal
+input makes equal bytes.
 """
 
 from __future__ import annotations
 
 import ast
+import base64
 import importlib.util
-import io
 import marshal
 import os
-import zipfile
+import re
+import zlib
+
+from . import _HOME_OF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
 INTERPRETER = "/usr/bin/python3"
-# Of no use to a plugin.
-_LEFT_OUT = ("__main__.py", "bundle.py", "cli.py")
-_EPOCH = (1980, 1, 1, 0, 0, 0)
-_UNCHECKED = 1
+# What runs the modules. `binascii` is what `base64` is made of, and is there at once.
+_LOADER = """\
+import binascii, marshal, sys
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import MAGIC_NUMBER
+
+
+class Bundle:
+    def __init__(self):
+        self.compiled = {magic!r} == MAGIC_NUMBER
+        with open(__file__, "rb") as file:
+            source, bytecode = file.read().rsplit(b"\\n#", 2)[1:]
+        if self.compiled:
+            self.modules = marshal.loads(binascii.a2b_base64(bytecode))
+        else:
+            import zlib
+
+            self.modules = marshal.loads(zlib.decompress(binascii.a2b_base64(source)))
+
+    def find_spec(self, name, path=None, target=None):
+        if name in self.modules:
+            return ModuleSpec(name, self, is_package=self.modules[name][0])
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        self.run(module.__name__, vars(module))
+
+    def run(self, name, scope):
+        _package, path, text = self.modules[name]
+        exec(marshal.loads(text) if self.compiled else compile(text, path, "exec", dont_inherit=True), scope)
+
+
+sys.meta_path.insert(0, Bundle())
+sys.meta_path[0].run("__main__", globals())
+"""
 
 
 def bundle(plugin: str, interpreter: str = INTERPRETER) -> bytes:
@@ -35,29 +72,42 @@ def bundle(plugin: str, interpreter: str = INTERPRETER) -> bytes:
     `interpreter`: the absolute path of the Python of its first line. Raises OSError, SyntaxError.
     """
     folder, name = os.path.split(os.path.abspath(plugin))
-    module = os.path.splitext(name)[0]
-    if any(_imported(_read(plugin), "package")):
-        return _bundle_module(os.path.dirname(folder), f"{os.path.basename(folder)}.{module}", interpreter)
+    module, source = os.path.splitext(name)[0], _read(plugin)
+    if any(_imported(source, "package")):
+        module = f"{os.path.basename(folder)}.{module}"
+        sources = _with_imports(os.path.dirname(folder), [module], "podwire.")
+        main = f"from podwire.{module} import main\n\nmain()\n".encode()
+        return _script({**sources, "podwire/__init__.py": b"", "__main__.py": main}, interpreter)
     here = os.path.dirname(os.path.abspath(__file__))
-    files = {f"libcni/{name}": os.path.join(here, name) for name in _python_files(here) if name not in _LEFT_OUT}
-    return _archive({**{name: _read(path) for name, path in files.items()}, "__main__.py": _read(plugin)}, interpreter)
+    sources = _with_imports(os.path.dirname(here), ["libcni", *_used(here, source)], "")
+    return _script({**sources, "__main__.py": source}, interpreter)
 
 
-def _bundle_module(root: str, module: str, interpreter: str) -> bytes:
+def _used(here: str, source: bytes) -> t.Iterator[str]:
+    """Yield the modules of libcni that a program may use: those that a word of it is the name of, or is found in."""
+    for word in set(re.findall(r"\b[a-zA-Z]\w*", source.decode("utf-8", "replace"))):
+        name = _HOME_OF.get(word, word)
+        path, is_package = _find(here, name)
+        if path:
+            yield f"libcni.{name}"
+        if is_package:
+            yield from (f"libcni.{name}.{file[:-3]}" for file in os.listdir(f"{here}/{name}") if file.endswith(".py"))
+
+
+def _with_imports(root: str, modules: list[str], package: str) -> dict[str, bytes]:
+    """Return the sources of modules and of what they import, now or later, each with its path in the script."""
     sources: dict[str, bytes] = {}
-    waiting = [module]
+    waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        path, package = _find(root, name)
-        arcname = "podwire/" + os.path.relpath(path, root)
+        path, is_package = _find(root, name)
+        arcname = package.replace(".", "/") + os.path.relpath(path, root)
         if arcname not in sources:
             sources[arcname] = _read(path)
-            here = name if package else name.rpartition(".")[0]
+            here = name if is_package else name.rpartition(".")[0]
             waiting += [one for one in _imported(sources[arcname], here) if _find(root, one)[0]]
             waiting += [here] if here else []
-    sources["podwire/__init__.py"] = b""
-    sources["__main__.py"] = f"from podwire.{module} import main\n\nmain()\n".encode()
-    return _archive(sources, interpreter)
+    return sources
 
 
 def _find(root: str, name: str) -> tuple[str, bool]:
@@ -77,35 +127,28 @@ def _imported(source: bytes, package: str) -> t.Iterator[str]:
             yield base
 
 
-def _python_files(folder: str) -> list[str]:
-    return sorted(name for name in os.listdir(folder) if name.endswith(".py"))
-
-
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
 
 
-def _archive(sources: t.Mapping[str, bytes], interpreter: str) -> bytes:
-    out = io.BytesIO()
+def _script(sources: t.Mapping[str, bytes], interpreter: str) -> bytes:
+    """Return the script. *sources*: path -> source, of packages from the directory of the plugin."""
+    modules, compiled = {}, {}
+    for path in sorted(sources):
+        name, package = os.path.splitext(path)[0].replace("/", "."), path.endswith("/__init__.py")
+        name = name.rpartition(".")[0] if package else name
+        modules[name] = package, path, sources[path]
+        # Nobody reads the docstrings of a library there. A plugin may have assertions.
+        optimize = 0 if name == "__main__" else 2
+        code = compile(sources[path], path, "exec", dont_inherit=True, optimize=optimize)
+        compiled[name] = package, path, marshal.dumps(code)
     # -I: nothing of the environment or the working directory. -S: no site-packages.
-    out.write(f"#!{interpreter} -IS\n".encode())
-    with zipfile.ZipFile(out, "a") as archive:
-        for name in sorted(sources):
-            code = compile(sources[name], name, "exec", dont_inherit=True)
-            head = importlib.util.MAGIC_NUMBER + _UNCHECKED.to_bytes(4, "little")
-            bytecode = head + importlib.util.source_hash(sources[name]) + marshal.dumps(code)
-            # What is not compressed needs no other module to be read.
-            _put(archive, name + "c", bytecode, zipfile.ZIP_STORED)
-            _put(archive, name, sources[name], zipfile.ZIP_DEFLATED)
-    return out.getvalue()
-
-
-def _put(archive: zipfile.ZipFile, name: str, data: bytes, method: int) -> None:
-    info = zipfile.ZipInfo(name, _EPOCH)
-    info.compress_type = method
-    info.external_attr = 0o644 << 16
-    archive.writestr(info, data)
+    lines = [f"#!{interpreter} -IS\n{_LOADER.format(magic=importlib.util.MAGIC_NUMBER)}".encode()]
+    lines += [
+        b"#" + base64.b64encode(data) for data in (zlib.compress(marshal.dumps(modules), 9), marshal.dumps(compiled))
+    ]
+    return b"\n".join(lines) + b"\n"
 
 
 def write(data: bytes, target: str) -> None:
