@@ -218,6 +218,10 @@ options:
         description: See O(podwire.cni.cni_attach#module:force).
         type: bool
         default: false
+      preview:
+        description: See O(podwire.cni.cni_attach#module:preview).
+        type: bool
+        default: false
 """
 
     POD = f"""

@@ -60,6 +60,16 @@ options:
         or Linkerd.
     type: bool
     default: false
+  preview:
+    description:
+      - In check mode, find out what the ADD of each new attachment would change, by running it in a private copy of the
+        host. The diff shows it, and RV(attachments[].preview).
+      - This needs the plugins on the host. Plugins that are not reference plugins, and IPAM plugins other than
+        C(host-local) and C(static), cannot be previewed (V(no_preview)).
+      - Has no effect outside check mode.
+    type: bool
+    default: false
+    version_added: 0.2.0
 notes:
   - An attachment whose CHECK fails right after a successful ADD is kept. Such a CHECK can never pass (known for
     C(portmap) 1.1.1 and for C(bridge) with C(sbr)). The module records the failure and issues a warning. The same
@@ -219,6 +229,22 @@ attachments:
       returned: for entries with a pod
       type: str
       sample: default/web
+    preview:
+      description:
+        - What the ADD would change, as phrases. C(container) is the namespace of the container, C(host) is what the
+          host gets for this attachment, C(shared) what it gets once for all attachments of the network or of the host.
+        - V(veth*) and V(MAC*) stand for what a plugin chooses at random. The addresses are those that are free now.
+        - C(unknown) instead tells why it is not known.
+      returned: in check mode with O(preview), for attachments that would be added
+      type: dict
+      sample:
+        container:
+          - interface eth0 (veth, MTU 1500, up)
+          - address 10.88.0.2/24 on eth0
+        host:
+          - lease of 10.88.0.2 in /var/lib/cni/networks/demo
+        shared:
+          - sysctl net.ipv4.ip_forward = 1
 pods:
   description: The pods of the request. Empty if no entry has a pod.
   returned: always
@@ -272,8 +298,9 @@ actions:
   contains:
     kind:
       description:
-        - One of V(add), V(del), V(repair), V(reroute), V(adopt) and V(leave).
+        - One of V(add), V(del), V(repair), V(reroute), V(adopt), V(record) and V(leave).
         - V(reroute) moves a default route to or from a network of a pod.
+        - V(record) sets a damaged footprint aside, and writes what a rehearsal has found instead.
         - V(repair) puts back in place what is lost, or is a DEL followed by an ADD. V(leave) is not a change. It shows
           what a running daemon did to the network.
       type: str
@@ -286,8 +313,8 @@ actions:
       sample: demo/web/eth0
     class:
       description:
-        - V(safe) for V(add), V(adopt) and for a V(repair) in place, V(disruptive) for V(del), V(reroute) and for a
-          V(repair) with DEL and ADD, V(foreign) for V(leave).
+        - V(safe) for V(add), V(adopt), V(record) and for a V(repair) in place, V(disruptive) for V(del), V(reroute) and
+          for a V(repair) with DEL and ADD, V(foreign) for V(leave).
       type: str
       sample: disruptive
     reason:
@@ -323,10 +350,12 @@ code:
   sample: duplicate_attachment
 """
 
-from typing import List
+from typing import List, Sequence
 
+from ..module_utils._host.attachments.drift import Rebuilt
 from ..module_utils._host.attachments.outcome import AttachPlan, attach_settings
 from ..module_utils._host.attachments.planner import AttachPlanner
+from ..module_utils._host.attachments.records import Attached
 from ..module_utils._host.attachments.request import ATTACHMENTS_ARGUMENTS, parse_attachments
 from ..module_utils._host.attachments.verbs import Verbs
 from ..module_utils._host.errors import HostError
@@ -352,8 +381,22 @@ def main() -> None:
         fail(module, error)
     verbs = Verbs(params["bin_dirs"], params["cache_dir"], params["timeout"])
 
+    def find_again(attachments: Sequence[Attached]) -> Rebuilt:
+        # Imported late: notes are seldom damaged.
+        from ..module_utils._host.trials.rebuilding import rebuild
+
+        return rebuild(attachments, settings.cache_dir, settings.bin_dirs)
+
+    settings.rebuild = find_again
+
     def make_plan() -> AttachPlan:
-        return AttachPlanner(settings, verbs).make(request)
+        plan = AttachPlanner(settings, verbs).make(request)
+        if params["preview"] and module.check_mode:
+            # Imported late: a rehearsal is much that is seldom needed.
+            from ..module_utils._host.trials.preview import add_previews
+
+            add_previews(plan, settings.bin_dirs)
+        return plan
 
     plan = execute(module, make_plan, "cni_attach", settings.workers)
     result = result_of(module, plan)

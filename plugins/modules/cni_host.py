@@ -174,6 +174,15 @@ options:
       - The audit is part of the plan as if it was a section. It comes after the section O(attachments).
     type: bool
     default: false
+  rehearse:
+    description:
+      - Before new plugins go live, run the ADD of every network with them in a private copy of the host. If it fails
+        for a network with which the old plugins succeed, nothing is installed (V(rehearsal_failed)).
+      - Networks that cannot be rehearsed cause a warning (V(not_rehearsed)). With O(plugins.force), nothing is
+        rehearsed.
+      - Has no effect in check mode.
+    type: bool
+    default: false
   gather:
     description:
       - What to read after the changes, or in check mode without them, as M(podwire.cni.cni_info) does. The result is in
@@ -352,6 +361,7 @@ ARGUMENTS: Dict[str, Any] = {
     "_refused": {"type": "dict"},
     **SECTIONS_ARGUMENTS,
     "audit": {"type": "bool", "default": False},
+    "rehearse": {"type": "bool", "default": False},
     **GATHER_ARGUMENTS,
     **COMMON_ARGUMENTS,
     **LOCK_ARGUMENTS,
@@ -411,7 +421,7 @@ def make(module: AnsibleModule, request: HostRequest) -> HostPlan:
     workers = workers_of(request.sections.get("attachments", {}).get("parallel"))
 
     def run(wanted: Union[WantedPlugins, HostError, None]) -> HostPlan:
-        planner = HostPlanner(request, wanted, module.params["classes"], module.check_mode)
+        planner = HostPlanner(request, wanted, module.params["classes"], module.check_mode, module.params["rehearse"])
         return execute(module, planner.make, "cni_host", workers)
 
     options = request.sections.get("plugins")

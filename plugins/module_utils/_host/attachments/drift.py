@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..footprints import comparison
 from ..footprints.comparison import Compared, Difference
@@ -32,6 +32,33 @@ class Shared(NamedTuple):
         return self.network or SHARED_TARGET
 
 
+class Rebuilt:
+    """Footprints that rehearsals have found: of ``attachments``, ``shared`` by network ("" for all networks), and the
+    ``order`` of rules in chains. ``obstacles``: why an attachment has none."""
+
+    def __init__(self) -> None:
+        self.attachments: Dict[Key, Footprint] = {}
+        self.shared: Dict[str, Footprint] = {}
+        self.order: Mapping[Tuple[Any, ...], List[str]] = {}
+        self.obstacles: Dict[Key, str] = {}
+
+
+Rebuild = Callable[[Sequence[Attached]], Rebuilt]
+"""Finds the footprints of attachments whose notes are damaged, and what they share. Raises HostError."""
+
+
+class Damage(NamedTuple):
+    """A damaged note: its owner (see Notes.damaged), the footprint to write instead, or why there is none."""
+
+    owner: Tuple[str, ...]
+    footprint: Optional[Footprint]
+    obstacle: str
+
+    @property
+    def target(self) -> str:
+        return "/".join(self.owner) or SHARED_TARGET
+
+
 class Lost(NamedTuple):
     """What an attachment has lost: its footprint, the path of its namespace, and the differences."""
 
@@ -52,11 +79,15 @@ class FootprintDrift:
     """Compares footprints with the host. ``footprints``: the attachments that have one, and it is theirs still.
 
     ``shared``: what their networks share, where something of it has drifted. ``problems``: sentences about what could
-    not be read, so that drift of it goes undetected.
+    not be read, so that drift of it goes undetected. ``damages``: notes that *rebuild* has found again, or not; they
+    are no problems.
     """
 
-    def __init__(self, cache_dir: str) -> None:
+    def __init__(self, cache_dir: str, rebuild: Optional[Rebuild] = None) -> None:
         self._notes = Notes(cache_dir)
+        self._rebuild = rebuild
+        self._order: Mapping[Tuple[Any, ...], List[str]] = {}
+        self.damages: List[Damage] = []
         self._compared: Dict[Key, Compared] = {}
         self.footprints: Dict[Key, Footprint] = {}
         self.shared: List[Shared] = []
@@ -67,14 +98,22 @@ class FootprintDrift:
 
         Raises HostError if the host cannot be read.
         """
+        present = {attached.key: attached for attached in entries}
         there: Dict[Key, Attached] = {}
-        for attached in entries:
+        for attached in present.values():
             footprint = self._notes.attachment(attached.key)
             if footprint is not None and same(footprint.identity, identities.get(attached.netns)):
                 self.footprints[attached.key] = footprint
                 there[attached.key] = attached
-        shared = self._read_shared(there)
-        self.problems += self._notes.problems
+        lost = [key for key in present if key in self._notes.damaged]
+        shared = self._read_shared([*there, *lost])
+        if self._notes.damaged and self._rebuild is not None:
+            shared.update(self._rebuild_damaged(self._rebuild, present, identities))
+            there.update({key: present[key] for key in self.footprints})
+        else:
+            self.problems += [
+                f"{text}; the next run of cni_attach or cni_host rebuilds it" for text in self._notes.problems
+            ]
         if not there:
             return
         look = self._look(there, shared)
@@ -87,7 +126,47 @@ class FootprintDrift:
         self.problems += [text for compared in self._compared.values() for text in compared.unread]
         self.problems = list(dict.fromkeys(self.problems))
 
-    def _read_shared(self, there: Mapping[Key, Attached]) -> Dict[str, Footprint]:
+    def _rebuild_damaged(
+        self, rebuild: Rebuild, present: Mapping[Key, Attached], identities: Mapping[str, Optional[Mapping[str, Any]]]
+    ) -> Dict[str, Footprint]:
+        """Find the footprints of damaged notes again; return those that are shared."""
+        damaged = list(dict.fromkeys(self._notes.damaged))
+        networks = {owner[0] for owner in damaged if len(owner) == 1}
+        if () in damaged:
+            networks.update(key.network for key in present)
+        first: Dict[str, Key] = {}
+        for key in present:
+            first.setdefault(key.network, key)
+        wanted = {
+            key: None for key in present if key in damaged or (key.network in networks and first[key.network] == key)
+        }
+        rebuilt = rebuild([present[key] for key in wanted if identities.get(present[key].netns)])
+        self._order = rebuilt.order
+        shared: Dict[str, Footprint] = {}
+        for owner in damaged:
+            if len(owner) > 1:
+                key = Key(*owner)
+                footprint = rebuilt.attachments.get(key)
+                if footprint is not None:
+                    footprint.identity = identities.get(present[key].netns)
+                    self.footprints[key] = footprint
+                obstacle = rebuilt.obstacles.get(key, "")
+            else:
+                name = "".join(owner)
+                # Without any obstacle, nothing is shared.
+                obstacle = "; ".join(why for key, why in rebuilt.obstacles.items() if name in ("", key.network))
+                footprint = None if obstacle else rebuilt.shared.get(name, Footprint())
+                if footprint is not None:
+                    shared[name] = footprint
+            self.damages.append(Damage(owner, footprint, obstacle))
+        return shared
+
+    def rewrite(self, damage: Damage) -> None:
+        """Set a damaged note aside, and write what was found again. Raises HostError ``record_unwritable``."""
+        self._notes.rewrite(damage.owner, damage.footprint)
+        self._notes.rewrite_order(self._order)
+
+    def _read_shared(self, there: Sequence[Key]) -> Dict[str, Footprint]:
         found = {"": self._notes.host()} if there else {}
         found.update({network: self._notes.network(network) for network in sorted({key.network for key in there})})
         return {network: footprint for network, footprint in found.items() if footprint is not None}

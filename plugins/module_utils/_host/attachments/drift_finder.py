@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Dict, Iterable, Mapping, Sequence
 
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..hostview import HostView
 from ..netns import Seen, same
-from ..plan import each_of
+from ..plan import SAFE, Step, each_of
 from . import kernel_drift
-from .drift import FootprintDrift, Lost, LostParts, Shared
+from .drift import Damage, FootprintDrift, Lost, LostParts, Shared
 from .networks import Networks
 from .outcome import PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome, each_outcome
 from .records import Attached
@@ -42,7 +43,7 @@ class DriftFinder:
         self._view = view
         self._networks = networks
         self._seen = seen
-        self._drift = FootprintDrift(settings.cache_dir)
+        self._drift = FootprintDrift(settings.cache_dir, settings.rebuild)
         self.lost = LostParts()
 
     def find(self, stay: Sequence[Outcome], gone: Sequence[Outcome]) -> None:
@@ -62,9 +63,23 @@ class DriftFinder:
         self._drift.compare(there, {path: seen.identity for path, seen in self._seen.items()})
         for problem in self._drift.problems:
             self._plan.warn("rules_unreadable", f"{problem}; drift of what could not be read goes undetected")
+        for damage in self._drift.damages:
+            self._note_damage(damage)
         each_outcome((outcome for outcome in outcomes if outcome.key in self._drift.footprints), self._judge_lost)
         for shared in self._drift.shared:
             self._judge_shared(shared, outcomes)
+
+    def _note_damage(self, damage: Damage) -> None:
+        """Plan to set a damaged note aside, and to write what was found again."""
+        rest = "it is set aside and rebuilt by a rehearsal"
+        if damage.obstacle:
+            rest = f"it is set aside, and only results of ADDs are compared, because {damage.obstacle}"
+        self._plan.warn("footprint_damaged", f"the footprint of {damage.target} is damaged; {rest}")
+        states = {"footprint": "damaged"}, {"footprint": "unknown" if damage.footprint is None else "rebuilt"}
+        action = partial(self._drift.rewrite, damage)
+        item = "footprint", damage.target
+        reason = "its footprint is damaged"
+        self._plan.add(Step("record", damage.target, SAFE, *states, action, item, "footprints", reason=reason))
 
     def _judge_lost(self, outcome: Outcome) -> None:
         """Decide what is done about what an attachment has lost."""

@@ -80,9 +80,12 @@ NOTHING, ADD, RENEW, DELETE, PUT_BACK = "", "add", "renew", "delete", "put_back"
 
 
 class AttachSettings:
-    """The options of cni_attach that planning and applying need. ``check_mode`` tolerates missing objects."""
+    """The options of cni_attach that planning and applying need. ``check_mode`` tolerates missing objects.
 
-    __slots__ = ("bin_dirs", "cache_dir", "check_mode", "conf_dir", "force", "on_drift", "workers")
+    ``rebuild`` finds footprints whose notes are damaged, see drift.Rebuild.
+    """
+
+    __slots__ = ("bin_dirs", "cache_dir", "check_mode", "conf_dir", "force", "on_drift", "rebuild", "workers")
 
     def __init__(
         self,
@@ -101,6 +104,7 @@ class AttachSettings:
         self.force = force
         self.check_mode = check_mode
         self.workers = workers
+        self.rebuild: Optional[Callable[..., Any]] = None
 
 
 class Outcome:
@@ -111,7 +115,8 @@ class Outcome:
     not come from the cache (``lost`` or ``damaged``, "" if it does), ``todo`` one of the constants above, ``reason``
     why (see RETURN of cni_attach), ``words`` the same as a phrase, where the planner knows more than the code tells,
     ``keep_ips`` the addresses that a new ADD asks for, ``injectors`` plugin -> daemon for the daemons that changed the
-    network since the ADD, ``reroutes`` whether the default routes of an attachment that stays are changed.
+    network since the ADD, ``reroutes`` whether the default routes of an attachment that stays are changed, ``preview``
+    what the kernel would get from an ADD (None: nobody asked).
     """
 
     __slots__ = (
@@ -124,6 +129,7 @@ class Outcome:
         "keep_ips",
         "key",
         "lost",
+        "preview",
         "reason",
         "record",
         "reroutes",
@@ -150,6 +156,7 @@ class Outcome:
         self.reroutes = False
         self.action = "none"
         self.result: Optional[Dict[str, Any]] = None
+        self.preview: Optional[Dict[str, Any]] = None
         self.error: Optional[Dict[str, Any]] = None
         self.warnings: List[Dict[str, str]] = []
 
@@ -210,7 +217,7 @@ class Outcome:
         """Return the module's result for this attachment."""
         part = self.wanted.pod
         pod = {"pod": part.unit.name} if part else {}
-        return {
+        row = {
             "network": self.key.network,
             "container_id": self.key.container_id,
             "ifname": self.key.ifname,
@@ -224,6 +231,7 @@ class Outcome:
             "warnings": self.warnings,
             **pod,
         }
+        return row if self.preview is None else dict(row, preview=self.preview)
 
 
 def each_outcome(outcomes: Iterable[Outcome], function: Callable[[Outcome], None]) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import threading
+from collections import Counter
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -18,14 +19,28 @@ from ..binaries.types import REFERENCE, object_of, types_of
 from ..errors import HostError
 from ..footprints.attribution import Attribution, Party
 from ..footprints.note import Notes
-from ..footprints.recorder import SWITCHES, Reading, RecordedAdd, changes, read_host, read_inside, write_footprints
+from ..footprints.recorder import (
+    SWITCHES,
+    Defaults,
+    Reading,
+    RecordedAdd,
+    changes,
+    read_host,
+    read_inside,
+    read_unusual,
+    write_footprints,
+)
 from ..footprints.state import Store
+from ..kernel.objects import CONF4, CONF6
 from ..kernel.sysctls import interface_defaults
-from ..netns import visit
-from .outcome import ADD, RENEW, AttachPlan, Outcome
+from ..netns import apart, enter, visit
+from .outcome import ADD, NOTHING, PUT_BACK, RENEW, AttachPlan, Outcome
 from .records import Attached
 from .request import Key
 from .verbs import AddWatch
+
+_HERE = "/proc/thread-self/ns/net"
+_KINDS = {"ipv4": CONF4, "ipv6": CONF6}
 
 
 class FirstAlone:
@@ -61,6 +76,8 @@ class FirstAlone:
 class Recording(AddWatch):
     """Records the footprints of the attachments that a plan makes. What cannot be read or written is a warning.
 
+    Namespaces that get one attachment are read together before and after the batch, because a thread for each of them
+    costs as much as the reading. Others are read around each ADD, so that each change has one owner.
     Threads may share it between ``begin`` and ``finish``.
     """
 
@@ -69,16 +86,20 @@ class Recording(AddWatch):
         self._plan = plan
         self._before: Optional[Reading] = None
         self._inside: Dict[Key, Reading] = {}
+        self._done: Dict[Key, Tuple[Attached, Mapping[str, Any]]] = {}
         self._added: Dict[Key, RecordedAdd] = {}
         self._stores: List[Store] = []
+        self._usual: Optional[Defaults] = None
 
     def begin(self) -> None:
-        """Read the host before the first ADD."""
+        """Read the host before the first ADD, and the namespaces that get one attachment."""
         made = [outcome for outcome in self._plan.outcomes if outcome.todo in (ADD, RENEW) and outcome.config]
         if not made:
             return
         self._stores = _stores(outcome.config for outcome in made if outcome.config)
         self._before = self._try(lambda: self._host_before(made))
+        if self._before is not None:
+            self._read_before([outcome for outcome in made if outcome.todo == ADD])
 
     def _host_before(self, made: Sequence[Outcome]) -> Reading:
         """Return the state of the host without what the attachments that are made again have there."""
@@ -94,43 +115,72 @@ class Recording(AddWatch):
             before.leave_out(own)
         return before
 
+    def _read_before(self, added: Iterable[Outcome]) -> None:
+        changing = Counter(one.wanted.netns for one in self._plan.outcomes if one.todo not in (NOTHING, PUT_BACK))
+        single = {one.wanted.netns: one for one in added if changing[one.wanted.netns] == 1 and one.config}
+        sysctls = _union(sysctls_set_by(one.config) for one in single.values() if one.config)
+        # What cannot be read now is read before its ADD, which tells why not.
+        with contextlib.suppress(HostError):
+            for path, reading in visit(single, partial(read_inside, sysctls)).items():
+                self._inside[single[path].key] = reading
+
     def before(self, given: Attached) -> None:
-        """Read the namespace of the container before its ADD."""
-        if self._before is not None:
+        """Read the namespace of the container before its ADD, unless that is done."""
+        if self._before is not None and given.key not in self._inside:
             read = partial(read_inside, sysctls_set_by(given.config))
             reading = self._try(lambda: visit([given.netns], read).get(given.netns), given.key)
             if reading is not None:
                 self._inside[given.key] = reading
 
     def after(self, given: Attached, identity: Optional[Mapping[str, Any]]) -> None:
-        """Read the namespace of the container after its ADD. *given* has the result."""
-        before = self._inside.pop(given.key, None)
-        if before is None:
+        """Read the namespace of the container after its ADD, or let ``finish`` do so. *given* has the result."""
+        if given.key not in self._inside or not identity:
             return
+        self._done[given.key] = given, identity
+        if self._neighbours(given):
+            self._try(lambda: self._read_after([given.key]), given.key)
 
-        def read() -> Tuple[Reading, Mapping[Tuple[str, str], int]]:
-            return read_inside(sysctls_set_by(given.config)), interface_defaults()
+    def _neighbours(self, given: Attached) -> Set[str]:
+        """Return the interfaces of other attachments in the namespace of *given*."""
+        return {
+            outcome.key.ifname
+            for outcome in self._plan.outcomes
+            if outcome.wanted.netns == given.netns and outcome.key != given.key
+        }
 
-        found = self._try(lambda: visit([given.netns], read).get(given.netns), given.key)
-        if found is not None:
-            inside, defaults = found
-            party = Party(given.key, _addresses(given), inside.state, texts_of(given.config))
-            digest = hashlib.sha256(given.config.expanded_bytes()).hexdigest()
-            others = {
-                outcome.key.ifname
-                for outcome in self._plan.outcomes
-                if outcome.wanted.netns == given.netns and outcome.key != given.key
-            }
-            self._added[given.key] = RecordedAdd(party, before, inside, defaults, identity, digest, others)
+    def _read_after(self, keys: Iterable[Key]) -> None:
+        def read() -> None:
+            for key in keys:
+                given, identity = self._done[key]
+                # A namespace may have been replaced by another one meanwhile.
+                if enter(given.netns) and os.stat(_HERE).st_ino == identity["inode"]:
+                    self._added[key] = self._read_one(given, identity)
+
+        apart(read)
+
+    def _read_one(self, given: Attached, identity: Mapping[str, Any]) -> RecordedAdd:
+        """Return what this thread's namespace is after the ADD."""
+        named, before = sysctls_set_by(given.config), self._inside[given.key]
+        # A plugin that is not known may set any.
+        usual = interface_defaults() if self._usual is None or named is None else self._usual
+        self._usual = usual
+        after, defaults = read_unusual(before, named, usual, interface_sysctls_set_by(given.config))
+        party = Party(given.key, _addresses(given), after.state, texts_of(given.config))
+        digest = hashlib.sha256(given.config.expanded_bytes()).hexdigest()
+        return RecordedAdd(party, before, after, defaults, identity, digest, self._neighbours(given))
 
     def forget(self, key: Key) -> None:
         """Record nothing of an attachment, because it has been detached again."""
         self._added.pop(key, None)
 
     def finish(self) -> None:
-        """Read the host after the last ADD, and write the footprints."""
-        before, added = self._before, list(self._added.values())
-        if before is not None and added:
+        """Read the host after the last ADD, and the namespaces that were not read yet; write the footprints."""
+        before = self._before
+        if before is None or not self._done:
+            return
+        self._try(lambda: self._read_after([key for key in self._done if key not in self._added]))
+        added = list(self._added.values())
+        if added:
             self._try(lambda: write_footprints(self._notes, before, read_host(self._stores), added))
 
     def _try(self, read: Callable[[], Any], key: Optional[Key] = None) -> Any:
@@ -143,6 +193,16 @@ class Recording(AddWatch):
             return None
 
 
+def _union(lists: Iterable[Optional[List[str]]]) -> Optional[List[str]]:
+    """Return the names of all *lists*; None if one of them is None, which stands for all names."""
+    found: Dict[str, None] = {}
+    for names in lists:
+        if names is None:
+            return None
+        found.update(dict.fromkeys(names))
+    return list(found)
+
+
 def sysctls_set_by(config: NetworkConfigList) -> Optional[List[str]]:
     """Return the global sysctls that an ADD may set in the container, as kernel.sysctls names them; None if any.
 
@@ -152,11 +212,25 @@ def sysctls_set_by(config: NetworkConfigList) -> Optional[List[str]]:
     plugins = [plugin.network for plugin in config.plugins]
     if not REFERENCE.issuperset(types_of(plugins)):
         return None
+    return [*SWITCHES, *(path for path in _set_by_tuning(plugins) if "/IFNAME/" not in path)]
+
+
+def interface_sysctls_set_by(config: NetworkConfigList) -> List[Tuple[str, str]]:
+    """Return the sysctls of its own interface that tuning is told to set, as kernel.sysctls names their defaults."""
+    found = []
+    for path in _set_by_tuning([plugin.network for plugin in config.plugins]):
+        family, _slash, name = path.partition("/conf/IFNAME/")
+        if name:
+            found.append((_KINDS.get(family, ""), name))
+    return found
+
+
+def _set_by_tuning(plugins: Iterable[Dict[str, Any]]) -> List[str]:
     # tuning also takes them from args.cni, where others put what they mean for it.
     places = [place for plugin in plugins for place in (plugin, object_of(object_of(plugin, "args"), "cni"))]
     names = [name for place in places for name in object_of(place, "sysctl")]
     paths = [name if "/" in name else name.replace(".", "/") for name in names]
-    return [*SWITCHES, *(path[len("net/") :] for path in paths if path.startswith("net/") and "/IFNAME/" not in path)]
+    return [path[len("net/") :] for path in paths if path.startswith("net/") and ".." not in path.split("/")]
 
 
 def _addresses(attached: Attached) -> List[str]:

@@ -81,6 +81,7 @@ ATTACHMENTS_ARGUMENTS: Dict[str, Any] = {
     "parallel": {"type": "int"},
     "on_drift": {"type": "str", "choices": ["report", "repair", "fail"], "default": "report"},
     "force": {"type": "bool", "default": False},
+    "preview": {"type": "bool", "default": False},
 }
 
 

@@ -9,6 +9,7 @@
 | networks/NETWORK | what the attachments of a network share, such as its bridge |
 | host | what all share, such as ip_forward and the common chains of plugins |
 | order | the order of the rules in the chains that have recorded rules |
+| damaged/ | files that could not be used, which were set aside |
 
 Each is JSON, compressed. They are not synced: after a power loss, the kernel has lost what they describe, too, so each
 holds the ID of the boot. The shape of what is read is never trusted.
@@ -33,6 +34,7 @@ from ..paths import replace_unsynced
 
 FOLDER = "podwire-footprints"
 _ATTACHMENTS, _NETWORKS, _HOST, _ORDER = "attachments", "networks", "host", "order"
+_ASIDE = "damaged"
 _VERSION = 1
 # An attachment takes a few KiB; a chain of thousands of rules, some hundred.
 _LARGEST_FILE = 4 * 1024 * 1024
@@ -81,22 +83,27 @@ class Footprint:
 
 
 class Notes:
-    """The footprints beside one cache directory. ``problems`` are sentences on files that could not be used."""
+    """The footprints beside one cache directory.
+
+    ``problems`` are sentences on files that could not be used, ``damaged`` the owners of these footprints: the key of
+    an attachment, the name of a network in a tuple, or () for what all networks share.
+    """
 
     def __init__(self, cache_dir: str) -> None:
         self._root = os.path.join(cache_dir, FOLDER)
         self._boot = boot_id()
         self.problems: List[str] = []
+        self.damaged: List[Tuple[str, ...]] = []
 
     def attachment(self, key: Sequence[str]) -> Optional[Footprint]:
         """Return the footprint of an attachment (network, container ID, ifname) of this boot, None if there is none."""
-        return self._read(_attachment_path(key), _footprint)
+        return self._read(_attachment_path(key), _footprint, tuple(key))
 
     def network(self, name: str) -> Optional[Footprint]:
-        return self._read(_network_path(name), _footprint)
+        return self._read(_network_path(name), _footprint, (name,))
 
     def host(self) -> Optional[Footprint]:
-        return self._read(_HOST, _footprint)
+        return self._read(_HOST, _footprint, ())
 
     def order(self) -> Dict[_Key, List[str]]:
         """Return the rules of each chain in their order."""
@@ -115,14 +122,51 @@ class Notes:
     def write_order(self, order: Mapping[_Key, List[str]]) -> None:
         self._write(_ORDER, {"chains": [[list(key), rules] for key, rules in order.items()]})
 
-    def _read(self, path: str, parse: Callable[[Mapping[str, Any]], Content]) -> Optional[Content]:
+    def rewrite(self, owner: Sequence[str], footprint: Optional[Footprint]) -> str:
+        """Set the file of an owner aside, and write its *footprint* if it is known; return where the file is now.
+
+        Raises HostError ``record_unwritable``.
+        """
+        path = _path_of(owner)
+        aside = self._set_aside(path)
+        if footprint is not None:
+            self._write(path, _content(footprint))
+        return aside
+
+    def rewrite_order(self, order: Mapping[_Key, List[str]]) -> None:
+        """Set the file with the order aside if it is damaged, and write *order* in its place."""
+        before = len(self.problems)
+        self.order()
+        if len(self.problems) > before:
+            self._set_aside(_ORDER)
+            self.write_order(order)
+
+    def _set_aside(self, path: str) -> str:
+        full, folder = os.path.join(self._root, path), os.path.join(self._root, _ASIDE)
+        name = path.replace("/", "_")
+        try:
+            os.makedirs(folder, 0o700, exist_ok=True)
+            number = 1
+            while os.path.lexists(os.path.join(folder, f"{name}.{number}")):
+                number += 1
+            target = os.path.join(folder, f"{name}.{number}")
+            os.rename(full, target)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise HostError(f"cannot set {full} aside: {error.strerror}", code="record_unwritable") from error
+        return target
+
+    def _read(
+        self, path: str, parse: Callable[[Mapping[str, Any]], Content], owner: Optional[Tuple[str, ...]] = None
+    ) -> Optional[Content]:
         full = os.path.join(self._root, path)
         try:
             raw = read_file(full, _LARGEST_FILE, follow=False)
         except FileNotFoundError:
             return None
         except OSError as error:
-            self.problems.append(f"cannot read {full}: {error.strerror}")
+            self._damage(f"cannot read {full}: {error.strerror}", owner)
             return None
         try:
             unpacking = zlib.decompressobj()
@@ -134,8 +178,13 @@ class Notes:
                 raise ValueError("of another version or object")
             return parse(data) if data["boot_id"] == self._boot else None
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error, RecursionError, CNIError):
-            self.problems.append(f"the footprint {full} is damaged; it is written again by the next ADD or repair")
+            self._damage(f"the footprint {full} is damaged", owner)
             return None
+
+    def _damage(self, problem: str, owner: Optional[Tuple[str, ...]]) -> None:
+        self.problems.append(problem)
+        if owner is not None:
+            self.damaged.append(owner)
 
     def _write(self, path: str, content: Mapping[str, Any]) -> None:
         full = os.path.join(self._root, path)
@@ -155,6 +204,13 @@ def _attachment_path(key: Sequence[str]) -> str:
 
 def _network_path(name: str) -> str:
     return os.path.join(_NETWORKS, _file_name([name]))
+
+
+def _path_of(owner: Sequence[str]) -> str:
+    """Return the file of the footprint of an attachment, of a network, or of what all networks share."""
+    if len(owner) > 1:
+        return _attachment_path(owner)
+    return _network_path(owner[0]) if owner else _HOST
 
 
 def _file_name(parts: Sequence[str]) -> str:

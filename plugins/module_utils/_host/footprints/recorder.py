@@ -69,6 +69,25 @@ def changes(before: Reading, after: Reading, defaults: Defaults) -> Dict[ObjectK
     return found
 
 
+def read_unusual(
+    before: Reading, sysctls: Optional[Iterable[str]], usual: Defaults, named: Iterable[Tuple[str, str]]
+) -> Tuple[Reading, Defaults]:
+    """Read the namespace that this thread is in after an ADD, and what its new interfaces started with.
+
+    *usual* is that of another namespace. It tells what is worth reading here: sysctls that a new interface does not
+    have as there, and those that the ADD may set to any value, *named* as (kind, name). Reading all takes as long as
+    everything else.
+    """
+    after = read_inside(sysctls)
+    unusual = set(named)
+    for key, there in after.state.items():
+        if key[0] in OF_INTERFACES and key not in before.state:
+            kind = str(key[0])
+            names = ((sysctl_name(kind, place), value) for place, value in enumerate(there.value))
+            unusual.update((kind, name) for name, value in names if name and usual.get((kind, name)) != value)
+    return after, {**usual, **interface_defaults(unusual)}
+
+
 def device_of(key: ObjectKey) -> str:
     """Return the name of the interface that an object is on, "" if it is on none."""
     if key[0] == "route":

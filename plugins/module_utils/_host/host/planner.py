@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Set, Union
 
 from ..attachments.request import ABSENT, PRESENT, Key
@@ -19,8 +20,10 @@ from .request import HostRequest, bin_dir_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..attachments.drift import Rebuilt
     from ..attachments.networks import Networks
-    from ..attachments.outcome import AttachPlan
+    from ..attachments.outcome import AttachPlan, AttachSettings
+    from ..attachments.records import Attached
     from ..attachments.request import WantedAttachment
     from ..binaries.outcome import PluginsPlan, WantedPlugins
     from ..named_netns import NetnsPlan
@@ -49,7 +52,7 @@ class HostPlanner:
     """Makes one plan. Reads files, namespaces and runtimes, asks plugins (VERSION, CHECK), and changes nothing.
 
     *wanted* are the plugins of the section ``plugins``, or the error that prevents knowing them. Steps of classes that
-    are not in *classes* are left.
+    are not in *classes* are left. *rehearse*: a run refuses plugins with which the ADD of a network fails.
     """
 
     def __init__(
@@ -58,11 +61,13 @@ class HostPlanner:
         wanted: Union[WantedPlugins, HostError, None],
         classes: Container[str],
         check_mode: bool,
+        rehearse: bool = False,
     ) -> None:
         self._request = request
         self._wanted = wanted
         self._classes = classes
         self._check_mode = check_mode
+        self._rehearse = rehearse
         # The plan of the section networks, None if there is none.
         self._conf: Optional[ConfPlan] = None
         self._conf_view: Optional[HostView] = None
@@ -216,7 +221,12 @@ class HostPlanner:
         options = self._request.sections["plugins"]
         if isinstance(self._wanted, HostError):
             raise self._wanted
-        return plan_plugins(options, bin_dir_of(options), self._wanted, view, self._check_mode)
+        plan = plan_plugins(options, bin_dir_of(options), self._wanted, view, self._check_mode)
+        if self._rehearse and plan.changed and not options["force"]:
+            from ..trials.new_plugins import rehearse_before
+
+            rehearse_before(plan, options["conf_dir"], options["bin_dirs"])
+        return plan
 
     def _plan_networks(self, view: HostView, before: Sequence[Part]) -> ConfPlan:
         options = self._request.sections["networks"]
@@ -261,6 +271,7 @@ class HostPlanner:
 
         options = self._request.sections["attachments"]
         settings = attach_settings(options, self._check_mode)
+        settings.rebuild = partial(_rebuild, settings)
         verbs = Verbs(options["bin_dirs"], options["cache_dir"], options["timeout"])
         waiting = self._waiting(view, before)
         request = self._request.attachments
@@ -275,6 +286,10 @@ class HostPlanner:
             if outcome.key in waiting:
                 # The section that has failed tells why.
                 outcome.leave()
+        if options["preview"] and self._check_mode:
+            from ..trials.preview import add_previews
+
+            add_previews(plan, settings.bin_dirs)
         return plan
 
     def _plan_audit(self, _view: HostView, before: Sequence[Part]) -> Plan:
@@ -291,6 +306,13 @@ def _built_in(view: HostView, bin_dir: str) -> Users:
     from ..runtimes.requirements import built_in_users
 
     return built_in_users(view, bin_dir)
+
+
+def _rebuild(settings: AttachSettings, attachments: Sequence[Attached]) -> Rebuilt:
+    # Imported late: notes are seldom damaged.
+    from ..trials.rebuilding import rebuild
+
+    return rebuild(attachments, settings.cache_dir, settings.bin_dirs)
 
 
 def _part_of(section: str, parts: Sequence[Part]) -> Optional[Part]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
@@ -15,7 +16,8 @@ from ..netlink import Dumps
 from ..netns import apart, enter
 from .objects import FLAGS, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
 
-_NEW_LINK = 16
+_NEW_LINK, _DELETE_LINK = 16, 17
+_NAME, _NETNS_FD, _NEW_IFINDEX = 3, 28, 49
 _OWN_NETNS = "/proc/self/ns/net"
 # Attribute and member of the value of each setting that is sent back when it differs.
 _SETTINGS = ((4, "mtu"), (13, "txqlen"), (27, "group"), (20, "alias"), (1, "mac"))
@@ -157,7 +159,7 @@ def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, b
                 inner = pack_attribute(5, struct.pack("=I", other.ifindex)) + pack_attribute(28, struct.pack("=I", own))
                 data = pack_nested(2, pack_kept(info.get(2, b""), 0, _NOT_SET.get(wanted.value["kind"], ())))
                 body = base + inner + pack_nested(18, pack_attribute(1, info[1]), data)
-                _change_in(space, head + body, CREATE | EXCLUSIVE)
+                _make_at_lower(space, head, body, name, own, wanted.ifindex)
         finally:
             os.close(far)
     finally:
@@ -165,14 +167,36 @@ def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, b
     here.indexes[name] = wanted.ifindex
 
 
-def _change_in(space: str, payload: bytes, flags: int) -> None:
+def _make_at_lower(space: str, head: bytes, body: bytes, name: str, own: int, ifindex: int) -> None:
+    """Make an interface in the namespace *space* of its lower device; it moves to that of the descriptor *own*."""
+
     def work() -> None:
         if not enter(space or _host_netns()):
             raise NotInPlace(f"the network namespace {space} is gone")
         with Dumps() as dumps:
-            dumps.change(_NEW_LINK, payload, flags)
+            try:
+                dumps.change(_NEW_LINK, head + body, CREATE | EXCLUSIVE)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.EBUSY):
+                    raise
+                # Another interface of this namespace has the index, which is free where the new one goes.
+                _make_and_move(dumps, body, name, own, ifindex)
 
     apart(work)
+
+
+def _make_and_move(dumps: Dumps, body: bytes, name: str, own: int, ifindex: int) -> None:
+    """Make an interface under another name and index, and move it. It gets the index there since Linux 5.13."""
+    passing = f"pw{os.urandom(5).hex()}"
+    attributes = pack_kept(body, 0, (_NETNS_FD,), {_NAME: passing.encode() + b"\0"})
+    dumps.change(_NEW_LINK, LINK.pack(0, 0, 0, 0, 0) + attributes, CREATE | EXCLUSIVE)
+    there = LINK.pack(0, 0, socket.if_nametoindex(passing), 0, 0)
+    move = pack_attribute(_NAME, name.encode() + b"\0") + pack_attribute(_NETNS_FD, struct.pack("=I", own))
+    try:
+        dumps.change(_NEW_LINK, there + move + pack_attribute(_NEW_IFINDEX, struct.pack("=i", ifindex)))
+    except OSError:
+        dumps.change(_DELETE_LINK, there)
+        raise
 
 
 def _host_netns() -> str:

@@ -69,15 +69,18 @@ def sysctl_place(kind: str, name: str) -> int:
     return _FAMILIES[kind][1].index(name)
 
 
-def interface_defaults() -> Dict[Tuple[str, str], int]:
-    """Return what an interface of this thread's namespace starts with: (kind, name) -> number."""
+def interface_defaults(names: Optional[Iterable[Tuple[str, str]]] = None) -> Dict[Tuple[str, str], int]:
+    """Return what an interface of this thread's namespace starts with: (kind, name) -> number. *names*: only these."""
     found = {}
-    for kind, (family, names) in _FAMILIES.items():
-        for name in names:
-            value = _read(f"{family}/conf/default/{name}")
-            if value is not None and value.lstrip("-").isdigit():
-                found[kind, name] = int(value)
+    for kind, name in _all_of_interfaces() if names is None else names:
+        value = _read(f"{_FAMILIES[kind][0]}/conf/default/{name}") if kind in _FAMILIES else None
+        if value is not None and value.lstrip("-").isdigit():
+            found[kind, name] = int(value)
     return found
+
+
+def _all_of_interfaces() -> Iterator[Tuple[str, str]]:
+    return ((kind, name) for kind, (_family, names) in _FAMILIES.items() for name in names)
 
 
 def write_interface(kind: str, interface: str, name: str, value: int) -> None:

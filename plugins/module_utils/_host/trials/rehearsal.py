@@ -9,6 +9,7 @@ whose names are hashes get the same names. Names and MACs made at random are rep
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -19,10 +20,11 @@ from ...libcni.api import CNIConfig
 from ...libcni.attachments import RuntimeConf
 from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError
+from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
 from ..addresses import DEFAULT_DATA_DIR
-from ..attachments.recording import sysctls_set_by, texts_of
+from ..attachments.recording import interface_sysctls_set_by, sysctls_set_by, texts_of
 from ..attachments.records import Attached, result_addresses
 from ..binaries.types import REFERENCE, object_of, text_of, types_of
 from ..errors import HostError
@@ -30,8 +32,17 @@ from ..executor import SafeExecutor
 from ..firewall.chains import CHAIN, FoundChains, read_chains
 from ..footprints.attribution import Attribution, Owner, Party
 from ..footprints.note import Objects, Recorded, key_of, objects_of, rows_of
-from ..footprints.recorder import SWITCHES, Reading, RecordedAdd, changes_inside, owned_changes, read_inside
-from ..footprints.state import CHAIN_KEY_LENGTH, HOST, Look, read_stores
+from ..footprints.recorder import (
+    SWITCHES,
+    Defaults,
+    Reading,
+    RecordedAdd,
+    changes_inside,
+    owned_changes,
+    read_inside,
+    read_unusual,
+)
+from ..footprints.state import CHAIN_KEY_LENGTH, HOST, LEASE, Look, read_stores
 from ..kernel.objects import LINK, ROUTE, ObjectKey, read_objects
 from ..kernel.sysctls import interface_defaults, read_globals, write_global
 from ..netlink import MAIN_TABLE, Dumps, Route, links, routes
@@ -53,6 +64,8 @@ _OF_THE_DEVICE = ("kind", "lower", "data", "txqlen", "mtu", "group", "port", "ma
 # Which backend iptables has.
 _ALTERNATIVES = ("/etc/alternatives/iptables", "/etc/alternatives/ip6tables")
 _TIMEOUT = 10.0
+# A lease is two names.
+_LARGEST_LEASE = 4096
 
 
 class Rehearsed:
@@ -93,12 +106,23 @@ class Rehearsed:
 class Rehearsal:
     """The rehearsal of one attachment. ``obstacle``: why there is none; ``partly``: what is left out of it, or "".
 
-    *written* is when the real ADD ended, in seconds since the epoch.
+    *written* is when the real ADD ended, in seconds since the epoch. None: there was none yet, so host-local chooses an
+    address with a copy of its store. *replaced* are the paths of binaries that take the place of those in *bin_dirs*,
+    by name.
     """
 
-    def __init__(self, attached: Attached, written: float, bin_dirs: Sequence[str]) -> None:
+    def __init__(
+        self,
+        attached: Attached,
+        written: Optional[float],
+        bin_dirs: Sequence[str],
+        replaced: Optional[Mapping[str, str]] = None,
+    ) -> None:
         self._attached = attached
         self._bin_dirs = list(bin_dirs)
+        self._replaced = dict(replaced or {})
+        self._is_new = written is None
+        self._leases: Dict[Tuple[int, str], bytes] = {}
         self._stores: List[Tuple[str, str]] = []
         self._parents: Dict[str, int] = {}
         self._default = ""
@@ -115,22 +139,29 @@ class Rehearsal:
     def _why_never(self) -> str:
         for plugin in self._attached.config.plugins:
             why = _why_not_plugin(plugin.network)
+            ipam = text_of(object_of(plugin.network, "ipam"), "type")
+            if not why and self._is_new and ipam not in ("", "host-local", "static"):
+                why = f"only an ADD tells which addresses {ipam} gives"
             if why:
                 return why
+        if self._is_new:
+            return ""
         named = isinstance((self._attached.result or {}).get("interfaces"), list)
         return "" if named else "its result names no interfaces"
 
-    def _why_not_now(self, written: float) -> str:
+    def _why_not_now(self, written: Optional[float]) -> str:
         """Return why the binaries are not those of the ADD, "" if they are."""
         for name in _types([plugin.network for plugin in self._attached.config.plugins]):
+            if name in self._replaced:
+                continue
             try:
                 status = os.stat(find_in_path(name, self._bin_dirs))
             except (CNIError, OSError):
                 return f"the plugin {name} is not in {', '.join(self._bin_dirs)}"
-            if status.st_ctime > written:
+            if written is not None and status.st_ctime > written:
                 return f"the plugin {name} was replaced after the attachment was made"
         for path in _ALTERNATIVES:
-            if os.path.lexists(path) and os.lstat(path).st_ctime > written:
+            if written is not None and os.path.lexists(path) and os.lstat(path).st_ctime > written:
                 return "the backend of iptables was chosen after the attachment was made"
         return ""
 
@@ -164,6 +195,9 @@ class Rehearsal:
         if ipam["type"] == "host-local":
             self._stores.append((os.path.normpath(ipam.get("dataDir") or DEFAULT_DATA_DIR), self._attached.key.network))
             ipam["dataDir"] = private_store(len(self._stores) - 1)
+            if self._is_new:
+                self._copy_leases(len(self._stores) - 1)
+                return
             given = [address.partition("/")[0] for address in self._attached.ips]
             arguments = plugin.setdefault("args", {})
             arguments["cni"] = dict(arguments.get("cni") or {}, ips=given)
@@ -171,6 +205,21 @@ class Rehearsal:
             names = ("address", "gateway")
             addresses = [{name: entry[name] for name in names if name in entry} for entry in result.get("ips") or ()]
             plugin["ipam"] = {"type": "static", "addresses": addresses, "routes": result.get("routes") or []}
+
+    def _copy_leases(self, number: int) -> None:
+        """Read the store of host-local, so that it chooses the address that it would choose on the host."""
+        folder = os.path.join(*self._stores[number])
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    self._leases[number, name] = read_file(os.path.join(folder, name), _LARGEST_LEASE, follow=False)
+
+    def take(self, rehearsed: Rehearsed) -> None:
+        """Leave the addresses that another rehearsal was given to it."""
+        for objects in rehearsed.owned.values():
+            for key, one in objects.items():
+                if key[0] == LEASE and key[1:3] in self._stores:
+                    self._leases[self._stores.index((str(key[1]), str(key[2]))), str(key[3])] = one.value.encode()
 
     def _find_parent(self, plugin: Mapping[str, Any]) -> None:
         option = _PARENT_OPTIONS.get(plugin["type"])
@@ -198,24 +247,30 @@ class Rehearsal:
         self._make_parents()
         netns = new_netns("container")
         stores = [(private_store(number), network) for number, (_real, network) in enumerate(self._stores)]
+        self._put_leases(stores)
         # A new namespace has no rules.
         sysctls = sysctls_set_by(config)
-        before = Reading({**read_objects(), **read_globals(SWITCHES)}, FoundChains())
+        before = Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, FoundChains())
         inner = visit([netns], lambda: read_inside(sysctls))[netns]
         key = attached.key
-        cni = CNIConfig(self._bin_dirs, cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor())
+        cni = CNIConfig(self._put_binaries(), cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor())
         runtime = RuntimeConf(key.container_id, netns, key.ifname, attached.args, attached.capability_args)
         try:
             result = cni.add_network_list(config, runtime).to_dict()
         except CNIError as error:
             known = secrets_of([gojson.loads(config.bytes), attached.capability_args, dict(attached.args)])
             raise HostError(one_line(scrub(f"its ADD fails in a rehearsal: {error}", known))) from error
-        inner_after, defaults = visit([netns], lambda: (read_inside(sysctls), interface_defaults()))[netns]
+        usual = interface_defaults()
+
+        def read() -> Tuple[Reading, Defaults]:
+            return read_unusual(inner, sysctls, usual, interface_sysctls_set_by(config))
+
+        inner_after, defaults = visit([netns], read)[netns]
         after = Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, read_chains())
         party = Party(
             key, [ip.partition("/")[0] for ip in result_addresses(result)], inner_after.state, texts_of(config)
         )
-        owned = owned_changes(before, after, Attribution(after.state, [party]), interface_defaults())
+        owned = owned_changes(before, after, Attribution(after.state, [party]), usual)
         inside = changes_inside(RecordedAdd(party, inner, inner_after, defaults, None, ""))
         answer = {
             "owned": [[list(owner), rows_of(objects)] for owner, objects in owned.items()],
@@ -224,6 +279,23 @@ class Rehearsal:
             "result": result,
         }
         return json.dumps(answer, separators=(",", ":")).encode()
+
+    def _put_leases(self, stores: Sequence[Tuple[str, str]]) -> None:
+        for (number, name), content in self._leases.items():
+            folder = os.path.join(*stores[number])
+            os.makedirs(folder, exist_ok=True)
+            with open(os.path.join(folder, name), "wb") as stream:
+                stream.write(content)
+
+    def _put_binaries(self) -> List[str]:
+        """Return the directories of the plugins: one with those that replace others comes first."""
+        if not self._replaced:
+            return self._bin_dirs
+        folder = f"{STORE}/bin"
+        os.makedirs(folder)
+        for name, path in self._replaced.items():
+            os.symlink(path, os.path.join(folder, name))
+        return [folder, *self._bin_dirs]
 
     def _make_parents(self) -> None:
         """Make a veth for each interface that the chain builds on: it has a carrier, and takes macvlans."""
@@ -253,9 +325,9 @@ class Rehearsal:
             order = {key_of(key): [str(rule) for rule in rules] for key, rules in data["order"]}
         except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
             raise HostError(f"the rehearsal cannot be read: {error}", code="not_rehearsed") from error
-        if sorted(result_addresses(result)) != sorted(self._attached.ips):
+        if not self._is_new and sorted(result_addresses(result)) != sorted(self._attached.ips):
             raise HostError("in a rehearsal, its ADD gives other addresses", code="not_rehearsed")
-        real = RealNames(result, self._attached.result or {}, self._stores, self._parents)
+        real = RealNames(result, result if self._is_new else self._attached.result or {}, self._stores, self._parents)
         found = Rehearsed(
             {owner: real.objects(objects) for owner, objects in owned.items()},
             real.objects(inside),

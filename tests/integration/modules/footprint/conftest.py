@@ -40,6 +40,21 @@ def new_site(host, tmp_path_factory, generations):
     remove()
 
 
+@pytest.fixture
+def attached(new_site):
+    """Return a function that makes a site with attached containers and open connections."""
+
+    def make(chain, *names, generation="new", **more):
+        site = new_site(chain, generation)
+        for name in names or ("ctr",):
+            site.add_container(name, **more)
+        site.attach()
+        site.connect()
+        return site
+
+    return make
+
+
 def pytest_terminal_summary(terminalreporter):
     """Print what was broken and repaired, as rows of the documentation."""
     rows = [

@@ -174,8 +174,8 @@ class _Object:
         if name != "lo":
             commands["renamed"] = f"{ip} link set {name} down; {ip} link set {name} name pwf-moved"
             commands["deleted"] = f"{ip} link delete {name}"
-            # udev sets the MAC of host ends, and ports that of a bridge; the kernel refuses to change that of an ifb.
-            if self.namespace or value["kind"] not in ("veth", "bridge", "ifb"):
+            # udev sets the MAC of host ends, and ports that of a bridge; the kernel refuses to change others.
+            if value["kind"] != "ipvlan" and (self.namespace or value["kind"] not in ("veth", "bridge", "ifb")):
                 commands["mac"] = f"{ip} link set {name} address 0a:0b:0c:0d:0e:0f"
         if value["master"]:
             commands["taken from its bridge"] = f"{ip} link set {name} nomaster"

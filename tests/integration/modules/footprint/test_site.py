@@ -9,12 +9,10 @@ import json
 import os
 import subprocess
 import threading
-import zlib
-from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import comparison, note
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import comparison
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import read_look
 from ansible_collections.podwire.cni.tests.integration.modules.footprint import pictures
 from ansible_collections.podwire.cni.tests.integration.modules.footprint.chains import BOTH, BRIDGE_NAME
@@ -24,21 +22,6 @@ from ansible_collections.podwire.cni.tests.integration.modules.host import sh
 # How often a busy site is read; the documentation tells of 1,000.
 LOOKS = int(os.environ.get("PODWIRE_LOOKS", "100"))
 CALLS = 10
-
-
-@pytest.fixture
-def attached(new_site):
-    """Return a function that makes a site with attached containers and open connections."""
-
-    def make(chain, *names, generation="new", **more):
-        site = new_site(chain, generation)
-        for name in names or ("ctr",):
-            site.add_container(name, **more)
-        site.attach()
-        site.connect()
-        return site
-
-    return make
 
 
 def repair(site, targets, reasons=()):
@@ -249,6 +232,37 @@ def test_what_is_shared_is_not_repaired_without_leave(attached):
     assert site.picture() == before
 
 
+def test_a_sysctl_is_recorded_where_it_is_unusual(new_site):
+    """Most namespaces start with the same sysctls, so the defaults of one tell what to read in the others."""
+    site = new_site("bridge", "new")
+    conflist = site.chain.conflist(site.leases)
+    conflist["plugins"].append({"type": "tuning", "sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "0"}})
+    site.write_network(conflist)
+    first, second = site.add_container("ctr"), site.add_container("more")
+    sh("ip netns exec pwf-more sysctl -q -w net.ipv4.conf.default.arp_filter=1 net.ipv6.conf.default.hop_limit=9")
+    site.attach()
+    key = ("conf4", "eth0", "arp_filter")
+    assert key not in first.footprint().inside
+    assert second.footprint().inside[key].value == 0
+    assert ("conf6", "eth0", "hop_limit") not in second.footprint().inside
+    sh("ip netns exec pwf-more sysctl -q -w net.ipv4.conf.eth0.arp_filter=1")
+    repair(site, targets_of(second), ["net.ipv4.conf.eth0.arp_filter is 1, want 0"])
+
+
+def test_an_interface_whose_index_the_host_has_too(attached):
+    """It is made in the namespace of its parent, where another interface has its index."""
+    site = attached("macvlan")
+    index = links("pwf-ctr")["eth0"]
+    if index not in links().values():
+        sh(f"ip link add pwf-same index {index} type bridge")
+    before = site.picture()
+    sh("ip -n pwf-ctr link delete eth0")
+    assert {step["class"] for step in site.run(on_drift="repair")["actions"]} == {"safe"}
+    assert links("pwf-ctr")["eth0"] == index
+    assert site.dead() == []
+    assert pictures.differences(before, site.picture()) == []
+
+
 # ---- leases
 
 
@@ -275,143 +289,3 @@ def test_a_lease_is_not_put_over_one_of_another_container(attached):
     assert repaired["attachments"][0]["ips"] != [f"{lease.name}/16"]
     assert before[BRIDGE_NAME] == links()[BRIDGE_NAME]
     assert not site.run(check_mode=True, on_drift="fail")["changed"]
-
-
-# ---- the notes
-
-
-def files(site):
-    root = site.cache / note.FOLDER
-    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
-
-
-def packed(**content):
-    return zlib.compress(json.dumps(content).encode())
-
-
-def bomb():
-    packer = zlib.compressobj()
-    return b"".join([*(packer.compress(bytes(1024 * 1024)) for _part in range(100)), packer.flush()])
-
-
-def other_path(text):
-    return packed(**{**json.loads(zlib.decompress(text)), "path": "attachments/other/one-eth0"})
-
-
-def deep(_text):
-    return zlib.compress(b"[" * 100000)
-
-
-def of_tomorrow(text):
-    return packed(**{**json.loads(zlib.decompress(text)), "version": 99})
-
-
-def of_wrong_types(text):
-    data = json.loads(zlib.decompress(text))
-    data["host"] = [[[["link", "pwf0"]], None, 7, "no", {}]]
-    return packed(**data)
-
-
-DAMAGES = {
-    "empty": lambda text: b"",
-    "truncated": lambda text: text[: len(text) // 2],
-    "flipped": lambda text: text[:20] + bytes([text[20] ^ 0xFF]) + text[21:],
-    "garbage": lambda text: os.urandom(500),
-    "not ours": other_path,
-    "of another version": of_tomorrow,
-    "of wrong types": of_wrong_types,
-    "deeply nested": deep,
-    "a list": lambda text: zlib.compress(b"[1, 2]"),
-    "a bomb": lambda text: bomb(),
-    "huge": lambda text: os.urandom(5 * 1024 * 1024),
-}
-
-
-def test_damaged_notes_are_no_accident(attached):
-    """The attachment works on, a repair does what it can, and DEL and ADD make everything good."""
-    site = attached("portmap-nft")
-    before = site.picture()
-    contents = {path: path.read_bytes() for path in (site.cache / note.FOLDER / name for name in files(site))}
-    assert len(contents) == 4
-    for damage in DAMAGES.values():
-        for path, content in contents.items():
-            path.write_bytes(damage(content))
-        for options in ({"check_mode": True}, {"on_drift": "repair"}):
-            result = site.run(**options)
-            assert not result["changed"]
-            assert {row["action"] for row in result["attachments"]} == {"none"}
-            assert [text for text in result.get("warnings", []) if "footprint" in text]
-            assert "Traceback" not in json.dumps(result)
-    assert site.picture() == before
-    assert site.dead() == []
-
-    # What CHECK and the result tell is still seen.
-    sh("ip -n pwf-ctr route delete default")
-    assert any("drifted" in text for text in site.run(check_mode=True)["warnings"])
-    assert site.run(on_drift="repair")["attachments"][0]["action"] == "repaired"
-    again = site.run(check_mode=True, on_drift="fail")
-    assert not again["changed"]
-    assert [text for text in again.get("warnings", []) if "footprint" in text] == []
-    (container,) = site.containers
-    assert container.footprint().inside
-
-
-@pytest.mark.parametrize("kind", ["folder", "link", "pipe", "unreadable"])
-def test_a_note_that_is_no_file_is_no_accident(attached, kind):
-    site = attached("bridge")
-    victim = site.work / "victim"
-    victim.write_text("untouched")
-    for name in files(site):
-        path = site.cache / note.FOLDER / name
-        path.unlink()
-        if kind == "folder":
-            path.mkdir()
-        elif kind == "link":
-            path.symlink_to(victim)
-        elif kind == "pipe":
-            os.mkfifo(path)
-        else:
-            path.symlink_to(path)
-    result = site.run(check_mode=True)
-    assert {row["action"] for row in result["attachments"]} == {"none"}
-    assert [text for text in result["warnings"] if "footprint" in text]
-    site.host.run("cni_attach", attachments=[container.absent for container in site.containers])
-    assert victim.read_text() == "untouched"
-
-
-@pytest.mark.parametrize("generation", BOTH)
-def test_a_del_removes_the_footprint(new_site, generation):
-    site = new_site("portmap", generation)
-    first, second = site.add_container("ctr"), site.add_container("more", capability_args={})
-    shared = ["host", "networks/pwf-portmap", "order"]
-
-    def change(*wanted):
-        def look():
-            return site.picture(), files(site)
-
-        return site.host.change("cni_attach", look, attachments=list(wanted))
-
-    change(first.wanted, second.wanted)
-    mine = [f"attachments/pwf-portmap/{container.container_id}-eth0" for container in (first, second)]
-    assert files(site) == sorted([*mine, *shared])
-    change(first.absent)
-    assert files(site) == sorted([mine[1], *shared])
-    change(second.absent)
-    assert files(site) == []
-    for container in (first, second):
-        assert site.notes().attachment(container.key) is None
-
-
-def test_notes_of_another_boot_are_not_believed(attached, tmp_path):
-    """After a reboot the kernel has none of it, and namespaces and indexes mean others."""
-    site = attached("bridge")
-    boot = tmp_path / "boot_id"
-    boot.write_text("00000000-0000-0000-0000-000000000000\n")
-    place = Path("/proc/sys/kernel/random/boot_id")
-    sh(f"mount --bind {boot} {place}")
-    try:
-        result = site.call(check_mode=True)
-    finally:
-        sh(f"umount {place}")
-    assert "Traceback" not in json.dumps(result)
-    assert not [text for text in result.get("warnings", []) if "footprint" in text]

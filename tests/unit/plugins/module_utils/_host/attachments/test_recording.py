@@ -11,10 +11,11 @@ import threading
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import recording
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.recording import FirstAlone
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.recording import FirstAlone, Recording
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attribution import Party
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Notes
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, RecordedAdd
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import actions, web
 
@@ -75,10 +76,41 @@ def test_what_cannot_be_read_is_a_warning(host, monkeypatch, name):
 def test_what_cannot_be_written_is_a_warning(host, monkeypatch):
     monkeypatch.setattr(recording, "visit", lambda paths, read: {path: read() for path in paths})
     monkeypatch.setattr(recording, "read_inside", lambda _sysctls: Reading({}))
+    monkeypatch.setattr(Recording, "_read_after", read_nothing)
     monkeypatch.setattr(Notes, "_write", refuse)
     plan = host.run(web())
     assert actions(plan) == ["added"]
     assert [code for code, _text in plan.warnings] == ["footprint_missing"]
+
+
+def read_nothing(self, keys):
+    for key in keys:
+        _given, identity = self._done[key]
+        self._added[key] = RecordedAdd(Party(key, [], {}), Reading({}), Reading({}), {}, identity, "")
+
+
+def test_namespaces_with_one_attachment_are_read_together(host, monkeypatch):
+    """Others are read around each of their ADDs, so that each change has one owner."""
+    before, after = [], []
+
+    def visit(paths, _read):
+        before.append(sorted(paths))
+        return {path: Reading({}) for path in paths}
+
+    def read_after(self, keys):
+        after.append(sorted(key.container_id + key.ifname for key in keys))
+        read_nothing(self, keys)
+
+    monkeypatch.setattr(recording, "visit", visit)
+    monkeypatch.setattr(Recording, "_read_after", read_after)
+    for number, name in enumerate(("other", "third"), 2):
+        host.namespace(name, number)
+    third = [web(netns="third", container_id="third", ifname=ifname) for ifname in ("eth0", "eth1")]
+    plan = host.run(web(), web(netns="other", container_id="other"), *third)
+    assert actions(plan) == ["added"] * 4
+    assert before == [["/run/netns/other", "/run/netns/web"], ["/run/netns/third"], ["/run/netns/third"]]
+    assert sorted(after[:2]) == [["thirdeth0"], ["thirdeth1"]]
+    assert [len(keys) for keys in after] == [1, 1, 2]
 
 
 def test_the_stores_that_adds_will_use_are_known_before():
@@ -103,7 +135,7 @@ def test_the_stores_that_adds_will_use_are_known_before():
                 {
                     "type": "tuning",
                     "sysctl": {"net.core.somaxconn": "1", "net.ipv4.conf.IFNAME.arp_filter": "1", "kernel.shmmax": "1"},
-                    "args": {"cni": {"sysctl": {"net/ipv4/tcp_ecn": "1"}}},
+                    "args": {"cni": {"sysctl": {"net/ipv4/tcp_ecn": "1", "net/../../tmp/pipe": "1"}}},
                 },
             ],
             ["core/somaxconn", "ipv4/tcp_ecn"],
@@ -117,3 +149,11 @@ def test_which_sysctls_are_read(plugins, expected):
     text = json.dumps({"cniVersion": "1.0.0", "name": "demo", "plugins": plugins})
     found = recording.sysctls_set_by(network_conf_from_bytes(text.encode()))
     assert found == (None if expected is None else ["ipv4/ip_forward", "ipv6/conf/all/forwarding", *expected])
+
+
+def test_which_defaults_of_interfaces_are_read():
+    sysctl = {"net.ipv4.conf.IFNAME.arp_filter": "1", "net.ipv6.conf.IFNAME.accept_ra": "0", "net.core.somaxconn": "1"}
+    plugins = [{"type": "bridge"}, {"type": "tuning", "sysctl": sysctl}]
+    text = json.dumps({"cniVersion": "1.0.0", "name": "demo", "plugins": plugins})
+    found = recording.interface_sysctls_set_by(network_conf_from_bytes(text.encode()))
+    assert found == [("conf4", "arp_filter"), ("conf6", "accept_ra")]

@@ -198,3 +198,47 @@ def test_a_killed_write_leaves_the_old_footprint(tmp_path, monkeypatch):
     with pytest.raises(HostError, match="No space left"):
         notes.write_attachment(KEY, Footprint())
     assert same(notes.attachment(KEY), footprint())
+
+
+def test_damaged_files_are_set_aside_and_written_again(tmp_path):
+    """Whatever is in their place; nothing that was set aside is overwritten."""
+    notes = Notes(str(tmp_path))
+    root = tmp_path / FOLDER
+    notes.write_attachment(KEY, footprint())
+    notes.write_network("demo", footprint())
+    notes.write_host(footprint())
+    notes.write_order({("chain", "x"): ["one"]})
+    paths = [root / "host", root / "order", root / "networks" / "demo", root / "attachments" / "demo" / "web-eth0"]
+    for turn in range(2):
+        for path in paths:
+            path.unlink()
+        paths[0].mkdir()
+        paths[1].write_text("garbage")
+        paths[2].symlink_to(tmp_path / "victim")
+        os.mkfifo(paths[3])
+        notes = Notes(str(tmp_path))
+        assert notes.attachment(KEY) is notes.network("demo") is notes.host() is None
+        assert notes.damaged == [KEY, ("demo",), ()]
+        aside = [notes.rewrite(owner, footprint() if owner else None) for owner in notes.damaged]
+        assert aside == [
+            str(root / "damaged" / f"{name}.{turn + 1}")
+            for name in ("attachments_demo_web-eth0", "networks_demo", "host")
+        ]
+        for _time in range(2):
+            notes.rewrite_order({("chain", "x"): ["two"]})
+        found = Notes(str(tmp_path))
+        assert same(found.attachment(KEY), footprint()) and same(found.network("demo"), footprint())
+        assert found.host() is None and found.order() == {("chain", "x"): ["two"]}
+        assert found.problems == []
+        paths[0].touch()
+    assert len(list((root / "damaged").iterdir())) == 8
+    assert not (tmp_path / "victim").exists()
+
+
+def test_what_cannot_be_set_aside_is_an_error(tmp_path):
+    notes = Notes(str(tmp_path))
+    notes.write_host(footprint())
+    (tmp_path / FOLDER / "damaged").write_text("no folder")
+    with pytest.raises(HostError) as error:
+        notes.rewrite((), None)
+    assert error.value.code == "record_unwritable"

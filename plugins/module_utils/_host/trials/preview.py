@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the ADDs of new attachments would do, found by rehearsals."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, List, Sequence
+
+from ...libcni.conf import NetworkConfigList
+from ..attachments.outcome import ADD, AttachPlan, Outcome
+from ..attachments.records import Attached
+from ..errors import HostError
+from ..footprints.contents import describe
+from ..footprints.note import Objects
+from .private_host import work_apart
+from .rehearsal import Rehearsal, Rehearsed
+
+_TIMEOUT, _TOTAL = 20.0, 60.0
+
+
+def add_previews(plan: AttachPlan, bin_dirs: Sequence[str]) -> None:
+    """Add to the ADDs of a plan what the kernel would get from them, for its diff and its outcomes.
+
+    The ADDs run one after the other, so that no two of them get the same address.
+    """
+    deadline = time.monotonic() + _TOTAL
+    earlier: Dict[str, List[Rehearsed]] = {}
+    steps = {step.item: step for step in plan.steps if step.kind == "add"}
+    for outcome in plan.outcomes:
+        step = steps.get(outcome.key)
+        if outcome.todo != ADD or step is None or outcome.config is None:
+            continue
+        others = earlier.setdefault(outcome.key.network, [])
+        try:
+            if time.monotonic() > deadline:
+                raise HostError(f"there was no time for it within {_TOTAL:g} s")
+            rehearsed = _rehearse(outcome, outcome.config, bin_dirs, others)
+        except HostError as error:
+            outcome.preview = {"unknown": error.msg}
+            plan.note(outcome, "no_preview", f"{outcome.key}: what its ADD would do is not known: {error.msg}")
+        else:
+            others.append(rehearsed)
+            outcome.preview = _described(rehearsed, outcome)
+        step.after = dict(step.after, preview=outcome.preview)
+
+
+def _rehearse(
+    outcome: Outcome, config: NetworkConfigList, bin_dirs: Sequence[str], earlier: Sequence[Rehearsed]
+) -> Rehearsed:
+    wanted = outcome.wanted
+    attached = Attached(outcome.key, config, wanted.netns, wanted.args, wanted.capability_args, None)
+    rehearsal = Rehearsal(attached, None, bin_dirs)
+    if rehearsal.obstacle:
+        raise HostError(rehearsal.obstacle)
+    for one in earlier:
+        rehearsal.take(one)
+    (answer,) = work_apart([rehearsal.work], bin_dirs, 1, _TIMEOUT, _TIMEOUT)
+    if isinstance(answer, HostError):
+        raise answer
+    return rehearsal.understand(answer)
+
+
+def _described(rehearsed: Rehearsed, outcome: Outcome) -> Dict[str, Any]:
+    shared = {
+        place: one
+        for owner, objects in rehearsed.owned.items()
+        if owner != outcome.key
+        for place, one in objects.items()
+    }
+    wanted = outcome.wanted
+    asked = f"{outcome.config.bytes!r} {wanted.args} {wanted.capability_args}".lower() if outcome.config else ""
+    macs = [":".join(plain[place : place + 2] for place in range(0, len(plain), 2)) for plain in rehearsed.macs]
+
+    def told(objects: Objects) -> List[str]:
+        texts = describe(objects)
+        for mac in macs:
+            # The real ADD chooses another one at random.
+            texts = [text if mac in asked else text.replace(mac, "MAC*") for text in texts]
+        return texts
+
+    own = rehearsed.owned.get(tuple(outcome.key), {})
+    return {"container": told(rehearsed.inside), "host": told(own), "shared": told(shared)}
