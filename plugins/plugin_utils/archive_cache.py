@@ -46,7 +46,7 @@ def obtain(url: str, checksum: str) -> str:
     algorithm, digits = wanted = parse_checksum(checksum)
     folder = cache_dir()
     path = os.path.join(folder, f"{algorithm}-{digits}")
-    with _locked(f"{path}.lock"):
+    with locked(f"{path}.lock"):
         if _is_intact(path, wanted):
             return path
         fd, temp = tempfile.mkstemp(dir=folder)
@@ -70,7 +70,8 @@ def _is_intact(path: str, wanted: tuple[str, str]) -> bool:
 
 
 @contextlib.contextmanager
-def _locked(path: str) -> Iterator[None]:
+def locked(path: str) -> Iterator[None]:
+    """Hold the lock of a file, which is made if it does not exist."""
     with open(path, "wb") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

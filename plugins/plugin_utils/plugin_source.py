@@ -19,7 +19,7 @@ from ..module_utils._host.errors import HostError
 from ..module_utils._host.paths import is_url
 from ..module_utils._host.trust import MACHINES
 from ..module_utils.libcni.files import open_file
-from . import archive_cache, file_memory, releases
+from . import archive_cache, builtin_plugins, file_memory, releases
 
 
 class Need:
@@ -59,7 +59,13 @@ class PluginSource:
                 "release",
                 code="no_source",
             )
-        self.plugins: list[str] | None = options["plugins"]
+        is_builtin = src == builtin_plugins.SOURCE
+        if is_builtin and find is None:
+            raise HostError(
+                "src: the collection's own plugins are on the controller; leave remote_src out", code="bad_source"
+            )
+        # They are scripts, which are installed only by name.
+        self.plugins: list[str] | None = options["plugins"] or (list(builtin_plugins.NAMES) if is_builtin else None)
         for name in self.plugins or ():
             plugin_name(name, "plugins")
         self.checksum = ":".join(parse_checksum(checksum)) if checksum else ""
@@ -85,6 +91,8 @@ class PluginSource:
                     "'version' to the official release that it mirrors",
                     code="checksum_required",
                 )
+        elif is_builtin:
+            self.where = builtin_plugins.directory()
         elif src and find is not None:
             self.where = find(src)
         elif src and not src.startswith("/"):

@@ -50,6 +50,20 @@ def test_a_script_is_installed_if_it_is_named(host, change, work, source, pack):
     assert not (work / "ran").exists()
 
 
+def test_the_plugins_of_the_collection(host, change, bin_dir):
+    names = [f"podwire-{name}" for name in ("debug", "hooks", "multinet", "route")]
+    made = change(["make_directory"] + ["install"] * 4, ["installed"] * 4, names, src="builtin")
+    assert {plugin["kind"] for plugin in made.run["plugins"]} == {"script"}
+    assert all(plugin["cni_versions"][-1] == "1.1.0" for plugin in made.run["plugins"])
+    removed = host.run("cni_plugins", state="absent", plugins=names)
+    assert [plugin["action"] for plugin in removed["plugins"]] == ["removed"] * 4
+    host.run("cni_plugins", src="builtin", plugins=["podwire-multinet"])
+    assert [path.name for path in bin_dir.iterdir()] == ["podwire-multinet"]
+    failed = host.fail("cni_plugins", src="builtin", plugins=["bridge"])
+    assert (failed["code"], "podwire-multinet" in failed["msg"]) == ("missing_member", True)
+    assert host.fail("cni_plugins", src="builtin", remote_src=True)["code"] == "bad_source"
+
+
 @pytest.mark.parametrize("pack", [str, packed], ids=["directory", "zip"])
 def test_without_names_no_script_is_installed_or_run(change, work, source, pack):
     change(["make_directory", "install"], ["installed"], ["loopback"], src=str(pack(source)))

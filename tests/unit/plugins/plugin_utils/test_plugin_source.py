@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.archive import ArchiveSource
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.checksum import digests
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.plugin_utils import plugin_source
+from ansible_collections.podwire.cni.plugins.plugin_utils import builtin_plugins, plugin_source
 from ansible_collections.podwire.cni.plugins.plugin_utils.plugin_source import Need, PluginSource
 
 ELF = b"\x7fELF\x02\x01\x01" + b"\0" * 11 + b"\x3e\x00"
@@ -52,6 +52,20 @@ def request(find=lambda path: path, **options):
 def checksum_of(path, algorithm="sha256"):
     with open(path, "rb") as stream:
         return f"{algorithm}:{digests(stream)[algorithm]}"
+
+
+def test_the_plugins_of_the_collection_are_made_once(monkeypatch):
+    first = request(src="builtin")
+    told = first.question(only_ask=False)
+    assert sorted(told["files"]) == ["podwire-debug", "podwire-hooks", "podwire-multinet", "podwire-route"]
+    assert set(told["machines"].values()) == {"script"}
+    monkeypatch.setattr(builtin_plugins, "_make", None)
+    assert request(src="builtin").question(only_ask=False) == told
+    assert list(request(src="builtin", plugins=["podwire-route"]).question(False)["files"]) == ["podwire-route"]
+    for options in ({"version": "1.9.1"}, {"checksum": ZEROS}):
+        with pytest.raises(HostError) as caught:
+            request(src="builtin", **options)
+        assert caught.value.code == "bad_checksum"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collection's own plugins as executables, made once on the controller, for ``src: builtin`` of cni_plugins."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from .. import module_utils
+from ..module_utils._host.errors import HostError
+from ..module_utils.libcni import bundle
+from .archive_cache import cache_dir, locked
+
+SOURCE = "builtin"
+NAMES = ("podwire-debug", "podwire-hooks", "podwire-multinet", "podwire-route")
+
+
+def directory() -> str:
+    """Return a directory with the executables. Raises HostError ``no_cache``, ``unsafe_permissions``."""
+    sources = Path(next(iter(module_utils.__path__)))
+    path = os.path.join(cache_dir(), f"builtin-{_digest(sources)}")
+    try:
+        with locked(f"{path}.lock"):
+            if not os.path.isdir(path):
+                _make(sources / "_plugins", path)
+    except OSError as error:
+        raise HostError(f"cannot write {path}: {error.strerror}", code="no_cache") from error
+    return path
+
+
+def _digest(sources: Path) -> str:
+    """Return a digest of all that an executable is made of: the code, and the bytecode of this Python."""
+    found = hashlib.sha256(importlib.util.MAGIC_NUMBER)
+    for path in sorted(sources.rglob("*.py")):
+        found.update(f"\0{path.relative_to(sources)}\0".encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _make(plugins: Path, path: str) -> None:
+    temporary = tempfile.mkdtemp(dir=os.path.dirname(path))
+    try:
+        for name in NAMES:
+            source = plugins / f"{name.partition('-')[2]}.py"
+            bundle.write(bundle.bundle(str(source)), os.path.join(temporary, name))
+        os.rename(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary)
+        raise
