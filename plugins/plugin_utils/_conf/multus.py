@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The conflist of Multus, made from the networks that it runs."""
+"""The conflists of Multus and of podwire-multinet, made from the networks that they run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
+from ...module_utils._host.binaries.types import MULTINET
 from ...module_utils._host.problems import errors_of, summary
 from .networks import CheckedNetworks
 from .source import DataSource
@@ -16,6 +17,8 @@ from .validate import Checked
 
 # The filter has options for these, or takes them from the networks.
 _OWN = ("type", "name", "cniVersion", "delegates", "clusterNetwork")
+# containerd sends a pod's annotations to a plugin that declares this.
+_ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 
 
 def multus_network(
@@ -34,9 +37,7 @@ def multus_network(
     found = _networks(networks, levels)
     if not found:
         raise ValueError("there is no network; Multus needs at least the network of every pod")
-    for key in settings:
-        if key in _OWN:
-            raise ValueError(f"settings: {key} is not one of them; it comes from the networks or from another option")
+    _check_settings(settings)
     if shim and not cluster_network:
         raise ValueError("thick Multus runs no delegates of its shim; set cluster_network to the network of every pod")
     if cluster_network and not shim and not settings.get("kubeconfig"):
@@ -58,12 +59,57 @@ def multus_network(
 
 def absent_networks(networks: Sequence[Any], name: str) -> list[dict[str, Any]]:
     """Return entries that remove the files of networks which Multus runs. *name* is that of its own."""
-    names = [entry.get("name") or _inner_name(entry.get("conflist")) for entry in networks if isinstance(entry, dict)]
+    names = [_name_of(entry) for entry in networks]
     return [{"name": one, "state": "absent"} for one in names if isinstance(one, str) and one != name]
 
 
-def _inner_name(conflist: Any) -> Any:
+def multinet_networks(
+    networks: Sequence[Any], name: str, settings: Mapping[str, Any], levels: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return entries of cni_networks, the one of the network *name* with podwire-multinet in front of it.
+
+    Name and file stay, so that the runtime uses the same network, and its running containers can be deleted. *settings*
+    are further keys of the plugin. Raises ValueError with everything that is wrong.
+    """
+    _check_settings(settings)
+    found = list(networks)
+    at = [index for index, entry in enumerate(found) if _name_of(entry) == name]
+    if len(at) != 1:
+        raise ValueError(f"there {'is no network' if not at else 'are several networks'} {name!r} in the list")
+    entry = found[at[0]]
+    (network,) = _networks([entry], levels) or [None]
+    if network is None:
+        raise ValueError(f"the network {name!r} is to be removed; nothing can be put in front of it")
+    plugin: dict[str, Any] = {"type": MULTINET}
+    plugin["capabilities"] = {_ANNOTATIONS: True, **_capabilities([network], settings.get("capabilities"))}
+    plugin.update({key: value for key, value in settings.items() if key != "capabilities"})
+    plugin["delegates"] = [network]
+    version = network.get("cniVersion")
+    conflist = {**({"cniVersion": version} if version else {}), "name": name, "plugins": [plugin]}
+    _accept(Checked(DataSource(conflist), f"the configuration of {MULTINET}", None, levels).problems)
+    kept = {key: value for key, value in entry.items() if key not in ("conflist", "content")}
+    found[at[0]] = {**kept, "name": name, "conflist": conflist}
+    return found
+
+
+def _name_of(entry: Any) -> Any:
+    if not isinstance(entry, dict):
+        return None
+    if entry.get("name"):
+        return entry["name"]
+    conflist = entry.get("conflist")
+    if conflist is None and isinstance(entry.get("content"), str):
+        try:
+            conflist = json.loads(entry["content"])
+        except ValueError:
+            return None
     return conflist.get("name") if isinstance(conflist, dict) else None
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    for key in settings:
+        if key in _OWN:
+            raise ValueError(f"settings: {key} is not one of them; it comes from the networks or from another option")
 
 
 def _networks(networks: Any, levels: Sequence[str]) -> list[dict[str, Any]]:

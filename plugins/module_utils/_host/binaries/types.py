@@ -30,6 +30,8 @@ REFERENCE = frozenset(
     )
 )
 """The types of the reference plugins, which need nothing but a namespace and their configuration."""
+MULTINET = "podwire-multinet"
+"""The collection's own plugin for several networks in a pod."""
 
 
 def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, str]]:
@@ -68,8 +70,8 @@ def delegates_of(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, D
 
 
 def is_multus(plugin: Dict[str, Any]) -> bool:
-    """Tell whether a plugin is Multus, thin or thick."""
-    return text_of(plugin, "type") in ("multus", "multus-shim")
+    """Tell whether a plugin is Multus, thin or thick, or podwire-multinet, which takes the keys of thin Multus."""
+    return text_of(plugin, "type") in ("multus", "multus-shim", MULTINET)
 
 
 def inner_plugins(network: Dict[str, Any], pointer: str = "") -> List[Tuple[str, Dict[str, Any]]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from ..binaries.types import delegates_of, inner_plugins, is_multus, member_of, text_of
+from ..binaries.types import MULTINET, delegates_of, inner_plugins, is_multus, member_of, text_of
 from ..binaries.usable import Binaries, check_uses, uses_of
 from ..confdir import ConfFile
 from ..problems import WARNING, problem
@@ -121,7 +121,8 @@ def _networks(view: ConfView, multus: _Multus) -> Iterator[Problem]:
                 "runtime never sends them; add them to the capabilities of Multus"
             )
             yield problem(view.level(file), "multus_capabilities", text, placed.path, pointer)
-        if _version(cni_version) != version:
+        # podwire-multinet answers in its own version.
+        if _version(cni_version) != version and text_of(placed.plugin, "type") != MULTINET:
             text = (
                 f"Multus is at cniVersion {version} and the network {name!r} at {_version(cni_version)}; Multus "
                 "answers in the version of its first network, and thick Multus refuses some pairs: write one version"

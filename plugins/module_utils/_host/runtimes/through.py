@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Optional, Sequence
 
-from ..binaries.types import delegates_of, is_multus, member_of, text_of
+from ..binaries.types import MULTINET, delegates_of, is_multus, member_of, text_of
 from ..confdir import ConfFile
 from ..errors import HostError
 from ..hostview import HostView
 
-# Multus' own default.
-_CONF_DIR = "/etc/cni/multus/net.d"
+# The plugins' own defaults.
+_CONF_DIR, _CONF_DIR_OF_MULTINET = "/etc/cni/multus/net.d", "/etc/cni/multinet/net.d"
 
 
 def networks_through(
@@ -39,7 +39,8 @@ def networks_through(
     else:
         others = member_of(plugin, "defaultnetworks")
         names = [target, *(others if isinstance(others, list) else [])]
-        where = text_of(plugin, "confdir") or _CONF_DIR
+        own = _CONF_DIR_OF_MULTINET if text_of(plugin, "type") == MULTINET else _CONF_DIR
+        where = text_of(plugin, "confdir") or own
         found = [_named(str(name), where, conf_dir, files, view) for name in names]
     return [{"interface": f"net{index}" if index else None, **row} for index, row in enumerate(found)]
 

@@ -79,6 +79,12 @@ def test_a_version_that_is_not_that_of_multus(directory, found):
     assert found() == [("warning", "multus_version", "00-multus.conflist", "/plugins/0/delegates/1")]
 
 
+def test_podwire_multinet_answers_in_its_own_version(directory, found):
+    old = {"name": "old", "type": "bridge", "cniVersion": "0.3.1", "capabilities": {"mac": True}}
+    multus(directory, type="podwire-multinet", delegates=[PODS, old])
+    assert [row[1] for row in found()] == ["multus_capabilities"]
+
+
 def test_multus_that_runs_itself(directory, found):
     multus(directory, delegates=[{**PODS, "plugins": [{"type": "multus", "delegates": [PODS]}]}])
     assert found() == [("error", "multus_loop", "00-multus.conflist", "/plugins/0/delegates/0")]

@@ -50,6 +50,11 @@ def test_a_file_by_path_and_by_name(through):
     assert found[1]["file"].endswith("/conf/20-storage.conflist")
 
 
+def test_the_plugin_of_the_collection(through):
+    found = through(type="podwire-multinet", delegates=[{"name": "pods", "plugins": [{"type": "bridge"}]}])
+    assert pairs(found) == [(None, "pods")]
+
+
 def test_the_first_file_of_a_directory(through):
     assert pairs(through({"conf/10-pods.conflist": "pods", "conf/20-b.conflist": "b"}, clusterNetwork="@/conf")) == [
         (None, "pods")
