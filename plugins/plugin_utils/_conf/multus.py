@@ -77,9 +77,10 @@ def multinet_networks(
     if len(at) != 1:
         raise ValueError(f"there {'is no network' if not at else 'are several networks'} {name!r} in the list")
     entry = found[at[0]]
-    (network,) = _networks([entry], levels) or [None]
-    if network is None:
+    inner = _networks([entry], levels)
+    if not inner:
         raise ValueError(f"the network {name!r} is to be removed; nothing can be put in front of it")
+    network = inner[0]
     plugin: dict[str, Any] = {"type": MULTINET}
     plugin["capabilities"] = {_ANNOTATIONS: True, **_capabilities([network], settings.get("capabilities"))}
     plugin.update({key: value for key, value in settings.items() if key != "capabilities"})
