@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from ..module_utils._host.errors import coded
 from ..module_utils._host.secrets import published
 from ..plugin_utils.options import no_options
 from ..plugin_utils.rendering import Refused, RenderingAction
@@ -49,7 +50,7 @@ class ActionModule(RenderingAction):
             arguments.pop("nads", None)
         except Refused as refused:
             # Generated or downloaded configurations may contain anything.
-            failure = {"code": refused.code, "msg": refused.message, "problems": refused.problems}
+            failure = {"code": refused.code, "msg": coded(refused.message, refused.code), "problems": refused.problems}
             result.update(published({"failed": True, "changed": False, **failure}))
             return result
         result.update(

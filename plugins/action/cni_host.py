@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from ..module_utils._host.errors import HostError
+from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ..module_utils._host.secrets import one_line, published
 from ..modules.cni_host import ARGUMENTS
@@ -37,9 +37,9 @@ class ActionModule(ShippingAction, RenderingAction, ResolvingAction):
             return self._run(task_vars or {})
         except HostError as error:
             # The message may quote names from an archive.
-            failure = {"msg": one_line(error.msg), "code": error.code, **error.facts}
+            failure = {"msg": coded(one_line(error.msg), error.code), "code": error.code, **error.facts}
         except Refused as refused:
-            failure = {"msg": refused.message, "code": refused.code, "problems": refused.problems}
+            failure = {"msg": coded(refused.message, refused.code), "code": refused.code, "problems": refused.problems}
         return published({"failed": True, "changed": False, **failure})
 
     def _run(self, task_vars: Result) -> Result:

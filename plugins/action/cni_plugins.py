@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from ..module_utils._host.errors import HostError
+from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.secrets import one_line, published
 from ..modules.cni_plugins import ARGUMENTS, PLUGINS_REQUIRED_IF
 from ..plugin_utils.options import no_options
@@ -30,7 +30,13 @@ class ActionModule(ShippingAction):
             result = self._run(task_vars or {})
         except HostError as error:
             # The message may quote names from an archive.
-            failure = {"failed": True, "changed": False, "msg": one_line(error.msg), "code": error.code, **error.facts}
+            failure = {
+                "failed": True,
+                "changed": False,
+                "msg": coded(one_line(error.msg), error.code),
+                "code": error.code,
+                **error.facts,
+            }
             result = published(failure)
         why = self.why_not_that_release(result, self._task.args)
         if why:

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, NoReturn, Set, TypeVar
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ._host.errors import HostError
+from ._host.errors import HostError, coded
 from ._host.lock import run_locked
 from ._host.paths import absolute
 from ._host.plan import DISRUPTIVE, SAFE, Plan
@@ -64,7 +64,8 @@ class Module(AnsibleModule):
     def fail_json(self, msg: str, **result: Any) -> NoReturn:
         _answered.append(1)
         # Only a list of problems has several lines.
-        result["msg"] = msg if result.get("problems") else one_line(str(msg))
+        text = msg if result.get("problems") else one_line(str(msg))
+        result["msg"] = coded(text, result.get("code", ""))
         super().fail_json(**self._published(result))
 
     def _published(self, result: Dict[str, Any]) -> Dict[str, Any]:

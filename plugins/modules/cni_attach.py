@@ -358,7 +358,7 @@ from ..module_utils._host.attachments.planner import AttachPlanner
 from ..module_utils._host.attachments.records import Attached
 from ..module_utils._host.attachments.request import ATTACHMENTS_ARGUMENTS, parse_attachments
 from ..module_utils._host.attachments.verbs import Verbs
-from ..module_utils._host.errors import HostError
+from ..module_utils._host.errors import HostError, coded
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
@@ -414,7 +414,7 @@ def main() -> None:
             result["changed"] = any(step.state == "done" for step in plan.steps)
             result["actions"] = plan.progress()
         more = f" (and {len(failed) - 1} more; see 'attachments')" if len(failed) > 1 else ""
-        module.fail_json(msg=failed[0]["message"] + more, code=failed[0]["code"], **result)
+        module.fail_json(msg=coded(failed[0]["message"], failed[0]["code"]) + more, code=failed[0]["code"], **result)
     module.exit_json(**result)
 
 

@@ -286,7 +286,7 @@ code:
 import re
 from typing import Any, Dict, FrozenSet, List, Optional, Set
 
-from ..module_utils._host.errors import HostError
+from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.garbage.outcome import GcPlan, GcSettings
 from ..module_utils._host.garbage.planner import GcPlanner
 from ..module_utils._host.plan import workers_of
@@ -345,7 +345,7 @@ def main() -> None:
         result["changed"] = any(step.state == "done" for step in plan.steps)
         result["actions"] = plan.progress()
         more = f" (and {len(failed) - 1} more; see 'collected')" if len(failed) > 1 else ""
-        module.fail_json(msg=failed[0]["message"] + more, code=failed[0]["code"], **result)
+        module.fail_json(msg=coded(failed[0]["message"], failed[0]["code"]) + more, code=failed[0]["code"], **result)
     module.exit_json(**result)
 
 

@@ -333,7 +333,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._host.attachments.request import PRESENT
 from ..module_utils._host.binaries.request import SourceNeeded
-from ..module_utils._host.errors import HostError
+from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.host.plan import HostPlan
 from ..module_utils._host.host.planner import HostPlanner
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest, bin_dir_of
@@ -412,7 +412,7 @@ def message_of(errors: Iterable[Tuple[str, HostError]]) -> str:
     """Return all *errors* with their sections. What prevents several sections is told once."""
     sections: Dict[str, List[str]] = {}
     for section, error in errors:
-        sections.setdefault(error.msg, []).append(section)
+        sections.setdefault(coded(error.msg, error.code), []).append(section)
     return "; ".join(f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in sections.items())
 
 

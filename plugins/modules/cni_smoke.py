@@ -193,7 +193,7 @@ code:
 from typing import Any, Dict, List
 
 from ..module_utils._host.attachments.request import POD_ARGUMENTS
-from ..module_utils._host.errors import HostError
+from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.interrupt import Interrupted, interruptible
 from ..module_utils._host.trials.planner import SmokePlanner
 from ..module_utils._host.trials.trial import FAILED, PASSED, SmokePlan, SmokeSettings, Trial
@@ -244,7 +244,7 @@ def main() -> None:
 
 def _summary(trials: List[Trial], failed: List[Trial]) -> List[str]:
     tried = [trial for trial in trials if trial.status in (FAILED, PASSED)]
-    messages = [str(trial.error["message"]) for trial in failed if trial.error]
+    messages = [coded(str(trial.error["message"]), trial.error["code"]) for trial in failed if trial.error]
     return [f"{len(failed)} of {len(tried)} networks do not work: {'; '.join(messages)}"] if failed else []
 
 

@@ -8,6 +8,11 @@ from __future__ import annotations
 from typing import Any, Dict
 
 
+def coded(msg: str, code: str) -> str:
+    """Return *msg* with its code at the end, unless it has the code already; ``./run explain CODE`` explains it."""
+    return msg if not code or f"[{code}]" in msg else f"{msg} [{code}]"
+
+
 class HostError(Exception):
     """A problem on the host or with the request.
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence
 
+from .errors import coded
+
 ERROR = "error"
 """Nothing is written."""
 WARNING = "warning"
@@ -62,7 +64,7 @@ def strict(problems: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 def summary(problems: Sequence[Dict[str, Any]]) -> str:
     """Return the errors among *problems* as one text, each with its place."""
-    errors: List[str] = [place(entry) + str(entry["message"]) for entry in errors_of(problems)]
+    errors: List[str] = [coded(place(entry) + str(entry["message"]), entry["code"]) for entry in errors_of(problems)]
     if len(errors) == 1:
         return errors[0]
     return "\n- ".join([f"{len(errors)} errors:", *errors])

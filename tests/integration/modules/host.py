@@ -115,6 +115,7 @@ class Host:
         check = self.fail(module, check_mode=True, **arguments)
         assert look() == before, "what was refused changed the host"
         assert refused["code"] == check["code"] == code, refused["msg"]
+        assert f"[{code}]" in refused["msg"], refused["msg"]
         assert [word for word in words if word not in refused["msg"]] == [], refused["msg"]
         assert refused["msg"] == check["msg"]
         return refused

@@ -1,7 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/errors.md and docs/errors-attachments.md list every code that the source can return, and no other.
+"""The table of codes (plugins/plugin_utils/_codes) has every code that the source can return, and no other.
+
+The pages are made of it; test_generated.py tests that they are.
 
 The codes are collected from the syntax trees of plugins/, so files may move. A code is a string that is
 
@@ -14,15 +16,21 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
+
+from error_pages import codes as table
+
 ROOT = Path(__file__).resolve().parents[3]
 PLUGINS = ROOT / "plugins"
 PAGES = [ROOT / "docs" / "errors.md", ROOT / "docs" / "errors-attachments.md"]
-VALIDATION = ROOT / "docs" / "validation.md"
-READINESS = ROOT / "docs" / "node-not-ready.md"
+SECTIONS = list(table.sections())
+ENTRIES = [(section, entry) for section in SECTIONS for entry in section.entries]
+LISTED = {code for _section, entry in ENTRIES for code in entry.codes}
 
 # They never leave the package: whoever calls turns them into something else.
 INTERNAL = {"not_answered", "not_rehearsed", "tolerated", "too_many"}
@@ -161,12 +169,6 @@ def parse(sources):
     return {path: ast.parse(text) for path, text in sources.items()}
 
 
-def first_columns(markdown):
-    """Return the code spans in the first column of all tables."""
-    rows = re.findall(r"^\| *(`[^|]*?) *\|", markdown, re.MULTILINE)
-    return [code for row in rows for code in re.findall(r"`([^`]+)`", row)]
-
-
 @pytest.fixture(scope="module")
 def codes():
     files = [path for path in PLUGINS.rglob("*.py") if "libcni" not in path.relative_to(PLUGINS).parts]
@@ -179,44 +181,56 @@ def page():
     return "".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
-@pytest.fixture(scope="module")
-def linked():
-    """The codes of the validation and of readiness, which have tables in pages of their own."""
-    text = VALIDATION.read_text(encoding="utf-8")
-    sections = re.findall(r"^### Level `(?:syntax|schema|directory)`\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
-    assert len(sections) == 3
-    sections += re.findall(
-        r"^## Causes\n(.*?)(?=^##|\Z)", READINESS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
-    assert len(sections) == 4
-    return {code for section in sections for code in first_columns(section)}
-
-
-def test_every_code_is_listed(codes, page, linked):
-    listed = {*first_columns(page), *linked, *INTERNAL}
+def test_every_code_is_listed(codes):
+    listed = {*LISTED, *INTERNAL}
     missing = {code: where for code, where in codes.found.items() if code not in listed}
-    assert not missing, f"the pages of error codes lack rows for {missing}"
+    assert not missing, f"plugins/plugin_utils/_codes lacks entries for {missing}"
     unlisted = [where for pattern, where in codes.patterns.items() if not any(re.fullmatch(pattern, c) for c in listed)]
-    assert not unlisted, f"the pages of error codes lack rows for what is formatted in {unlisted}"
+    assert not unlisted, f"plugins/plugin_utils/_codes lacks entries for what is formatted in {unlisted}"
 
 
-def test_every_listed_code_exists(codes, page, linked):
+def test_every_listed_code_exists(codes):
     gone = {
         code
-        for code in {*first_columns(page), *linked, *INTERNAL}
+        for code in {*LISTED, *INTERNAL}
         if code not in codes.found and not any(re.fullmatch(pattern, code) for pattern in codes.patterns)
     }
     assert not gone, f"the source does not have {sorted(gone)}"
 
 
-def test_no_code_is_listed_twice(page):
-    listed = first_columns(page)
-    assert sorted(listed) == sorted(set(listed))
+def test_no_section_has_a_code_twice():
+    for section in SECTIONS:
+        listed = [code for entry in section.entries for code in entry.codes]
+        assert sorted(listed) == sorted(set(listed)), section.name
 
 
-def test_every_row_says_how_to_recover(page):
-    rows = [line for line in page.splitlines() if line.startswith("| ")]
-    assert all(re.fullmatch(r"\| .+ \| .+ \| .+ \|", row) for row in rows)
+@pytest.mark.parametrize(("section", "entry"), ENTRIES, ids=[f"{s.name}-{e.codes[0]}" for s, e in ENTRIES])
+def test_an_entry_is_whole(section, entry):
+    assert entry.codes and all(map(CODE.fullmatch, entry.codes))
+    for text in (entry.cause, entry.evidence, entry.remedy):
+        assert text and text.strip() == text and "\n" not in text, text
+    # A row of a table has them, and a bar would end its cell.
+    assert "|" not in entry.cause + entry.remedy
+
+
+def test_every_file_of_the_table_is_read():
+    assert {path.stem for path in Path(table.FOLDER).iterdir()} == set(table.FILES)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["drifted"], 0, "cause:    the attachment has drifted"),
+        (["[missing_plugin]"], 0, "missing_plugin (Readiness)"),
+        (["unknwn_key"], 2, "did you mean unknown_key?"),
+        ([], 0, "unsafe_permissions"),
+    ],
+)
+def test_a_code_is_explained_in_a_terminal(capsys, words, status, said):
+    assert table.main(words) == status
+    captured = capsys.readouterr()
+    assert said in captured.out + captured.err
+    assert bool(captured.err) == bool(status)
 
 
 def test_the_numbers_of_cni_are_listed(page):

@@ -103,7 +103,7 @@ def test_an_unknown_option_is_named_and_not_networks(action):
     action._task.args = {"network": [GOOD], "force": True}
     result = action.run(None, {})
     assert (result["code"], action.calls) == ("bad_argument", [])
-    assert result["msg"] == "there is no option 'network'; did you mean 'networks'?"
+    assert result["msg"] == "there is no option 'network'; did you mean 'networks'? [bad_argument]"
 
 
 def test_options_of_the_action_are_those_of_the_module():

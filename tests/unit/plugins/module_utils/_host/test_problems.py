@@ -57,11 +57,11 @@ def test_strict_makes_warnings_errors():
 )
 def test_places(entry, text):
     assert place(entry) == text
-    assert summary([entry, problem(WARNING, "b", "y")]) == f"{text}x"
+    assert summary([entry, problem(WARNING, "b", "y")]) == f"{text}x [a]"
 
 
 def test_several_errors():
-    assert summary([problem(ERROR, "a", "x", "f"), problem(ERROR, "b", "y")]) == "2 errors:\n- f: x\n- y"
+    assert summary([problem(ERROR, "a", "x", "f"), problem(ERROR, "b", "y")]) == "2 errors:\n- f: x [a]\n- y [b]"
 
 
 # ---- addresses
