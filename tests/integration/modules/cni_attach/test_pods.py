@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.integration.modules.host import sh
+from ansible_collections.podwire.cni.plugins.plugin_utils.definitions import Sources
+from ansible_collections.podwire.cni.plugins.plugin_utils.pods import PodEntries
+from ansible_collections.podwire.cni.tests.integration.modules.host import sh, wait_until
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 
@@ -286,3 +290,42 @@ def test_requests_of_an_element_reach_its_network_only(host, web, cache):
     assert ["X", "y"] in passed["cniArgs"] and [pair for pair in passed["cniArgs"] if pair[0] == "IP"] == [
         ["IP", "10.70.0.77/24"]
     ]
+
+
+@pytest.fixture
+def killed(host, web, fakes, bridge, definitions):
+    """The module and the plugin were killed in the ADD of the third network of a pod."""
+    chain = [bridge("pwabr0", "10.73.0.0/24"), {"type": "slow"}]
+    definitions[2]["spec"]["config"] = json.dumps({"cniVersion": "1.0.0", "name": "pwabroken", "plugins": chain})
+    (fakes / "be-slow").touch()
+    options = web("storage,broken")
+    entries = PodEntries(options.pop("nads"), Sources(None, None), False).resolve(options["attachments"])
+    module = host.start("cni_attach", {**host.defaults, "attachments": entries})
+    try:
+        wait_until((fakes / "slow.pid").exists)
+    finally:
+        module.kill()
+        module.communicate()
+        os.kill(int((fakes / "slow.pid").read_text()), signal.SIGKILL)
+    (fakes / "be-slow").unlink()
+    assert links() == ["eth0", "net1", "net2"]
+
+
+@pytest.mark.parametrize("generation", ["new"], indirect=True)
+def test_a_pod_whose_attaching_was_killed_is_finished(killed, pod, web):
+    pod(web("storage,broken"), {"eth0 pwademo": "none", "net1 pwastorage": "none", "net2 pwabroken": "added"})
+    assert links() == ["eth0", "net1", "net2"]
+
+
+@pytest.mark.parametrize("generation", ["new"], indirect=True)
+def test_a_pod_whose_attaching_was_killed_is_detached(killed, host, web, state):
+    host.run("cni_attach", **web(state="absent"))
+    assert links() == [] and leased(state) == []
+
+
+@pytest.mark.parametrize("generation", ["new"], indirect=True)
+def test_a_pod_whose_attaching_was_killed_is_collected_when_it_is_dead(killed, host, state):
+    """Its leases are those of definitions, which no file of the host configures."""
+    sh("ip netns delete pwa-web")
+    host.run("cni_gc", min_age="0", allow_empty=True)
+    assert leased(state) == []
