@@ -132,6 +132,21 @@ priority:
 file:
   description: See O(podwire.cni.cni_conf#module:networks[].file).
   type: str
+drop_ins:
+  description: See O(podwire.cni.cni_conf#module:networks[].drop_ins).
+  type: list
+  elements: dict
+  suboptions:
+    file:
+      description: See O(podwire.cni.cni_conf#module:networks[].drop_ins[].file).
+      type: str
+      required: true
+    plugin:
+      description: See O(podwire.cni.cni_conf#module:networks[].drop_ins[].plugin).
+      type: dict
+    content:
+      description: See O(podwire.cni.cni_conf#module:networks[].drop_ins[].content).
+      type: str
 state:
   description: See O(podwire.cni.cni_conf#module:networks[].state).
   type: str

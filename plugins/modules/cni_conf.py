@@ -79,6 +79,26 @@ options:
             collection.
           - For O(networks[].state=restored), the former name of the file, with any extension.
         type: str
+      drop_ins:
+        description:
+          - Plugins that are appended to the chain, each in a file of the folder C(NAME) in O(conf_dir). A conflist with
+            C(loadOnlyInlinedPlugins) cannot have any.
+          - Only runtimes with libcni 1.3 or later read them, see RV(effective[].drop_ins). Others cause the warning
+            V(drop_in_ignored). Runtimes notice a drop-in only when the conflist is written, so a change writes it, too.
+          - Managed drop-ins that are not listed are removed. Without this option, all stay as they are.
+        type: list
+        elements: dict
+        suboptions:
+          file:
+            description: Name of the file, with the extension C(.conf). Runtimes read drop-ins in the order of names.
+            type: str
+            required: true
+          plugin:
+            description: Configuration of the plugin. Exactly one of this and C(content) is required.
+            type: dict
+          content:
+            description: The same as JSON text.
+            type: str
       state:
         description:
           - Desired state of the network.
@@ -271,6 +291,11 @@ effective:
         - file: /etc/cni/net.d/87-podman.conflist
           network: podman
           reason: 10-apps.conflist sorts before it
+    drop_ins:
+      description: The drop-ins whose plugins the runtime appends to the networks that it loads.
+      type: list
+      elements: str
+      sample: []
     verified:
       description:
         - Whether its rules were compared with the real runtime (V(run)) or are taken from its source code (V(source)).

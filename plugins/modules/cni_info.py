@@ -19,32 +19,10 @@ description:
   - Values of keys that look like secrets are masked. Kubeconfigs are never read.
   - Changes nothing on the host. Runs plugins with C(VERSION), for V(readiness) among O(gather) with C(STATUS), and for
     V(audit) in private copies of the host.
-options:
-  gather:
-    description:
-      - What to gather. Everything else is V(null) in the result.
-      - The default is everything.
-      - V(audit) asks the runtimes, too, and runs the plugins of attachments that runtimes made with C(ADD) in private
-        copies of the host. It remembers what that showed in C(/run/podwire-cni/rehearsals).
-      - V(garbage) asks the runtimes that are found on the host which containers are alive.
-      - V(runtime) asks containerd for its configuration, and other runtimes for their versions.
-      - V(readiness) asks plugins for their C(STATUS), and containerd and CRI-O for what they have loaded. That takes up
-        to five seconds for each that does not answer.
-    type: list
-    elements: str
-    choices:
-      - conf
-      - plugins
-      - attachments
-      - leases
-      - kernel
-      - audit
-      - garbage
-      - runtime
-      - readiness
 extends_documentation_fragment:
   - podwire.cni._common
   - podwire.cni._attributes.info
+  - podwire.cni._info
   - podwire.cni._attributes.group
 seealso:
   - module: podwire.cni.cni_attach
@@ -469,6 +447,10 @@ runtime:
           C(reason).
       type: list
       elements: dict
+    drop_ins:
+      description: The drop-ins whose plugins the runtime appends to the networks that it loads.
+      type: list
+      elements: str
     verified:
       description:
         - Whether its rules were compared with the real runtime (V(run)) or are taken from its source code (V(source)).

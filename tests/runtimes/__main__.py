@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 import apptainer
+import drop_ins
 import image
 import installed
 import predictions
@@ -29,7 +30,7 @@ from containerd import Containerd, crun_script
 
 STATE = "/run/podwire-containerd"
 CONF_DIR = STATE + "/net.d"
-PARTS = ("writes", "predictions", "sandboxes", "readiness", "apptainer")
+PARTS = ("writes", "predictions", "sandboxes", "readiness", "drop-ins", "apptainer")
 
 
 def arguments():
@@ -46,6 +47,13 @@ def arguments():
     parser.add_argument("--record", action="store_true", help="write what is seen to observed.json of the unit tests")
     parser.add_argument("name", nargs="*", help="a version such as 1.7, podman, %s; default: all" % ", ".join(PARTS))
     return parser.parse_args()
+
+
+@contextlib.contextmanager
+def control_groups():
+    subprocess.run(["mount", "-t", "cgroup2", "podwire-containerd", "/sys/fs/cgroup"], check=True)
+    yield
+    subprocess.run(["umount", "/sys/fs/cgroup"], check=True)
 
 
 def prepare(plugins, packages):
@@ -138,12 +146,15 @@ def main():
         with open(STATE + "/plugin.bash", "w") as stream:
             stream.write(readiness.PLUGIN)
         os.environ["BASH_ENV"] = STATE + "/plugin.bash"
-        subprocess.run(["mount", "-t", "cgroup2", "podwire-containerd", "/sys/fs/cgroup"], check=True)
-        with running(chosen) as found:
+        with control_groups(), running(chosen) as found:
             rows, wrong = readiness.run(found, CONF_DIR, STATE, options.plugins, options.newer)
-        subprocess.run(["umount", "/sys/fs/cgroup"], check=True)
         del os.environ["BASH_ENV"]
         show("Readiness", readiness.HEAD, rows)
+        problems += wrong
+    if "drop-ins" in parts and chosen:
+        with control_groups(), running(chosen) as found:
+            rows, wrong = drop_ins.run(found, CONF_DIR, STATE, options.plugins)
+        show("Drop-ins", drop_ins.HEAD, rows)
         problems += wrong
     if "predictions" in parts:
         comparisons = compare(chosen, options, podman)

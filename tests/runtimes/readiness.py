@@ -158,7 +158,7 @@ def _settled(containerd, bed, handler=""):
         time.sleep(0.1)
 
 
-def _pod(containerd, state, handler="", name="pod-ready"):
+def start_pod(containerd, state, handler="", name="pod-ready"):
     """Tell whether a pod gets its network; return what the runtime says if it does not."""
     try:
         sandbox = containerd.cri.run_pod(name, state + "/logs", handler)
@@ -169,7 +169,7 @@ def _pod(containerd, state, handler="", name="pod-ready"):
     return ""
 
 
-def _remove_pods(containerd):
+def remove_pods(containerd):
     for sandbox in containerd.cri.pods():
         containerd.cri.stop_pod(sandbox)
         containerd.cri.remove_pod(sandbox)
@@ -185,7 +185,7 @@ def run(containerds, conf_dir, state, old, new):
             bed.clear()
             host(bed)
             row, codes = _settled(containerd, bed)
-            said = _pod(containerd, state)
+            said = start_pod(containerd, state)
             reported = row["reported"]
             ready = reported and reported["ready"]
             answer = ("yes" if ready else "no", "fails" if said else "works", str(row["ready"]).lower())
@@ -197,7 +197,7 @@ def run(containerds, conf_dir, state, old, new):
                     "%s: %s; the pod: %s; reported: %s" % (containerd.version, rows[-1], said or "works", reported)
                 )
             bed.clear()
-            _remove_pods(containerd)
+            remove_pods(containerd)
     _handlers(containerds, bed, state, rows, wrong)
     return rows, wrong
 
@@ -218,7 +218,7 @@ def _handlers(containerds, bed, state, rows, wrong):
         for containerd in containerds:
             row, codes = _settled(containerd, bed, "other")
             # Releases 1.6 and 1.7 keep a pod that failed, and its name.
-            said = _pod(containerd, state, "other", f"pod-{title[:5]}-{len(text)}".replace(" ", "-"))
+            said = start_pod(containerd, state, "other", f"pod-{title[:5]}-{len(text)}".replace(" ", "-"))
             others = _settled(containerd, bed)[0]["ready"]
             pod = "fails" if said else "works"
             causes = ", ".join(f"`{code}`" for code in codes) or "-"
@@ -230,4 +230,4 @@ def _handlers(containerds, bed, state, rows, wrong):
                 )
     # Only now, with the network, can the pods be removed that failed without it.
     for containerd in containerds:
-        _remove_pods(containerd)
+        remove_pods(containerd)

@@ -47,6 +47,7 @@ class HostView:
         self.requested: Dict[Tuple[str, str, str], bool] = {}
         self.built_in: Callable[[HostView, str], Users] = _none
         self._files: Dict[str, List[ConfFile]] = {}
+        self._drop_ins: Dict[Tuple[str, str], List[ConfFile]] = {}
 
     @property
     def manifest(self) -> Manifest:
@@ -96,6 +97,15 @@ class HostView:
         """Note the *files* that a directory will have; *written* are the names of those that a step writes."""
         self._files[conf_dir] = list(files)
         self.written.update({file.path: file.text or b"" for file in self._files[conf_dir] if file.name in written})
+
+    def expect_drop_ins(self, conf_dir: str, drop_ins: Mapping[str, List[ConfFile]]) -> None:
+        """Note the *drop_ins* that networks will have, by name."""
+        self._drop_ins.update({(conf_dir, network): files for network, files in drop_ins.items()})
+
+    def drop_in_texts(self, conf_dir: str, network: str) -> Optional[List[Tuple[str, bytes]]]:
+        """Return path and text of the drop-ins that a network will have, None if no step changes them."""
+        files = self._drop_ins.get((conf_dir, network))
+        return None if files is None else [(file.path, file.text or b"") for file in files]
 
     def conf_paths(self, conf_dir: str, extensions: Sequence[str]) -> List[str]:
         """Return the paths of the configuration files with one of *extensions*, as libcni finds them.

@@ -205,10 +205,13 @@ def _read_bool(raw: dict[str, t.Any], key: str) -> bool:
     return lower == "true"
 
 
-def network_conf_from_file(path: str, data: bytes | None = None) -> NetworkConfigList:
+def network_conf_from_file(
+    path: str, data: bytes | None = None, drop_ins_of: t.Callable[[str], list[PluginConfig] | None] | None = None
+) -> NetworkConfigList:
     """Read a `.conflist` file and add its drop-ins, unless it says `loadOnlyInlinedPlugins`. Raises `ConfigError`.
 
-    `data` is the content that the file will have, if it is not to be read.
+    `data` is the content that the file will have, if it is not to be read. `drop_ins_of` returns the drop-ins that a
+    network will have, None if they are to be read.
     """
     try:
         conf = network_conf_from_bytes(_read(path) if data is None else data)
@@ -216,7 +219,8 @@ def network_conf_from_file(path: str, data: bytes | None = None) -> NetworkConfi
         exc.path = path
         raise
     if not conf.load_only_inlined_plugins and _is_network_name(conf.name):
-        drop_ins = network_plugin_confs_from_files(os.path.dirname(path), conf.name)
+        known = drop_ins_of(conf.name) if drop_ins_of else None
+        drop_ins = network_plugin_confs_from_files(os.path.dirname(path), conf.name) if known is None else known
         conf.plugins.extend(drop_ins)
         conf.drop_ins = len(drop_ins)
     if not conf.plugins:

@@ -12,13 +12,14 @@ from ...module_utils._host.networks.request import check_priority, read_file_nam
 from ...module_utils._host.paths import file_name
 from ...module_utils._host.problems import ERROR, errors_of, problem
 from ..options import no_options
+from .drop_ins import CheckedDropIns
 from .positions import UNKNOWN, DataPositions
 from .source import DataSource, TextSource
 from .syntax import name_findings, shown
 from .validate import Checked, Source
 
 LEVELS = ("syntax", "schema", "plugins", "directory")
-_KEYS = ("name", "conflist", "content", "src", "priority", "file", "state")
+_KEYS = ("name", "conflist", "content", "src", "priority", "file", "drop_ins", "state")
 _SOURCES = ("conflist", "content", "src")
 _STATES = ("present", "absent", "restored")
 
@@ -116,6 +117,10 @@ class CheckedNetworks:
         self.problems.extend(checked.problems)
         out["name"] = checked.name
         out["content"] = checked.text
+        if "drop_ins" in given and not errors_of(checked.problems):
+            found = CheckedDropIns(given["drop_ins"], checked.text, f"{where}.drop_ins", self._levels)
+            self.problems.extend(found.problems)
+            out["drop_ins"] = found.rendered
 
     def _open(self, where: str, key: str, value: Any) -> Optional[tuple[Source, str]]:
         """Return the source and its name for messages; None after adding a problem."""

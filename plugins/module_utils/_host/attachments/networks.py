@@ -8,7 +8,14 @@ from __future__ import annotations
 import os
 from typing import Dict, List, Optional, Sequence, Union
 
-from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_conf_from_file, network_plugin_conf_from_file
+from ...libcni.conf import (
+    NetworkConfigList,
+    PluginConfig,
+    conf_list_from_conf,
+    network_conf_from_file,
+    network_plugin_conf_from_bytes,
+    network_plugin_conf_from_file,
+)
 from ...libcni.errors import CNIError, ConfigError
 from ..confdir import paths_of
 from ..errors import HostError
@@ -80,10 +87,15 @@ class Networks:
     def _read(self, path: str) -> Union[NetworkConfigList, ConfigError]:
         if path not in self._files:
             try:
-                self._files[path] = network_conf_from_file(path, self._view.written.get(path))
+                self._files[path] = network_conf_from_file(path, self._view.written.get(path), self._drop_ins)
             except ConfigError as error:
                 self._files[path] = error
         return self._files[path]
+
+    def _drop_ins(self, network: str) -> Optional[List[PluginConfig]]:
+        """Return the drop-ins that a step of the plan gives to a network, None if none does."""
+        texts = self._view.drop_in_texts(self._conf_dir, network)
+        return None if texts is None else [network_plugin_conf_from_bytes(text) for _path, text in texts]
 
     def _broken(self, name: str, errors: Sequence[ConfigError]) -> HostError:
         """Return why there is no network *name*; *errors* come from the files that cannot be loaded."""

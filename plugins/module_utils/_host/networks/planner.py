@@ -30,6 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..runtimes.dropins import RuntimeSettings
     from ..runtimes.planner import Setup
+    from .drop_in_files import DropInFiles
     from .removal import Removals
 
 
@@ -58,13 +59,24 @@ class ConfPlanner:
         self._plan_steps(present, targets)
         planned = self.plan.files_after = state.planned()
         self.plan.written = set(state.contents)
+        self.plan.drop_ins_after = state.drop_ins_after
         if "plugins" in request.levels:
             wanted_names = set(targets.values())
-            check_plugins(state.plan, self.binaries, [f for f in planned if f.name in wanted_names], request)
+            wished = [f for f in planned if f.name in wanted_names]
+            check_plugins(state.plan, self.binaries, wished, request, state.drop_ins)
         self._test_access(present, targets)
         if "directory" in request.levels:
             before = list(state.files.values())
-            view = ConfView(request.conf_dir, before, planned, state.ours_after(), set(targets.values()), self.view)
+            view = ConfView(
+                request.conf_dir,
+                before,
+                planned,
+                state.ours_after(),
+                set(targets.values()),
+                self.view,
+                state.drop_ins,
+            )
+            view.own_drop_ins = {os.path.join(one.name, name) for one in present for name in one.drop_ins or ()}
             self.plan.problems.extend(directory_problems(view, self.binaries))
             if state.disturbed:
                 self._removals().note_packages()
@@ -108,7 +120,18 @@ class ConfPlanner:
                 self._try(self._removals().remove, wanted)
         if self.request.exclusive:
             self._try(self._removals().set_aside_others, present, kept)
+        self._remove_drop_ins()
         self._warn_of_cilium()
+
+    def _remove_drop_ins(self) -> None:
+        # Most hosts have none.
+        if any(os.path.dirname(path) != self.request.conf_dir for path in self.state.manifest.networks):
+            self._try(self._drop_ins().remove_orphans)
+
+    def _drop_ins(self) -> DropInFiles:
+        from .drop_in_files import DropInFiles
+
+        return DropInFiles(self.state)
 
     def _removals(self) -> Removals:
         # Rarely requested, as what is below, so other calls do not have to compile it.
@@ -148,6 +171,7 @@ class ConfPlanner:
             self.view,
             request.tolerate_missing,
             setup.prepare if setup else None,
+            self.state.drop_ins,
         )
         self.plan.effective = mask(effective.rows())
         self.plan.judged = effective
@@ -161,6 +185,9 @@ class ConfPlanner:
                 problems = setup.not_loaded(request.ensure_effective)
             self.plan.problems.extend(problems)
         self.plan.problems.extend(unmet)
+        wished = {one.name: one.drop_ins for one in request.networks if one.present and one.drop_ins}
+        if wished:
+            self.plan.problems.extend(effective.ignored_drop_ins(wished))
 
     def _tell_nomad(self, effective: Effective) -> None:
         readers = [one for one in effective.runtimes if one.name == "nomad" and effective.reads_here(one)]
@@ -191,6 +218,8 @@ class ConfPlanner:
         if not self.state.may_use(wanted, target, standing):
             return
         plan = self.plan
+        # Before the file itself, whose write makes runtimes notice them.
+        before, after = self._drop_ins().put(wanted, target) if wanted.drop_ins is not None else (None, None)
         source = standing if standing in own else (own[0] if own else None)
         action, held = "none", ""
         if standing is not None and standing not in own:
@@ -209,6 +238,8 @@ class ConfPlanner:
         elif source is None and standing is None:
             source, action = self._brought_back(wanted.name, target)
         action = self._write(wanted, target, source or standing, held, action)
+        if after is not None or self.state.manifest.networks.get(plan.path(target), {}).get("unread"):
+            action = self._write_again(wanted, target, source or standing, action, (before, after))
         for extra in own:
             if extra is not source:
                 plan.changes.remove(extra.name, extra.text, f"its network is in {target}")
@@ -245,6 +276,19 @@ class ConfPlanner:
             plan.changes.set_attributes(target, Attributes(current.mode, current.uid, current.gid))
             return "attributes" if action == "none" else action
         return action
+
+    def _write_again(
+        self, wanted: WantedNetwork, target: str, current: Optional[ConfFile], action: str, states: Tuple[Any, Any]
+    ) -> str:
+        """Plan to write a file again if no step of the plan makes runtimes notice its drop-ins."""
+        plan, path = self.plan, self.plan.path(target)
+        noticed = ("create", "write", "rename", "restore")
+        if any(step.kind in noticed and path in (step.target, _path_in(step.after)) for step in plan.steps):
+            return action
+        text = current.text if current is not None and current.text is not None else wanted.text
+        self.state.contents[target] = text
+        plan.changes.write_again(target, text, states)
+        return "updated" if action == "none" else action
 
     def _brought_back(self, network: str, target: str) -> Tuple[Optional[ConfFile], str]:
         """Plan to restore a managed file that was set aside; return it, with the action to report."""
@@ -319,6 +363,10 @@ class ConfPlanner:
                 "(cni-exclusive in the ConfigMap cilium-config)",
                 new[0],
             )
+
+
+def _path_in(state: Any) -> Any:
+    return state.get("path") if isinstance(state, dict) else None
 
 
 def _names(directory: str) -> List[str]:

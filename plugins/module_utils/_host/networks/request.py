@@ -25,6 +25,15 @@ NETWORK_ARGUMENTS: Dict[str, Any] = {
     "src": {"type": "str"},
     "priority": {"type": "int"},
     "file": {"type": "str"},
+    "drop_ins": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "file": {"type": "str", "required": True},
+            "plugin": {"type": "dict"},
+            "content": {"type": "str"},
+        },
+    },
     "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
 }
 NETWORKS_ARGUMENTS: Dict[str, Any] = {
@@ -78,6 +87,18 @@ def read_file_name(name: Optional[str], option: str) -> Optional[str]:
     return name
 
 
+def read_drop_in_name(name: str, option: str) -> str:
+    """Return the name of a drop-in's file; libcni reads only names that end in ``.conf``."""
+    file_name(name, option)
+    if name.startswith(".") or not name.endswith(".conf"):
+        raise HostError(
+            f"{option}: {name!r} cannot be a drop-in; libcni reads files whose names end in .conf, such as "
+            "'10-tuning.conf'",
+            code="bad_file_name",
+        )
+    return name
+
+
 def check_priority(priority: Optional[int], option: str) -> Optional[int]:
     """Return *priority* if it has at most two digits, so that the order as text is the order as numbers."""
     if priority is not None and not 0 <= priority <= 99:
@@ -92,10 +113,11 @@ def check_priority(priority: Optional[int], option: str) -> Optional[int]:
 class WantedNetwork:
     """One network of the request: ``text`` is the rendered conflist (empty unless ``present``).
 
-    ``restored`` asks for what was there before; then ``name`` may be "" if there is a ``file``.
+    ``restored`` asks for what was there before; then ``name`` may be "" if there is a ``file``. ``drop_ins`` is the
+    text of each desired drop-in by the name of its file, None to leave them as they are.
     """
 
-    __slots__ = ("file", "name", "present", "priority", "restored", "text")
+    __slots__ = ("drop_ins", "file", "name", "present", "priority", "restored", "text")
 
     def __init__(
         self,
@@ -105,7 +127,9 @@ class WantedNetwork:
         file: Optional[str] = None,
         priority: Optional[int] = None,
         restored: bool = False,
+        drop_ins: Optional[Mapping[str, bytes]] = None,
     ) -> None:
+        self.drop_ins = drop_ins
         self.name = name
         self.present = present
         self.restored = restored
@@ -198,7 +222,15 @@ def _wanted(index: int, given: Mapping[str, Any]) -> WantedNetwork:
         (given["content"] or "").encode("utf-8") if present else b"",
         read_file_name(given["file"], where),
         check_priority(given["priority"], f"networks[{index}].priority"),
+        drop_ins=_drop_ins(given.get("drop_ins"), f"networks[{index}].drop_ins") if present else None,
     )
+
+
+def _drop_ins(given: Optional[Sequence[Mapping[str, Any]]], where: str) -> Optional[Dict[str, bytes]]:
+    """Return the texts of the drop-ins, as the action plugin passes them."""
+    if given is None:
+        return None
+    return {read_drop_in_name(one["file"], f"{where}.file"): (one["content"] or "").encode("utf-8") for one in given}
 
 
 def _settings(params: Mapping[str, Any]) -> Optional[RuntimeSettings]:

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from ...libcni import gojson
 from ...libcni.errors import JSONError
@@ -25,8 +26,17 @@ if TYPE_CHECKING:
     from .request import ConfRequest
 
 
-def check_plugins(plan: ConfPlan, binaries: Binaries, files: Sequence[ConfFile], request: ConfRequest) -> None:
-    """Add the problems with the plugins that *files*, the planned files of the request, name."""
+def check_plugins(
+    plan: ConfPlan,
+    binaries: Binaries,
+    files: Sequence[ConfFile],
+    request: ConfRequest,
+    folder_of: Callable[[str, str], Sequence[ConfFile]] = drop_ins,
+) -> None:
+    """Add the problems with the plugins that *files*, the planned files of the request, name.
+
+    *folder_of* returns the drop-ins of a network.
+    """
     for file in files:
         if file.error or not file.network:
             text = f"libcni cannot load this network: {file.error or 'it has no name'}"
@@ -35,7 +45,7 @@ def check_plugins(plan: ConfPlan, binaries: Binaries, files: Sequence[ConfFile],
         uses: List[Use] = []
         for index, plugin in enumerate(file.plugins):
             uses.extend(uses_of(file.path, f"/plugins/{index}", plugin))
-        for extra in [] if file.inlined_only else drop_ins(request.conf_dir, file.network):
+        for extra in [] if file.inlined_only else folder_of(request.conf_dir, file.network):
             for plugin in extra.plugins:
                 uses.extend(uses_of(extra.path, "", plugin))
         problems = check_uses(binaries, file.network, file.cni_version, uses, request.tolerate_missing)
@@ -330,6 +340,8 @@ def _drop_ins(view: ConfView, file: ConfFile) -> Iterator[Problem]:
             )
             level = ERROR if file.name in view.wanted else WARNING
             yield problem(level, "drop_in_broken", text, extra.path)
+            continue
+        if os.path.join(file.network or "", extra.name) in view.own_drop_ins:
             continue
         text = (
             f"libcni 1.3 and later append this plugin to the network {file.network!r}, older versions do not; the file "

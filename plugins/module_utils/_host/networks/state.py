@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
-from ..confdir import ConfFile, parse_conf, read_as, sort_key
+from ..confdir import ConfFile, drop_ins, parse_conf, read_as, sort_key
 from ..errors import HostError
 from ..hostview import HostView
 from ..problems import ERROR, WARNING, problem
@@ -26,6 +26,7 @@ class ConfState:
     """``files`` is the current state, ``after`` the planned one: name of each file -> its network (None: unknown).
 
     ``contents`` has the text of the files that will be written, moved or restored, or get another mode or owner,
+    ``drop_ins_after`` has the drop-ins of the networks whose drop-ins change, as they will be,
     ``vacated`` the names that an earlier step of the plan frees, ``replaced`` the names of managed files that unmanaged
     ones are restored to, ``disturbed`` the unmanaged files that are adopted or set aside.
     """
@@ -38,6 +39,7 @@ class ConfState:
         self.files = {file.name: file for file in view.conf_files(request.conf_dir)}
         self.after: Dict[str, Optional[str]] = {name: file.network for name, file in self.files.items()}
         self.contents: Dict[str, bytes] = {}
+        self.drop_ins_after: Dict[str, List[ConfFile]] = {}
         self.vacated: Set[str] = set()
         self.replaced: Set[str] = set()
         self.disturbed: List[ConfFile] = []
@@ -73,6 +75,10 @@ class ConfState:
 
     def is_managed(self, name: str) -> bool:
         return name in self._entries
+
+    def entry_of(self, name: str) -> Optional[Dict[str, Any]]:
+        """Return the manifest's entry of a managed file, None for another one."""
+        return self._entries.get(name)
 
     def managed_files(self, network: str) -> List[ConfFile]:
         """Return the managed files of *network*, whatever they contain now, without those that the plan removes."""
@@ -253,6 +259,12 @@ class ConfState:
         """Return the names of the files that will be managed."""
         kept = set(self._entries) - self.vacated - self.replaced
         return {name for name in self.after if name in kept or self.plan.claims(name)}
+
+    def drop_ins(self, conf_dir: str, network: str) -> List[ConfFile]:
+        """Return the drop-ins of a network as they will be."""
+        if conf_dir == self.request.conf_dir and network in self.drop_ins_after:
+            return self.drop_ins_after[network]
+        return drop_ins(conf_dir, network)
 
     def planned(self) -> List[ConfFile]:
         """Return the files as they will be, in the order of the runtimes."""

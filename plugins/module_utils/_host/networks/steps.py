@@ -69,6 +69,7 @@ class ConfSteps:
                 self._expect_nothing(path)
             self._claim(path)
             write(self._open(), name, after, self.attributes)
+            self._loaded(path)
 
         if replaces:
             reason = difference_in_words(before, after)
@@ -94,6 +95,7 @@ class ConfSteps:
                 self._return_original(old, network, entry["original"])
             self._claim(new_path)
             self._open().rename(old, new)
+            self._loaded(new_path)
 
         self._step("rename", old_path, SAFE, f"want the name {new}", ({"path": old_path}, {"path": new_path}), action)
 
@@ -139,6 +141,63 @@ class ConfSteps:
             self._open().remove(name)
 
         self._step("remove", path, DISRUPTIVE, reason, (shown_conflist(before or b""), None), action)
+
+    def put_drop_in(self, network: str, name: str, conflist: str, before: Optional[bytes], after: bytes) -> None:
+        """Write a drop-in of *network*, whose file is *conflist*; *before* is the present content, None for none."""
+        folder = self.path(network)
+        path = os.path.join(folder, name)
+        self._own(path, network, hashlib.sha256(after).hexdigest())
+
+        def action() -> None:
+            if before is None:
+                self._expect_nothing(path)
+            self._unload(conflist)
+            make_directory(folder, 0o755)
+            with Directory(folder) as directory:
+                directory.remove_stale_temps()
+                write(directory, name, after, self.attributes)
+
+        if before is None:
+            self._step("create", path, SAFE, "does not exist", (None, shown_conflist(after)), action)
+        else:
+            self._step("write", path, SAFE, difference_in_words(before, after), shown_change(before, after), action)
+
+    def remove_drop_in(self, network: str, name: str, conflist: str, before: bytes, step_class: str, why: str) -> None:
+        """Remove a managed drop-in, and its folder if nothing else is in it."""
+        folder = self.path(network)
+        path = os.path.join(folder, name)
+        self._touched.add(path)
+
+        def action() -> None:
+            self._unload(conflist)
+            with Directory(folder) as directory:
+                directory.remove(name)
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+
+        self._step("remove", path, step_class, why, (shown_conflist(before), None), action)
+
+    def write_again(self, name: str, text: bytes, states: Tuple[Any, Any]) -> None:
+        """Write a managed file with the content that it has, so that runtimes notice its drop-ins."""
+        path = self.path(name)
+
+        def action() -> None:
+            self._claim(path)
+            write(self._open(), name, text, self.attributes)
+            self._loaded(path)
+
+        self._step("write", path, SAFE, "runtimes read its drop-ins only when it is written", states, action)
+
+    def _unload(self, conflist: str) -> None:
+        """Record that runtimes have not noticed the drop-ins of a file, before they change."""
+        entry = self.manifest.networks.get(self.path(conflist))
+        if entry is not None and not entry.get("unread"):
+            entry["unread"] = True
+            self.manifest.save()
+
+    def _loaded(self, path: str) -> None:
+        # It is saved after the steps; a crash before costs one more write.
+        self.manifest.networks.get(path, {}).pop("unread", None)
 
     def set_aside(self, name: str, network: str, managed: Optional[Dict[str, Any]], reason: str) -> None:
         """Rename a file so that no runtime reads it; the manifest records how to restore it.

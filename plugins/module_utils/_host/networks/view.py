@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..addresses import DEFAULT_DATA_DIR
 from ..binaries.types import member_of, object_of, text_of
@@ -134,8 +134,9 @@ class Placed(NamedTuple):
 class ConfView:
     """``before`` is the current state, ``files`` the planned one, both in the order of the runtimes.
 
-    ``managed`` are the names of the managed files, ``wanted`` those of the requested networks' files. ``host`` has the
-    other directories.
+    ``managed`` are the names of the managed files, ``wanted`` those of the requested networks' files, ``own_drop_ins``
+    those of their drop-ins (``NETWORK/FILE``). ``host`` has the other directories. *folder_of* returns the drop-ins of
+    a network.
     """
 
     def __init__(
@@ -146,6 +147,7 @@ class ConfView:
         managed: Set[str],
         wanted: Set[str],
         host: Optional[HostView] = None,
+        folder_of: Callable[[str, str], List[ConfFile]] = drop_ins,
     ) -> None:
         self.host = host or HostView()
         self.conf_dir = conf_dir
@@ -153,6 +155,8 @@ class ConfView:
         self.files = list(files)
         self.managed = managed
         self.wanted = wanted
+        self.own_drop_ins: Set[str] = set()
+        self._folder_of = folder_of
         self._drop_ins: Dict[str, List[ConfFile]] = {}
 
     def loaded(self) -> List[ConfFile]:
@@ -172,7 +176,7 @@ class ConfView:
         if file.kind != "conflist" or file.inlined_only or not file.network:
             return []
         if file.network not in self._drop_ins:
-            self._drop_ins[file.network] = drop_ins(self.conf_dir, file.network)
+            self._drop_ins[file.network] = self._folder_of(self.conf_dir, file.network)
         return self._drop_ins[file.network]
 
     def chain(self, file: ConfFile) -> List[Placed]:

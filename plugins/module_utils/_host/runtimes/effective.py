@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..binaries.types import is_multus
 from ..binaries.usable import Binaries
-from ..confdir import ConfFile, scan_conf_dir
+from ..confdir import ConfFile, drop_ins, scan_conf_dir
 from ..errors import HostError
 from ..hostview import HostView
 from ..problems import ERROR, WARNING, problem
@@ -28,7 +28,8 @@ class Effective:
     """The runtimes of a task, and which network each would use.
 
     *names* of profiles, or None for the runtimes on this host. *files* are the files that *conf_dir* will contain, in
-    order. *prepare* may change the settings of the runtimes before they are judged.
+    order. *prepare* may change the settings of the runtimes before they are judged. *folder_of* returns the drop-ins of
+    a network.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Effective:
         view: HostView,
         tolerate_missing: bool = False,
         prepare: Optional[Callable[[List[Runtime]], None]] = None,
+        folder_of: Callable[[str, str], List[ConfFile]] = drop_ins,
     ) -> None:
         self.names = names
         self.conf_dir = conf_dir
         self.files = list(files)
         self.tolerate_missing = tolerate_missing
         self._view = view
+        self._folder_of = folder_of
         self._binaries: Dict[Tuple[str, ...], Binaries] = {}
         if names is None:
             self.runtimes = discover.runtimes_on_host(conf_dir)
@@ -58,7 +61,11 @@ class Effective:
     def rows(self) -> Rows:
         """Return a row for each runtime."""
         return [
-            dict(_row(runtime, verdict), requires=self.requirements_of(runtime))
+            dict(
+                _row(runtime, verdict),
+                drop_ins=self._appended(runtime, verdict),
+                requires=self.requirements_of(runtime),
+            )
             for runtime, verdict in zip(self.runtimes, self.verdicts)
         ]
 
@@ -91,6 +98,31 @@ class Effective:
                 text = f"{runtime.name} runs the plugin {need['plugin']} for {own.purpose}, and would fail"
                 row = problem(WARNING if tolerated else level, need["code"], f"{text}: {need['problem']}")
                 problems.append(dict(row, file=verdict.file or runtime.conf_dir))
+        return problems
+
+    def _appended(self, runtime: Runtime, verdict: Verdict) -> List[str]:
+        """Return the paths of the drop-ins that the runtime appends to the networks that it loads."""
+        if not _appends(runtime):
+            return []
+        lists = [one for one in verdict.networks if one.file.kind == "conflist" and not one.file.inlined_only]
+        return [extra.path for one in lists for extra in self._folder_of(os.path.dirname(one.file.path), one.name)]
+
+    def ignored_drop_ins(self, wanted: Mapping[str, Collection[str]]) -> Rows:
+        """Return a warning for each runtime that ignores the drop-ins *wanted* by network; they do not change it."""
+        problems = []
+        for runtime, verdict in zip(self.runtimes, self.verdicts):
+            if not self._counts(runtime) or not runtime.reads or _appends(runtime):
+                continue
+            for network in verdict.networks:
+                if network.name in wanted:
+                    names = ", ".join(wanted[network.name])
+                    older = f"contains libcni {runtime.libcni}, which is older than 1.3, and so"
+                    text = (
+                        f"{runtime.name} {older if runtime.rules.drop_ins else 'reads no drop-in folders, and so'} "
+                        f"ignores the drop-ins of the network {network.name!r} ({names}); for this runtime, write "
+                        "their plugins into the conflist"
+                    )
+                    problems.append(problem(WARNING, "drop_in_ignored", text, network.file.path))
         return problems
 
     def ensure(self, network: str) -> Rows:
@@ -200,7 +232,7 @@ class Effective:
             verdict = Verdict()
             verdict.fail(f"its directory cannot be read: {error.msg}")
             return verdict
-        verdict = judge(runtime, files, self._ask(runtime, self.tolerate_missing))
+        verdict = judge(runtime, files, self._ask(runtime, self.tolerate_missing), self._folder_of)
         chosen = next((file for file in files if file.path == verdict.file), None)
         if chosen is not None and any(map(is_multus, chosen.plugins[:1])):
             # Imported here because few hosts have Multus.
@@ -238,6 +270,11 @@ class Effective:
                 raise
 
         return ask
+
+
+def _appends(runtime: Runtime) -> bool:
+    """Tell whether the runtime appends drop-ins to its networks."""
+    return runtime.rules.drop_ins and runtime.libcni == "1.3"
 
 
 def _row(runtime: Runtime, verdict: Verdict) -> Dict[str, Any]:

@@ -23,7 +23,9 @@ def write(directory, number):
 def test_each_file_is_read_once(tmp_path, monkeypatch):
     read = []
     whole = attach_networks.network_conf_from_file
-    monkeypatch.setattr(attach_networks, "network_conf_from_file", lambda path, data: read.append(path) or whole(path))
+    monkeypatch.setattr(
+        attach_networks, "network_conf_from_file", lambda path, *_more: read.append(path) or whole(path)
+    )
     for number in range(1, 5):
         write(tmp_path, number)
     networks = attach_networks.Networks(str(tmp_path), [], HostView())

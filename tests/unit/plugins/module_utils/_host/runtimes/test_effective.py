@@ -94,6 +94,7 @@ def test_a_row_says_everything(host):
         "through": [],
         "not_chosen": [{"file": second, "network": "b", "reason": "10-a.conflist sorts before it"}],
         "verified": "run",
+        "drop_ins": [],
         "requires": [row["requires"][0]],
     }
     assert row["requires"][0]["plugin"] == "loopback"

@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The option of cni_info. Private to the collection."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
+options:
+  gather:
+    description:
+      - What to gather. Everything else is V(null) in the result.
+      - The default is everything.
+      - V(audit) asks the runtimes, too, and runs the plugins of attachments that runtimes made with C(ADD) in private
+        copies of the host. It remembers what that showed in C(/run/podwire-cni/rehearsals).
+      - V(garbage) asks the runtimes that are found on the host which containers are alive.
+      - V(runtime) asks containerd for its configuration, and other runtimes for their versions.
+      - V(readiness) asks plugins for their C(STATUS), and containerd and CRI-O for what they have loaded. That takes up
+        to five seconds for each that does not answer.
+    type: list
+    elements: str
+    choices:
+      - conf
+      - plugins
+      - attachments
+      - leases
+      - kernel
+      - audit
+      - garbage
+      - runtime
+      - readiness
+"""

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Planning the drop-ins of networks: the files of the folder ``<conf_dir>/<network>/``.
+
+Runtimes with libcni 1.3 append their plugins to the network's chain. They look at the folder only when they load the
+network's own file, and containerd notices only a write of that file.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Dict, List, Tuple
+
+from ..confdir import ConfFile, drop_ins, parse_conf, sort_key
+from ..errors import HostError
+from ..plan import DISRUPTIVE, SAFE
+from .difference import readable_secret, same_json
+from .request import WantedNetwork
+from .state import ConfState
+from .steps import ABSENT, NOT_REQUESTED
+
+
+class DropInFiles:
+    """Adds the steps for the drop-ins of the networks of a request."""
+
+    def __init__(self, state: ConfState) -> None:
+        self._state = state
+        self._conf_dir = state.request.conf_dir
+
+    def _managed(self) -> Dict[str, List[str]]:
+        """Return the paths of the managed drop-ins, by network."""
+        found: Dict[str, List[str]] = {}
+        for path, entry in sorted(self._state.manifest.networks.items()):
+            if os.path.dirname(os.path.dirname(path)) == self._conf_dir and os.path.lexists(path):
+                found.setdefault(entry["network"], []).append(path)
+        return found
+
+    def put(self, wanted: WantedNetwork, target: str) -> Tuple[Any, Any]:
+        """Plan the drop-ins of *wanted*, whose file is *target*; return the states before and after, (None, None) for
+        no change.
+        """
+        if wanted.drop_ins is None:
+            return None, None
+        state, changes = self._state, self._state.plan.changes
+        present = {file.name: file for file in drop_ins(self._conf_dir, wanted.name)}
+        managed = [os.path.basename(path) for path in self._managed().get(wanted.name, [])]
+        after = dict(present)
+        for name, text in wanted.drop_ins.items():
+            path = os.path.join(wanted.name, name)
+            current = present.get(name)
+            state.plan.problems += readable_secret(text, state.request.attributes.mode, state.plan.path(path))
+            if current is not None and name not in managed:
+                state.error("foreign_file", "this drop-in is unmanaged; move it away, or choose another 'file'", path)
+            elif current is None or current.is_link or not same_json(current.text, text):
+                changes.put_drop_in(wanted.name, name, target, None if current is None else current.text or b"", text)
+                after[name] = self._planned(path, name, text)
+        for name in managed:
+            if name not in wanted.drop_ins and name in present:
+                text = present[name].text or b""
+                changes.remove_drop_in(wanted.name, name, target, text, SAFE, NOT_REQUESTED)
+                del after[name]
+        if after == present:
+            return None, None
+        state.drop_ins_after[wanted.name] = [after[name] for name in sorted(after, key=sort_key)]
+        return {"drop_ins": sorted(present)}, {"drop_ins": sorted(after)}
+
+    def _planned(self, path: str, name: str, text: bytes) -> ConfFile:
+        folder = os.path.realpath(os.path.dirname(self._state.plan.path(path)))
+        file = ConfFile(name, os.path.join(folder, name))
+        file.text = text
+        try:
+            parse_conf(file, text)
+        except HostError as error:
+            file.error = error.msg
+        return file
+
+    def remove_orphans(self) -> None:
+        """Plan to remove the managed drop-ins of networks that lose their managed file by this plan."""
+        state = self._state
+        kept = {state.after[name] for name in state.ours_after()}
+        for network, paths in self._managed().items():
+            if network in kept or not self._was_managed(network):
+                continue
+            present = {file.name: file for file in drop_ins(self._conf_dir, network)}
+            for name in map(os.path.basename, paths):
+                if name in present:
+                    text = present.pop(name).text or b""
+                    state.plan.changes.remove_drop_in(network, name, "", text, DISRUPTIVE, ABSENT)
+            state.drop_ins_after[network] = list(present.values())
+
+    def _was_managed(self, network: str) -> bool:
+        """Tell whether the plan takes the network's managed file away, or a request without one names it."""
+        state = self._state
+        had = any(entry["network"] == network for entry in map(state.entry_of, state.files) if entry)
+        return had or any(one.name == network and not one.present for one in state.request.networks)
