@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..firewall.chains import CHAIN, EMPTY_POLICY, FoundChains, read_chains
 from ..kernel.objects import KernelObject, ObjectKey, State, read_objects
-from ..kernel.sysctls import GLOBAL, interface_defaults, read_globals, sysctl_name
+from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
 from .attribution import SHARED, Attribution, Owner, Party
 from .note import Footprint, Notes, Objects, Recorded
 from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES, Look, Store, read_stores
@@ -83,8 +83,8 @@ def read_unusual(
     for key, there in after.state.items():
         if key[0] in OF_INTERFACES and key not in before.state:
             kind = str(key[0])
-            names = ((sysctl_name(kind, place), value) for place, value in enumerate(there.value))
-            unusual.update((kind, name) for name, value in names if name and usual.get((kind, name)) != value)
+            pairs = zip(compared_names(kind), there.value)
+            unusual.update((kind, name) for name, value in pairs if name and usual.get((kind, name)) != value)
     return after, {**usual, **interface_defaults(unusual)}
 
 
@@ -124,16 +124,15 @@ def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Dic
             continue
         switch = (GLOBAL, _SWITCHES[kind][0])
         switched = before.get(switch) != after.get(switch)
-        for place, value in enumerate(there.value):
-            name = sysctl_name(kind, place)
+        for place, (name, value) in enumerate(zip(compared_names(kind), there.value)):
             if was is not None and place < len(was.value):
                 start: Optional[int] = was.value[place]
             else:
-                start = defaults.get((kind, name))
+                start = defaults.get((kind, name)) if name else None
             # The global switch sets that of every interface.
             if (
-                name
-                and start is not None
+                start is not None
+                and name
                 and start != value
                 and not (name == _FORWARDING and (switched or was is None))
             ):
@@ -206,9 +205,11 @@ def write_footprints(notes: Notes, before: Reading, after: Reading, added: Seque
     attribution = Attribution(after.state, [one.party for one in added])
     defaults = interface_defaults()
     of = owned_changes(before, after, attribution, defaults)
+    written: List[Footprint] = []
     for one in added:
         footprint = Footprint(of.get(one.party.key, {}), changes_inside(one), one.identity)
         notes.write_attachment(one.party.key, footprint)
+        written.append(footprint)
     digests = {one.party.key[0]: one.config for one in added}
     there = _shared_now(after, attribution)
     for network, config in digests.items():
@@ -218,9 +219,11 @@ def write_footprints(notes: Notes, before: Reading, after: Reading, added: Seque
                 objects.update(_on_bridge(bridge, after.state, defaults))
         known = notes.network(network)
         kept = known if known is not None and known.config == config else None
-        notes.write_network(network, Footprint(_merge(kept, objects, of.get((network,), {}), after), config=config))
-    notes.write_host(Footprint(_merge(notes.host(), there.get(SHARED, {}), of.get(SHARED, {}), after)))
-    write_order(notes, after, added)
+        written.append(Footprint(_merge(kept, objects, of.get((network,), {}), after), config=config))
+        notes.write_network(network, written[-1])
+    written.append(Footprint(_merge(notes.host(), there.get(SHARED, {}), of.get(SHARED, {}), after)))
+    notes.write_host(written[-1])
+    _write_order(notes, after, written)
 
 
 def _on_bridge(bridge: str, state: State, defaults: Defaults) -> Objects:
@@ -230,8 +233,7 @@ def _on_bridge(bridge: str, state: State, defaults: Defaults) -> Objects:
         if device_of(key) != bridge or there.derived or key[0] in ("fdb", "neigh"):
             continue
         if key[0] in OF_INTERFACES:
-            for place, value in enumerate(there.value):
-                name = sysctl_name(str(key[0]), place)
+            for name, value in zip(compared_names(str(key[0])), there.value):
                 if name and name != _FORWARDING and defaults.get((str(key[0]), name), value) != value:
                     found[key[0], bridge, name] = Recorded(value)
         else:
@@ -276,17 +278,14 @@ def _merge(known: Optional[Footprint], there: Objects, changed: Objects, after: 
     return merged
 
 
-def write_order(notes: Notes, after: Reading, added: Iterable[RecordedAdd]) -> None:
+def _write_order(notes: Notes, after: Reading, written: Iterable[Footprint]) -> None:
     """Record the order of the rules in all chains with recorded rules."""
     if after.chains is None:
         return
     order = notes.order()
-    footprints = [notes.attachment(one.party.key) for one in added]
-    footprints += [notes.network(name) for name in {one.party.key[0] for one in added}]
-    footprints.append(notes.host())
     ours: Dict[ObjectKey, set[str]] = {}
-    for footprint in footprints:
-        for key in footprint.host if footprint is not None else ():
+    for footprint in written:
+        for key in footprint.host:
             if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH:
                 ours.setdefault(key[:CHAIN_KEY_LENGTH], set()).add(str(key[-1]))
     for place, rules in ours.items():

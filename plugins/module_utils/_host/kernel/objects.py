@@ -10,7 +10,7 @@ counters, timers, learned entries, link-local addresses.
 | kind | key |
 |---|---|
 | link | link, name |
-| conf4, conf6 | kind, name of the interface; the sysctls of the interface by number (sysctls.sysctl_name) |
+| conf4, conf6 | kind, name of the interface; the sysctls of the interface by number (sysctls.compared_names) |
 | vlan | vlan, name of the port, VLAN ID |
 | addr | addr, name, address, length of the prefix |
 | route | route, family, table, destination, TOS, metric, type, name of the interface |

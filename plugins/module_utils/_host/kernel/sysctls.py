@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from .objects import CONF4, CONF6, KernelObject, State
 
@@ -38,6 +38,9 @@ _NOT_COMPARED = (
     "ioam6_id_wide",
 )
 _FAMILIES = {CONF4: ("ipv4", _NAMES4.split()), CONF6: ("ipv6", _NAMES6.split())}
+_COMPARED = {
+    kind: ["" if name in _NOT_COMPARED else name for name in names] for kind, (_family, names) in _FAMILIES.items()
+}
 GLOBAL = "sysctl"
 # "neigh" and the other directories of "conf" are those of interfaces. What a new interface starts with says nothing
 # about the traffic of those that exist.
@@ -58,14 +61,13 @@ _CHANGING = (
 _LARGEST = 4096
 
 
-def sysctl_name(kind: str, place: int) -> str:
-    """Return the name of the number at *place* in a link's values of *kind*; "" if it is not to be compared."""
-    names = _FAMILIES[kind][1]
-    return "" if place >= len(names) or names[place] in _NOT_COMPARED else names[place]
+def compared_names(kind: str) -> Sequence[str]:
+    """Return the names of the numbers in a link's values of *kind*; "" for those that are not to be compared."""
+    return _COMPARED[kind]
 
 
 def sysctl_place(kind: str, name: str) -> int:
-    """Return the place of a name, the opposite of :func:`sysctl_name`. Raises ValueError."""
+    """Return the place of a name among the numbers in a link's values of *kind*. Raises ValueError."""
     return _FAMILIES[kind][1].index(name)
 
 

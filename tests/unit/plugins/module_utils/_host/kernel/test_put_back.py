@@ -121,8 +121,8 @@ def put_all(recorded, spaces):
             now = present[space].get(key)
             with Writer(space, recorded) as writer:
                 if key[0] in ("conf4", "conf6"):
-                    for place, value in enumerate(recorded[space][key].value):
-                        name = sysctls.sysctl_name(key[0], place)
+                    values = zip(sysctls.compared_names(key[0]), recorded[space][key].value)
+                    for place, (name, value) in enumerate(values):
                         if name and now.value[place] != value:
                             one = recorded[space][key]._replace(value=value)
                             writer.put((*key, name), one, now.value[place])
@@ -237,7 +237,6 @@ def test_only_sysctls_of_the_network_are_written(name):
 
 def test_names_and_places_of_interface_sysctls_belong_together():
     for kind in ("conf4", "conf6"):
-        names = [sysctls.sysctl_name(kind, place) for place in range(100)]
-        for place, name in enumerate(names):
+        for place, name in enumerate(sysctls.compared_names(kind)):
             assert not name or sysctls.sysctl_place(kind, name) == place
-    assert sysctls.sysctl_name("conf6", 2) == ""
+    assert sysctls.compared_names("conf6")[2] == ""
