@@ -68,4 +68,5 @@ class ReadingAction(ActionBase):
                 f"the controller: {error}",
                 code="cluster_unreachable",
             ) from error
-        return found if isinstance(found, list) else [found]
+        # Without any, the client returns null.
+        return found if isinstance(found, list) else [found] if found else []
