@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole of cni_report, which runs only on the controller and needs no connection to hosts."""
+"""The whole of cni_report, which runs on the controller and needs a connection to a host only to inspect it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..plugin_utils._report.artifact import artifact
 from ..plugin_utils._report.compare import worse
 from ..plugin_utils._report.fleet import summary_of_fleet
 from ..plugin_utils._report.record import RESULTS, Record, build, summary_of, unusable
+from ..plugin_utils.inspection import Inspection, text_of_warnings
 
 
 class ActionModule(ActionBase):
     TRANSFERS_FILES = False
-    _requires_connection = False
     _supports_check_mode = True
 
     def run(self, tmp: Optional[str] = None, task_vars: Optional[dict[str, Any]] = None) -> dict[str, Any]:
@@ -30,19 +30,28 @@ class ActionModule(ActionBase):
             {
                 "dir": {"type": "path", "required": True},
                 "results": {"type": "dict", "options": {name: {"type": "raw"} for name in (*RESULTS, "info", "error")}},
+                "inspect": {"type": "bool", "default": False},
                 "compare": {"type": "bool", "default": False},
                 "render": {"type": "bool", "default": False},
                 "max_age": {"type": "float", "default": attention.MAX_AGE},
             },
         )
         variables = task_vars or {}
-        if given["results"] is None and not given["render"]:
-            raise AnsibleActionFail("cni_report: nothing to do; set 'results', or 'render: true'")
-        if given["compare"] and given["results"] is None:
+        if given["results"] is not None and given["inspect"]:
+            raise AnsibleActionFail("cni_report: 'results' and 'inspect' exclude each other; set one of them")
+        if given["results"] is None and not given["inspect"] and not given["render"]:
+            raise AnsibleActionFail("cni_report: nothing to do; set 'results', 'inspect: true' or 'render: true'")
+        if given["compare"] and given["results"] is None and not given["inspect"]:
             raise AnsibleActionFail(
-                "cni_report: 'compare' needs 'results' to compare with the previous record of the host"
+                "cni_report: 'compare' needs 'results' or 'inspect' to compare with the previous record of the host"
             )
         path = os.path.abspath(given["dir"])
+        if given["inspect"]:
+            inspection = Inspection(self, variables)
+            given["results"] = text_of_warnings(inspection.results)
+            result.update(planned=inspection.planned, warnings=inspection.warnings)
+            # With --diff, every step is printed with what it would change.
+            result["_ansible_verbose_always"] = bool(self._task.diff)
         try:
             # Check mode also writes the report, because that changes no host.
             if given["results"] is not None:

@@ -14,12 +14,20 @@ author:
 description:
   - Returns the variable C(cni_hosts), or V(all) if C(cni_hosts) is not set but C(--limit) is. Empty text counts as not
     set.
+  - Warns about extra variables whose names start with C(cni_) and are probably misspelled.
   - Fails if no host is named, or if no host of the inventory matches. Ansible itself would skip the play and succeed.
   - Use it in the keyword C(hosts) of a play.
 options:
   default:
     description: Pattern to use if no host is named. If this is not set, hosts must be named.
     type: str
+  after_drift:
+    description:
+      - Return only the hosts that the playbook C(podwire.cni.drift) needs after it has inspected all hosts. These are
+        the first host, which makes the report, and the hosts for which C(cni_drift_fail) is set.
+      - Each host of a play costs the controller a process for each task, even if the task is skipped.
+    type: bool
+    default: false
   why:
     description: What the playbook does to hosts, for the error message.
     type: str
@@ -50,6 +58,11 @@ from ansible.errors import AnsibleError, AnsibleLookupError
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.lookup import LookupBase
+from ansible.utils.display import Display
+
+from ..plugin_utils._report.commands import pattern as pattern_of
+from ..plugin_utils.preflight import warn_of_misspelled
+from ..plugin_utils.settings import Settings
 
 WHY = "this playbook changes hosts"
 LISTINGS = ("syntax", "listhosts", "listtasks", "listtags")
@@ -59,8 +72,10 @@ LISTINGS = ("syntax", "listhosts", "listtasks", "listtags")
 class LookupModule(LookupBase):
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[str]:
         variables = variables or {}
-        named = self._templar.template(variables.get("cni_hosts"))  # type: ignore[union-attr]
-        named = ",".join(map(str, named)) if isinstance(named, list | tuple) else str(named or "")
+        settings = Settings(variables, self._templar.template)  # type: ignore[union-attr]
+        named = ",".join(map(str, settings.value("cni_hosts", default=[])))
+        # Extra variables are all that is known here. The other variables of a host are checked with the host.
+        warn_of_misspelled(variables, Display().warning)
         limit = str(variables.get("ansible_limit") or "")
         pattern = named or ("all" if limit else kwargs.get("default"))
         if any(context.CLIARGS.get(key) for key in LISTINGS):
@@ -81,13 +96,23 @@ class LookupModule(LookupBase):
                 if said
                 else "the inventory has no hosts; name one that has: -i INVENTORY"
             )
+        if kwargs.get("after_drift") and not settings.value("cni_drift_fail"):
+            return self._after_drift(found, variables.get("hostvars"))
         return [pattern]
 
-    def _matches(self, pattern: str, limit: str, groups: dict[str, list[str]]) -> bool:
+    def _after_drift(self, hosts: list[str], hostvars: Any) -> list[str]:
+        needed = hosts[:1]
+        for host in hosts if hostvars is not None else []:
+            own = hostvars[host].get("cni_drift_fail")
+            if Settings({"cni_drift_fail": own}, lambda value: value).value("cni_drift_fail"):
+                needed.append(host)
+        return [pattern_of(host) for host in dict.fromkeys(needed)]
+
+    def _matches(self, pattern: str, limit: str, groups: dict[str, list[str]]) -> list[str]:
         manager = InventoryManager(DataLoader(), parse=False)
         for group, hosts in groups.items():
             manager.add_group(group)
             for host in hosts:
                 manager.add_host(host, group=group)
         manager.subset(limit or None)
-        return bool(manager.get_hosts(pattern=pattern))
+        return [host.name for host in manager.get_hosts(pattern=pattern)]

@@ -352,6 +352,7 @@ code:
 
 from typing import List, Sequence
 
+# Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
 from ..module_utils._host.attachments.drift import Rebuilt
 from ..module_utils._host.attachments.outcome import AttachPlan, attach_settings
 from ..module_utils._host.attachments.planner import AttachPlanner

@@ -447,6 +447,7 @@ code:
   sample: duplicate_name
 """
 
+# Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.networks.planner import plan_networks
 from ..module_utils._host.networks.request import NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS, conf_request

@@ -286,6 +286,7 @@ code:
 import re
 from typing import Any, Dict, FrozenSet, List, Optional, Set
 
+# Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
 from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.garbage.outcome import GcPlan, GcSettings
 from ..module_utils._host.garbage.planner import GcPlanner
@@ -296,34 +297,35 @@ _AGE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([smhd]?)")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
+ARGUMENTS: Dict[str, Any] = dict(
+    COMMON_ARGUMENTS,
+    **LOCK_ARGUMENTS,
+    keep_from={
+        "type": "list",
+        "elements": "str",
+        "choices": ["cache", "netns", "containerd", "podman", "nomad"],
+    },
+    keep={
+        "type": "list",
+        "elements": "dict",
+        "options": {"container_id": {"type": "str", "required": True}, "ifname": {"type": "str"}},
+    },
+    networks={"type": "list", "elements": "str"},
+    scope={
+        "type": "list",
+        "elements": "str",
+        "choices": ["attachments", "leases", "rules", "cache", "links"],
+        "default": ["attachments", "leases", "rules", "cache"],
+    },
+    min_age={"type": "str", "default": "10m"},
+    allow_empty={"type": "bool", "default": False},
+    timeout={"type": "float", "default": 60},
+    parallel={"type": "int"},
+)
+
+
 def main() -> None:
-    module = create_module(
-        dict(
-            COMMON_ARGUMENTS,
-            **LOCK_ARGUMENTS,
-            keep_from={
-                "type": "list",
-                "elements": "str",
-                "choices": ["cache", "netns", "containerd", "podman", "nomad"],
-            },
-            keep={
-                "type": "list",
-                "elements": "dict",
-                "options": {"container_id": {"type": "str", "required": True}, "ifname": {"type": "str"}},
-            },
-            networks={"type": "list", "elements": "str"},
-            scope={
-                "type": "list",
-                "elements": "str",
-                "choices": ["attachments", "leases", "rules", "cache", "links"],
-                "default": ["attachments", "leases", "rules", "cache"],
-            },
-            min_age={"type": "str", "default": "10m"},
-            allow_empty={"type": "bool", "default": False},
-            timeout={"type": "float", "default": 60},
-            parallel={"type": "int"},
-        )
-    )
+    module = create_module(ARGUMENTS)
     params = module.params
     try:
         settings = _settings(params, module.check_mode)

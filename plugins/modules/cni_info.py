@@ -541,6 +541,7 @@ problems:
       message: the lease is empty, so no DEL will ever free it
 """
 
+# Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.info.gather import gather
 from ..module_utils._module import COMMON_ARGUMENTS, GATHER_ARGUMENTS, SETS, create_module, fail

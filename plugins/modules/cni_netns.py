@@ -105,6 +105,7 @@ code:
 import importlib.util
 import sys
 
+# Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
 from ..module_utils._host.named_netns import NETNS_ARGUMENTS, NetnsPlan, plan_netns
 from ..module_utils._module import LOCK_ARGUMENTS, create_module, execute, finish, result_of
 

@@ -251,6 +251,7 @@ users:
 
 from typing import Any, Dict, Optional
 
+# Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
 from ..module_utils._host.binaries.outcome import PluginsPlan, WantedPlugins
 from ..module_utils._host.binaries.request import PLUGINS_ARGUMENTS, PLUGINS_REQUIRED_IF, SourceNeeded
 from ..module_utils._host.binaries.source import plan_plugins, with_plugins

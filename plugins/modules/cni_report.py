@@ -15,8 +15,9 @@ author:
 description:
   - Writes one file for each host to a directory on the controller, and makes C(report.json) and C(report.html) from all
     files in that directory.
-  - Does nothing on the managed host and needs no connection to it. A host that cannot be reached is also in the report.
-  - The playbook C(podwire.cni.drift) gathers the input of this module. See C(docs/drift.md) for the report and its
+  - Does nothing on the managed host and needs no connection to it, unless O(inspect) is set. A host that cannot be
+    reached is also in the report.
+  - The playbook C(podwire.cni.drift) uses this module. See C(docs/drift.md) for the report and its
     format.
 options:
   dir:
@@ -60,6 +61,15 @@ options:
       error:
         description: A sentence that describes another error. If it is not empty, the status of the host is V(error).
         type: raw
+  inspect:
+    description:
+      - Inspect the host first. Determines what the role P(podwire.cni.host#role) would change, given the variables of
+        the host, and reads the state of the host. Changes nothing on the host.
+      - This is one task, where O(results) needs several. Every task costs the controller processor time for each host.
+      - Excludes O(results).
+    type: bool
+    default: false
+    version_added: 0.2.0
   compare:
     description:
       - Whether to compare the results with the host's previous file in O(dir) before it is overwritten.
@@ -136,30 +146,30 @@ EXAMPLES = r"""
 RETURN = r"""
 path:
   description: Path of the host's file.
-  returned: with O(results)
+  returned: with O(results) or O(inspect)
   type: str
   sample: /home/ops/cni-report/hosts/web1.json
 status:
   description: Whether the host is in its desired state.
-  returned: with O(results)
+  returned: with O(results) or O(inspect)
   type: str
   choices: [clean, drift, error]
   sample: drift
 summary:
   description: The status in a line, with the number of steps by class and the first error.
-  returned: with O(results)
+  returned: with O(results) or O(inspect)
   type: str
   sample: "drift: 3 steps (2 safe, 1 disruptive)"
   version_added: 0.2.0
 error:
   description: Why the state of the host is unknown. V(null) if it is known.
-  returned: with O(results)
+  returned: with O(results) or O(inspect)
   type: str
 steps:
   description:
     - What a run would change, with C(module), C(kind), C(target), C(class) and C(reason), and with C(before) and
       C(after) if they differ. For attachments, C(why) is the word that C(cni_attach) returns for the reason.
-  returned: with O(results)
+  returned: with O(results) or O(inspect)
   type: list
   elements: dict
   sample:
@@ -168,6 +178,11 @@ steps:
       target: /etc/cni/net.d/10-apps.conflist
       class: safe
       reason: "bridge: mtu 1450, want 1500"
+planned:
+  description: Whether it is known what a run would change. If not, RV(error) says why.
+  returned: with O(inspect)
+  type: bool
+  version_added: 0.2.0
 worse:
   description: In what the host is worse than before, one sentence for each difference.
   returned: with O(compare)

@@ -192,6 +192,7 @@ code:
 
 from typing import Any, Dict, List
 
+# Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
 from ..module_utils._host.attachments.request import POD_ARGUMENTS
 from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.interrupt import Interrupted, interruptible
@@ -199,18 +200,18 @@ from ..module_utils._host.trials.planner import SmokePlanner
 from ..module_utils._host.trials.trial import FAILED, PASSED, SmokePlan, SmokeSettings, Trial
 from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
 
+ARGUMENTS: Dict[str, Any] = dict(
+    COMMON_ARGUMENTS,
+    **LOCK_ARGUMENTS,
+    networks={"type": "list", "elements": "str"},
+    ping={"type": "bool", "default": True},
+    timeout={"type": "float", "default": 60},
+    pod=POD_ARGUMENTS,
+)
+
 
 def main() -> None:
-    module = create_module(
-        dict(
-            COMMON_ARGUMENTS,
-            **LOCK_ARGUMENTS,
-            networks={"type": "list", "elements": "str"},
-            ping={"type": "bool", "default": True},
-            timeout={"type": "float", "default": 60},
-            pod=POD_ARGUMENTS,
-        )
-    )
+    module = create_module(ARGUMENTS)
     params = module.params
     settings = SmokeSettings(
         params["conf_dir"],

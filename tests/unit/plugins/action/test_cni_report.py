@@ -89,7 +89,14 @@ def test_what_is_nested_too_deeply_is_an_error(action, tmp_path):
     # What checks the arguments of the task must not stumble over it first.
     action.validate_argument_spec = lambda _spec: (
         None,
-        {"dir": str(tmp_path), "results": {"info": deep}, "render": False, "compare": False, "max_age": 7.0},
+        {
+            "dir": str(tmp_path),
+            "results": {"info": deep},
+            "max_age": 7.0,
+            "inspect": False,
+            "render": False,
+            "compare": False,
+        },
     )
     assert "nested too deeply" in action.run(None, HOST)["error"]
 

@@ -9,6 +9,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
 from ansible_collections.podwire.cni.plugins.lookup import cni_preflight as module
+from ansible_collections.podwire.cni.plugins.plugin_utils import preflight as preflight_module
 from ansible_collections.podwire.cni.plugins.plugin_utils.variables import DECLARING
 
 
@@ -39,8 +40,19 @@ def test_nothing_declared_is_said_with_the_names_of_the_variables(warnings, name
 @pytest.mark.parametrize("value", ["x", ["x"], False, "{{ ['x'] }}", "{{ unknown }}", [{"a": "{{ unknown }}"}]])
 @pytest.mark.parametrize("name", DECLARING)
 def test_one_variable_declares_something(warnings, name, value):
-    assert preflight({name: value}) == ""
+    sentence = preflight({name: value})
+    # What the variable cannot be is said as well.
+    assert not sentence or sentence.startswith(f"{name}: ")
     assert not warnings
+
+
+def test_every_value_that_cannot_be_used_is_said_and_templates_that_fail_are_left_to_their_tasks(warnings):
+    given = {"cni_networks": [{"name": "a"}], "cni_lock_timeout": "soon", "cni_classes": "safe,quick"}
+    sentence = preflight({**given, "cni_conf_dir": "{{ unknown }}", "cni_gc_min_age": "x"})
+    assert sentence == (
+        "cni_classes: 'quick' is none of its values, which are safe, disruptive; "
+        "cni_lock_timeout: 'soon' is not a number; write digits only, such as 60"
+    )
 
 
 def test_nothing_declared_because_of_a_slip_names_the_variable_that_is_meant(warnings):
@@ -74,7 +86,7 @@ PRESENT = [{"name": "a"}]
     ],
 )
 def test_the_controller_is_tested_before_a_host_is_changed(monkeypatch, variables, stopped):
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(preflight_module.importlib.util, "find_spec", lambda name: None)
     sentence = preflight(variables)
     assert ("needs the Python library jsonschema on the controller" in sentence) is stopped
     assert bool(sentence) is stopped

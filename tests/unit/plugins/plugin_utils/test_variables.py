@@ -10,29 +10,27 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.podwire.cni.plugins.plugin_utils.variables import (
-    DECLARING,
-    OWN,
-    PLAYBOOKS,
-    ROLES,
-    unknown_variables,
-)
+from ansible_collections.podwire.cni.plugins.plugin_utils.settings import SECTIONS_DECLARING, VARIABLES
+from ansible_collections.podwire.cni.plugins.plugin_utils.variables import DECLARING, OWN, unknown_variables
 
 ROOT = Path(__file__).parents[4]
 WORD = re.compile(r"(?<![.\w/])cni_\w+")
 
 
-def test_variables_of_roles_are_those_of_their_argument_specs():
+def test_variables_of_roles_are_those_of_their_argument_specs_and_all_others_are_those_of_playbooks():
     specs = [yaml.safe_load(path.read_text()) for path in ROOT.glob("roles/*/meta/argument_specs.yml")]
-    assert set(ROLES) == {name for spec in specs for name in spec["argument_specs"]["main"]["options"]}
+    roles = {name for spec in specs for name in spec["argument_specs"]["main"]["options"]}
+    assert roles <= VARIABLES
+    documented = "\n".join(path.read_text() for path in ROOT.glob("docs/*.md"))
+    assert [name for name in sorted(VARIABLES - roles) if not re.search(rf"\b{name}\b", documented)] == []
 
 
-def test_every_variable_of_playbooks_and_roles_is_known_and_every_known_one_is_used():
+def test_every_variable_of_playbooks_and_roles_is_known():
     paths = [*ROOT.glob("playbooks/*.yml"), *ROOT.glob("playbooks/tasks/*.yml"), *ROOT.glob("roles/*/*/*.yml")]
     used = {word for path in paths for word in WORD.findall(path.read_text())}
-    # A lookup plugin reads cni_hosts; cni_versions is a key of what cni_info returns.
-    assert (used - {"cni_versions"}) | {"cni_hosts"} == {*ROLES, *PLAYBOOKS, *OWN}
-    assert len({*ROLES, *PLAYBOOKS, *OWN}) == len(ROLES) + len(PLAYBOOKS) + len(OWN)
+    # What playbooks set for the roles only settings.py reads; cni_versions is a key of what cni_info returns.
+    assert used - VARIABLES - {"cni_versions"} | {"cni_host_only"} == set(OWN)
+    assert not VARIABLES.intersection(OWN)
 
 
 def test_what_declares_something_is_what_the_roles_need_to_do_anything():
@@ -47,9 +45,9 @@ def test_what_declares_something_is_what_the_roles_need_to_do_anything():
         tasks.extend((path, entry) for entry in inner)
         assert inner or task["when"]
         conditions.update(WORD.findall(str(task.get("when"))))
-    assert conditions - {*OWN, "cni_runtime_state", "cni_runtime_network", "cni_host_gather", "cni_host_audit"} == set(
-        DECLARING
-    )
+    # The role host reads the sections that are declared in one go.
+    declared = {name for names in SECTIONS_DECLARING.values() for name in names}
+    assert conditions - {*OWN, "cni_runtime_state", "cni_runtime_network"} | declared == set(DECLARING)
 
 
 def test_every_play_fails_when_zero_hosts_match():
@@ -59,13 +57,13 @@ def test_every_play_fails_when_zero_hosts_match():
     assert others == {"report", "vm_create", "vm_destroy"}
 
 
-@pytest.mark.parametrize("name", sorted({*PLAYBOOKS, *ROLES}))
+@pytest.mark.parametrize("name", sorted(VARIABLES))
 def test_unknown_cni_variables_get_did_you_mean(name):
     """Whichever letter is left out, doubled or swapped with the next one."""
     tails = range(len("cni_"), len(name))
     slips = {name[:at] + name[at + 1 :] for at in tails} | {name[:at] + name[at] + name[at:] for at in tails}
     slips |= {name[:at] + name[at + 1 : at + 2] + name[at] + name[at + 2 :] for at in tails}
-    slips -= {*PLAYBOOKS, *ROLES, *OWN}
+    slips -= {*VARIABLES, *OWN}
     found = unknown_variables([*slips, name, "cnix"])
     assert set(found) == {slip for slip in slips if slip.startswith("cni_")}
     assert set(found.values()) == {name}

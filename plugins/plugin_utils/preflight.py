@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What prevents the roles from working on a host, found before anything changes there."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleError
+
+from .controller import jsonschema_needed
+from .settings import VARIABLES, Settings
+from .values import BadValue
+from .variables import DECLARING, unknown_variables
+
+
+def warn_of_misspelled(names: Mapping[str, Any], warn: Callable[[str], None]) -> None:
+    """Call *warn* with a sentence for each variable that was probably meant to be another one."""
+    for sentence in _misspelled(names):
+        warn(f"{sentence} No role or playbook of podwire.cni reads the former.")
+
+
+def _misspelled(names: Mapping[str, Any]) -> list[str]:
+    return [f"{name} is set; did you mean {known}?" for name, known in unknown_variables(names).items() if known]
+
+
+def preflight(variables: Mapping[str, Any], settings: Settings, warn: Callable[[str], None]) -> str:
+    """Return why the roles cannot work on a host, "" if they can; call *warn* with what is only suspicious."""
+    if any(settings.is_set(name) for name in DECLARING):
+        warn_of_misspelled(variables, warn)
+        return "; ".join(_bad_values(variables, settings)) or _lacking(settings)
+    host = variables.get("inventory_hostname", "this host")
+    others = [
+        f"{name} is set, but podwire.cni has no such variable."
+        for name, known in unknown_variables(variables).items()
+        if not known
+    ]
+    what = f"nothing declared for {host}: none of {', '.join(DECLARING)} is set."
+    remedy = (
+        "Load the host's variables (group_vars and host_vars are read from the directory of the inventory; "
+        f"ansible-inventory --host {host} shows them), or leave the host out with cni_hosts or --limit."
+    )
+    return " ".join([what, *_misspelled(variables), *others, remedy])
+
+
+def _bad_values(variables: Mapping[str, Any], settings: Settings) -> Iterator[str]:
+    for name in sorted(VARIABLES.intersection(variables)):
+        try:
+            settings.value(name)
+        except BadValue as error:
+            yield str(error)
+        except AnsibleError:
+            # A template that fails. The task that needs the variable reports it, with its place in the file.
+            pass
+
+
+def _lacking(settings: Settings) -> str:
+    """Return what the role networks would report after the plugins were installed, "" if nothing is missing."""
+    if importlib.util.find_spec("jsonschema") is not None:
+        return ""
+    try:
+        networks = settings.value("cni_networks") or []
+        levels = settings.value("cni_networks_validate")
+    except AnsibleError:
+        return ""
+    present = [entry for entry in networks if not isinstance(entry, dict) or entry.get("state") in (None, "present")]
+    if not present or "schema" not in levels:
+        return ""
+    text = jsonschema_needed("the level 'schema' of cni_networks_validate", "it is not installed")
+    return f"{text}, or leave 'schema' out of cni_networks_validate"

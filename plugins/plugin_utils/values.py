@@ -1,0 +1,143 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The value of a variable that may have been given as text, as AWX's surveys and ``-e NAME=VALUE`` do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from ..module_utils._host.secrets import one_line
+
+UNSET: Any = object()
+"""What :func:`read_value` returns for a value that means "not set"."""
+
+_BLOCK = re.compile(r"^\s*-(\s|$)", re.MULTILINE)
+
+
+class BadValue(ValueError):
+    """A value that its variable cannot have. The text says which, why, and what to write."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads YAML without dates, which are not JSON."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, expression) for tag, expression in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_value(name: str, given: Any, spec: Mapping[str, Any]) -> Any:
+    """Return the value of the variable *name* in the type of its argument specification, or UNSET.
+
+    Text is converted: an empty text is UNSET; a list is lines, words with commas, JSON or YAML; a structure is JSON or
+    YAML. A value that is no text is left to the module that gets it. Raises BadValue.
+    """
+    if isinstance(given, str):
+        given = given.strip()
+    if given is None or (isinstance(given, str) and not given):
+        return UNSET
+    kind = spec.get("type", "str")
+    if given in ([], {}) and kind not in ("list", "dict"):
+        return UNSET
+    if kind == "list":
+        value = _list(name, given, spec)
+    elif kind == "bool":
+        value = _bool(name, given)
+    elif not isinstance(given, str):
+        return given
+    elif kind == "dict":
+        value = _structure(name, given, dict)
+    elif kind in ("int", "float"):
+        value = _number(name, given, kind)
+    else:
+        value = given
+    _check_choices(name, value, spec.get("choices"))
+    _check_pattern(name, value, spec.get("pattern"))
+    return value
+
+
+def _list(name: str, given: Any, spec: Mapping[str, Any]) -> Any:
+    entries = given
+    if isinstance(given, str):
+        if spec.get("elements") == "dict" or given.startswith("[") or _BLOCK.match(given):
+            entries = _structure(name, given, list)
+        else:
+            entries = re.split(r"[\n,]", given)
+    elif isinstance(given, (int, float)) and not isinstance(given, bool):
+        entries = [given]
+    if not isinstance(entries, (list, tuple)):
+        return entries
+    entries = [entry.strip() if isinstance(entry, str) else entry for entry in entries]
+    found = [entry for entry in entries if entry != ""]
+    # A list with nothing but an empty text is what became of an empty text.
+    return UNSET if entries and not found else found
+
+
+def _structure(name: str, given: str, kind: type) -> Any:
+    word, shape = ("list", "[...]") if kind is list else ("mapping", "{...}")
+    try:
+        # JSON's own parser, because YAML's does not know every JSON.
+        value = json.loads(given)
+    except ValueError:
+        try:
+            value = yaml.load(given, Loader=_Loader)  # It is a SafeLoader.
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise BadValue(f"{name}: the text is neither JSON nor YAML: {_why(error)}") from None
+    except RecursionError:
+        raise BadValue(f"{name}: the text is nested too deeply") from None
+    if not isinstance(value, kind):
+        raise BadValue(f"{name}: the text is no {word}; write JSON, such as {shape}, or YAML, found {_short(given)}")
+    return value
+
+
+def _why(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    return one_line(f"{place}{getattr(error, 'problem', None) or error}")
+
+
+def _bool(name: str, given: Any) -> bool:
+    try:
+        return bool(boolean(given))
+    except TypeError:
+        raise BadValue(f"{name}: {_short(str(given))} is not a boolean; write true or false") from None
+
+
+def _number(name: str, given: str, kind: str) -> Any:
+    try:
+        return int(given) if kind == "int" else float(given)
+    except ValueError:
+        word = "an integer" if kind == "int" else "a number"
+        raise BadValue(f"{name}: {_short(given)} is not {word}; write digits only, such as 60") from None
+
+
+def _check_choices(name: str, value: Any, choices: Any) -> None:
+    if not choices or value is UNSET:
+        return
+    for entry in value if isinstance(value, list) else [value]:
+        if isinstance(entry, str) and entry not in choices:
+            raise BadValue(f"{name}: {_short(entry)} is none of its values, which are {', '.join(map(str, choices))}")
+
+
+def _check_pattern(name: str, value: Any, pattern: Any) -> None:
+    if not pattern or value is UNSET:
+        return
+    for entry in value if isinstance(value, list) else [value]:
+        if not re.fullmatch(pattern, str(entry)):
+            raise BadValue(
+                f"{name}: {_short(str(entry))} is no number of hosts; write numbers or percentages: 1,10%,25%"
+            )
+
+
+def _short(given: str) -> str:
+    shown = one_line(given)
+    return repr(shown if len(shown) <= 60 else f"{shown[:59]}\u2026")
