@@ -93,6 +93,14 @@ def test_env_overrides_what_is_inherited(monkeypatch):
     assert dict(os.environ) == before
 
 
+@pytest.mark.parametrize("name", ["TRACEPARENT", "TRACESTATE", "BAGGAGE"])
+def test_the_context_of_a_trace_reaches_plugins(monkeypatch, name):
+    monkeypatch.delenv(name, raising=False)
+    assert name not in invoke.Args("ADD").as_env()
+    monkeypatch.setenv(name, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    assert invoke.Args("ADD").as_env()[name] == "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
 def test_env_has_all_six_even_if_empty():
     env = invoke.Args("GC").as_env()
     names = ("CNI_CONTAINERID", "CNI_NETNS", "CNI_ARGS", "CNI_IFNAME", "CNI_PATH")
