@@ -28,6 +28,14 @@ options:
       - Each host of a play costs the controller a process for each task, even if the task is skipped.
     type: bool
     default: false
+  canaries:
+    description:
+      - Whether the playbook honours the extra variables C(cni_canary), a pattern of hosts that go first, and
+        C(cni_canary_passed). With the former alone, only the canaries are returned. With both, all hosts but the
+        canaries are.
+      - A batch of a play is the canary of its own run only. If slices of an inventory run side by side, each has one.
+    type: bool
+    default: false
   why:
     description: What the playbook does to hosts, for the error message.
     type: str
@@ -96,9 +104,34 @@ class LookupModule(LookupBase):
                 if said
                 else "the inventory has no hosts; name one that has: -i INVENTORY"
             )
+        if kwargs.get("canaries"):
+            return self._with_canaries(pattern, settings, limit, variables["groups"], said)
         if kwargs.get("after_drift") and not settings.value("cni_drift_fail"):
             return self._after_drift(found, variables.get("hostvars"))
         return [pattern]
+
+    def _with_canaries(
+        self, pattern: str, settings: Settings, limit: str, groups: dict[str, list[str]], said: list[str]
+    ) -> list[str]:
+        canary, passed = ",".join(settings.value("cni_canary")), settings.value("cni_canary_passed")
+        if not canary:
+            if passed or limit:
+                Display().warning(
+                    "cni_canary is not set, so the first batch is the canary of this run. If other slices of the "
+                    "inventory run at the same time, each has its own; see the page AWX."
+                )
+            return [pattern]
+        canaries = set(self._matches(canary, limit, groups))
+        chosen = [host for host in self._matches(pattern, limit, groups) if (host in canaries) is not passed]
+        if chosen:
+            return [pattern_of(host) for host in chosen]
+        what = f"{' with '.join(said)} with cni_canary={canary}"
+        if not passed:
+            raise AnsibleLookupError(
+                f"no host matched {what}; let the job of the canaries have all hosts, without slices or limit"
+            )
+        Display().warning(f"every host of {what} is a canary, and the canaries have passed; there is nothing to do")
+        return ["all:!all"]
 
     def _after_drift(self, hosts: list[str], hostvars: Any) -> list[str]:
         needed = hosts[:1]

@@ -103,6 +103,8 @@ _WORDS = {"type": "list", "elements": "str"}
 OTHERS: Mapping[str, Mapping[str, Any]] = {
     "cni_attachments_watch": {"type": "bool"},
     "cni_audit": {"type": "bool", "default": True},
+    "cni_canary": {**_WORDS, "default": []},
+    "cni_canary_passed": {"type": "bool", "default": False},
     "cni_conformance_fail": {"type": "bool", "default": True},
     "cni_conformance_parallel": {"type": "int", "default": 50},
     "cni_conformance_plugins": {**_WORDS, "default": []},

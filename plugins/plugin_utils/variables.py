@@ -20,6 +20,7 @@ DECLARING = (
     "cni_runtime",
     "cni_plugins_version",
     "cni_plugins_src",
+    "cni_plugins_builtin",
     "cni_plugins_dhcp_daemon",
 )
 """The roles do not change a host for which none of these is set."""

@@ -99,3 +99,43 @@ def test_a_playbook_can_be_shown_without_hosts(monkeypatch, option):
     monkeypatch.setattr(module.context, "CLIARGS", CLIArgs({option: True}))
     assert hosts() == "all"
     assert hosts(cni_hosts="nope", groups={}) == "nope"
+
+
+def rollout(**variables):
+    given = {"groups": GROUPS, "cni_hosts": "web", **variables}
+    loader = DataLoader()
+    plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
+    return plugin.run([], given, canaries=True)
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({}, ["web"]),
+        ({"cni_canary": ""}, ["web"]),
+        ({"cni_canary": "web2"}, ["web2"]),
+        ({"cni_canary": "web2\ndb1"}, ["web2"]),
+        ({"cni_canary": "web2", "cni_canary_passed": "false"}, ["web2"]),
+        ({"cni_canary": "web2", "cni_canary_passed": "true"}, ["web1"]),
+        ({"cni_canary": "web2", "cni_canary_passed": True, "ansible_limit": "web1,db1"}, ["web1"]),
+        # A slice of canaries only has nothing to do.
+        ({"cni_canary": "web2", "cni_canary_passed": True, "ansible_limit": "web2"}, ["all:!all"]),
+    ],
+)
+def test_canaries_go_first_and_are_left_out_once_they_have_passed(variables, found):
+    assert rollout(**variables) == found
+
+
+def test_a_job_of_canaries_that_has_none_of_them_fails():
+    with pytest.raises(AnsibleLookupError, match="no host matched cni_hosts=web with cni_canary=db1"):
+        rollout(cni_canary="db1")
+
+
+def test_after_drift_only_the_first_host_and_those_that_may_fail_are_needed():
+    variables = {"web1": {}, "web2": {"cni_drift_fail": "yes"}, "db1": {"cni_drift_fail": ""}}
+    loader = DataLoader()
+    plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables={}))
+    given = {"groups": GROUPS, "hostvars": variables}
+    assert plugin.run([], given, default="all", after_drift=True) == ["web1", "web2"]
+    assert plugin.run([], {**given, "hostvars": None}, default="all", after_drift=True) == ["web1"]
+    assert plugin.run([], {**given, "cni_drift_fail": "true"}, default="all", after_drift=True) == ["all"]

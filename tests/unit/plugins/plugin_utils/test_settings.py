@@ -169,7 +169,7 @@ def test_what_a_playbook_decides_no_variable_overrides():
 
 def test_multus_runs_the_networks_of_the_host():
     network = {"name": "a", "conflist": {"cniVersion": "1.0.0", "plugins": [{"type": "bridge"}]}}
-    multus = '{"cluster_network": "a", "settings": {"logLevel": "error"}}'
+    multus = '{"cluster_network": "a", "settings": {"kubeconfig": "/etc/kube"}}'
     found = settings(cni_networks=[network], cni_multus=multus).options_of_host()
     assert found["pod_networks"]["networks"] == [network]
     assert [entry["name"] for entry in found["networks"]["networks"]] == ["multus-cni-network", "a"]
