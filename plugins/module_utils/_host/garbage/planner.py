@@ -32,6 +32,7 @@ from .entries import Entries, gc_verbs, lease_candidates
 from .interfaces import Links, bridges_of
 from .judge import FirstSeen, Judge, newest
 from .outcome import ATTACHMENT, CACHE, DELETED, LEASE, LINK, ORDER, RULE, Candidate, GcPlan, GcSettings
+from .pods import Pods, pod_caches
 
 _VERB = {ATTACHMENT: "del", LEASE: "release", RULE: "remove", CACHE: "remove", LINK: "remove"}
 
@@ -57,8 +58,9 @@ class GcPlanner:
         files = scan_conf_dir(settings.conf_dir)
         contents, others = cache.read_cache(settings.cache_dir), cache.read_other_caches(settings.cache_dir)
         _check_access(settings, files, contents)
-        caches = [contents, *others]
         configured = plugins_in(files, settings.conf_dir)
+        of_pods = pod_caches(configured, others)
+        caches = [contents, *others, *(cached for cached in of_pods if cached not in others)]
         bridges = [bridges_of(configured), *(bridges_of(cached.networks) for cached in caches)]
         stores = leases.lease_stores([*configured, *contents.networks])
         found = self._leases(stores)
@@ -76,6 +78,8 @@ class GcPlanner:
         entries = Entries(contents, live, plan, settings, self._verbs)
         if ATTACHMENT in settings.scope:
             self._judge(plan, judge, entries.attachments())
+            for cached in of_pods:
+                self._judge(plan, judge, Pods(cached, live, found, plan, settings).candidates())
         if LEASE in settings.scope:
             self._judge(plan, judge, lease_candidates(found, contents, live, plan, settings))
         if RULE in settings.scope:

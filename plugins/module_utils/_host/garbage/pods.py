@@ -1,0 +1,212 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What podwire-multinet recorded of its pods, as candidates for ``cni_gc``: each record stands for all its networks.
+
+containerd 1.7 and 2.1 never repeat a DEL that failed after a failed ADD, so nobody else comes back for these records.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Dict, List, Mapping, Sequence, Tuple
+
+from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_plugin_conf_from_bytes
+from ...libcni.errors import CacheError, CNIError
+from ...libcni.multi.records import FOLDER, NetworkRecord, PodRecord, open_record, record_paths
+from ..attachments.cache import CacheContents, CachedAttachment, read_cache
+from ..attachments.records import Attached, check_cache_dir, load_config
+from ..attachments.request import Key
+from ..attachments.verbs import Verbs
+from ..binaries.types import MULTINET, text_of
+from ..containers.live import LiveSet
+from ..errors import HostError
+from ..leases import Lease
+from ..trust import check_trusted
+from .outcome import ATTACHMENT, CACHE, Candidate, GcPlan, GcSettings
+
+_DIRECTORY = "/var/lib/cni/multinet"
+
+
+def pod_caches(
+    configured: Sequence[Tuple[str, Mapping[str, object]]], known: Sequence[CacheContents]
+) -> List[CacheContents]:
+    """Return the caches of podwire-multinet: those of *known* that are, and others that the networks name.
+
+    Raises HostError ``source_unusable``, ``unsafe_permissions``.
+    """
+    folders = {text_of(dict(plugin), "cnidir") for _name, plugin in configured if text_of(dict(plugin), "type") == MULTINET}
+    folders = {os.path.normpath(folder or _DIRECTORY) for folder in {*folders, _DIRECTORY}}
+    found = {contents.cache_dir: contents for contents in known}
+    caches = []
+    for folder in sorted(folders):
+        if folder.startswith("/") and "\0" not in folder and os.path.isdir(os.path.join(folder, FOLDER)):
+            check_cache_dir(folder)
+            check_trusted(os.path.join(folder, FOLDER))
+            caches.append(found.get(folder) or read_cache(folder, f"cache {folder}"))
+    return caches
+
+
+class Pods:
+    """Makes the candidates of one cache of podwire-multinet."""
+
+    def __init__(
+        self, contents: CacheContents, live: LiveSet, leases: Sequence[Lease], plan: GcPlan, settings: GcSettings
+    ) -> None:
+        self._contents = contents
+        self._live = live
+        self._plan = plan
+        self._leases = leases
+        self._settings = settings
+        self._verbs = Verbs(settings.bin_dirs, contents.cache_dir, settings.timeout)
+
+    def candidates(self) -> List[Candidate]:
+        """Return a candidate for each record, and for each cached attachment that no record has."""
+        found: List[Candidate] = []
+        covered = set()
+        try:
+            paths = record_paths(self._contents.cache_dir)
+        except CacheError as error:
+            raise HostError(f"{error}; its pods may be alive", code="source_unusable") from error
+        for path in paths:
+            try:
+                file = open_record(path, 0)
+            except BlockingIOError:
+                # An ADD or DEL runs, which is a sign of life.
+                covered.update(self._of_container(os.path.basename(path).partition(":")[0]))
+                continue
+            except CacheError:
+                continue
+            if file is None:
+                continue
+            with file:
+                since = os.fstat(file.lock).st_mtime
+                if file.record is None:
+                    found.append(self._damaged(path, since, file.reason))
+                else:
+                    keys = [Key(one.network, file.record.container_id, one.ifname) for one in file.record.networks]
+                    covered.update(keys)
+                    found.append(self._record(path, file.record, keys, since))
+        found += [self._entry(one, one.key) for one in self._contents.entries if one.key and one.key not in covered]
+        wanted = [candidate for candidate in found if self._settings.wants(candidate.network)]
+        self._plan.kept[ATTACHMENT] += len([candidate for candidate in wanted if candidate.reason == "live"])
+        return [candidate for candidate in wanted if candidate.reason != "live"]
+
+    def _of_container(self, container_id: str) -> List[Key]:
+        return [one.key for one in self._contents.entries if one.key and one.key.container_id == container_id]
+
+    def _record(self, path: str, record: PodRecord, keys: Sequence[Key], since: float) -> Candidate:
+        entries: Dict[Key, CachedAttachment] = {one.key: one for one in self._contents.entries if one.key is not None}
+        there = [entries[key] for key in keys if key in entries]
+        leased = [lease.ip for lease in self._leases if (lease.container_id, lease.ifname) in {key[1:] for key in keys}]
+        candidate = Candidate(
+            ATTACHMENT,
+            record.network,
+            f"{record.container_id}/{record.ifname}",
+            f"{record.network}/{record.container_id}/{record.ifname}",
+            partial(self._delete, path),
+            container_id=record.container_id,
+            ifname=record.ifname,
+            addresses=list(dict.fromkeys([*(ip for one in there for ip in one.ips), *leased])),
+            since=since,
+            before={"netns": record.netns, "networks": [str(key) for key in keys]},
+            evidence=[f"{path} records its networks: {', '.join(f'{key.network} ({key.ifname})' for key in keys)}"],
+        )
+        home = next(filter(None, map(self._live.homes.of, there)), "")
+        if not home and record.netns and self._live.namespaces.at(record.netns):
+            home = record.netns
+        return self._unless_alive(candidate, home)
+
+    def _unless_alive(self, candidate: Candidate, home: str) -> Candidate:
+        home = home or self._live.owner(candidate.container_id)
+        if home:
+            candidate.leave("live", f"{home} has it")
+        return candidate
+
+    def _entry(self, entry: CachedAttachment, key: Key) -> Candidate:
+        attached = entry.attached
+        candidate = Candidate(
+            ATTACHMENT if attached else CACHE,
+            key.network,
+            f"{key.container_id}/{key.ifname}" if attached else entry.files[0].path,
+            str(key) if attached else entry.files[0].path,
+            partial(self._delete_entry, entry),
+            container_id=key.container_id,
+            ifname=key.ifname,
+            addresses=entry.ips,
+            since=entry.written,
+            before={"netns": entry.netns, "ips": entry.ips},
+            evidence=[f"{entry.files[0].path} is the entry of a pod that {MULTINET} has no record of"],
+        )
+        return self._unless_alive(candidate, self._live.homes.of(entry))
+
+    def _damaged(self, path: str, since: float, reason: str) -> Candidate:
+        container_id, _colon, ifname = os.path.basename(path).partition(":")
+        return Candidate(
+            CACHE,
+            "",
+            path,
+            path,
+            partial(_unlink, path),
+            container_id=container_id,
+            ifname=ifname,
+            since=since,
+            cause="damaged",
+            before={"files": [path]},
+            evidence=[reason],
+        )
+
+    def _delete(self, path: str) -> None:
+        """Run the DELs of a record, in reverse and without a namespace, and remove it. Raises HostError."""
+        try:
+            file = open_record(path, 0)
+        except BlockingIOError as error:
+            raise HostError(f"a call of {MULTINET} works on {path}; run again", code="host_changed") from error
+        except CacheError as error:
+            raise HostError(f"cannot read {path}: {error}", code="record_unreadable") from error
+        if file is None:
+            return
+        with file:
+            if file.record is None:
+                raise HostError(f"cannot read {path}: {file.reason}", code="record_unreadable")
+            failures = []
+            for network in reversed(file.record.networks):
+                try:
+                    self._verbs.delete(_attached(network, file.record.container_id), None, "")
+                except HostError as error:
+                    failures.append(error)
+            if failures:
+                raise failures[0]
+            _unlink(path)
+
+    def _delete_entry(self, entry: CachedAttachment) -> None:
+        attached = entry.attached
+        if attached is None:
+            _unlink(entry.files[0].path)
+            return
+        gone = Attached(attached.key, attached.config, "", attached.args, attached.capability_args, attached.result)
+        self._verbs.delete(gone, None, "")
+
+
+def _attached(network: NetworkRecord, container_id: str) -> Attached:
+    key = Key(network.network, container_id, network.ifname)
+    try:
+        return Attached(key, _conflist(network), "", network.args, network.capability_args, None)
+    except CNIError as error:
+        raise HostError(f"cannot detach {key}: its recorded configuration is bad: {error}", code="del_failed") from error
+
+
+def _conflist(network: NetworkRecord) -> NetworkConfigList:
+    if network.is_list:
+        return load_config(network.config)
+    return conf_list_from_conf(network_plugin_conf_from_bytes(network.config))
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise HostError(f"cannot remove {path}: {error.strerror}", code="cache_not_removed") from error
