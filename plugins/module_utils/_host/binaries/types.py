@@ -32,6 +32,8 @@ REFERENCE = frozenset(
 """The types of the reference plugins, which need nothing but a namespace and their configuration."""
 MULTINET = "podwire-multinet"
 """The collection's own plugin for several networks in a pod."""
+MULTINET_DIR = "/var/lib/cni/multinet"
+"""Where it keeps its data, unless its configuration names another directory."""
 
 
 def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, str]]:

@@ -8,7 +8,8 @@ Candidates are read first and live containers afterwards, so that a container th
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Set, Tuple
+import os
+from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError
@@ -18,6 +19,7 @@ from ..attachments import cache
 from ..attachments.networks import Networks
 from ..attachments.records import check_cache_dir
 from ..attachments.verbs import Verbs
+from ..binaries.types import MULTINET, MULTINET_DIR, text_of
 from ..confdir import ConfFile, paths_of, plugins_in, scan_conf_dir
 from ..containers import sources
 from ..containers.live import LiveSet
@@ -32,7 +34,6 @@ from .entries import Entries, gc_verbs, lease_candidates
 from .interfaces import Links, bridges_of
 from .judge import FirstSeen, Judge, newest
 from .outcome import ATTACHMENT, CACHE, DELETED, LEASE, LINK, ORDER, RULE, Candidate, GcPlan, GcSettings
-from .pods import Pods, pod_caches
 
 _VERB = {ATTACHMENT: "del", LEASE: "release", RULE: "remove", CACHE: "remove", LINK: "remove"}
 
@@ -59,7 +60,7 @@ class GcPlanner:
         contents, others = cache.read_cache(settings.cache_dir), cache.read_other_caches(settings.cache_dir)
         _check_access(settings, files, contents)
         configured = plugins_in(files, settings.conf_dir)
-        of_pods = pod_caches(configured, others)
+        of_pods = _pod_caches(configured, others)
         caches = [contents, *others, *(cached for cached in of_pods if cached not in others)]
         bridges = [bridges_of(configured), *(bridges_of(cached.networks) for cached in caches)]
         stores = leases.lease_stores([*configured, *contents.networks])
@@ -79,6 +80,8 @@ class GcPlanner:
         if ATTACHMENT in settings.scope:
             self._judge(plan, judge, entries.attachments())
             for cached in of_pods:
+                from .pods import Pods
+
                 self._judge(plan, judge, Pods(cached, live, found, plan, settings).candidates())
         if LEASE in settings.scope:
             self._judge(plan, judge, lease_candidates(found, contents, live, plan, settings))
@@ -145,6 +148,19 @@ class GcPlanner:
             except HostError as error:
                 self._problems.append({"code": error.code, "message": error.msg})
         return found
+
+
+def _pod_caches(
+    configured: Sequence[Tuple[str, Mapping[str, Any]]], others: Sequence[cache.CacheContents]
+) -> List[cache.CacheContents]:
+    if not os.path.isdir(MULTINET_DIR) and not any(
+        text_of(dict(plugin), "type") == MULTINET for _name, plugin in configured
+    ):
+        return []
+    # Imported late, as above: few hosts have it.
+    from .pods import pod_caches
+
+    return pod_caches(configured, others)
 
 
 def _tell_missing(live: LiveSet, plan: GcPlan, settings: GcSettings) -> None:

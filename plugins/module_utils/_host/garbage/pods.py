@@ -19,14 +19,12 @@ from ..attachments.cache import CacheContents, CachedAttachment, read_cache
 from ..attachments.records import Attached, check_cache_dir, load_config
 from ..attachments.request import Key
 from ..attachments.verbs import Verbs
-from ..binaries.types import MULTINET, text_of
+from ..binaries.types import MULTINET, MULTINET_DIR, text_of
 from ..containers.live import LiveSet
 from ..errors import HostError
 from ..leases import Lease
 from ..trust import check_trusted
 from .outcome import ATTACHMENT, CACHE, Candidate, GcPlan, GcSettings
-
-_DIRECTORY = "/var/lib/cni/multinet"
 
 
 def pod_caches(
@@ -36,8 +34,10 @@ def pod_caches(
 
     Raises HostError ``source_unusable``, ``unsafe_permissions``.
     """
-    folders = {text_of(dict(plugin), "cnidir") for _name, plugin in configured if text_of(dict(plugin), "type") == MULTINET}
-    folders = {os.path.normpath(folder or _DIRECTORY) for folder in {*folders, _DIRECTORY}}
+    folders = {
+        text_of(dict(plugin), "cnidir") for _name, plugin in configured if text_of(dict(plugin), "type") == MULTINET
+    }
+    folders = {os.path.normpath(folder or MULTINET_DIR) for folder in {*folders, MULTINET_DIR}}
     found = {contents.cache_dir: contents for contents in known}
     caches = []
     for folder in sorted(folders):
@@ -194,7 +194,9 @@ def _attached(network: NetworkRecord, container_id: str) -> Attached:
     try:
         return Attached(key, _conflist(network), "", network.args, network.capability_args, None)
     except CNIError as error:
-        raise HostError(f"cannot detach {key}: its recorded configuration is bad: {error}", code="del_failed") from error
+        raise HostError(
+            f"cannot detach {key}: its recorded configuration is bad: {error}", code="del_failed"
+        ) from error
 
 
 def _conflist(network: NetworkRecord) -> NetworkConfigList:

@@ -56,9 +56,9 @@ LARGER = {
 PAYLOAD = {
     "cni_attach": (108, 810, 62),
     "cni_conf": (97, 680, 50),
-    "cni_gc": (83, 590, 69),
-    "cni_host": (201, 1480, 37),
-    "cni_info": (154, 1130, 32),
+    "cni_gc": (86, 610, 69),
+    "cni_host": (203, 1500, 37),
+    "cni_info": (157, 1150, 32),
     "cni_netns": (13, 80, 12),
     "cni_plugins": (60, 390, 21),
     "cni_report": (1, 10, 1),
