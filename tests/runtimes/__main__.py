@@ -22,6 +22,7 @@ import apptainer
 import drop_ins
 import image
 import installed
+import multinet
 import predictions
 import readiness
 import sandboxes
@@ -30,7 +31,7 @@ from containerd import Containerd, crun_script
 
 STATE = "/run/podwire-containerd"
 CONF_DIR = STATE + "/net.d"
-PARTS = ("writes", "predictions", "sandboxes", "readiness", "drop-ins", "apptainer")
+PARTS = ("writes", "predictions", "sandboxes", "multinet", "readiness", "drop-ins", "apptainer")
 
 
 def arguments():
@@ -140,6 +141,11 @@ def main():
             names = ["pods"] if options.short else sandboxes.NETWORKS
             rows, wrong = sandboxes.run(found, names, CONF_DIR, STATE)
         show("Pod sandboxes", sandboxes.HEAD, rows)
+        problems += wrong
+    if "multinet" in parts and chosen:
+        with running(chosen) as found:
+            rows, wrong = multinet.run(found, CONF_DIR, STATE)
+        show("Several networks", multinet.HEAD, rows)
         problems += wrong
     if "readiness" in parts and chosen and options.newer:
         # Their plugins do what this script says, see there.
