@@ -344,6 +344,7 @@ def prepare_to_run(session: nox.Session) -> None:
 def demo(session: nox.Session) -> None:
     """Bootstrap a host end to end, in a namespace of its own."""
     prepare_to_run(session)
+    session.env["PODWIRE_DEMO_REPORT"] = str(machine.CACHE / "demo-report")
     session.run(PRIVATE, "demo/run.sh", external=True)
 
 

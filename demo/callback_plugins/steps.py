@@ -31,6 +31,8 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_ok(self, result):
         # A loop has a result for each item.
         parts = result.result.get("results", [result.result])
+        if result.task.action == "ansible.builtin.debug" and isinstance(result.result.get("msg"), str):
+            self._display.display(result.result["msg"])
         if any(part.get("plan") or part.get("actions") or part.get("warnings") for part in parts):
             self._display.display(result.task.name)
         for part in parts:
@@ -38,7 +40,10 @@ class CallbackModule(CallbackBase):
             for step in part.get("plan") or part.get("actions", []):
                 self._show_step(step)
                 self._show_edits(part, (step["target"], "%(kind)s: %(reason)s" % step))
-            self._show_warnings([str(warning) for warning in part.get("warnings", [])])
+            targets = [step["target"] for step in part.get("plan") or part.get("actions", [])]
+            self._show_warnings(
+                [text for text in map(str, part.get("warnings", [])) if not self._is_told(text, targets)]
+            )
 
     def _show_step(self, action):
         sign = SIGNS.get(action["kind"], "~")
@@ -59,6 +64,10 @@ class CallbackModule(CallbackBase):
                 lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
                 for line in list(lines)[3:]:
                     self._display.display("      " + line, color=COLOURS.get(line[:1]))
+
+    def _is_told(self, warning, targets):
+        """Return whether a warning is about drift that a step repairs."""
+        return any(warning.startswith("[drifted] %s has drifted" % target) for target in targets)
 
     def _show_warnings(self, warnings):
         """Count the warnings about what is missing in check mode; show the other warnings."""

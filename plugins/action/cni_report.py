@@ -12,7 +12,7 @@ from typing import Any, Optional
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ..plugin_utils._report import attention, folder
+from ..plugin_utils._report import attention, folder, history
 from ..plugin_utils._report.artifact import artifact
 from ..plugin_utils._report.compare import worse
 from ..plugin_utils._report.fleet import summary_of_fleet
@@ -34,6 +34,10 @@ class ActionModule(ActionBase):
                 "compare": {"type": "bool", "default": False},
                 "render": {"type": "bool", "default": False},
                 "max_age": {"type": "float", "default": attention.MAX_AGE},
+                "keep": {"type": "int", "default": history.KEEP},
+                "against": {"type": "str", "default": ""},
+                "prometheus": {"type": "path"},
+                "junit": {"type": "path"},
             },
         )
         variables = task_vars or {}
@@ -62,16 +66,9 @@ class ActionModule(ActionBase):
                 result.update(status=record["status"], error=record["error"], steps=record["steps"])
                 result["summary"] = summary_of(record)
             if given["render"]:
-                limits = attention.Limits(attention.now(), given["max_age"])
-                report = folder.write_report(path, limits, _inventory(variables))
-                result["report"] = {
-                    "json": os.path.join(path, folder.JSON_NAME),
-                    "html": os.path.join(path, folder.HTML_NAME),
-                    "status": report["status"],
-                    "counts": report["counts"],
-                    "summary": summary_of_fleet(report),
-                    "artifact": artifact(report),
-                }
+                result["report"] = _rendered(path, given, variables)
+        except history.NoRun as error:
+            raise AnsibleActionFail(f"cni_report: cannot compare: {error}") from error
         except OSError as error:
             raise AnsibleActionFail(
                 f"cni_report: cannot write to {error.filename or path} on the controller: {error.strerror}"
@@ -90,6 +87,33 @@ class ActionModule(ActionBase):
             return build(host, results, info, [str(error)] if error else [], attention.now(), groups)
         except RecursionError:
             return unusable(host, "what the host returned is nested too deeply")
+
+
+def _rendered(path: str, given: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the report of a folder, and return what the result says about it."""
+    groups = {str(name): [str(host) for host in hosts] for name, hosts in (variables.get("groups") or {}).items()}
+    output = folder.Output(
+        attention.Limits(attention.now(), given["max_age"]),
+        _inventory(variables),
+        groups,
+        keep=given["keep"],
+        against=given["against"],
+        prometheus=os.path.abspath(given["prometheus"]) if given["prometheus"] else "",
+        junit=os.path.abspath(given["junit"]) if given["junit"] else "",
+    )
+    written = folder.write_report(path, output)
+    report, before = written.report, written.before
+    return {
+        "json": os.path.join(path, folder.JSON_NAME),
+        "html": os.path.join(path, folder.HTML_NAME),
+        "status": report["status"],
+        "counts": report["counts"],
+        "summary": summary_of_fleet(report),
+        "artifact": artifact(report),
+        "since": before.begin if before else "",
+        "changes": [change._asdict() for change in written.changes],
+        "changes_summary": history.summary_of_differences(before, written.changes) if before else "",
+    }
 
 
 def _inventory(variables: Mapping[str, Any]) -> list[str]:

@@ -90,6 +90,30 @@ options:
     type: float
     default: 7
     version_added: 0.2.0
+  keep:
+    description:
+      - Number of runs whose findings are kept in C(runs) in O(dir).
+    type: int
+    default: 30
+    version_added: 0.2.0
+  against:
+    description:
+      - The run to compare with. V(previous) is the one before this run, a time such as V(2026-11-24) or
+        V(2026-11-24T06:00) the last run that began then. A path is a file in C(runs) of any report.
+      - If it is not set, V(previous), if there is such a run.
+    type: str
+    default: ''
+    version_added: 0.2.0
+  prometheus:
+    description:
+      - Path of a file for the textfile collector of Prometheus' node exporter. Everybody on the controller can read it.
+    type: path
+    version_added: 0.2.0
+  junit:
+    description:
+      - Path of a JUnit XML file for CI, with a test for each host. It fails if the host needs attention.
+    type: path
+    version_added: 0.2.0
 attributes:
   check_mode:
     support: full
@@ -210,8 +234,7 @@ report:
     counts:
       description:
         - Number of hosts, in total and by status.
-        - C(attention) counts the hosts that need attention, which are those with drift or an error, and clean ones that
-          are not ready, vulnerable, have leaks or a full pool, or were not inspected lately.
+        - C(attention) counts the hosts that need attention for any reason.
       type: dict
       sample: {hosts: 3, clean: 2, drift: 1, error: 0, attention: 1}
     summary:
@@ -233,5 +256,28 @@ report:
         classes: {safe: 2, disruptive: 0, foreign: 0}
         hosts: {error: [], drift: [web2], attention: [], disruptive: [], safe: [web2]}
         left_out: {}
+      version_added: 0.2.0
+    since:
+      description: When the run began that the report was compared with. Empty if there was none.
+      type: str
+      sample: "2026-11-24T06:00:00Z"
+      version_added: 0.2.0
+    changes:
+      description:
+        - The hosts that differ from that run, each with C(host), its level C(before) and C(after), and the findings
+          that are C(new) or C(gone).
+      type: list
+      elements: dict
+      sample:
+        - host: web2
+          before: clean
+          after: drift
+          new: ["write /etc/cni/net.d/10-apps.conflist: bridge: mtu 1450, want 1500"]
+          gone: []
+      version_added: 0.2.0
+    changes_summary:
+      description: How many findings are new and gone, in a line. Empty if there was nothing to compare with.
+      type: str
+      sample: "Since 2026-11-24 06:00: 1 new on 1 host"
       version_added: 0.2.0
 """

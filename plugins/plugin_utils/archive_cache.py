@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
+from typing import BinaryIO
+
+from ansible.utils.display import Display
 
 from ..module_utils._host.binaries.checksum import digests, parse_checksum, verify
 from ..module_utils._host.binaries.download import fetch, shown_url
 from ..module_utils._host.errors import HostError
+
+# A download without any sign of life looks like one that hangs.
+_PAUSE = 5.0
 
 
 def cache_dir() -> str:
@@ -52,13 +60,34 @@ def obtain(url: str, checksum: str) -> str:
         fd, temp = tempfile.mkstemp(dir=folder)
         try:
             with os.fdopen(fd, "w+b") as stream:
-                fetch(url, stream)
+                _fetch_visibly(url, stream)
                 verify(digests(stream, (algorithm,)), wanted, shown_url(url))
             os.replace(temp, path)
         except BaseException:
             os.unlink(temp)
             raise
     return path
+
+
+def _fetch_visibly(url: str, stream: BinaryIO) -> None:
+    """Download *url*, and say so: all hosts wait for it."""
+    display = Display().display
+    display(f"podwire.cni: downloading {shown_url(url)}")
+    begun = told = time.monotonic()
+    write = stream.write
+
+    class Told(io.RawIOBase):
+        """A target that says from time to time how much it has received."""
+
+        def write(self, chunk: bytes) -> int:  # type: ignore[override]
+            nonlocal told
+            if time.monotonic() - told >= _PAUSE:
+                told = time.monotonic()
+                display(f"podwire.cni: received {stream.tell() / 1e6:.1f} MB")
+            return write(chunk)
+
+    fetch(url, Told())  # type: ignore[arg-type]
+    display(f"podwire.cni: received {stream.tell() / 1e6:.1f} MB in {time.monotonic() - begun:.0f} s")
 
 
 def _is_intact(path: str, wanted: tuple[str, str]) -> bool:

@@ -15,16 +15,45 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Page, sync_playwright
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import render
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.attention import Limits
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import counts, fleet
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.history import Change, Run
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Past, found_in, render
 
 SIZE = {"width": 1280, "height": 800}
 
 
+INVENTORY, FOLDER, NOW = "/srv/fleet/hosts.yml", "/srv/cni-report", "2026-11-21T06:30:00Z"
+
+
 def write(path, records) -> str:
-    """Write the page of *records* and return its address."""
-    path.write_text(render(fleet(records)), encoding="utf-8")
+    """Write the page of *records*, with a past, and return its address."""
+    report = fleet(records, Limits(NOW), [INVENTORY])
+    groups: dict[str, list[str]] = {}
+    for record in report["hosts"]:
+        for group in ("all", *record["groups"]):
+            groups.setdefault(group, []).append(record["host"])
+    found = found_in(report)
+    page = render(report, found, Commands([INVENTORY], groups, FOLDER), past(report, found))
+    path.write_text(page, encoding="utf-8")
     return "file://%s" % path
+
+
+def past(report, found) -> Past:
+    """Return a past in which each run had a little more drift than the one before."""
+    since = {
+        name: {one.key: "2026-11-%02dT06:00:00Z" % (12 + (index + number) % 10) for number, one in enumerate(findings)}
+        for index, (name, findings) in enumerate(found)
+    }
+    now = counts(report["hosts"])
+    runs = [
+        Run("2026-11-%02dT06:00:00Z" % (22 - day), NOW, {**now, "attention": now["attention"] * (16 - day) // 16}, {})
+        for day in range(14, 0, -1)
+    ]
+    new = [(name, [one.key for one in findings if one.level]) for name, findings in found]
+    changes = [Change(name, "clean", "drift", keys, []) for name, keys in new if keys][:3]
+    return Past(since, runs, runs[-2], changes)
 
 
 @contextmanager

@@ -26,7 +26,9 @@ def fleet(size: int) -> list[dict[str, Any]]:
 
 def _host(dice: random.Random, number: int) -> dict[str, Any]:
     role = dice.choices([name for name, _weight in ROLES], [weight for _name, weight in ROLES])[0]
-    name = "%s-%02d.%s.example.net" % (role, number + 1, dice.choice(SITES))
+    site = dice.choice(SITES)
+    name = "%s-%02d.%s.example.net" % (role, number + 1, site)
+    groups = [role, site]
     time = "2026-11-21T06:%02d:%02dZ" % (number // 60 % 60, number % 60)
     kind = dice.choices(
         ["drift", "clean", "lost", "foreign", "unreachable", "refused"],
@@ -34,7 +36,7 @@ def _host(dice: random.Random, number: int) -> dict[str, Any]:
     )[0]
     if kind == "unreachable":
         message = "Failed to connect to the host via ssh: ssh: connect to host %s port 22: Connection timed out" % name
-        return build(name, {}, {"unreachable": True, "msg": message}, time=time)
+        return build(name, {}, {"unreachable": True, "msg": message}, time=time, groups=groups)
     host = _Host(dice, role)
     results: dict[str, Any] = {key: {"actions": [], "diff": []} for key in ("plugins", "networks", "attachments")}
     results["networks"].update(confirmed=True if dice.random() < 0.9 else None, problems=[])
@@ -55,7 +57,7 @@ def _host(dice: random.Random, number: int) -> dict[str, Any]:
             "'podnet', and runtimes load the one that sorts first; adopt it with 'file: 87-podman-bridge.conflist' "
             "(its original is kept), or choose another name",
         }
-    return build(name, results, host.info(), time=time)
+    return build(name, results, host.info(), time=time, groups=groups)
 
 
 def _step(

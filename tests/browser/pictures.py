@@ -12,22 +12,29 @@ from pathlib import Path
 from chromium import browser, opened, write
 from fleet import fleet
 
+DESKTOP, PHONE, PAPER = (1280, 800), (360, 740), (1040, 720)
 PICTURES = (
-    ("report-1", 1, "light", ""),
-    ("report-50", 50, "light", ""),
-    ("report-50-host", 50, "dark", "lost"),
-    ("report-1000", 1000, "dark", ""),
+    ("report-1", 1, "light", DESKTOP),
+    ("report-50", 50, "light", DESKTOP),
+    ("report-50-host", 50, "dark", DESKTOP),
+    ("report-1000", 1000, "dark", DESKTOP),
+    ("report-phone", 50, "light", PHONE),
+    ("report-print", 50, "light", PAPER),
 )
 
 
 def main() -> None:
     with browser() as started, tempfile.TemporaryDirectory() as folder:
-        for name, size, scheme, what in PICTURES:
+        for name, size, scheme, (width, height) in PICTURES:
             address = write(Path(folder) / "report.html", fleet(size))
             with opened(started, address, color_scheme=scheme) as page:
-                if what == "lost":
-                    page.locator("#matrix tbody tr:has(.tag.disruptive) td:nth-child(4) a").first.click()
+                page.set_viewport_size({"width": width, "height": height})
+                if name == "report-50-host":
+                    page.locator("#matrix tbody tr[data-tags~=disruptive] th a").first.click()
                     page.locator("details[open] .box").first.wait_for()
+                if name == "report-print":
+                    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+                    page.emulate_media(media="print")
                 page.screenshot(path=Path(sys.argv[1]) / (name + ".png"))
 
 

@@ -5,24 +5,80 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shlex
-from typing import Mapping
+from typing import Iterable, Mapping, Sequence
 
-from ...module_utils._host.plan import DISRUPTIVE, SAFE
+MOST_NAMES = 12
+"""The most hosts that a command names one by one. More of them are in a file, if they are no group."""
+LIMITS = "limits"
+"""The folder of these files, within that of the report."""
 
 # Ansible reads a name with other characters as a pattern or as several words.
 _SIMPLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+# It takes the value of --limit apart at commas, colons, brackets and spaces.
+_PATH = re.compile(r"/[A-Za-z0-9_./+~=-]*\Z")
+_RESERVED = ("all", "ungrouped")
 
 
-def playbook(name: str, host: str, *options: str) -> str:
-    """Return the command that runs a playbook of the collection for one host."""
-    # Ansible decodes escapes in the value of an extra variable.
-    chosen = pattern(host).replace("\\", "\\\\")
-    words = ["ansible-playbook", f"podwire.cni.{name}", "-e", f"cni_hosts={chosen}"]
-    for option in options:
-        words += ["-e", option]
-    return " ".join(shlex.quote(word) for word in words)
+class Commands:
+    """Makes commands for the hosts of one report.
+
+    *inventory* are the sources of the inventory, *groups* its groups with their hosts, *folder* the absolute path of
+    the report. Each may be empty. ``files`` are the files that the commands need in LIMITS: their content by name.
+    """
+
+    def __init__(
+        self,
+        inventory: Sequence[str] = (),
+        groups: Mapping[str, Iterable[str]] | None = None,
+        folder: str = "",
+    ) -> None:
+        self._inventory = list(inventory)
+        self._folder = folder
+        self._members = set((groups or {}).keys())
+        self._groups = {
+            frozenset(hosts): name
+            for name, hosts in sorted((groups or {}).items(), reverse=True)
+            if _SIMPLE.match(name) and name != "ungrouped"
+        }
+        self.files: dict[str, str] = {}
+
+    def playbook(self, name: str, hosts: Sequence[str], **variables: object) -> str:
+        """Return the command that runs a playbook of the collection for these hosts; "" if they cannot be named."""
+        chosen = self.limit(hosts)
+        if not chosen:
+            return ""
+        words = ["ansible-playbook"]
+        for source in self._inventory:
+            words += ["-i", source]
+        words += [f"podwire.cni.{name}", "--limit", chosen]
+        if self._folder and name in ("drift", "remediate"):
+            variables["cni_report_dir"] = self._folder
+        for key, value in variables.items():
+            plain = isinstance(value, str) and re.match(r"[A-Za-z0-9_./+~-]+\Z", value)
+            words += ["-e", f"{key}={value}" if plain else json.dumps({key: value})]
+        return " ".join(shlex.quote(word) for word in words)
+
+    def limit(self, hosts: Sequence[str]) -> str:
+        """Return a value of --limit for these hosts and no others; "" if there is none.
+
+        A host with the name of a group cannot be named.
+        """
+        if not hosts or any(host in self._members or host in _RESERVED for host in hosts):
+            return ""
+        if len(hosts) > 1 and frozenset(hosts) in self._groups:
+            return self._groups[frozenset(hosts)]
+        patterns = [pattern(host) for host in hosts]
+        if len(patterns) <= MOST_NAMES or not _PATH.match(self._folder):
+            return ",".join(patterns)
+        # The name depends on the content, so a command that somebody has copied never gets other hosts.
+        content = "\n".join(patterns) + "\n"
+        name = f"{len(patterns)}-hosts-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+        self.files[name] = content
+        return f"@{self._folder}/{LIMITS}/{name}"
 
 
 def pattern(host: str) -> str:
@@ -33,20 +89,3 @@ def pattern(host: str) -> str:
 def _escaped(found: re.Match[str]) -> str:
     number = ord(found.group())
     return f"\\x{number:02x}" if number < 1 << 8 else f"\\U{number:08x}"
-
-
-def repairs(host: str, classes: Mapping[str, int], garbage: int) -> list[tuple[str, str]]:
-    """Return the commands for repairs, each with a description."""
-    found = []
-    if classes.get(SAFE):
-        found.append(("Make the safe repairs", playbook("remediate", host)))
-    if classes.get(DISRUPTIVE):
-        found.append(
-            (
-                "Make all repairs; containers lose their networks for a moment",
-                playbook("remediate", host, '{"cni_remediate_classes": ["safe", "disruptive"]}'),
-            )
-        )
-    if garbage:
-        found.append(("Collect the leaks of dead containers", playbook("gc", host, "cni_gc_apply=true")))
-    return found

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The folder of a report on the controller: ``hosts/NAME.json``, ``report.json`` and ``report.html``.
+"""The folder of a report on the controller: ``hosts/NAME.json``, ``report.json``, ``report.html``, and earlier runs.
 
 Several runs may use one folder at once (slices of an inventory), even from several machines. So each host has its own
 file, every file is complete when it gets its name, and rendering holds a lock while it reads and writes: the last run
@@ -18,12 +18,15 @@ import math
 import os
 import re
 import tempfile
-from typing import Any, Iterator, Sequence
+import time
+from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
 from ...module_utils._host.secrets import visible
-from .attention import Limits
+from . import exports, history
+from .attention import Limits, now
+from .commands import LIMITS, Commands
 from .fleet import BadRecord, check, fleet, one_line, to_json
-from .page import render
+from .page import Past, found_in, render
 from .record import Record, unusable
 from .values import table, texts
 
@@ -31,6 +34,7 @@ HOSTS, JSON_NAME, HTML_NAME, _LOCK = "hosts", "report.json", "report.html", ".lo
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,99}\Z")
 MAX_SIZE = 256 << 20
 _LONGEST_HEAD = 1 << 20
+_WEEK = 7 * 86400
 
 
 def file_name(host: str) -> str:
@@ -58,17 +62,105 @@ def read_record(folder: str, host: str) -> Record:
     return _read(os.path.join(folder, HOSTS, name), name)
 
 
-def write_report(folder: str, limits: Limits | None = None, inventory: Sequence[str] = ()) -> Record:
-    """Render the records in a folder, and return the report. Raises OSError.
+class Output:
+    """What a report is made with and from.
 
-    *inventory* are the sources of the inventory of this run; without any, the commands keep those of the last report.
+    *inventory* and *groups* (with their hosts) are those of this run, for the commands; without an inventory that has
+    one of the report's hosts, the commands keep that of the last report. *keep* is the number of runs to keep,
+    *against* the run to compare with, see ``history.find``; "" is the previous run, if there is one. *prometheus* and
+    *junit* are paths of more files, or "".
     """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        inventory: Sequence[str] = (),
+        groups: Mapping[str, Sequence[str]] | None = None,
+        *,
+        keep: int = history.KEEP,
+        against: str = "",
+        prometheus: str = "",
+        junit: str = "",
+    ) -> None:
+        self.limits = limits or Limits(now())
+        self.inventory = inventory
+        self.groups = groups
+        self.keep = keep
+        self.against = against
+        self.prometheus = prometheus
+        self.junit = junit
+
+
+class Written(NamedTuple):
+    """A report, and how its run differs from an earlier one: ``before`` is None if there is none."""
+
+    report: Record
+    before: history.Run | None
+    changes: Sequence[history.Change]
+
+
+def write_report(folder: str, output: Output | None = None) -> Written:
+    """Render the records in a folder, and return the report. Raises OSError, and NoRun (see ``Output.against``)."""
+    output = output or Output()
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with _locked(folder):
-        report = fleet(read_records(folder), limits, inventory or _last_inventory(folder))
+        records = list(read_records(folder))
+        inventory, groups = output.inventory, output.groups
+        # A run that only joins records may have any inventory, for example the default one of its user.
+        if not inventory or (groups is not None and not _has_any(groups, records)):
+            inventory, groups = _last_inventory(folder), None
+        report = fleet(records, output.limits, inventory)
+        found = found_in(report)
+        run = history.run_of(report, found, history.last(folder))
+        before = _before(folder, output.against, run)
+        changes = history.differences(before, run) if before else []
+        commands = Commands(report["inventory"], groups, folder)
+        _write_run(folder, run, output.keep)
+        past = Past(run.since, list(history.heads(folder)), before, changes)
+        page = render(report, found, commands, past)
+        # The page names them, so they must be there first.
+        _write_limits(folder, commands.files)
         _write(os.path.join(folder, JSON_NAME), to_json(report))
-        _write(os.path.join(folder, HTML_NAME), render(report))
-    return report
+        _write(os.path.join(folder, HTML_NAME), page)
+        for path, export in ((output.prometheus, exports.prometheus), (output.junit, exports.junit)):
+            if path:
+                # Others read them: a collector of metrics, a server for CI.
+                _write(path, export(report), 0o644)
+    return Written(report, before, changes)
+
+
+def _has_any(groups: Mapping[str, Sequence[str]], records: Sequence[Record]) -> bool:
+    hosts = set(groups.get("all", ()))
+    return any(record["host"] in hosts for record in records)
+
+
+def _before(folder: str, against: str, run: history.Run) -> history.Run | None:
+    """Return the run to compare with. Raises NoRun if *against* names none."""
+    try:
+        return history.find(folder, against or history.PREVIOUS, run)
+    except history.NoRun:
+        if against:
+            raise
+        return None
+
+
+def _write_run(folder: str, run: history.Run, keep: int) -> None:
+    runs = os.path.join(folder, history.RUNS)
+    os.makedirs(runs, mode=0o700, exist_ok=True)
+    _write(os.path.join(runs, history.name_of(run)), history.to_json(run))
+    for path in history.superfluous(folder, max(1, keep)):
+        os.unlink(path)
+
+
+def _write_limits(folder: str, files: Mapping[str, str]) -> None:
+    """Write the files with the hosts of commands. Earlier ones stay for a week: somebody may have the command."""
+    limits = os.path.join(folder, LIMITS)
+    os.makedirs(limits, mode=0o700, exist_ok=True)
+    for name, content in files.items():
+        _write(os.path.join(limits, name), content)
+    for entry in os.scandir(limits):
+        if entry.name not in files and time.time() - entry.stat(follow_symlinks=False).st_mtime > _WEEK:
+            os.unlink(entry.path)
 
 
 def _last_inventory(folder: str) -> list[str]:
@@ -109,13 +201,14 @@ def _no_number(word: str) -> None:
     raise BadRecord(f"it contains {word}, which is not JSON")
 
 
-def _write(path: str, content: str) -> None:
-    """Write a file atomically. It contains addresses of the fleet, so only its owner may read it."""
+def _write(path: str, content: str, mode: int = 0o600) -> None:
+    """Write a file atomically. Its default mode is for its owner only, because it contains addresses of the fleet."""
     fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".new-")
     try:
         # Half of a surrogate pair, which JSON can contain, cannot be encoded.
         with open(fd, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(content)
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

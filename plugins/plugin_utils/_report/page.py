@@ -9,29 +9,87 @@ import base64
 import functools
 import hashlib
 import os
-from typing import Any, Mapping
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from ...module_utils._host.plan import DISRUPTIVE, SAFE
 from ...module_utils._host.secrets import visible
-from .record import CLASSES, CLEAN, DRIFT, ERROR, STATUSES
-from .view import host_view
+from .attention import CODES, LEAKS
+from .causes import causes_of, repairs
+from .commands import Commands
+from .findings import Finding, findings
+from .fleet import ATTENTION, LEVELS, headline, level, summary_of_fleet
+from .history import Change, Run, summary_of_differences
+from .record import CLEAN, DRIFT, ERROR
+from .view import Bounded, host_view
 
 FOLDER = os.path.join(os.path.dirname(__file__), "templates")
+MOST_CAUSES = 8
+"""The causes that are shown at once; the others are behind a click."""
+_ALL_CAUSES = 200
+_MOST_CHANGES = 20
+_FIRST = (
+    (SAFE, "Repair", "no interruption"),
+    (DISRUPTIVE, "Repair", "containers lose their networks for a moment"),
+    (LEAKS, "Collect what dead containers left on", "no interruption"),
+)
+_TILES = {ERROR: "With an error", DRIFT: "With drift", ATTENTION: "Clean, need attention", CLEAN: "Clean"}
+_TAGS = {"not_ready": "Not ready", "vulnerable": "Vulnerable", LEAKS: "With leaks", "stale": "Not inspected lately"}
 
 
-def render(report: Mapping[str, Any]) -> str:
-    """Return the page of a report, as :func:`fleet.fleet` makes it."""
-    order = {status: index for index, status in enumerate(STATUSES)}
-    ranked = sorted(report["hosts"], key=lambda host: order[host["status"]])
-    hosts = [host_view(record, index, len(ranked) == 1) for index, record in enumerate(ranked)]
+class Past(NamedTuple):
+    """What earlier runs tell: *runs* without their hosts, the oldest first; *before* and how hosts differ from it."""
+
+    since: Mapping[str, Mapping[str, str]]
+    runs: Sequence[Run] = ()
+    before: Run | None = None
+    changes: Sequence[Change] = ()
+
+
+def found_in(report: Mapping[str, Any]) -> list[tuple[str, list[Finding]]]:
+    """Return the findings of each host of a report."""
+    return [(host["host"], findings(host)) for host in report["hosts"]]
+
+
+def render(
+    report: Mapping[str, Any],
+    found: Sequence[tuple[str, Sequence[Finding]]] | None = None,
+    commands: Commands | None = None,
+    past: Past | None = None,
+) -> str:
+    """Return the page of a report, as :func:`fleet.fleet` makes it; *found* are its findings, see :func:`found_in`."""
+    found = found_in(report) if found is None else found
+    commands = commands or Commands(report["inventory"])
+    past = past or Past({})
+    by_host = dict(found)
+    order = {name: index for index, name in enumerate(LEVELS)}
+    ranked = sorted(report["hosts"], key=lambda host: order[level(host)])
+    causes = causes_of(found, commands, past.since)
+    causes_of_host = _causes_of_hosts(causes)
+    hosts = []
+    for index, record in enumerate(ranked):
+        name = record["host"]
+        host = host_view(record, by_host[name], commands, past.since.get(name, {}), f"h{index}")
+        hosts.append({**host, "causes": causes_of_host.get(name, []), "alone": len(ranked) == 1})
     times = sorted(host["time"] for host in hosts if host["time"])
+    counted = {host["host"]: {**host["classes"], LEAKS: host["leaked"]} for host in hosts}
     return _template().render(
         report=report,
+        headline=headline(report["counts"]),
+        level=next((name for name in LEVELS if any(host["level"] == name for host in hosts)), ERROR),
         hosts=hosts,
-        sums=_sums(hosts),
-        shares=_shares(report["counts"]),
+        tiles=_tiles(hosts),
+        tags=_tags(hosts),
+        causes=causes[:MOST_CAUSES],
+        other_causes=Bounded(causes[MOST_CAUSES:], _ALL_CAUSES),
+        summary=summary_of_fleet(report).partition(": ")[2],
+        command=_first_command(counted, [host["host"] for host in hosts if host["level"] != CLEAN], commands),
+        shares=_shares(hosts),
+        trend=_trend(past.runs),
+        before=summary_of_differences(past.before, past.changes) if past.before else "",
+        changes=Bounded(list(past.changes), _MOST_CHANGES),
         first=times[0] if times else "",
         last=times[-1] if times else "",
         style=Markup(_asset("style.css")),
@@ -39,7 +97,33 @@ def render(report: Mapping[str, Any]) -> str:
         policy=_policy(),
         several=_several,
         shorten=_shorten,
+        day=_day,
+        tags_of=tags_of,
     )
+
+
+def _first_command(
+    counted: Mapping[str, Mapping[str, int]], needy: Sequence[str], commands: Commands
+) -> tuple[str, str]:
+    """Return the command to type first, with a description that says for how many hosts it is: the cheapest repair."""
+    for kind, what, price in _FIRST:
+        hosts = [host for host, counts in counted.items() if counts.get(kind)]
+        if hosts:
+            _what, command = (
+                repairs({host: {kind: 1} for host in hosts}, commands)[0] if commands.limit(hosts) else ("", "")
+            )
+            return f"{what} {_several(len(hosts), 'host')}: {price}", command
+    if needy:
+        return f"Inspect {_several(len(needy), 'host')} again", commands.playbook("drift", needy)
+    return "", ""
+
+
+def _causes_of_hosts(causes: Sequence[Any]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for cause in causes:
+        for host in cause.hosts:
+            found.setdefault(host, []).append(cause.id)
+    return found
 
 
 @functools.lru_cache(maxsize=1)
@@ -88,26 +172,51 @@ def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
-def _sums(hosts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the totals of the fleet."""
-    fullest = max((host for host in hosts if host["fill"] is not None), key=lambda host: host["fill"], default=None)
-    return {
-        "classes": {name: sum(host["classes"].get(name, 0) for host in hosts) for name in CLASSES},
-        "vulnerable": sum(bool(host["vulnerable"]) for host in hosts),
-        "leaks": sum(host["leaked"] for host in hosts),
-        "leaking": sum(bool(host["leaked"]) for host in hosts),
-        "fullest": fullest,
-        "unconfirmed": sum(host["confirmed"] is False for host in hosts),
-    }
+def _day(time: str) -> str:
+    """Return a time of a record for display: without its T and its seconds."""
+    return f"{time[:10]} {time[11:16]}" if len(time) == len("2026-11-25T00:00:00Z") else time
 
 
-def _shares(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+def _tiles(hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return how many hosts there are of each level; each is a filter."""
+    levels = [host["level"] for host in hosts]
+    parts = [{"show": name, "label": label, "count": levels.count(name)} for name, label in _TILES.items()]
+    return [{"show": "", "label": "Hosts", "count": len(hosts)}, *parts]
+
+
+def _tags(hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return how many hosts have steps of a class, or another reason for attention; each is a filter, none is empty."""
+    found = [{"show": name, "label": f"With {name} steps", "count": 0} for name in (SAFE, DISRUPTIVE)]
+    found += [{"show": code, "label": _TAGS.get(code, words.capitalize()), "count": 0} for code, words in CODES.items()]
+    for tag in found:
+        tag["count"] = sum(tag["show"] in tags_of(host) for host in hosts)
+    return [tag for tag in found if tag["count"]]
+
+
+def tags_of(host: Mapping[str, Any]) -> list[str]:
+    """Return what a host is filtered by: its level, the classes of its steps, and its reasons for attention."""
+    return [host["level"], *host["classes"], *dict.fromkeys(reason["code"] for reason in host["attention"])]
+
+
+def _shares(hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the parts of the bar that shows the fleet, out of 1,000."""
-    parts, start, total = [], 0.0, max(1, counts["hosts"])
-    for status in (ERROR, DRIFT, CLEAN):
-        if counts[status]:
+    levels = [host["level"] for host in hosts]
+    parts, start = [], 0.0
+    for name in LEVELS:
+        if name in levels:
             # One host of a thousand must be visible.
-            width = max(4.0, counts[status] * 1000 / total)
-            parts.append({"status": status, "start": round(start, 1), "width": round(width, 1)})
+            width = max(4.0, levels.count(name) * 1000 / len(levels))
+            parts.append({"level": name, "start": round(start, 1), "width": round(width, 1)})
             start += width
     return parts
+
+
+def _trend(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return the bars of the trend: the share of hosts that need no attention in each run, out of 100."""
+    bars = []
+    for index, run in enumerate(runs):
+        every = run.counts["hosts"]
+        good = every - run.counts["attention"]
+        percent = good * 100 // every if every > 0 and good > 0 else 0
+        bars.append({"x": index * 10, "height": max(2, percent * 4 // 10), "percent": percent, "run": run})
+    return bars if len(bars) > 1 else []

@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
-from . import commands
+from ...module_utils._host.plan import FOREIGN
+from .attention import LEAKS, vulnerabilities
+from .causes import repairs
+from .commands import Commands
 from .differences import diff
 from .drawing import draw
+from .findings import Finding, price, subject_of, verb
+from .fleet import level
 from .record import CLASSES, ERROR, Record
 from .values import number, rows, table, text, texts
 
 MOST_ROWS = 100
 """The most entries of any list of a host."""
-_CVE = re.compile(r"\b(?:CVE-\d{4}-\d{4,7}|GHSA(?:-[a-z0-9]{4}){3})\b")
 _NEARLY_FULL = 80
 
 
@@ -29,56 +32,89 @@ class Bounded:
         self.all = len(entries)
 
 
-def host_view(record: Record, number_of_host: int, alone: bool) -> dict[str, Any]:
-    """Return what the page shows of one host; *alone* if it is the only one."""
+def host_view(
+    record: Record,
+    found: Sequence[Finding],
+    commands: Commands,
+    since: Mapping[str, str],
+    identifier: str,
+) -> dict[str, Any]:
+    """Return what the page shows of one host of a report.
+
+    *found* are its findings, *since* says by their keys when they appeared. *identifier* is its anchor on the page.
+    """
     info = table(record["info"])
     owners = _owners(info)
-    steps = [_step(step, owners) for step in record["steps"]]
+    times = {(one.what, one.reason): since.get(one.key, "") for one in found}
+    steps = [_step(step, owners, times) for step in record["steps"]]
     classes = {name: sum(step["class"] == name for step in steps) for name in CLASSES}
-    problems = [_problem(row) for row in [*rows(record["problems"]), *rows(info.get("problems"))]]
+    problems = list(_told_once([*rows(record["problems"]), *rows(info.get("problems"))]))
     leaks = [_leak(row) for row in rows(info.get("garbage"))]
     collectable = sum(leak["collectable"] for leak in leaks)
     pools = sorted((_pool(row) for row in rows(info.get("pools"))), key=lambda pool: -pool["percent"])
+    targets = {step["target"] for step in steps}
+    warnings = [_warning(row) for row in rows(record["warnings"])]
+    # A planned repair says the same.
+    warnings = [row for row in warnings if row["code"] != "drifted" or row["message"].split(" ")[0] not in targets]
+    shown = [one for one in found if one.level]
     return {
-        "id": f"h{number_of_host}",
+        "id": identifier,
         "host": record["host"],
-        "alone": alone,
         "time": record["time"],
+        "groups": texts(record.get("groups")),
+        "level": level(record),
         "status": record["status"],
         "error": record["error"] or "",
+        "attention": record["attention"],
+        "found": shown[:1],
+        "more": max(0, len(shown) - 1),
         "known": record["info"] is not None,
         "steps": Bounded(steps),
         "classes": {name: count for name, count in classes.items() if count},
         "effective": [_effective(row) for row in rows(info.get("runtime"))],
+        "obstacles": Bounded([_obstacle(row) for row in rows(table(info.get("readiness")).get("obstacles"))]),
         "vulnerable": [problem for problem in problems if problem["code"] == "known_vulnerability"],
         "problems": Bounded([problem for problem in problems if problem["code"] != "known_vulnerability"]),
-        "warnings": Bounded([_warning(row) for row in rows(record["warnings"])]),
+        "warnings": Bounded(list({row["message"]: row for row in warnings}.values())),
         "pools": Bounded(pools),
         "fill": pools[0]["percent"] if pools else None,
-        "outside": sum(pool["outside"] for pool in pools),
         "leaks": Bounded(leaks),
         "leaked": collectable,
         "leaks_known": isinstance(info.get("garbage"), list),
         "confirmed": record["confirmed"],
         "files": Bounded([_file(row) for row in rows(info.get("conf"))]),
-        "commands": commands.repairs(record["host"], classes, collectable),
-        "again": commands.playbook("drift", record["host"]),
-        "drawing": draw(info, {step["target"] for step in steps}),
+        "commands": repairs({record["host"]: {**classes, LEAKS: collectable}}, commands),
+        "again": commands.playbook("drift", [record["host"]]),
+        "drawing": draw(info, {step["target"]: step["reason"] for step in steps if step["class"] != FOREIGN}),
         "failed": record["status"] == ERROR,
+        "weight": classes["disruptive"] * 1_000_000 + classes["safe"] * 1000 + len(shown),
     }
 
 
-def _step(step: Mapping[str, Any], owners: Mapping[str, str]) -> dict[str, Any]:
-    target = text(step.get("target"))
+def _step(step: Mapping[str, Any], owners: Mapping[str, str], times: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+    kind, target = text(step.get("kind")), text(step.get("target"))
+    reason = text(step.get("reason")) or text(step.get("why"))
     return {
         "class": text(step.get("class")),
-        "module": text(step.get("module")),
-        "kind": text(step.get("kind")).replace("_", " "),
+        "subject": subject_of(kind, target),
         "target": target,
-        "reason": text(step.get("reason")) or text(step.get("why")),
+        "reason": reason or kind.replace("_", " "),
+        "remedy": verb(kind),
+        "price": price(kind, text(step.get("class"))),
         "owner": owners.get(target, ""),
+        "since": times.get((target, reason), ""),
         "diff": diff(step.get("before"), step.get("after")),
     }
+
+
+def _told_once(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return problems, each once: cni_conf and cni_info may both report one."""
+    problems = [_problem(row) for row in found]
+    return list({(problem["code"], problem["place"], problem["message"]): problem for problem in problems}.values())
+
+
+def _obstacle(row: Mapping[str, Any]) -> dict[str, str]:
+    return {key: text(row.get(key)) for key in ("level", "code", "message", "evidence", "remedy")}
 
 
 def _owners(info: Mapping[str, Any]) -> dict[str, str]:
@@ -122,13 +158,12 @@ def _effective(row: Mapping[str, Any]) -> dict[str, Any]:
 def _problem(row: Mapping[str, Any]) -> dict[str, Any]:
     message = text(row.get("message"))
     place = " ".join(part for part in (text(row.get("file")), text(row.get("pointer"))) if part)
-    names = list(dict.fromkeys(_CVE.findall(message)))
     return {
         "level": text(row.get("level")),
         "code": text(row.get("code")),
         "place": place,
         "message": message,
-        "names": [name for name in names if name.startswith("CVE")] or names,
+        "names": vulnerabilities(message),
     }
 
 

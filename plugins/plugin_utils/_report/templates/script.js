@@ -1,16 +1,49 @@
 "use strict";
-// Sorting, filtering, and the choice of light or dark. Without this script, the page is complete and readable.
+// Sorting, filtering, copying, keys, and the choice of light or dark. Without this script, the page is complete and readable.
+// What is shown is in the address (#show=drift&group=web), so that it can be sent to somebody.
 (() => {
   const root = document.documentElement;
-  const matrix = document.getElementById("matrix");
+  const $ = (id) => document.getElementById(id);
+  const matrix = $("matrix");
   const body = matrix.tBodies[0];
+  const headings = Array.from(matrix.tHead.rows[0].cells);
+  const split = (text, by) => (text ? text.split(by) : []);
   const rows = Array.from(body.rows, (row) => ({
     row,
-    section: document.getElementById(row.dataset.host),
+    section: $(row.dataset.host),
+    name: row.cells[0].textContent.trim(),
+    tags: split(row.dataset.tags, " "),
+    causes: split(row.dataset.causes, " "),
+    groups: split(row.dataset.groups, "\n"),
+    runtimes: split(row.dataset.runtimes, "\n"),
     text: "",
     keys: Array.from(row.cells, keyOf),
   }));
   const order = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+
+  // ---- the address: what is shown, of which runtime, group and cause, with which words, in which order, and which host is open
+
+  const KEYS = ["show", "runtime", "group", "cause", "q", "sort", "host"];
+  let state = {};
+
+  function read() {
+    const given = new URLSearchParams(location.hash.slice(1));
+    return Object.fromEntries(KEYS.map((key) => [key, given.get(key) || ""]));
+  }
+
+  // Words are typed letter by letter, so they must not fill the history.
+  function go(changes, replace = false) {
+    const next = { ...state, ...changes };
+    const query = new URLSearchParams(KEYS.filter((key) => next[key]).map((key) => [key, next[key]])).toString();
+    if (replace) {
+      location.replace("#" + query);
+    } else {
+      location.hash = query;
+    }
+    follow();
+  }
+
+  // ---- sorting
 
   function keyOf(cell) {
     return cell.dataset.sort === undefined ? cell.textContent.trim() : Number(cell.dataset.sort);
@@ -20,33 +53,40 @@
     return typeof a === "number" ? a - b : order.compare(a, b);
   }
 
-  function sortBy(column, heading) {
-    const down = heading.getAttribute("aria-sort") === "ascending";
-    for (const other of matrix.tHead.rows[0].cells) {
-      other.removeAttribute("aria-sort");
-    }
-    heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-    rows.sort((a, b) => {
-      const by = compare(a.keys[column], b.keys[column]) * (down ? -1 : 1);
-      return by || order.compare(a.keys[0], b.keys[0]);
-    });
+  let sorted = "1";
+  function sort() {
+    const wanted = /^-?\d$/.test(state.sort) && Math.abs(state.sort) < headings.length ? state.sort : "1";
+    if (wanted === sorted) return;
+    sorted = wanted;
+    const column = Math.abs(wanted);
+    const down = wanted.startsWith("-");
+    headings.forEach((heading) => heading.removeAttribute("aria-sort"));
+    headings[column].setAttribute("aria-sort", down ? "descending" : "ascending");
+    rows.sort((a, b) => compare(a.keys[column], b.keys[column]) * (down ? -1 : 1) || order.compare(a.name, b.name));
     body.append(...rows.map((entry) => entry.row));
   }
 
-  for (const [column, heading] of Array.from(matrix.tHead.rows[0].cells).entries()) {
+  for (const [column, heading] of headings.entries()) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = heading.textContent;
-    button.addEventListener("click", () => sortBy(column, heading));
+    button.addEventListener("click", () => {
+      const down = heading.getAttribute("aria-sort") === "ascending";
+      go({ sort: (down ? "-" : "") + column });
+    });
     heading.replaceChildren(button);
   }
+
+  // ---- filtering
 
   // The content of a section is text in a noscript element until the section is opened. The text is HTML that the report
   // generated, like the rest of the page.
   function build(section) {
     const kept = section.querySelector(":scope > noscript");
     if (kept) {
-      kept.replaceWith(...new DOMParser().parseFromString(kept.textContent, "text/html").body.childNodes);
+      const nodes = new DOMParser().parseFromString(kept.textContent, "text/html").body.childNodes;
+      kept.replaceWith(...nodes);
+      addCopyButtons(section);
     }
   }
 
@@ -59,61 +99,183 @@
 
   for (const { section } of rows) {
     section.addEventListener("toggle", () => section.open && build(section));
-    if (section.open) {
-      build(section);
-    }
   }
 
-  const filter = document.getElementById("filter");
-  const find = document.getElementById("find");
-  const showing = document.getElementById("showing");
-  const buttons = Array.from(filter.querySelectorAll("[data-status]"));
-  let status = "";
+  const find = $("find");
+  const NEEDY = ["error", "drift", "attention"];
+
+  function fits(entry, words) {
+    if (state.show && !(state.show === "needy" ? NEEDY : [state.show]).some((tag) => entry.tags.includes(tag))) return false;
+    if (state.runtime && !entry.runtimes.includes(state.runtime)) return false;
+    if (state.group && !entry.groups.includes(state.group)) return false;
+    if (state.cause && !entry.causes.includes(state.cause)) return false;
+    if (words.length && !entry.text) entry.text = textOf(entry);
+    return words.every((word) => entry.text.includes(word));
+  }
 
   function apply() {
-    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     for (const entry of rows) {
-      if (words.length && !entry.text) {
-        entry.text = textOf(entry);
-      }
-      const fits = (!status || entry.row.dataset.status === status) && words.every((word) => entry.text.includes(word));
-      entry.row.hidden = !fits;
-      entry.section.hidden = !fits;
-      shown += fits ? 1 : 0;
+      const hidden = !fits(entry, words);
+      entry.row.hidden = hidden;
+      entry.section.hidden = hidden;
+      shown += hidden ? 0 : 1;
     }
-    document.getElementById("nothing").hidden = shown > 0;
-    showing.value = shown === rows.length ? "" : `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
+    const filtered = ["show", "runtime", "group", "cause", "q"].some((key) => state[key]);
+    $("nothing").hidden = shown > 0;
+    $("clear").hidden = !filtered;
+    $("showing").value = filtered ? `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "";
+    document.querySelectorAll("[data-show] > a").forEach((link) => mark(link, link.parentElement.dataset.show === state.show));
+    document.querySelectorAll("[data-cause] > a").forEach((link) => mark(link, link.parentElement.dataset.cause === state.cause));
+    if (find.value !== state.q) find.value = state.q;
+    $("runtime").value = state.runtime;
+    $("group").value = state.group;
   }
 
-  for (const button of buttons) {
-    button.addEventListener("click", () => {
-      status = button.dataset.status;
-      buttons.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
-      apply();
+  function mark(link, current) {
+    if (current) {
+      link.setAttribute("aria-current", "true");
+    } else {
+      link.removeAttribute("aria-current");
+    }
+  }
+
+  function fill(select, key) {
+    const names = [...new Set(rows.flatMap((entry) => entry[key]))].sort(order.compare);
+    select.append(...names.map((name) => new Option(name, name)));
+    select.parentElement.hidden = names.length < 2;
+  }
+  fill($("runtime"), "runtimes");
+  fill($("group"), "groups");
+  find.addEventListener("input", () => go({ q: find.value }, true));
+  $("runtime").addEventListener("change", () => go({ runtime: $("runtime").value }));
+  $("group").addEventListener("change", () => go({ group: $("group").value }));
+  const clear = () => go({ show: "", runtime: "", group: "", cause: "", q: "" });
+  $("clear").addEventListener("click", clear);
+
+  // Tiles and causes become links, which keep the rest of the filter.
+  function link(element, key, value) {
+    const anchor = document.createElement("a");
+    anchor.href = `#${key}=${encodeURIComponent(value)}`;
+    anchor.append(...element.childNodes);
+    anchor.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      go({ [key]: state[key] === value ? "" : value });
+      if (key === "cause") $("hosts").scrollIntoView();
     });
+    element.append(anchor);
   }
-  find.addEventListener("input", apply);
-  filter.hidden = false;
+  document.querySelectorAll("[data-show]").forEach((tile) => link(tile, "show", tile.dataset.show));
+  document.querySelectorAll("[data-cause]").forEach((count) => link(count, "cause", count.dataset.cause));
+  $("filter").hidden = rows.length < 2;
 
-  // A link into a closed or filtered section opens it.
-  function reveal() {
-    const id = location.hash.slice(1);
-    const section = document.getElementById(id.split("-")[0]);
-    if (section && section.matches("details.host")) {
+  // ---- hosts
+
+  function open(section, place) {
+    build(section);
+    section.hidden = false;
+    section.open = true;
+    (place || section).scrollIntoView();
+  }
+
+  // A link to a place on the page (h3-pools) leads to the name of the host: places differ from report to report.
+  function follow() {
+    const place = location.hash.slice(1);
+    const section = /^h\d+(-[a-z]+)?$/.test(place) && $(place.split("-")[0]);
+    if (section) {
+      const entry = rows.find((one) => one.section === section);
+      const part = place.split("-")[1];
       build(section);
-      section.hidden = false;
-      section.open = true;
-      (document.getElementById(id) || section).scrollIntoView();
+      state = { ...state, host: entry.name };
+      history.replaceState(null, "", "#" + new URLSearchParams(KEYS.filter((key) => state[key]).map((key) => [key, state[key]])));
+      open(section, part && $(place));
+      section.querySelector("summary").focus({ preventScroll: true });
+      return;
+    }
+    const before = state.host;
+    state = read();
+    sort();
+    apply();
+    const entry = state.host && state.host !== before && rows.find((one) => one.name === state.host);
+    if (entry) open(entry.section);
+  }
+  addEventListener("hashchange", follow);
+
+  // ---- copying
+
+  async function copy(code) {
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+    } catch {
+      // Pages from files may not have a clipboard; a selection can always be copied.
+      getSelection().selectAllChildren(code);
+      if (!document.execCommand("copy")) return say("Press Ctrl+C to copy");
+    }
+    say("Copied");
+    const button = code.parentElement.querySelector("button");
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  }
+
+  function say(text) {
+    $("said").textContent = text;
+  }
+
+  function addCopyButtons(element) {
+    for (const code of element.querySelectorAll(".command > code")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = "Copy";
+      button.setAttribute("aria-label", `Copy: ${code.parentElement.querySelector("span")?.textContent || "command"}`);
+      button.addEventListener("click", () => copy(code));
+      code.after(button);
     }
   }
-  addEventListener("hashchange", reveal);
-  reveal();
+  addCopyButtons(document);
 
-  // A printout has what is on the screen, and the sections of the hosts that need attention.
+  // ---- keys
+
+  const help = $("help");
+  $("keys").addEventListener("click", () => help.showModal());
+  $("close").addEventListener("click", () => help.close());
+
+  function step(by) {
+    const links = rows.filter((entry) => !entry.row.hidden).map((entry) => entry.row.cells[0].firstElementChild);
+    const at = links.indexOf(document.activeElement);
+    const next = links[at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + by))];
+    if (next) next.focus();
+  }
+
+  const actions = {
+    "/": () => find.focus(),
+    j: () => step(1),
+    k: () => step(-1),
+    a: () => go({ show: state.show === "needy" ? "" : "needy" }),
+    x: clear,
+    c: () => document.querySelector(".command > code") && copy(document.querySelector(".command > code")),
+    d: () => $("theme").click(),
+    "?": () => help.showModal(),
+  };
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+    if (event.target.matches("input, select")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    const action = actions[event.key];
+    if (action) {
+      event.preventDefault();
+      action();
+    }
+  });
+
+  // ---- printing: what is on the screen, and the sections of the hosts that need attention
+
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = rows.map((entry) => entry.section).filter((section) => !section.open && !section.hidden && section.dataset.status !== "clean");
+    opened = rows.map((entry) => entry.section).filter((section) => !section.open && !section.hidden && section.dataset.level !== "clean");
     opened.forEach((section) => {
       build(section);
       section.open = true;
@@ -121,7 +283,9 @@
   });
   addEventListener("afterprint", () => opened.forEach((section) => (section.open = false)));
 
-  const theme = document.getElementById("theme");
+  // ---- light and dark
+
+  const theme = $("theme");
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
   const label = () => (theme.textContent = isDark() ? "Light" : "Dark");
@@ -131,5 +295,8 @@
   });
   dark.addEventListener("change", label);
   label();
-  theme.hidden = false;
+  $("buttons").hidden = false;
+
+  rows.filter((entry) => entry.section.open).forEach((entry) => build(entry.section));
+  follow();
 })();

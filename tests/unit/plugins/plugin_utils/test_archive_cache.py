@@ -74,3 +74,23 @@ def test_the_directory_is_private(fetched, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert archive_cache.cache_dir() == str(tmp_path / "home" / ".cache" / "podwire.cni")
+
+
+def test_a_download_is_shown_and_what_is_there_is_not(fetched, monkeypatch):
+    shown = []
+    monkeypatch.setattr(archive_cache.Display, "display", lambda self, text: shown.append(text))
+    archive_cache.obtain("https://user:secret@h/a", SUM)
+    archive_cache.obtain("https://user:secret@h/a", SUM)
+    assert [text.rpartition(" in ")[0] or text for text in shown] == [
+        "podwire.cni: downloading https://h/a",
+        "podwire.cni: received 0.0 MB",
+    ]
+
+
+def test_a_long_download_says_how_far_it_is(fetched, monkeypatch):
+    shown = []
+    monkeypatch.setattr(archive_cache.Display, "display", lambda self, text: shown.append(text))
+    monkeypatch.setattr(archive_cache, "_PAUSE", 0)
+    monkeypatch.setattr(archive_cache, "fetch", lambda url, target: [target.write(part) for part in (b"arc", b"hive")])
+    archive_cache.obtain("https://h/a", SUM)
+    assert len(shown) == 4

@@ -42,7 +42,7 @@ def test_what_is_written_is_for_its_owner_only(tmp_path):
 def test_a_report_is_of_all_files(tmp_path):
     for name in ("web2", "web1", "../up"):
         folder.write_record(str(tmp_path), build(name, {}, {}))
-    report = folder.write_report(str(tmp_path))
+    report = folder.write_report(str(tmp_path)).report
     assert [host["host"] for host in report["hosts"]] == ["../up", "web1", "web2"]
     assert report["status"] == "clean"
     assert json.loads((tmp_path / "report.json").read_text()) == report
@@ -52,16 +52,26 @@ def test_a_report_is_of_all_files(tmp_path):
 
 def test_a_report_keeps_the_inventory_of_the_last_run_that_had_one(tmp_path):
     folder.write_record(str(tmp_path), build("web1", {}, {}))
-    assert folder.write_report(str(tmp_path))["inventory"] == []
-    folder.write_report(str(tmp_path), inventory=["/etc/fleet.yml", "a,"])
-    assert folder.write_report(str(tmp_path))["inventory"] == ["/etc/fleet.yml", "a,"]
-    assert folder.write_report(str(tmp_path), inventory=["/new"])["inventory"] == ["/new"]
+    assert folder.write_report(str(tmp_path)).report["inventory"] == []
+    folder.write_report(str(tmp_path), folder.Output(inventory=["/etc/fleet.yml", "a,"]))
+    assert folder.write_report(str(tmp_path)).report["inventory"] == ["/etc/fleet.yml", "a,"]
+    assert folder.write_report(str(tmp_path), folder.Output(inventory=["/new"])).report["inventory"] == ["/new"]
     (tmp_path / "report.json").write_text("[" * 100000)
-    assert folder.write_report(str(tmp_path))["inventory"] == []
+    assert folder.write_report(str(tmp_path)).report["inventory"] == []
+
+
+def test_an_inventory_without_the_hosts_of_the_report_is_not_for_its_commands(tmp_path):
+    folder.write_record(str(tmp_path), build("web1", {}, {}))
+    ours = folder.Output(inventory=["/fleet"], groups={"all": ["web1", "web2"]})
+    assert folder.write_report(str(tmp_path), ours).report["inventory"] == ["/fleet"]
+    other = folder.Output(inventory=["/etc/ansible/hosts"], groups={"all": ["db1"], "web1": []})
+    assert folder.write_report(str(tmp_path), other).report["inventory"] == ["/fleet"]
+    # Nor do its groups matter.
+    assert "--limit web1" in (tmp_path / "report.html").read_text()
 
 
 def test_a_report_of_nothing_is_an_error(tmp_path):
-    report = folder.write_report(str(tmp_path))
+    report = folder.write_report(str(tmp_path)).report
     assert (report["status"], report["counts"]["hosts"]) == ("error", 0)
 
 
@@ -84,7 +94,7 @@ BAD = {
 def test_a_file_that_is_none_is_a_host_with_an_error(tmp_path, name):
     folder.write_record(str(tmp_path), build("web1", {}, {}))
     (tmp_path / "hosts" / (name + ".json")).write_text(BAD[name])
-    report = folder.write_report(str(tmp_path))
+    report = folder.write_report(str(tmp_path)).report
     (bad,) = (host for host in report["hosts"] if host["host"] == name)
     assert bad["status"] == "error" and name + ".json" in bad["error"]
     assert report["counts"] == {"hosts": 2, "clean": 1, "drift": 0, "error": 1, "attention": 1}
@@ -95,7 +105,7 @@ def test_others_files_are_left_and_not_read(tmp_path):
     (tmp_path / "hosts" / ".new-x.json").write_text("half")
     (tmp_path / "hosts" / "README").write_text("hello")
     (tmp_path / "hosts" / "folder.json").mkdir()
-    assert [host["host"] for host in folder.write_report(str(tmp_path))["hosts"]] == ["folder", "web1"]
+    assert [host["host"] for host in folder.write_report(str(tmp_path)).report["hosts"]] == ["folder", "web1"]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
@@ -109,7 +119,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="No space"):
             folder.write_record(str(tmp_path), build("web1", {}, {}))
     assert os.listdir(tmp_path / "hosts") == ["web1.json"]
-    assert folder.write_report(str(tmp_path))["hosts"][0]["time"] == "2026-11-21T00:00:00Z"
+    assert folder.write_report(str(tmp_path)).report["hosts"][0]["time"] == "2026-11-21T00:00:00Z"
 
 
 def slice_of(path, number):
@@ -144,7 +154,7 @@ def test_nobody_else_renders_between_reading_and_writing(tmp_path, monkeypatch):
     monkeypatch.setattr(folder, "read_records", spy(folder.read_records))
     monkeypatch.setattr(folder, "_write", spy(folder._write))
     folder.write_report(str(tmp_path))
-    assert tried == ["read_records", "_write", "_write"]
+    assert tried == ["read_records", "_write", "_write", "_write"]
 
 
 def test_plain_takes_what_json_does_not():

@@ -113,11 +113,11 @@ def test_what_needs_somebody_comes_first():
     drifted = {"networks": {"actions": [{"kind": "write", "target": "/x", "class": "safe"}]}}
     html = render(fleet([build("a", {}, {}), build("b", drifted, {}), build("c", {}, None, ["no route to it"])]))
     assert re.findall(r"<h3><bdi>(.*?)</bdi></h3>", html) == ["c", "b", "a"]
-    assert "no route to it" in html and "podwire.cni.remediate -e cni_hosts=b" in html
+    assert "no route to it" in html and "podwire.cni.remediate --limit b" in html
 
 
 def test_a_fleet_without_hosts_has_a_page():
-    assert "CNI drift: error, 0 hosts" in render(fleet([]))
+    assert "<title>CNI: No host was inspected</title>" in render(fleet([]))
 
 
 def junk(dice, depth=0):

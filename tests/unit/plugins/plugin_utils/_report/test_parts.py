@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
 import pytest
@@ -11,7 +12,8 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.parsing.splitter import parse_kv
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import pattern, playbook, repairs
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.causes import repairs
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import MOST_NAMES, Commands, pattern
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.differences import MOST_LINES, diff
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.drawing import MOST_CONTAINERS, MOST_NETWORKS, draw
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.view import MOST_ROWS, Bounded
@@ -37,9 +39,8 @@ from ansible_collections.podwire.cni.plugins.plugin_utils._report.view import MO
     ],
 )
 def test_a_command_is_for_that_host_and_no_other(host):
-    words = shlex.split(playbook("drift", host))
-    assert words[:3] == ["ansible-playbook", "podwire.cni.drift", "-e"] and len(words) == 4
-    chosen = parse_kv(words[3])["cni_hosts"]
+    words = shlex.split(Commands().playbook("drift", [host]))
+    assert words[:3] == ["ansible-playbook", "podwire.cni.drift", "--limit"] and len(words) == 4
     # Hosts whose names differ in one character, and those that Ansible would find if it took the name apart.
     others = {host[:at] + "x" + host[at + 1 :] for at in range(len(host))} | {
         host + "x",
@@ -48,38 +49,116 @@ def test_a_command_is_for_that_host_and_no_other(host):
         "b",
         "all-web",
     }
+    assert limited(words[3], others | {host}) == [host]
+
+
+def limited(limit, hosts):
     inventory = InventoryManager(DataLoader(), parse=False)
-    for name in others | {host}:
+    for name in hosts:
         inventory.add_host(name)
-    assert [found.name for found in inventory.get_hosts(pattern=chosen)] == [host]
+    inventory.reconcile_inventory()
+    inventory.subset(limit)
+    return sorted(found.name for found in inventory.get_hosts())
 
 
 def test_a_plain_name_stays_readable_in_a_command():
-    assert playbook("drift", "web1.example.net") == "ansible-playbook podwire.cni.drift -e cni_hosts=web1.example.net"
+    command = Commands(["/etc/fleet.yml"], folder="/srv/report").playbook("drift", ["web1.example.net"])
+    assert command == (
+        "ansible-playbook -i /etc/fleet.yml podwire.cni.drift --limit web1.example.net -e cni_report_dir=/srv/report"
+    )
     assert pattern("a b.c") == r"~^a\x20b\x2ec$"
 
 
+def test_hosts_are_named_by_their_group_only_if_it_has_no_others():
+    groups = {"all": ["a1", "a2", "b"], "web": ["a1", "a2"], "odd name": ["b"], "one": ["b"]}
+    commands = Commands(groups=groups)
+    assert commands.limit(["a2", "a1"]) == "web"
+    assert commands.limit(["a1", "a2", "b"]) == "all"
+    # One host is named, and a part of a group, too.
+    assert (commands.limit(["b"]), commands.limit(["a1", "b"])) == ("b", "a1,b")
+    assert commands.limit([]) == commands.playbook("drift", []) == ""
+
+
+@pytest.mark.parametrize("name", ["all", "ungrouped", "web"])
+def test_a_host_with_the_name_of_a_group_has_no_command(name):
+    assert Commands(groups={"web": ["x"]}).playbook("remediate", [name, "y"]) == ""
+
+
+def test_many_hosts_are_in_a_file_whose_name_is_that_of_its_content(tmp_path):
+    hosts = [f"h{number}" for number in range(MOST_NAMES)] + ["a b"]
+    commands = Commands(folder=str(tmp_path))
+    limit = commands.limit(hosts)
+    ((name, content),) = commands.files.items()
+    assert limit == f"@{tmp_path}/limits/{name}" and name.startswith("13-hosts-")
+    (tmp_path / "limits").mkdir()
+    (tmp_path / "limits" / name).write_text(content)
+    assert limited(limit, {*hosts, "h99", "a", "b"}) == sorted(hosts)
+    assert commands.limit([*hosts[:-1], "c"]) != limit
+    # Ansible would take this path apart.
+    assert limited(Commands(folder="/a, b").limit(hosts), {*hosts, "x"}) == sorted(hosts)
+
+
+def test_a_folder_with_an_odd_name_survives_the_shell_and_ansible():
+    words = shlex.split(Commands(["/my inventory"], folder="/a b/$(id)").playbook("remediate", ["h"]))
+    assert words[1:3] == ["-i", "/my inventory"]
+    assert json.loads(words[-1]) == {"cni_report_dir": "/a b/$(id)"}
+    assert parse_kv(shlex.split(Commands(folder="/srv/x").playbook("remediate", ["h"]))[-1]) == {
+        "cni_report_dir": "/srv/x"
+    }
+
+
 def test_what_there_is_to_repair_has_a_command():
-    assert repairs("h", {"foreign": 2}, 0) == []
-    found = [command for _what, command in repairs("h", {"safe": 1, "disruptive": 1}, 3)]
-    assert [command.split()[1] for command in found] == [
-        "podwire.cni." + name for name in ("remediate", "remediate", "gc")
+    assert repairs({"h": {"foreign": 2}}, Commands()) == []
+    counted = {"h": {"safe": 1}, "i": {"safe": 2, "disruptive": 1}, "j": {"leaks": 3}}
+    found = [command.split()[1:4] for _what, command in repairs(counted, Commands())]
+    assert found == [
+        ["podwire.cni.remediate", "--limit", "h,i"],
+        ["podwire.cni.remediate", "--limit", "i"],
+        ["podwire.cni.gc", "--limit", "j"],
     ]
 
 
 def test_a_difference_has_some_lines_around_it():
-    before = dict.fromkeys("abcdefghijk", 1)
-    assert diff(before, {**before, "f": 2}).lines == [
-        (" ", '  "c": 1,'),
-        (" ", '  "d": 1,'),
-        (" ", '  "e": 1,'),
-        ("-", '  "f": 1,'),
-        ("+", '  "f": 2,'),
-        (" ", '  "g": 1,'),
-        (" ", '  "h": 1,'),
-        (" ", '  "i": 1,'),
+    before = "".join(f"{letter}\n" for letter in "abcdefghijk")
+    assert diff(before, before.replace("f", "F")).lines == [
+        (" ", "c"),
+        (" ", "d"),
+        (" ", "e"),
+        ("-", "f"),
+        ("+", "F"),
+        (" ", "g"),
+        (" ", "h"),
+        (" ", "i"),
     ]
-    assert [sign for sign, _line in diff({**before, "a": 2}, {**before, "k": 2}).lines].count("@") == 1
+    assert [sign for sign, _line in diff(before, before.replace("a", "A").replace("k", "K")).lines].count("@") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "settings"),
+    [
+        ({"a": {"b": [1, {"c": 2}]}}, {"a": {"b": [1, {"c": 3}]}}, [("a.b[1].c", "2", "3")]),
+        ({"a": 1, "b": "x"}, {"a": 1, "c": None}, [("b", "x", ""), ("c", "", "null")]),
+        # A list with more elements, and a truth that is no number.
+        ({"a": [1]}, {"a": [1, 2]}, [("a", "[1]", "[1, 2]")]),
+        ({"a": 1}, {"a": True}, [("a", "1", "true")]),
+        # The content of a file.
+        ('{"mtu": 1500}\n', '{"mtu": 1450}\n', [("mtu", "1500", "1450")]),
+        # What is not JSON, what is equal, what has too many or too long settings.
+        ('{"mtu": 1500', '{"mtu": 1450}', []),
+        ({"a": 1}, {"a": 1}, []),
+        (dict.fromkeys("abcdefghijklm", 1), dict.fromkeys("abcdefghijklm", 2), []),
+        ({"a": "x" * 201}, {"a": ""}, []),
+    ],
+)
+def test_the_settings_that_differ_are_named(before, after, settings):
+    assert diff(before, after).settings == settings
+
+
+def test_what_is_nested_too_deeply_has_no_difference():
+    deep = [1]
+    for _level in range(100_000):
+        deep = [deep]
+    assert diff({"a": deep}, {"a": [[deep]]}).lines == []
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, "a\n"), ("", "a"), (None, "a"), ("", "a\n")])
@@ -94,6 +173,10 @@ def test_a_long_difference_says_what_is_left_out():
     assert len(made.lines) + made.more == 5000
 
 
+def test_all_of_what_appears_or_goes_is_marked():
+    assert [diff(*states).whole for states in (("", "a"), ("a", None), ("a", "b"), ("", ""))] == ["+", "-", "", ""]
+
+
 def attachment(name, **more):
     return {"network": "a", "container_id": name, "ifname": "eth0", "interface": True, "netns_state": "same", **more}
 
@@ -102,7 +185,7 @@ def test_a_drawing_shows_first_what_is_wrong_and_counts_the_rest():
     rows = [attachment("c%03d" % number) for number in range(440)]
     rows[300]["netns_state"] = "gone"
     rows[400]["capability_args"] = {"portMappings": [{"hostPort": 80 + n, "containerPort": 8} for n in range(5)]}
-    made = draw({"attachments": rows}, {"a/c350/eth0"})
+    made = draw({"attachments": rows}, {"a/c350/eth0": "has lost its address"})
     (network,) = made.networks
     assert [(one.name, one.state) for one in network.containers[:4]] == [
         ("c300", "gone"),
@@ -110,19 +193,20 @@ def test_a_drawing_shows_first_what_is_wrong_and_counts_the_rest():
         ("c400", "good"),
         ("c000", "good"),
     ]
+    assert [one.note for one in network.containers[:3]] == ["gone", "has lost its address", ""]
     assert network.containers[2].ports == ["80 \u2192 8/tcp", "81 \u2192 8/tcp", "and 3 more"]
     assert (len(network.containers), network.more) == (MOST_CONTAINERS, 440 - MOST_CONTAINERS)
 
 
 def test_a_drawing_knows_containers_of_runtimes_by_their_leases():
     pool = {"network": "a", "owners": [{"container_id": "mine", "ips": ["1"]}, {"container_id": "its", "ips": ["2"]}]}
-    (network,) = draw({"attachments": [attachment("mine")], "pools": [pool]}, set()).networks
+    (network,) = draw({"attachments": [attachment("mine")], "pools": [pool]}, {}).networks
     assert [one.name for one in network.containers] == ["its", "mine"]
 
 
 def test_a_container_with_leases_of_both_families_is_drawn_once():
     pools = [{"network": "a", "owners": [{"container_id": "its", "ips": [ip]}]} for ip in ("10.1.0.2", "fd00::2")]
-    (network,) = draw({"pools": pools}, set()).networks
+    (network,) = draw({"pools": pools}, {}).networks
     assert [one.ips for one in network.containers] == [["10.1.0.2", "fd00::2"]]
 
 
@@ -130,15 +214,45 @@ def test_a_drawing_knows_the_bridge_and_its_addresses():
     config = {"plugins": [{"type": "bridge"}, {"type": "portmap"}]}
     info = {"conf": [{"network": "n%d" % number, "config": config} for number in range(9)]}
     info["kernel"] = {"links": [{"name": "cni0", "addresses": ["10.0.0.1/24"]}]}
-    made = draw(info, set())
+    made = draw(info, {})
     assert (len(made.networks), made.more) == (MOST_NETWORKS, 9 - MOST_NETWORKS)
     assert (made.networks[0].device, made.networks[0].addresses) == ("cni0", ["10.0.0.1/24"])
     assert all(one.y + one.height < other.y for one, other in zip(made.networks, made.networks[1:]))
 
 
+def test_what_a_dead_container_left_is_not_drawn_as_a_live_one():
+    pool = {"network": "a", "owners": [{"container_id": name, "ips": ["1"]} for name in ("dead", "live", "young")]}
+    leaks = [{"network": "a", "container_id": "dead", "collectable": True}]
+    leaks += [{"network": "a", "container_id": "young", "collectable": False}]
+    (network,) = draw({"pools": [pool], "garbage": leaks}, {}).networks
+    assert [(one.name, one.state) for one in network.containers] == [
+        ("dead", "dead"),
+        ("live", "good"),
+        ("young", "good"),
+    ]
+
+
+def test_a_step_in_place_marks_the_container_of_a_runtime_its_network_or_the_host():
+    pool = {"network": "a", "owners": [{"container_id": "pod", "ips": ["1"]}]}
+    drifted = {"a/pod/eth0": "the rules of its port mappings are gone", "a": "no gateway", "host": "no forwarding"}
+    made = draw({"pools": [pool]}, drifted)
+    (network,) = made.networks
+    (pod,) = network.containers
+    assert (pod.state, pod.ifname, pod.note) == ("drift", "eth0", "the rules of its port mappings are gone")
+    assert (network.note, made.note) == ("no gateway", "no forwarding")
+
+
+def test_a_drawing_says_which_networks_pods_get_through_multus():
+    conf = [{"network": name, "config": {"type": kind}} for name, kind in (("m", "multus"), ("storage", "macvlan"))]
+    through = [{"network": "pods", "interface": None}, {"network": "storage", "interface": "net1"}]
+    runtime = {"network": "m", "through": through}
+    made = draw({"conf": conf, "attachments": [{**attachment("c"), "network": "pods"}], "runtime": [runtime]}, {})
+    assert [(one.name, one.via) for one in made.networks] == [("pods", "m"), ("m", ""), ("storage", "m as net1")]
+
+
 def test_nothing_is_drawn_of_nothing():
-    assert draw({}, set()) is None
-    assert draw({"conf": [{"network": "lo", "config": {"type": "loopback"}}]}, set()) is None
+    assert draw({}, {}) is None
+    assert draw({"conf": [{"network": "lo", "config": {"type": "loopback"}}]}, {}) is None
 
 
 def test_lists_are_bounded():

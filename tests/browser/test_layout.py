@@ -1,0 +1,141 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report on every kind of screen, on paper, and without scripts; and for everybody (WCAG 2, AA)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from chromium import browser, opened, write
+from fleet import fleet
+
+# The printable width of A4 in landscape format.
+PAPER = 1040
+# A test in a browser is slow enough as it is; the first hosts are of all kinds.
+OPEN = "[...document.querySelectorAll('details')].slice(0, 14).forEach(part => { part.open = true })"
+OPENED = "![...document.querySelectorAll('details.host[open] > noscript')].length"
+
+
+@pytest.fixture(scope="module")
+def started():
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("report") / "report.html", fleet(50))
+
+
+def printed(page):
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 820, 1400, "print"])
+def test_axe_finds_nothing_and_nothing_is_cut(started, address, width, scheme):
+    if (width, scheme) == ("print", "dark"):
+        pytest.skip("paper is light")
+    with opened(started, address, color_scheme=scheme) as page:
+        page.set_viewport_size({"width": PAPER if width == "print" else width, "height": 900})
+        page.evaluate(OPEN)
+        page.wait_for_function(OPENED)
+        if width == "print":
+            printed(page)
+        violations = Axe().run(page).response["violations"]
+        assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in violations] == []
+        assert page.evaluate("document.documentElement.scrollWidth") == page.evaluate("innerWidth")
+        cut = """[...document.querySelectorAll('main *')].filter(one => one.checkVisibility()
+            && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX === 'visible'
+            && getComputedStyle(one).display !== 'inline' && !one.closest('svg, .off'))
+            .map(one => one.outerHTML.slice(0, 200))"""
+        assert page.evaluate(cut) == []
+        assert page.complaints == []
+
+
+def test_axe_finds_nothing_in_the_help(started, address):
+    with opened(started, address) as page:
+        page.keyboard.press("?")
+        assert Axe().run(page).response["violations"] == []
+
+
+def test_on_a_phone_each_host_is_a_card(started, address):
+    with opened(started, address) as page:
+        page.set_viewport_size({"width": 360, "height": 740})
+        row = page.locator("#matrix tbody tr[data-tags~=drift]").first
+        assert row.bounding_box()["width"] > 300
+        label = (
+            "getComputedStyle(document.querySelector('#matrix td[data-label=\"What is wrong\"]'), '::before').content"
+        )
+        assert page.evaluate(label) == '"What is wrong"'
+        lines = [cell.bounding_box()["y"] for cell in row.locator("td:visible").all()]
+        assert lines == sorted(set(lines))
+        click = page.locator("#matrix thead button", has_text="Host")
+        click.click()
+        assert page.locator("#matrix th[aria-sort]").text_content() == "Host"
+
+
+def test_a_thousand_hosts_have_their_causes_on_one_screen(started, tmp_path):
+    with opened(started, write(tmp_path / "report.html", fleet(1000))) as page:
+        for cause in page.locator(".causes").first.locator(".cause").all():
+            box = cause.bounding_box()
+            assert box["y"] + box["height"] / 2 < page.viewport_size["height"]
+
+
+def test_light_and_dark(started, address):
+    colours = {}
+    for scheme in ("light", "dark"):
+        with opened(started, address, color_scheme=scheme) as page:
+            colour = "getComputedStyle(document.body).backgroundColor"
+            colours[scheme] = page.evaluate(colour)
+            page.locator("#theme").click()
+            colours[scheme + " switched"] = page.evaluate(colour)
+    assert colours["light"] == colours["dark switched"] != colours["dark"] == colours["light switched"]
+
+
+def test_words_can_be_read_in_both(started, address):
+    """Contrast of at least 4.5 to 1 (WCAG 2, AA) of whatever has words in it."""
+    with open(__file__.replace("test_layout.py", "contrast.js"), encoding="utf-8") as stream:
+        measure = stream.read()
+    for scheme in ("light", "dark"):
+        with opened(started, address, color_scheme=scheme) as page:
+            page.evaluate(
+                "[...document.querySelectorAll('details.host')].slice(0, 12).forEach(host => { host.open = true })"
+            )
+            page.wait_for_function(
+                "!document.querySelector('details.host > noscript') || document.querySelector('article')"
+            )
+            assert page.evaluate(measure) == []
+
+
+def test_without_scripts_all_is_there(started, address):
+    with opened(started, address, java_script_enabled=False) as page:
+        assert page.locator("#matrix tbody tr").count() == 50
+        assert not page.locator("#filter").is_visible()
+        section = page.locator("details.host[data-level=drift]").first
+        section.locator("summary").click()
+        assert section.locator("article.step").first.is_visible()
+
+
+def test_printed_are_the_hosts_that_need_something(started, address):
+    with opened(started, address) as page:
+        printed(page)
+        needy = page.locator("details.host:not([data-level=clean])").count()
+        assert page.locator("details.host:visible").count() == page.locator("#matrix tbody tr:visible").count() == needy
+        assert not page.locator("#filter").is_visible() and not page.locator(".command button").first.is_visible()
+        assert page.locator(".printed").is_visible()
+        # A printed command is there in full.
+        code = page.locator(".now code")
+        assert code.evaluate("one => one.scrollHeight <= one.clientHeight + 1")
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator("details.host[open]").count() == 0
+
+
+def test_it_is_printed_on_a4_in_landscape_format(started, address):
+    with opened(started, address) as page:
+        boxes = set(re.findall(rb"/MediaBox \[0 0 (\d+)\.?\d* (\d+)", page.pdf(prefer_css_page_size=True)))
+        assert boxes == {(b"841", b"594")}

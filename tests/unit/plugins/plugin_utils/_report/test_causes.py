@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.causes import causes_of
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings import findings, price, subject_of
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import found_in
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build, unusable
+
+CONFLIST = "/etc/cni/net.d/10-pods.conflist"
+
+
+def step(reason, kind="write", target=CONFLIST, step_class="safe"):
+    return {"kind": kind, "target": target, "class": step_class, "reason": reason}
+
+
+def drifted(host, *steps):
+    return build(host, {"networks": {"actions": list(steps)}}, {})
+
+
+def causes(*records, since=None):
+    return causes_of(found_in(fleet(records)), Commands(), since or {})
+
+
+def test_hosts_with_the_same_difference_have_one_cause():
+    found = causes(*(drifted(f"h{number}", step("mtu 1500, want 1450")) for number in range(3)))
+    (cause,) = found
+    assert (cause.subject, cause.reason, cause.step_class, cause.price) == (
+        "10-pods.conflist",
+        "mtu 1500, want 1450",
+        "safe",
+        "no interruption",
+    )
+    assert (cause.hosts, cause.count) == (["h0", "h1", "h2"], 3)
+    assert shlex.split(cause.command[1]) == ["ansible-playbook", "podwire.cni.remediate", "--limit", "h0,h1,h2"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "reason"),
+    [
+        (
+            "eth0 has lost its address 10.1.0.2/24",
+            "eth0 has lost its address 10.9.0.77/24",
+            "eth0 has lost its address …",
+        ),
+        ("lost fd00::2/64", "lost fd00:1:2:3::ffff/64", "lost …"),
+        ("its sha256 is 0123456789abcdef", "its sha256 is fedcba9876543210", "its sha256 is …"),
+        ("veth1a2b3c4d is down", "vethffff0000 is down", "… is down"),
+    ],
+)
+def test_what_each_host_has_of_its_own_makes_no_causes_of_their_own(one, other, reason):
+    steps = [step(text, "repair", f"pods/c{index}/eth0") for index, text in enumerate((one, other))]
+    (cause,) = causes(drifted("a", steps[0]), drifted("b", steps[1]))
+    assert (cause.subject, cause.reason, cause.hosts) == ("attachment to pods", reason, ["a", "b"])
+    # Alone, it is told in full.
+    assert causes(drifted("a", steps[0]))[0].reason == one
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        step("mtu 1400, want 1450"),
+        step("mtu 1500, want 1450", target="/etc/cni/net.d/20-x.conflist"),
+        step("mtu 1500, want 1450", step_class="disruptive"),
+        step("mtu 1500, want 1450", kind="replace"),
+    ],
+)
+def test_other_differences_are_other_causes(other):
+    assert len(causes(drifted("a", step("mtu 1500, want 1450")), drifted("b", other))) == 2
+
+
+def test_a_host_counts_once_and_what_it_has_several_times_is_counted():
+    steps = [step("eth0 is gone", "repair", f"pods/c{number}/eth0") for number in range(4)]
+    (cause,) = causes(drifted("a", *steps))
+    assert (cause.hosts, cause.count) == (["a"], 4)
+
+
+def test_errors_come_first_then_drift_then_attention_and_each_by_its_weight():
+    leaks = build("d", {}, {"garbage": [{"collectable": True}], "readiness": {"ready": False}})
+    found = causes(
+        leaks, drifted("b", step("x")), drifted("c", step("y")), drifted("e", step("y")), unusable("a", "no")
+    )
+    assert [cause.subject for cause in found] == [
+        "Failed",
+        "10-pods.conflist",
+        "10-pods.conflist",
+        "Not ready",
+        "Leaks",
+    ]
+    assert [len(cause.hosts) for cause in found] == [1, 2, 1, 1, 1]
+
+
+def test_hosts_that_cannot_be_reached_have_one_cause():
+    records = [
+        unusable(name, f"unreachable: ssh: connect to host {name} port 22: timed out") for name in ("web1", "web2")
+    ]
+    (cause,) = causes(*records)
+    assert (cause.subject, cause.reason) == ("Unreachable", "ssh: connect to host the host port 22: timed out")
+    assert cause.command == ("Inspect again", "ansible-playbook podwire.cni.drift --limit web1,web2")
+
+
+def test_a_cause_is_as_old_as_its_oldest_finding():
+    records = [drifted(name, step("x")) for name in "abc"]
+    key = findings(fleet(records)["hosts"][0])[0].key
+    since = {"a": {key: "2026-11-02"}, "b": {key: "2026-11-01"}}
+    assert causes(*records, since=since)[0].since == "2026-11-01"
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (drifted("h", step("x", step_class="disruptive")), ["remediate", "cni_remediate_classes"]),
+        (build("h", {}, {"garbage": [{"collectable": True}]}), ["gc", "cni_gc_apply=true"]),
+        (build("h", {}, {"readiness": {"ready": False}}), ["explain"]),
+        (unusable("h", "its file h.json is unusable: x"), ["drift"]),
+    ],
+)
+def test_what_deals_with_a_cause_is_offered(record, words):
+    ((_what, command),) = [cause.command for cause in causes(record)]
+    assert f"podwire.cni.{words[0]} --limit h" in command and all(word in command for word in words)
+
+
+def test_a_step_of_another_owner_is_no_cause_unless_a_container_has_lost_its_network():
+    assert causes(drifted("h", step("istio", "leave", step_class="foreign"))) == []
+    (cause,) = causes(drifted("h", step("eth0 is gone", "repair", "pods/c/eth0", "foreign")))
+    assert (cause.level, cause.command) == ("attention", ("", ""))
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "subject"),
+    [
+        ("write", CONFLIST, "10-pods.conflist"),
+        ("install", "/opt/cni/bin/bridge", "plugin bridge"),
+        ("repair", "pods/web/eth0", "attachment to pods"),
+        ("repair", "host", "host"),
+        ("write", "/", "/"),
+        ("odd", "", "odd"),
+    ],
+)
+def test_a_step_is_about_something_that_has_a_short_name(kind, target, subject):
+    assert subject_of(kind, target) == subject
+
+
+def test_every_class_has_a_price():
+    assert price("write", "safe") == "no interruption"
+    assert price("repair", "disruptive") == "about 1 s off the network"
+    assert price("set_aside", "disruptive") == "a network goes"
+    assert price("new_kind", "disruptive") == "may interrupt containers"
+    assert price("repair", "foreign") == "a run leaves it"
