@@ -113,11 +113,12 @@ def _errors(host: Mapping[str, Any]) -> Iterator[Finding]:
         words = line.replace(host["host"], "the host") if len(host["host"]) > 2 else line
         first, colon, rest = words.partition(": ")
         if first == UNREACHABLE:
-            yield Finding(ERROR, UNREACHABLE, "", "Unreachable", rest)
+            yield Finding(level=ERROR, kind=UNREACHABLE, what="", subject="Unreachable", reason=rest)
         elif colon and len(first) < 100:
-            yield Finding(ERROR, "failed", "", posixpath.basename(first) or first, rest)
+            subject = posixpath.basename(first) or first
+            yield Finding(level=ERROR, kind="failed", what="", subject=subject, reason=rest)
         else:
-            yield Finding(ERROR, "failed", "", "Failed", words)
+            yield Finding(level=ERROR, kind="failed", what="", subject="Failed", reason=words)
 
 
 def _steps(host: Mapping[str, Any]) -> Iterator[Finding]:
