@@ -18,6 +18,9 @@ from .objects import FLAGS, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State,
 
 _NEW_LINK, _DELETE_LINK = 16, 17
 _NAME, _NETNS_FD, _NEW_IFINDEX = 3, 28, 49
+# IFLA_VLAN_FLAGS, and VLAN_FLAG_REORDER_HDR, which a new VLAN has.
+_VLAN_FLAGS, _REORDER_HEADERS = 2, 1
+_FLAGS_AND_MASK = struct.Struct("=II")
 _OWN_NETNS = "/proc/self/ns/net"
 # Attribute and member of the value of each setting that is sent back when it differs.
 _SETTINGS = ((4, "mtu"), (13, "txqlen"), (27, "group"), (20, "alias"), (1, "mac"))
@@ -38,6 +41,19 @@ def pack_kept(raw: bytes, begin: int, left_out: Any = (), replaced: Optional[Map
     found = {kind: value for kind, value in attributes_in(raw, begin).items() if kind not in left_out}
     found.update(replaced or {})
     return b"".join(pack_attribute(kind, value) for kind, value in found.items())
+
+
+def sendable_settings(kind: str, data: Mapping[int, bytes], now: bytes = b"") -> Dict[int, bytes]:
+    """Return those settings of an interface that cannot be sent as the kernel tells them; *now* is the present one.
+
+    It tells the flags of a VLAN with all bits of their mask, and refuses a mask with bits that it does not know.
+    """
+    told = data.get(_VLAN_FLAGS, b"")
+    if kind != "vlan" or len(told) != _FLAGS_AND_MASK.size:
+        return {}
+    flags = _FLAGS_AND_MASK.unpack(told)[0]
+    present = _FLAGS_AND_MASK.unpack(now)[0] if len(now) == _FLAGS_AND_MASK.size else _REORDER_HEADERS
+    return {_VLAN_FLAGS: _FLAGS_AND_MASK.pack(flags, flags | present)}
 
 
 def can_make(kind: str) -> bool:
@@ -103,7 +119,10 @@ def put_link(here: Place, key: ObjectKey, wanted: KernelObject, now: Optional[Ma
         differing = {1}
     if made or differing:
         data = attributes_in(info.get(2, b""))
-        kept = pack_kept(info.get(2, b""), 0, set(data) - differing)
+        replaced = sendable_settings(value["kind"], data, bytes.fromhex(shown.get(str(_VLAN_FLAGS), "")))
+        left_out = set(data) - differing
+        replaced = {kind: setting for kind, setting in replaced.items() if kind not in left_out}
+        kept = pack_kept(info.get(2, b""), 0, left_out, replaced)
         body += pack_nested(18, pack_attribute(1, value["kind"].encode()), *([pack_nested(2, kept)] if kept else []))
     if made:
         body += pack_attribute(3, name.encode() + b"\0")
@@ -157,7 +176,9 @@ def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, b
             else:
                 # The lower device's namespace makes it, and it goes to its own.
                 inner = pack_attribute(5, struct.pack("=I", other.ifindex)) + pack_attribute(28, struct.pack("=I", own))
-                data = pack_nested(2, pack_kept(info.get(2, b""), 0, _NOT_SET.get(wanted.value["kind"], ())))
+                told = info.get(2, b"")
+                replaced = sendable_settings(wanted.value["kind"], attributes_in(told))
+                data = pack_nested(2, pack_kept(told, 0, _NOT_SET.get(wanted.value["kind"], ()), replaced))
                 body = base + inner + pack_nested(18, pack_attribute(1, info[1]), data)
                 _make_at_lower(space, head, body, name, own, wanted.ifindex)
         finally:

@@ -57,7 +57,7 @@ PAYLOAD = {
     "cni_attach": (108, 810, 62),
     "cni_conf": (97, 680, 50),
     "cni_gc": (86, 610, 69),
-    "cni_host": (203, 1500, 37),
+    "cni_host": (203, 1510, 37),
     "cni_info": (157, 1160, 32),
     "cni_netns": (13, 80, 12),
     "cni_plugins": (60, 390, 21),

@@ -6,12 +6,17 @@
 from __future__ import annotations
 
 import socket
+import struct
 import subprocess
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
-from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import NotInPlace, can_make
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import (
+    NotInPlace,
+    can_make,
+    sendable_settings,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import read_objects
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.writer import ORDER, Writer, repair_order
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import visit
@@ -240,3 +245,16 @@ def test_names_and_places_of_interface_sysctls_belong_together():
         for place, name in enumerate(sysctls.compared_names(kind)):
             assert not name or sysctls.sysctl_place(kind, name) == place
     assert sysctls.compared_names("conf6")[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "now", "expected"),
+    [(1, None, (1, 1)), (0, None, (0, 1)), (5, None, (5, 5)), (1, 3, (1, 3)), (0, 0, (0, 0))],
+)
+def test_flags_of_a_vlan_are_sent_with_the_bits_that_count(flags, now, expected):
+    """The kernel tells a mask of all bits, and refuses it."""
+    told = {1: b"\5\0", 2: struct.pack("=II", flags, 0xFFFFFFFF)}
+    present = b"" if now is None else struct.pack("=II", now, 0xFFFFFFFF)
+    assert sendable_settings("vlan", told, present) == {2: struct.pack("=II", *expected)}
+    assert sendable_settings("macvlan", told, present) == {}
+    assert sendable_settings("vlan", {}) == sendable_settings("vlan", {2: b"short"}) == {}
