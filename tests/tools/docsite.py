@@ -57,7 +57,7 @@ class Site:
         file = Path(os.path.normpath(page.parent / path))
         here = Path(self.pages[page]).parent
         if file in self.pages:
-            return Path(os.path.relpath(self.pages[file], here)).as_posix() + ".md" + hash_ + anchor
+            return Path(os.path.relpath(f"{self.pages[file]}.md", here)).as_posix() + hash_ + anchor
         name = file.relative_to(self.root).as_posix()
         if name.startswith("docs/images/"):
             return Path(os.path.relpath(name[len("docs/") :], here)).as_posix()
