@@ -143,3 +143,10 @@ def test_without_yaml_manifests_are_refused_and_networks_are_checked(tmp_path):
     assert done.returncode == 2
     assert "PyYAML is missing" in done.stderr
     assert "error: /plugins/0/mtu: bridge: mtu is the string" in done.stdout
+
+
+def test_the_output_in_the_documentation(run):
+    page = (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8")
+    conflist = page.partition("$ cat apps.conflist\n")[2].partition("$ check-jsonschema")[0]
+    expected = page.partition("plugins.plugin_utils.lint apps.conflist\n")[2].partition("$ echo $?")[0]
+    assert run({"apps.conflist": conflist}) == (1, expected, "")

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every block of commands (``console``, ``sh``) of a page for users is run, or the line before it says why not.
+
+`./run fresh trixie tutorial` runs the tutorial. What is not marked elsewhere is run here, in the directory of the
+collection.
+What is not run still names playbooks, variables and commands that exist. test_docs_examples.py runs the blocks of YAML.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
+
+import tutorial
+
+ROOT = Path(__file__).resolve().parents[3]
+BLOCK = re.compile(
+    r"^(?P<skip><!-- not run: [^\n]+ -->\n\s*)?(?P<block>```(?:console|sh)\n.*?^```$)", re.MULTILINE | re.DOTALL
+)
+PAGES = sorted(
+    path
+    for path in [*ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")]
+    if "contributing" not in path.parts and BLOCK.search(path.read_text(encoding="utf-8"))
+)
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+VARIABLES = set(
+    re.findall(
+        r"\b(?:cni|vm)_\w+",
+        "".join(
+            path.read_text(encoding="utf-8")
+            for path in [*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/meta/argument_specs.yml")]
+        ),
+    )
+)
+
+
+def blocks(page):
+    return list(BLOCK.finditer(page.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_blocks_of_commands(page):
+    if page == TUTORIAL:
+        assert not any(block["skip"] for block in blocks(page))
+        return
+    wanted = "\n\n".join(block["block"] for block in blocks(page) if not block["skip"])
+    lines = list(tutorial.follow(wanted, ["bash"], [f"cd '{ROOT}'"]))
+    assert [line for line in lines if not line.startswith("  [ok] ")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_name_what_exists(page):
+    text = "\n".join(block["block"] for block in blocks(page))
+    playbooks = set(re.findall(r"ansible-playbook[^\n]* podwire\.cni\.(\w+)", text))
+    assert {name for name in playbooks if not (ROOT / "playbooks" / f"{name}.yml").exists()} == set()
+    assert set(re.findall(r"-e ['{\"]*(cni_\w+|vm_\w+)", text)) - VARIABLES == set()
+    commands = (ROOT / "run").read_text(encoding="utf-8")
+    for name in re.findall(r"\./run ([a-z-]+)", text):
+        assert re.search(rf"^  (?:[a-z| -]*\| )?{name}(?: \|[a-z| -]*)?\)", commands, re.MULTILINE), name
+
+
+def test_a_block_that_is_not_marked_is_run(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- not run: why -->\n\n```console\n$ false\n```\n\n```sh\ntrue\n```\n")
+    assert [bool(block["skip"]) for block in blocks(page)] == [True, False]
