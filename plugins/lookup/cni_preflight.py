@@ -17,6 +17,11 @@ description:
   - Returns a sentence if networks must be validated and C(jsonschema) is missing on the controller.
   - Returns a sentence about each variable whose value it cannot have, such as a text that is no number.
   - Warns about variables whose names start with C(cni_) and are probably misspelled.
+options:
+  only_values:
+    description: Return only what is wrong with the values of variables, for roles that may have nothing to do.
+    type: bool
+    default: false
 """
 
 EXAMPLES = """
@@ -40,7 +45,7 @@ from typing import Any
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
 
-from ..plugin_utils.preflight import preflight
+from ..plugin_utils.preflight import bad_values, preflight
 from ..plugin_utils.settings import Settings
 
 
@@ -48,4 +53,6 @@ class LookupModule(LookupBase):
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[str]:
         variables = variables or {}
         settings = Settings(variables, self._templar.template)  # type: ignore[union-attr]
+        if kwargs.get("only_values"):
+            return [bad_values(variables, settings)]
         return [preflight(variables, settings, Display().warning)]

@@ -31,7 +31,7 @@ def preflight(variables: Mapping[str, Any], settings: Settings, warn: Callable[[
     """Return why the roles cannot work on a host, "" if they can; call *warn* with what is only suspicious."""
     if any(settings.is_set(name) for name in DECLARING):
         warn_of_misspelled(variables, warn)
-        return "; ".join(_bad_values(variables, settings)) or _lacking(settings)
+        return bad_values(variables, settings) or _lacking(settings)
     host = variables.get("inventory_hostname", "this host")
     others = [
         f"{name} is set, but podwire.cni has no such variable."
@@ -44,6 +44,11 @@ def preflight(variables: Mapping[str, Any], settings: Settings, warn: Callable[[
         f"ansible-inventory --host {host} shows them), or leave the host out with cni_hosts or --limit."
     )
     return " ".join([what, *_misspelled(variables), *others, remedy])
+
+
+def bad_values(variables: Mapping[str, Any], settings: Settings) -> str:
+    """Return what is wrong with the values of variables, used or not, "" if nothing is."""
+    return "; ".join(_bad_values(variables, settings))
 
 
 def _bad_values(variables: Mapping[str, Any], settings: Settings) -> Iterator[str]:

@@ -16,6 +16,7 @@ from ansible.errors import AnsibleError
 
 from ..filter.cni_multinet import cni_multinet
 from ..filter.cni_multus import cni_multus
+from ..module_utils._host.runtimes.planner import KINDS as CONFIGURABLE
 from ..modules.cni_host import ARGUMENTS as HOST_ARGUMENTS
 from .builtin_plugins import NAMES as BUILTIN
 from .values import UNSET, BadValue, read_value
@@ -159,7 +160,9 @@ def spec_of(name: str) -> Mapping[str, Any]:
     if name in OTHERS:
         return OTHERS[name]
     group, option = _OPTIONS[name]
-    return group.spec(option)
+    spec = group.spec(option)
+    # Of the runtimes whose network the module knows, the roles take those that they can configure.
+    return {**spec, "choices": list(CONFIGURABLE)} if name == "cni_runtime" else spec
 
 
 class Settings:

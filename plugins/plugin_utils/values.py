@@ -46,12 +46,15 @@ def read_value(name: str, given: Any, spec: Mapping[str, Any]) -> Any:
     if given is None or (isinstance(given, str) and not given):
         return UNSET
     kind = spec.get("type", "str")
-    if given in ([], {}) and kind not in ("list", "dict"):
+    # Empty, and no value of its own type: what is left of a variable that was emptied.
+    if (given == [] and kind != "list") or (given == {} and kind != "dict"):
         return UNSET
     if kind == "list":
         value = _list(name, given, spec)
     elif kind == "bool":
         value = _bool(name, given)
+    elif kind == "dict" and not isinstance(given, (str, dict)):
+        raise BadValue(f"{name}: {_short(str(given))} is no mapping; write a mapping, as JSON or YAML")
     elif not isinstance(given, str):
         return given
     elif kind == "dict":
@@ -75,7 +78,7 @@ def _list(name: str, given: Any, spec: Mapping[str, Any]) -> Any:
     elif isinstance(given, (int, float)) and not isinstance(given, bool):
         entries = [given]
     if not isinstance(entries, (list, tuple)):
-        return entries
+        raise BadValue(f"{name}: {_short(str(given))} is no list; write a list, or words with commas")
     entries = [entry.strip() if isinstance(entry, str) else entry for entry in entries]
     found = [entry for entry in entries if entry != ""]
     # A list with nothing but an empty text is what became of an empty text.

@@ -43,7 +43,8 @@ def test_what_declares_something_is_what_the_roles_need_to_do_anything():
         if "ansible.builtin.import_tasks" in task:
             inner += yaml.safe_load((path.parent / task["ansible.builtin.import_tasks"]).read_text())
         tasks.extend((path, entry) for entry in inner)
-        assert inner or task["when"]
+        # What only checks the variables does so always.
+        assert inner or task.get("when") or "ansible.builtin.assert" in task
         conditions.update(WORD.findall(str(task.get("when"))))
     # The role host reads the sections that are declared in one go.
     declared = {name for names in SECTIONS_DECLARING.values() for name in names}
