@@ -138,7 +138,7 @@ def _print(found: Iterable[dict[str, Any]], levels: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    # A reader that ends early, such as head, is no error of ours.
+    # A reader that ends early, such as head, is not an error of the linter.
     try:
         code = main()
         sys.stdout.flush()
