@@ -115,7 +115,7 @@ fact 'nothing changed' printed ' changed=0 failed=0'
 chapter 'Drift' 'Someone deletes the address of web and edits a conflist.'
 run "ip -n web address delete $web/24 dev eth0"
 run 'sed -i s/10.89.0.0/10.99.0.0/ /etc/cni/net.d/20-spare.conflist'
-run "ansible-playbook -i demo/inventory.yml podwire.cni.drift -e cni_report_dir=$report"
+run "ansible-playbook -i demo/inventory.yml podwire.cni.drift --diff -e cni_report_dir=$report"
 fact 'both changes are reported' test "$(grep -cE '^  [-+~] ' "$scratch/output")" = 2
 fact 'the report says so, too' printed 'The host needs attention: 1 with drift; .*/report.html'
 run "$bootstrap"

@@ -23,6 +23,11 @@ SIGNS = {"create": "+", "install": "+", "add": "+", "make_directory": "+", "del"
 COLOURS = {"+": C.COLOR_DIFF_ADD, "-": C.COLOR_DIFF_REMOVE, "~": C.COLOR_CHANGED}
 
 
+def steps_of(result):
+    """Return the steps of a result: cni_host has a plan, cni_report steps, the other modules actions."""
+    return result.get("plan") or result.get("steps") or result.get("actions") or []
+
+
 class CallbackModule(CallbackBase):
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -33,14 +38,13 @@ class CallbackModule(CallbackBase):
         parts = result.result.get("results", [result.result])
         if result.task.action == "ansible.builtin.debug" and isinstance(result.result.get("msg"), str):
             self._display.display(result.result["msg"])
-        if any(part.get("plan") or part.get("actions") or part.get("warnings") for part in parts):
+        if any(steps_of(part) or part.get("warnings") for part in parts):
             self._display.display(result.task.name)
         for part in parts:
-            # cni_host returns a plan, the other modules return actions.
-            for step in part.get("plan") or part.get("actions", []):
+            for step in steps_of(part):
                 self._show_step(step)
                 self._show_edits(part, (step["target"], "%(kind)s: %(reason)s" % step))
-            targets = [step["target"] for step in part.get("plan") or part.get("actions", [])]
+            targets = [step["target"] for step in steps_of(part)]
             self._show_warnings(
                 [text for text in map(str, part.get("warnings", [])) if not self._is_told(text, targets)]
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Optional
 
-from ..module_utils._host.errors import HostError
+from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.secrets import one_line, published
 from ..plugin_utils.resolving import ResolvingAction
 
@@ -25,7 +25,7 @@ class ActionModule(ResolvingAction):
             options = arguments.pop("nads", None)
             arguments["attachments"] = self.resolve(arguments.get("attachments"), options)
         except HostError as error:
-            failure = {"msg": one_line(error.msg), "code": error.code, **error.facts}
+            failure = {"msg": coded(one_line(error.msg), error.code), "code": error.code, **error.facts}
             result.update(published({"failed": True, "changed": False, **failure}))
             return result
         if arguments["attachments"] is None:

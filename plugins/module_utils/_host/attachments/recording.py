@@ -171,6 +171,7 @@ class Recording(AddWatch):
 
     def forget(self, key: Key) -> None:
         """Record nothing of an attachment, because it has been detached again."""
+        self._done.pop(key, None)
         self._added.pop(key, None)
 
     def finish(self) -> None:
