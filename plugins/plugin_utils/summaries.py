@@ -127,10 +127,13 @@ def _readiness(readiness: Mapping[str, Any]) -> tuple[str, str]:
 
 def _verdicts(verdicts: list[Mapping[str, Any]]) -> tuple[str, str]:
     bad = [text(row.get("plugin")) for row in verdicts if row.get("must")]
-    judged = f"{_several(len(verdicts), 'plugin')} judged"
+    untested = [text(row.get("plugin")) for row in verdicts if not row.get("tested")]
+    judged = f"{_several(len(verdicts) - len(untested), 'plugin')} judged"
+    if untested:
+        judged += f", not {', '.join(untested)}"
     if bad:
         return "violating the specification", _short(f"{judged}, {', '.join(bad)}")
-    return "conforming", judged
+    return "conforming" if len(untested) < len(verdicts) else "not judged", _short(judged)
 
 
 def _several(count: int, word: str, many: str = "") -> str:

@@ -56,14 +56,23 @@ ORDER = (
 )
 """The kinds in the order in which they are put back: what later ones need comes first."""
 
+# Kinds that ports belong to.
+_MASTERS = ("bridge", "vrf")
 Present = Optional[Any]
 """The present value of an object, None if it is gone."""
 
 
-def repair_order(key: ObjectKey, wanted: KernelObject) -> Tuple[int, bool]:
-    """Return where an object comes among others: bridges before their ports, routes without gateway before others."""
-    kind = str(key[0])
-    late = (kind == "link" and wanted.value["kind"] != "bridge") or (kind == "route" and bool(wanted.value["gw"]))
+def repair_order(key: ObjectKey, wanted: KernelObject) -> Tuple[int, int]:
+    """Return where an object comes among others.
+
+    A master comes before its ports, even if it is one itself (a bridge in a VRF), and a route without a gateway before
+    others.
+    """
+    kind, late = str(key[0]), 0
+    if kind == "link":
+        late = int(bool(wanted.value["master"])) if wanted.value["kind"] in _MASTERS else 2
+    elif kind == "route":
+        late = int(bool(wanted.value["gw"]))
     return ORDER.index(kind), late
 
 

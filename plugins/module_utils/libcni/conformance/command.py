@@ -99,13 +99,23 @@ def main(argv: t.Sequence[str]) -> int:
     except (_UsageError, CNIError) as error:
         return _complain(str(error), reports.USAGE)
     try:
-        report = json.loads(sandbox.run_apart(lambda: _in_sandbox(subject, args), [os.path.dirname(args.plugin)]))
+        report = json.loads(
+            sandbox.run_apart(lambda: _in_sandbox(subject, args), [os.path.dirname(args.plugin), _own_directory()])
+        )
         _write(report, args)
     except sandbox.SandboxError as error:
         return _complain(str(error), reports.NOT_JUDGED)
     except OSError as error:
         return _complain(os_error_text("write", str(error.filename or "/dev/stdout"), error), reports.USAGE)
     return reports.exit_status(report, args.strict)
+
+
+def _own_directory() -> str:
+    """Return the directory of the package, or of the archive that it is in: not all is imported yet."""
+    path = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def _complain(text: str, status: int) -> int:

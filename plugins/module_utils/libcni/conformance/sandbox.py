@@ -49,6 +49,8 @@ def run_apart(work: t.Callable[[], bytes], kept: t.Sequence[str] = ()) -> bytes:
     """
     if os.geteuid() != 0:
         raise SandboxError("the conformance suite makes network namespaces; run it as root")
+    if "/run" in kept:
+        raise SandboxError("the plugin or the suite is in /run itself, which the sandbox hides; move it to a directory")
     missing = [tool for tool in TOOLS if not shutil.which(tool, path=_SOFTWARE)]
     if missing:
         raise SandboxError(f"{' and '.join(missing)} not found; install iproute2 (apt: iproute2, dnf: iproute-tc)")

@@ -17,7 +17,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links imp
     can_make,
     sendable_settings,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import read_objects
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject, read_objects
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.writer import ORDER, Writer, repair_order
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import visit
 
@@ -258,3 +258,19 @@ def test_flags_of_a_vlan_are_sent_with_the_bits_that_count(flags, now, expected)
     assert sendable_settings("vlan", told, present) == {2: struct.pack("=II", *expected)}
     assert sendable_settings("macvlan", told, present) == {}
     assert sendable_settings("vlan", {}) == sendable_settings("vlan", {2: b"short"}) == {}
+
+
+@pytest.mark.parametrize(
+    "masters",
+    [
+        {"eth0": "vrf0", "vrf0": ""},
+        {"a0": "br0", "br0": "vrf0", "vrf0": ""},
+        {"a0": "z0", "b0": "vrf0", "vrf0": "", "z0": "vrf0"},
+    ],
+)
+def test_a_master_comes_before_its_ports(masters):
+    kinds = {"vrf0": "vrf", "br0": "bridge", "z0": "bridge"}
+    links = {name: {"kind": kinds.get(name, "veth"), "master": master} for name, master in masters.items()}
+    order = sorted(links, key=lambda name: (repair_order(("link", name), KernelObject(links[name])), name))
+    for name, master in masters.items():
+        assert not master or order.index(master) < order.index(name), order
