@@ -138,6 +138,86 @@ VALID = [
         "blockInstanceMetadata": True,
         "ipam": {"type": "ecs-ipam", "ipv4-subnet": "169.254.172.0/22", "ipv4-routes": [{"dst": "169.254.170.2/32"}]},
     },
+    {
+        "type": "ecs-eni",
+        "eni": "eni-12345678",
+        "mac": "02:7b:64:49:b1:40",
+        "ip-addresses": ["10.11.12.13/24", "2001:db8::68/64"],
+        "gateway-ip-addresses": ["10.11.12.1"],
+        "block-instance-metadata": True,
+        "stay-down": False,
+        "mtu": 0,
+    },
+    {"type": "vpc-eni", "eniName": "eth1", "eniIPAddresses": ["10.1.0.7/24"], "gatewayIPAddresses": ["10.1.0.1"]},
+    {"type": "vpc-eni", "name": "nat", "useExistingNetwork": True, "blockInstanceMetadata": True},
+    {
+        "type": "vpc-bridge",
+        "eniMACAddress": "02:7b:64:49:b1:40",
+        "eniIPAddresses": ["10.1.0.7/24"],
+        "vpcCIDRs": ["10.1.0.0/16"],
+        "bridgeType": "L3",
+        "ipAddresses": ["10.1.0.8/24"],
+        "gatewayIPAddress": "10.1.0.1",
+        "interfaceType": "veth",
+        "tapUserID": "1000",
+        "capabilities": {"portMappings": True},
+    },
+    {
+        "type": "vpc-branch-eni",
+        "trunkName": "eth1",
+        "branchVlanID": "101",
+        "branchMACAddress": "02:e1:48:75:86:a4",
+        "ipAddresses": ["10.1.0.9/24"],
+        "interfaceType": "vlan",
+    },
+    {"type": "vpc-branch-eni", "trunkMACAddress": "02:e1:48:75:86:a4", "uid": "42", "gid": "42"},
+    {
+        "type": "vpc-branch-pat-eni",
+        "trunkName": "eth1",
+        "branchVlanID": "101",
+        "branchMACAddress": "02:e1:48:75:86:a4",
+        "cleanupPATNetNS": True,
+    },
+    {
+        "type": "vpc-tunnel",
+        "destinationIPAddress": "10.1.0.9",
+        "vni": "7AEC9",
+        "destinationPort": "6081",
+        "primary": True,
+        "gatewayIPAddress": "10.1.0.1",
+        "interfaceType": "geneve",
+    },
+    {"type": "ovn-k8s-cni-overlay", "logFile": "/var/log/o.log", "logLevel": "5", "logfile-maxsize": 100},
+    {
+        "type": "ovn-k8s-cni-overlay",
+        "topology": "layer3",
+        "subnets": "10.128.0.0/16/24,fd01::/48/64",
+        "netAttachDefName": "ns/blue",
+        "mtu": 1300,
+        "role": "primary",
+        "transport": "evpn",
+        "evpn": {"vtep": "v", "macVRF": {"vni": 100, "routeTarget": "65000:100"}},
+    },
+    {
+        "type": "bond",
+        "mode": "active-backup",
+        "failOverMac": 1,
+        "linksInContainer": True,
+        "miimon": "100",
+        "mtu": 1500,
+        "links": [{"name": "net1"}, {"name": "net2"}],
+        "ipam": LOCAL,
+    },
+    {
+        "type": "route-override",
+        "flushroutes": True,
+        "delroutes": [{"dst": "10.1.0.0/24"}],
+        "addroutes": [{"dst": "10.1.0.0/24", "gw": "10.1.0.254"}],
+        "addecmproutes": [{"dst": "10.2.0.0/16", "gws": ["10.1.0.1", "10.1.0.2"]}],
+        "skipcheck": True,
+        "args": {"cni": {"flushgateway": True}},
+    },
+    {"type": "ib-sriov", "pkey": "0x7fff", "link_state": "enable", "rdmaIsolation": True, "ibKubernetesEnabled": False},
     {"type": "tc-redirect-tap"},
     {"type": "consul-cni", "name": "consul-cni", "kubeconfig": "ZZZ-consul-cni-kubeconfig", "multus": False},
     {"type": "dnsname", "domainName": "dns.podman", "capabilities": {"aliases": True}},
@@ -150,6 +230,8 @@ def test_what_installers_write_passes(problems, plugin):
 
 
 DELEGATES = "/delegates/0"
+MAC = "02:7b:64:49:b1:40"
+BOND = {"type": "bond", "mode": "balance-xor", "miimon": "100", "links": [{"name": "net1"}, {"name": "net2"}]}
 INVALID = [
     ({"type": "flannel", "delegate": {"name": "x"}}, "/delegate", "refuses one; remove it"),
     ({"type": "flannel", "delegate": {"ipam": LOCAL}}, "/delegate", "move it beside delegate"),
@@ -203,6 +285,35 @@ INVALID = [
     ({"type": "ovs", "trunk": [{"minID": 5}]}, "/trunk/0", "minID and maxID"),
     ({"type": "ecs-bridge"}, "", "bridge is missing"),
     ({"type": "ecs-bridge", "bridge": "b", "ipam": {"type": "ecs-ipam"}}, "/ipam", "ipv4-subnet is missing"),
+    ({"type": "ecs-eni", "eni": "e", "mac": MAC}, "", "write ip-addresses"),
+    ({"type": "ecs-eni", "mac": MAC, "ip-addresses": ["10.1.0.7/24"]}, "", "eni is missing"),
+    ({"type": "ecs-eni", "eni": "e", "mac": MAC, "ip-addresses": ["10.1.0.7"]}, "/ip-addresses/0", "prefix length"),
+    ({"type": "vpc-eni", "eniIPAddresses": ["10.1.0.7/24"]}, "", "write eniName or eniMACAddress"),
+    ({"type": "vpc-eni", "eniName": "eth1"}, "", "eniIPAddresses is missing"),
+    ({"type": "vpc-bridge"}, "", "write eniName or eniMACAddress"),
+    ({"type": "vpc-bridge", "eniName": "eth1", "bridgeType": "l2"}, "/bridgeType", 'one of "L2", "L3"'),
+    ({"type": "vpc-bridge", "eniName": "eth1", "tapUserID": 1000}, "/tapUserID", 'write "1000"'),
+    ({"type": "vpc-branch-eni", "uid": "1", "gid": "1"}, "", "write trunkName or trunkMACAddress"),
+    ({"type": "vpc-branch-eni", "trunkName": "eth1", "uid": "1"}, "", "gid is missing"),
+    (
+        {"type": "vpc-branch-eni", "trunkName": "eth1", "interfaceType": "vlan", "branchVlanID": 5},
+        "/branchVlanID",
+        'write "5"',
+    ),
+    ({"type": "vpc-branch-pat-eni", "trunkName": "eth1", "branchVlanID": "5"}, "", "branchMACAddress is missing"),
+    ({"type": "vpc-tunnel", "interfaceType": "geneve", "vni": 7}, "/vni", 'write "7"'),
+    ({"type": "vpc-tunnel", "uid": "1"}, "", "gid is missing"),
+    ({"type": "ovn-k8s-cni-overlay", "subnets": ["10.1.0.0/16"]}, "/subnets", "it must be a string"),
+    ({"type": "ovn-k8s-cni-overlay", "evpn": {"vtep": "v", "ipVRF": {}}}, "/evpn/ipVRF", "vni is missing"),
+    ({"type": "bond", "mode": "active-backup", "miimon": "100"}, "", "links is missing"),
+    ({**BOND, "miimon": 100}, "/miimon", 'write "100"'),
+    ({**BOND, "links": [{"name": "net1"}]}, "/links", "2"),
+    ({**BOND, "mtu": 60}, "/mtu", "68 or more"),
+    ({**BOND, "failOverMac": 3}, "/failOverMac", "2"),
+    ({"type": "route-override", "addroutes": [{"gw": "10.1.0.1"}]}, "/addroutes/0", "dst is missing"),
+    ({"type": "route-override", "args": {"cni": {"skipcheck": "true"}}}, "/args/cni/skipcheck", "write true"),
+    ({"type": "ib-sriov", "link_state": "up"}, "/link_state", 'one of "auto", "enable", "disable"'),
+    ({"type": "ib-sriov", "deviceID": "03:00.1"}, "/deviceID", "PCI address"),
     ({"type": "consul-cni", "multus": "false"}, "/multus", "write false"),
     ({"type": "dnsname", "domainName": ["x"]}, "/domainName", "a string"),
 ]
@@ -237,6 +348,19 @@ def test_keys_of_old_releases_are_an_info(problems):
     ((level, code, pointer, message),) = problems({"type": "macvlan", "ipam": ipam})
     assert (level, code, pointer) == ("info", "deprecated_key", "/ipam/etcd_host")
     assert "old releases" in message
+
+
+@pytest.mark.parametrize(
+    ("plugin", "key"),
+    [
+        ({"type": "multus-shim", "socketDir": "/run/multus"}, "socketDir"),
+        ({"type": "ecs-eni", "eni": "e", "mac": MAC, "ipv4-address": "10.1.0.7"}, "ipv4-address"),
+        ({"type": "vpc-branch-eni", "trunkName": "e", "uid": "1", "gid": "1", "userName": "u"}, "userName"),
+    ],
+)
+def test_an_old_name_of_a_key_is_an_info(problems, plugin, key):
+    ((level, code, pointer, _message),) = problems(plugin)
+    assert (level, code, pointer) == ("info", "deprecated_key", "/" + key)
 
 
 def test_secrets_of_vendors_stay_secret(problems):
