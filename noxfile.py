@@ -288,7 +288,7 @@ def runtimes(session: nox.Session) -> None:
 
 @nox.session
 def peer(session: nox.Session) -> None:
-    """Compare libcni with Go's: the same commands, planted bugs, interoperation."""
+    """Compare libcni with Go's and with Multus: the same commands, planted bugs, interoperation, recorded answers."""
     machine.install(machine.TO_TEST)
     machine.acquire_root()
     try:
@@ -305,8 +305,10 @@ def peer(session: nox.Session) -> None:
     session.run("python", "tests/peer/mutants.py", driver, recorder)
     old, new = str(machine.plugins("bookworm")), str(machine.plugins("forky"))
     session.run(PRIVATE, "python", "tests/peer/interop.py", driver, old, new, external=True)
+    with snapshot(session):
+        session.run(PRIVATE, "python", "tests/peer/multus_peer.py", recorder, new, external=True)
     cases = arguments[arguments.index("--cases") + 1] if "--cases" in arguments else "1000"
-    count(session, passed=int(cases) + 1000 + 2)
+    count(session, passed=int(cases) + 1000 + 3)
 
 
 @nox.session
