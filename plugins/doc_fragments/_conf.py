@@ -56,6 +56,8 @@ options:
       - crio
       - openshift
       - dockershim
+      - dockershim-1.9
+      - kubenet
       - cri-dockerd
       - podman
       - nerdctl
@@ -64,6 +66,9 @@ options:
       - buildkit
       - firecracker
       - apptainer
+      - rkt
+      - mesos
+      - ecs
       - multus
       - cnitool
       - k3s

@@ -98,6 +98,8 @@ options:
           - crio
           - openshift
           - dockershim
+          - dockershim-1.9
+          - kubenet
           - cri-dockerd
           - podman
           - nerdctl
@@ -106,6 +108,9 @@ options:
           - buildkit
           - firecracker
           - apptainer
+          - rkt
+          - mesos
+          - ecs
           - multus
           - cnitool
           - k3s

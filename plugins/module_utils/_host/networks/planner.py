@@ -175,6 +175,8 @@ class ConfPlanner:
         )
         self.plan.effective = mask(effective.rows())
         self.plan.judged = effective
+        if "plugins" in request.levels and effective.vendor_dirs:
+            self._search_vendor_dirs(effective, files)
         self._tell_nomad(effective)
         unmet = effective.unmet() if "plugins" in request.levels else []
         if request.ensure_effective is not None:
@@ -188,6 +190,16 @@ class ConfPlanner:
         wished = {one.name: one.drop_ins for one in request.networks if one.present and one.drop_ins}
         if wished:
             self.plan.problems.extend(effective.ignored_drop_ins(wished))
+
+    def _search_vendor_dirs(self, effective: Effective, files: Sequence[ConfFile]) -> None:
+        """Check the networks whose plugins are not in bin_dirs again, with the directories that old kubelets search."""
+        missing = {entry["file"] for entry in self.plan.problems if entry["code"] == "missing_plugin"}
+        for file in files:
+            extra = effective.vendor_dir(file) if file.path in missing else ""
+            if extra:
+                self.plan.problems = [entry for entry in self.plan.problems if entry["file"] != file.path]
+                binaries = Binaries([*self.request.bin_dirs, extra], self.view)
+                check_plugins(self.plan, binaries, [file], self.request, self.state.drop_ins)
 
     def _tell_nomad(self, effective: Effective) -> None:
         readers = [one for one in effective.runtimes if one.name == "nomad" and effective.reads_here(one)]

@@ -117,6 +117,8 @@ class NetworkCauses:
         names = [name for plugin in self.plugins for _pointer, name in named_plugins(plugin)]
         found: List[Obstacle] = []
         for name in dict.fromkeys(names):
+            if name in self.runtime.rules.bundled and not found_plugin(name, self.binaries.bin_dirs):
+                continue
             found.extend(plugin_obstacles(name, self.version, self.binaries, self.other_dirs))
         # One mount, or one version, is one cause, however many plugins it concerns.
         yield from {(one.code, one.message): one for one in found if one.code != "unsupported_by_plugin"}.values()

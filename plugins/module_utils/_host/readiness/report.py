@@ -9,6 +9,7 @@ import os
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.cache import DEFAULT_DIR
+from ..binaries.usable import Binaries
 from ..errors import HostError
 from ..networks.view import ConfView
 from ..problems import ERROR, INFO, WARNING
@@ -166,21 +167,24 @@ class Readiness:
     def _causes(self, runtime: Runtime, network: Network) -> NetworkCauses:
         files = self._effective.files_of(runtime)
         view = ConfView(runtime.conf_dir, files, files, set(), {network.file.name})
-        binaries = self._effective.binaries_of(runtime)
+        binaries = self._binaries(runtime, network)
         return NetworkCauses(runtime, network, view, binaries, DEFAULT_DIR, self._other_dirs, self._kubelet)
 
     def _ask_plugins(self, runtime: Runtime, network: Network) -> PluginsStatus:
         loaded = network.loaded
-        binaries = self._effective.binaries_of(runtime)
+        binaries = self._binaries(runtime, network)
         return status_of(network.name, loaded.version, loaded.plugins, network.file.path, binaries)
+
+    def _binaries(self, runtime: Runtime, network: Network) -> Binaries:
+        return self._effective.binaries_of(runtime, (network.loaded.types or [""])[0])
 
     def _built_in(self, runtime: Runtime, verdict: Verdict) -> List[Obstacle]:
         own = built_in(runtime)
         if own is None or (verdict.network is None and runtime.rules.choice != OWN):
             return []
-        binaries = self._effective.binaries_of(runtime)
         found = []
         for plugin in own.plugins:
+            binaries = self._effective.binaries_of(runtime, plugin)
             for one in plugin_obstacles(plugin, own.cni_version, binaries, self._other_dirs):
                 text = f"{one.message}, and {runtime.name} runs it for {own.purpose}"
                 remedy = one.remedy or "install plugins of a release that supports it"

@@ -13,9 +13,12 @@ from . import profiles, reading
 from .profiles import CONTAINERD, Runtime, containerd_profile
 
 # Daemons whose command lines tell what they read.
-_DAEMONS = ("containerd", "crio", "nomad", "buildkitd", "kubelet", "cri-dockerd")
+_DAEMONS = ("containerd", "crio", "nomad", "buildkitd", "kubelet", "cri-dockerd", "mesos-agent", "mesos-slave")
 # The programs of the runtimes in found_others.
-_OTHERS = ("nerdctl", "buildkitd", "kubelet", "cri-dockerd", "firecracker", "firecracker-containerd")
+_OTHERS = (
+    *("nerdctl", "buildkitd", "kubelet", "cri-dockerd", "firecracker", "firecracker-containerd"),
+    *("rkt", "mesos-agent", "mesos-slave"),
+)
 
 
 def runtimes_on_host(conf_dir: str) -> List[Runtime]:
@@ -43,7 +46,7 @@ def runtimes_on_host(conf_dir: str) -> List[Runtime]:
         from .found_nomad import find_nomad
 
         found.extend(find_nomad(running))
-    if _is_here(running, *_OTHERS):
+    if _is_here(running, *_OTHERS) or os.path.exists(profiles.ECS_CONFIG):
         from .found_others import find_others
 
         found.extend(find_others(running))

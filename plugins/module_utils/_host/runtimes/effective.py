@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..binaries.types import is_multus
+from ..binaries.types import is_multus, text_of
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile, drop_ins, scan_conf_dir
 from ..errors import HostError
 from ..hostview import HostView
 from ..problems import ERROR, WARNING, problem
 from . import discover
-from .profiles import FIRST, NAMED, OWN, Runtime
+from .profiles import FIRST, NAMED, OWN, Runtime, vendor_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Effective:
         # Imported here because a host without runtimes does not need it.
         from .requirements import requirements
 
-        return requirements(runtime, self._ask(runtime, tolerate=False))
+        return requirements(runtime, lambda plugin: self._ask(runtime, tolerate=False, first=plugin)(plugin))
 
     def unmet(self) -> Rows:
         """Return a problem for each plugin that runtimes need beyond those in files, and that they could not execute.
@@ -254,12 +254,24 @@ class Effective:
             files.sort(key=lambda file: os.fsencode(file.path))
         return files
 
-    def binaries_of(self, runtime: Runtime) -> Binaries:
-        """Return the plugins that it finds."""
-        return self._binaries.setdefault(tuple(runtime.bin_dirs), Binaries(runtime.bin_dirs, self._view))
+    def binaries_of(self, runtime: Runtime, first: str = "") -> Binaries:
+        """Return the plugins that it finds; *first* is the type of the network's first plugin."""
+        searched = runtime.searched(first)
+        return self._binaries.setdefault(tuple(searched), Binaries(searched, self._view))
 
-    def _ask(self, runtime: Runtime, tolerate: bool) -> Callable[[str], Sequence[str]]:
-        binaries = self.binaries_of(runtime)
+    @property
+    def vendor_dirs(self) -> bool:
+        """Whether each runtime that reads conf_dir also searches the directories of vendors."""
+        readers = [one for one in self.runtimes if self.reads_here(one)]
+        return bool(readers) and all(one.rules.vendor_dirs for one in readers)
+
+    @staticmethod
+    def vendor_dir(file: ConfFile) -> str:
+        """Return the directory of the vendor of a network, "" if its first plugin has none."""
+        return vendor_dir(text_of(file.plugins[0], "type")) if file.plugins else ""
+
+    def _ask(self, runtime: Runtime, tolerate: bool, first: str = "") -> Callable[[str], Sequence[str]]:
+        binaries = self.binaries_of(runtime, first)
 
         def ask(plugin: str) -> Sequence[str]:
             try:

@@ -1,17 +1,17 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""nerdctl, buildkit, kubelet with dockershim, cri-dockerd, Firecracker, and multus where it made its configuration."""
+"""nerdctl, buildkit, kubelet with its own networks, cri-dockerd, Firecracker, rkt, Mesos, the agent of Amazon ECS."""
 
 from __future__ import annotations
 
 import os
 import re
-from typing import List, Sequence
+from typing import List, Optional, Sequence
 
 from ..errors import HostError
 from ..processes import Process, option
-from . import reading
+from . import profiles, reading
 from .profiles import Runtime
 
 # nerdctl pkg/defaults/defaults_linux.go: the first one that exists
@@ -26,11 +26,23 @@ _NERDCTL_CONFIG = "/etc/nerdctl/nerdctl.toml"
 # What containerd accepts; such a name cannot lead out of the directory.
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _BUILDKIT_CONFIG = "/etc/buildkit/buildkitd.toml"
+# Values of --network-plugin for none: pkg/kubelet/network/plugins.go
+_NOOP = ("", "kubernetes.io/no-op")
+_LAST_WITH_VENDOR_DIRS = (1, 9)
+_FIRST_WITHOUT_DOCKER = (1, 24)
+# pkg/kubelet/network/kubenet/kubenet_linux.go:setup
+_HAIRPIN = {
+    "promiscuous-bridge": "cbr0 is promiscuous, so a pod reaches itself by its Service",
+    "hairpin-veth": "its ports of cbr0 have hairpin mode, so a pod reaches itself by its Service",
+    "none": "its --hairpin-mode is none, so a pod does not reach itself by its Service",
+}
+_MESOS = ("mesos-agent", "mesos-slave")
+_MESOS_FLAGS = "/etc/mesos-slave"
 
 
 def find_others(running: Sequence[Process]) -> List[Runtime]:
     """Return those that run or are installed."""
-    found = [*_nerdctl(), *_buildkit(running), *_by_flags(running)]
+    found = [*_nerdctl(), *_buildkit(running), *_by_flags(running), *_rkt(), *_mesos(running), *_ecs()]
     firecracker = reading.installed("firecracker") or reading.installed("firecracker-containerd")
     runtime = Runtime("firecracker", "", firecracker)
     if firecracker and os.path.isdir(runtime.conf_dir):
@@ -85,23 +97,123 @@ def _buildkit(running: Sequence[Process]) -> List[Runtime]:
 
 
 def _by_flags(running: Sequence[Process]) -> List[Runtime]:
-    """Return dockershim and cri-dockerd, which are configured only by their command lines."""
+    """Return kubelet with its own networks, and cri-dockerd, which are configured only by their command lines."""
     found = []
     for process in running:
-        if process.name == "kubelet" and option(process.argv, "--network-plugin") == "cni":
-            runtime = Runtime("dockershim", "", f"a running {process.name}")
+        if process.name == "kubelet":
+            runtime = _kubelet(process)
         elif process.name == "cri-dockerd" and option(process.argv, "--network-plugin") in ("", "cni"):
             runtime = Runtime("cri-dockerd", "", f"a running {process.name}")
         else:
             continue
+        if runtime is None:
+            continue
         try:
-            conf_dir = option(process.argv, "--cni-conf-dir")
-            runtime.set_conf(reading.plain_path(conf_dir, "--cni-conf-dir") if conf_dir else runtime.conf_dir)
-            bin_dirs = option(process.argv, "--cni-bin-dir").split(",")
+            # kubelet cmd/kubelet/app/plugins.go:ProbeNetworkPlugins
+            both = ("--network-plugin-dir", "--cni-conf-dir")
+            conf_dir = option(process.argv, both[1]) or option(process.argv, both[0])
+            runtime.set_conf(reading.plain_path(conf_dir, both[1]) if conf_dir else runtime.conf_dir)
+            given = option(process.argv, "--cni-bin-dir") or option(process.argv, both[0])
             runtime.bin_dirs = [
-                reading.plain_path(path, "--cni-bin-dir") for path in bin_dirs if path
+                reading.plain_path(path, "--cni-bin-dir") for path in given.split(",") if path
             ] or runtime.bin_dirs
         except HostError as error:
             runtime.notes.append(f"its command line is not understood ({error.msg})")
         found.append(runtime)
     return found
+
+
+def _kubelet(process: Process) -> Optional[Runtime]:
+    """Return the network that kubelet itself makes with Docker, None if it leaves networks to a runtime for CRI.
+
+    Without --network-plugin it makes none (pkg/kubelet/network/plugins.go:InitNetworkPlugin); later releases lack the
+    option.
+    """
+    argv = process.argv
+    endpoint = option(argv, "--container-runtime-endpoint")
+    if option(argv, "--container-runtime") == "remote" or (endpoint and "dockershim" not in endpoint):
+        return None
+    plugin = option(argv, "--network-plugin")
+    notes: List[str] = []
+    program = argv[0] if argv[:1] and argv[0].startswith("/") else reading.installed("kubelet")
+    version = reading.version(program, "--version", notes) if program else ""
+    older = bool(version) and tuple(map(int, version.split(".")[:2])) <= _LAST_WITH_VENDOR_DIRS
+    if plugin in _NOOP and (not version or tuple(map(int, version.split(".")[:2])) >= _FIRST_WITHOUT_DOCKER):
+        return None
+    mode = option(argv, "--hairpin-mode")
+    if plugin == "kubenet":
+        runtime = Runtime("kubenet", version, f"a running {process.name}")
+        runtime.default_network = "kubenet"
+        notes.append(_HAIRPIN.get(mode or "promiscuous-bridge", f"its --hairpin-mode {mode!r} is not known"))
+    else:
+        runtime = Runtime("dockershim-1.9" if older else "dockershim", version, f"a running {process.name}")
+        if plugin in _NOOP:
+            runtime.reads = False
+            notes.append("it has no --network-plugin (noop), so Docker makes the network of pods")
+        elif plugin != "cni":
+            return None
+        elif mode:
+            notes.append(f"--hairpin-mode {mode} has no effect on CNI networks; hairpinMode of the plugin bridge has")
+    runtime.notes = notes
+    return runtime
+
+
+def _rkt() -> List[Runtime]:
+    program = reading.installed("rkt")
+    if not program:
+        return []
+    notes: List[str] = []
+    runtime = Runtime("rkt", reading.version(program, "version", notes), program)
+    runtime.notes = notes
+    return [runtime]
+
+
+def _mesos(running: Sequence[Process]) -> List[Runtime]:
+    """Return Mesos: its agent is configured by its command line, which the package makes from /etc/mesos-slave."""
+    process = next((one for one in running if one.name in _MESOS), None)
+    program = next((path for path in map(reading.installed, _MESOS) if path), "")
+    if process is None and not program:
+        return []
+    runtime = Runtime("mesos", "", f"a running {process.name}" if process else program)
+    try:
+        values = [_mesos_flag(process, name) for name in ("network_cni_config_dir", "network_cni_plugins_dir")]
+        if not any(values):
+            runtime.reads = False
+            runtime.notes.append("network_cni_config_dir is not set, so its containers use the host's network")
+            return [runtime]
+        runtime.set_conf(reading.plain_path(values[0], "network_cni_config_dir"))
+        runtime.bin_dirs = [
+            reading.plain_path(path, "network_cni_plugins_dir") for path in values[1].split(":") if path
+        ]
+        runtime.notes.append("it also reads files without these extensions")
+    except HostError as error:
+        runtime.notes.append(
+            f"its configuration is not understood ({error.msg}), so its default directories are assumed"
+        )
+    return [runtime]
+
+
+def _mesos_flag(process: Optional[Process], name: str) -> str:
+    given = option(process.argv, f"--{name}") if process else ""
+    return given or (reading.read_text(os.path.join(_MESOS_FLAGS, name)) or "").strip()
+
+
+def _ecs() -> List[Runtime]:
+    """Return the agent of Amazon ECS, which runs in a container: only its configuration is on the host."""
+    try:
+        text = reading.read_text(profiles.ECS_CONFIG)
+    except HostError:
+        text = ""
+    if text is None:
+        return []
+    runtime = Runtime("ecs", "", profiles.ECS_CONFIG)
+    values = dict(line.strip().partition("=")[::2] for line in text.splitlines() if "=" in line)
+    if values.get("ECS_ENABLE_TASK_ENI", "").strip().lower() == "true":
+        runtime.default_network = "awsvpc"
+        path = values.get("ECS_CNI_PLUGINS_PATH", "").strip()
+        runtime.bin_dirs = [path] if os.path.isabs(path) else runtime.bin_dirs
+        runtime.notes.append("its plugins are in the image of its agent, not on the host")
+    else:
+        runtime.reads = False
+        runtime.notes.append("ECS_ENABLE_TASK_ENI is not true, so Docker makes the networks of tasks")
+    return [runtime]

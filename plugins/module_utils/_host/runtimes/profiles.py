@@ -13,6 +13,11 @@ import re
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 
+def vendor_dir(kind: str) -> str:
+    """Return the directory of the vendor of the plugin *kind*, "" if that is not the name of a file."""
+    return "" if kind in ("", ".", "..") or "/" in kind or "\0" in kind else f"/opt/{kind}/bin"
+
+
 class Runtime:
     """One reader of network configurations.
 
@@ -74,6 +79,11 @@ class Runtime:
             path = os.path.dirname(path)
         self.conf_dir = path
 
+    def searched(self, kind: str) -> List[str]:
+        """Return the directories that it searches for the plugins of a network whose first plugin is *kind*."""
+        extra = vendor_dir(kind) if self.rules.vendor_dirs else ""
+        return [*self.bin_dirs, extra] if extra else self.bin_dirs
+
     def may_read(self, conf_dir: str) -> bool:
         """Tell whether its conf_dir is *conf_dir*, or could be configured to be."""
         return self.conf_dir == conf_dir or not (self.profile.fixed or self.conf_file or self.rules.choice == "own")
@@ -114,6 +124,9 @@ class Rules(NamedTuple):
     this are not read. ``valid_names``: a network with an invalid name is skipped. ``converts``: a network counts only
     if it can be converted to podman's own form. ``named_by_file``: a network without a name gets the name of its file.
     ``vendor_dirs``: plugins are also searched in /opt/TYPE/bin, where TYPE is the type of the network's first plugin.
+    ``finds``: a network counts only if its plugins are there; they are not asked. ``all_single``: every file is read as
+    the configuration of a single plugin, whatever its extension. ``untyped``: one without a type is no error.
+    ``bundled``: plugins that the runtime brings along, and executes where no directory has them.
     ``notes_missing``: a network whose plugins are missing is available all the same, which is noted.
     """
 
@@ -129,6 +142,10 @@ class Rules(NamedTuple):
     valid_names: bool = False
     converts: bool = False
     named_by_file: bool = False
+    finds: bool = False
+    all_single: bool = False
+    untyped: bool = False
+    bundled: Tuple[str, ...] = ()
     vendor_dirs: bool = False
     notes_missing: bool = False
 
@@ -145,7 +162,24 @@ RULES = {
         named_by_file=True,
     ),
     # kubernetes pkg/kubelet/dockershim/network/cni/cni.go:getDefaultCNINetwork, until 1.9 :vendorCNIDir
-    "dockershim": Rules(FIRST, SKIPPED, "No networks found in {}", vendor_dirs=True),
+    "dockershim": Rules(FIRST, SKIPPED, "No networks found in {}"),
+    "dockershim-1.9": Rules(FIRST, SKIPPED, "No networks found in {}", vendor_dirs=True),
+    # kubernetes pkg/kubelet/network/kubenet/kubenet_linux.go:Init, Event
+    "kubenet": Rules(OWN, SKIPPED),
+    # rkt networking/podenv.go:loadUserNets, loadNets, net_plugin.go:pluginPaths, stage1/net-plugins/net-plugins.mk
+    "rkt": Rules(
+        NAMED,
+        SPOILS,
+        extensions=(".conf",),
+        drop_ins=False,
+        all_single=True,
+        untyped=True,
+        bundled=("bridge", "dhcp", "flannel", "host-local", "ipvlan", "macvlan", "ptp", "tuning"),
+    ),
+    # mesos src/slave/containerizer/mesos/isolators/network/cni/cni.cpp:loadNetworkConfigs, spec.proto
+    "mesos": Rules(NAMED, SKIPPED, drop_ins=False, all_single=True, finds=True),
+    # amazon-ecs-agent agent/config, ecscni
+    "ecs": Rules(OWN, SKIPPED),
     # Mirantis/cri-dockerd network/cni/cni.go:getDefaultCNINetwork
     "cri-dockerd": Rules(FIRST, SKIPPED, "no networks found in {}", validates=True),
     # containers/common libnetwork/cni/network.go:loadNetworks
@@ -224,6 +258,12 @@ PROFILES: Dict[str, Profile] = {
         ("/var/lib/cni/bin",),
     ),
     "dockershim": Profile("dockershim", _always("1.1")),
+    "dockershim-1.9": Profile("dockershim-1.9", _always("1.1")),
+    "kubenet": Profile(
+        "kubenet",
+        _always("1.1"),
+        own="kubelet builds it from the node's PodCIDR, not from a file: bridge cbr0, host-local",
+    ),
     "cri-dockerd": Profile("cri-dockerd", _always("1.1")),
     # containers/common pkg/config/default.go, libnetwork/types/const.go
     "podman": Profile(
@@ -252,6 +292,24 @@ PROFILES: Dict[str, Profile] = {
     "firecracker": Profile("libcni", _always("1.1"), "/etc/cni/conf.d"),
     # The package of Debian; measured
     "apptainer": Profile("apptainer", _always("1.3"), "/etc/apptainer/network", ("/usr/lib/cni",), verified=RUN),
+    # rkt networking/podenv.go, net_plugin.go
+    "rkt": Profile(
+        "rkt",
+        _always("1.1"),
+        "/etc/rkt/net.d",
+        ("/usr/lib/rkt/plugins/net",),
+        default_network="default",
+        own="rkt takes it from its stage1 image: ptp, 172.16.28.0/24",
+    ),
+    # mesos docs/cni.md; the agent has no defaults
+    "mesos": Profile("mesos", _always("1.1"), "/var/lib/mesos/cni/config", ("/var/lib/mesos/cni/plugins",)),
+    # amazon-ecs-agent agent/config/config.go:defaultCNIPluginsPath, in the image of the agent
+    "ecs": Profile(
+        "ecs",
+        _always("1.1"),
+        bin_dirs=("/amazon-ecs-cni-plugins",),
+        own="the ECS agent builds it, not from a file, of plugins in its image, for tasks in the mode awsvpc",
+    ),
     "multus": Profile("multus", _always("1.3")),
     "cnitool": Profile("libcni", _always("1.3")),
     # k3s pkg/agent/templates/templates_linux.go; the directories while flannel is enabled
@@ -274,6 +332,7 @@ PROFILES: Dict[str, Profile] = {
     "k0s": Profile("go-cni", CONTAINERD_LIBCNI),
 }
 
+ECS_CONFIG = "/etc/ecs/ecs.config"
 APPTAINER_CONFIG = "/etc/apptainer/apptainer.conf"
 
 CONTAINERD = "containerd"

@@ -37,6 +37,9 @@ BUILT_IN: Dict[str, BuiltIn] = {
     "microk8s": _LO,
     "k0s": _LO,
     "dockershim": _LO_OF_KUBELET,
+    "dockershim-1.9": _LO_OF_KUBELET,
+    # kubernetes pkg/kubelet/network/kubenet/kubenet_linux.go:NET_CONFIG_TEMPLATE
+    "kubenet": BuiltIn("kubenet", "0.1.0", ("loopback", "bridge", "host-local"), "every pod"),
     "cri-dockerd": _LO_OF_KUBELET,
     # moby/buildkit util/network/cniprovider/cni.go:New
     "buildkit": _LO._replace(purpose="every build step"),

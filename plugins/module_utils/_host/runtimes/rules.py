@@ -19,6 +19,8 @@ from .profiles import ENDS, FIRST, OWN, SPOILS, Runtime
 _PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 _LIST_WORDS = "failed to load CNI config list file %s: %s"
 _SINGLE_WORDS = "failed to load CNI config file %s: %s"
+# libcni/conf.go:ConfFromBytes
+_UNTYPED = "missing 'type'"
 # nerdctl/pkg/labels:NerdctlDefaultNetwork
 _NERDCTL_LABEL = "nerdctl/default-network"
 
@@ -151,8 +153,10 @@ class _Judge:
             if len(verdict.networks) >= self.most:
                 verdict.leave(file, f"{os.path.basename(verdict.networks[-1].file.name)} sorts before it")
                 continue
-            loaded = self.loader.load(file, rules.all_lists or file.kind == "conflist")
-            if loaded.error and rules.broken in (ENDS, SPOILS):
+            as_list = not rules.all_single and (rules.all_lists or file.kind == "conflist")
+            loaded = self.loader.load(file, as_list)
+            untyped = rules.untyped and loaded.error.endswith(_UNTYPED)
+            if loaded.error and rules.broken in (ENDS, SPOILS) and not untyped:
                 words = _LIST_WORDS if file.kind == "conflist" else _SINGLE_WORDS
                 broken = broken or words % (file.path, loaded.error)
                 verdict.leave(file, f"it cannot be loaded: {loaded.error}")
@@ -202,7 +206,23 @@ class _Judge:
                 refusal = self._ask(kind, wanted, file)
                 if refusal:
                     return refusal
+        if self.rules.finds:
+            return self._not_found(name, loaded)
         return unconvertible(loaded.plugins[0]) if self.rules.converts and loaded.plugins else ""
+
+    def _searched(self, loaded: Loaded) -> List[str]:
+        return self.runtime.searched(loaded.types[0] if loaded.types else "")
+
+    def _not_found(self, name: str, loaded: Loaded) -> str:
+        if not name:
+            return "it has no name"
+        for kind in dict.fromkeys(types_of(list(loaded.plugins))):
+            try:
+                self.ask(kind)
+            except HostError as error:
+                if error.code == "missing_plugin":
+                    return f"the plugin {kind} is not in {', '.join(self.runtime.bin_dirs)}"
+        return ""
 
     def _ask(self, kind: str, wanted: str, file: ConfFile) -> str:
         try:
@@ -238,8 +258,7 @@ class _Judge:
             reason += f"; containers also get {', '.join(others)}"
         verdict.choose(first, reason)
         if self.rules.vendor_dirs:
-            kinds = self.loader.load(first.file, first.file.kind == "conflist").types
-            verdict.notes.append(f"releases up to 1.9 also search /opt/{kinds[0] if kinds else ''}/bin for its plugins")
+            verdict.notes.append(f"it searches {', '.join(self._searched(first.loaded))} for the network's plugins")
 
     def _choose_named(self, broken: str) -> None:
         verdict, runtime = self.verdict, self.runtime

@@ -163,3 +163,21 @@ def test_a_version_that_the_runtime_does_not_understand(host):
     assert ("error", "unsupported_by_runtime") in host.levels()
     host.write(BRIDGE, version="1.0.0")
     assert host.levels() == []
+
+
+@pytest.mark.parametrize(("name", "codes"), [("dockershim-1.9", []), ("dockershim", ["missing_plugin"] * 3)])
+def test_an_old_kubelet_finds_plugins_in_the_directories_of_vendors(host, monkeypatch, name, codes):
+    host.runtimes = [Runtime(name, "", "a running kubelet", str(host.conf_dir))]
+    monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["0.2.0", *ALL]))
+    there = {"bridge": "/opt/bridge/bin", "host-local": "/opt/bridge/bin", "loopback": "/opt/loopback/bin"}
+    monkeypatch.setattr(network_causes, "found_plugin", lambda kind, bin_dirs: "/p" if there[kind] in bin_dirs else "")
+    assert [one["code"] for one in host.explain()["obstacles"]] == codes
+
+
+def test_plugins_that_rkt_brings_along_are_not_missed(host, monkeypatch):
+    host.runtimes = [Runtime("rkt", "", "/usr/bin/rkt", str(host.conf_dir))]
+    monkeypatch.setattr(network_causes, "found_plugin", lambda kind, bin_dirs: "")
+    for kind in ("bridge", "calico"):
+        (host.conf_dir / f"{kind}.conf").write_text(json.dumps({"name": kind, "type": kind, "cniVersion": "0.3.1"}))
+    missing = [one["network"] for one in host.explain()["obstacles"] if one["code"] == "missing_plugin"]
+    assert missing == ["calico"]

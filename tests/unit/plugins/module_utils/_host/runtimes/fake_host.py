@@ -25,8 +25,8 @@ CONSTANTS = {
     found_crio: ["_CONFIG", "_DROP_INS"],
     found_podman: ["_DROP_INS", "_STORAGE", "_GRAPH_ROOT"],
     found_nomad: ["_CONFIG"],
-    profiles: ["APPTAINER_CONFIG"],
-    found_others: ["_NERDCTL_CONFIG", "_BUILDKIT_CONFIG"],
+    profiles: ["APPTAINER_CONFIG", "ECS_CONFIG"],
+    found_others: ["_NERDCTL_CONFIG", "_BUILDKIT_CONFIG", "_MESOS_FLAGS"],
 }
 
 

@@ -243,14 +243,6 @@ def test_buildkit_reads_one_file_in_some_modes(host):
     assert "not understood" in others(host)["buildkit"].notes[0]
 
 
-def test_kubelet_counts_with_dockershim_only(host):
-    host.run("kubelet", "--container-runtime-endpoint=unix:///x")
-    assert others(host) == {}
-    host.run("kubelet", "--network-plugin=cni", "--cni-conf-dir=/c", "--cni-bin-dir=/a,/b")
-    runtime = others(host)["dockershim"]
-    assert (runtime.conf_dir, runtime.bin_dirs) == ("/c", ["/a", "/b"])
-
-
 def test_cri_dockerd_is_configured_by_flags(host):
     host.run("cri-dockerd", "--network-plugin=kubenet")
     assert others(host) == {}
@@ -291,6 +283,8 @@ def test_a_host_without_runtimes_has_none(host):
         ("buildkitd", ["buildkit"]),
         ("kubelet --network-plugin=cni", ["dockershim"]),
         ("cri-dockerd", ["cri-dockerd"]),
+        ("mesos-agent --network_cni_config_dir=/c", ["mesos"]),
+        ("mesos-slave", ["mesos"]),
     ],
 )
 def test_a_runtime_is_found_by_its_process_alone(host, command, names):
@@ -310,6 +304,8 @@ def test_a_runtime_is_found_by_its_process_alone(host, command, names):
         ("buildkitd", ["buildkit"]),
         ("firecracker", ["firecracker"]),
         ("firecracker-containerd", ["firecracker"]),
+        ("rkt", ["rkt"]),
+        ("mesos-slave", ["mesos"]),
     ],
 )
 def test_a_runtime_is_found_by_its_program_alone(host, monkeypatch, program, names):

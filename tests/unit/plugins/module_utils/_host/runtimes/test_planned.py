@@ -10,6 +10,7 @@ import os
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
@@ -39,9 +40,9 @@ def want(name, priority=None):
     return WantedNetwork(name, True, text(name), None, priority)
 
 
-def plan(conf_dir, *wanted, runtimes=None, **options):
+def plan(conf_dir, *wanted, runtimes=None, levels=("directory",), **options):
     attributes = Attributes(0o644, os.getuid(), os.getgid())
-    request = ConfRequest(wanted, conf_dir, ["/nowhere"], conf_dir + "/cache", attributes, ["directory"], **options)
+    request = ConfRequest(wanted, conf_dir, ["/nowhere"], conf_dir + "/cache", attributes, levels, **options)
     request.runtimes = runtimes
     return plan_networks(request)
 
@@ -82,3 +83,29 @@ def test_secrets_are_masked(conf_dir):
 def test_nobody_looks_for_runtimes_if_none_are_named(conf_dir, monkeypatch):
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: 1 / 0)
     assert plan(conf_dir, want("a"), runtimes=[]).effective == []
+
+
+@pytest.mark.parametrize(
+    ("readers", "found"),
+    [(["dockershim-1.9"], True), (["dockershim"], False), (["dockershim-1.9", "crio"], False), ([], False)],
+)
+def test_plugins_in_a_vendors_directory_are_found_where_every_reader_searches_it(conf_dir, monkeypatch, readers, found):
+    def ask(binaries, name):
+        if f"/opt/{name}/bin" in binaries.bin_dirs:
+            return f"/opt/{name}/bin/{name}", ["0.2.0", "1.0.0"]
+        raise HostError(f"there is no plugin {name!r}", code="missing_plugin")
+
+    monkeypatch.setattr(Binaries, "ask", ask)
+    monkeypatch.setattr(
+        discover, "runtimes_on_host", lambda path: [Runtime(name, "", "a test", path) for name in readers]
+    )
+    wanted = [want("a"), WantedNetwork("b", True, text("b", plugins=[{"type": "../bridge"}]), None, 5)]
+    if found:
+        assert plan(conf_dir, *wanted[:1], levels=["plugins"]).problems == []
+    else:
+        with pytest.raises(HostError) as error:
+            plan(conf_dir, *wanted[:1], levels=["plugins"])
+        assert error.value.code == "missing_plugin"
+    # A type that is no name of a file stays an error.
+    with pytest.raises(HostError):
+        plan(conf_dir, *wanted, levels=["plugins"])

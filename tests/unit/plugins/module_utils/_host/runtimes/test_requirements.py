@@ -18,7 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.require
 )
 
 LOOPBACK = ["containerd-1.6", "containerd-1.7", "containerd-2.0", "containerd-2.1", "k3s", "rke2", "microk8s", "k0s"]
-LOOPBACK += ["dockershim", "cri-dockerd", "buildkit"]
+LOOPBACK += ["dockershim", "dockershim-1.9", "cri-dockerd", "buildkit"]
 
 
 @pytest.mark.parametrize("name", profiles.PROFILES)
@@ -26,6 +26,8 @@ def test_who_needs_which_plugins(name):
     own = built_in(Runtime(name))
     if name in LOOPBACK:
         assert own.plugins == ("loopback",)
+    elif name == "kubenet":
+        assert (own.plugins, own.cni_version) == (("loopback", "bridge", "host-local"), "0.1.0")
     elif name == "nomad-bridge":
         assert own.plugins == ("loopback", "bridge", "host-local", "firewall", "portmap")
     else:

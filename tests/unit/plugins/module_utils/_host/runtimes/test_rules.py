@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -163,11 +164,65 @@ def test_crio_takes_the_first_of_two_with_one_name(look):
     assert verdict.left == {"20-b.conflist": "10-a.conflist has the network 'n' already"}
 
 
-def test_dockershim_does_not_ask_plugins_and_has_vendor_directories(look):
-    verdict = look("dockershim", {"05.conflist": "{", "10-a.conflist": listed("a", "gone")}, ask=missing)
-    assert verdict.network == "a"
-    assert "/opt/gone/bin" in verdict.notes[0]
-    assert "No networks found" in look("dockershim", {}).reason
+@pytest.mark.parametrize(
+    ("name", "notes"),
+    [("dockershim", []), ("dockershim-1.9", ["it searches /opt/cni/bin, /opt/gone/bin for the network's plugins"])],
+)
+def test_dockershim_does_not_ask_plugins_and_until_1_9_has_vendor_directories(look, name, notes):
+    verdict = look(name, {"05.conflist": "{", "10-a.conflist": listed("a", "gone")}, ask=missing)
+    assert (verdict.network, verdict.notes) == ("a", notes)
+    assert "No networks found" in look(name, {"10-a.conflist": "{}"}).reason or look(name, {}).failed
+
+
+@pytest.mark.parametrize("kind", ["", ".", "..", "a/b", "../x", "a\0b"])
+def test_a_type_that_is_no_name_of_a_file_has_no_vendor_directory(kind):
+    assert Runtime("dockershim-1.9").searched(kind) == ["/opt/cni/bin"]
+
+
+def test_rkt_reads_conf_files_by_name_and_a_broken_one_ends_all(look):
+    files = {"10-a.conf": single("a"), "20-b.conf": single("a"), "30-c.conflist": listed("c", "bridge")}
+    verdict = look("rkt", files)
+    assert ([network.name for network in verdict.networks], verdict.network) == (["a"], "default")
+    assert "stage1 image" in verdict.reason
+    assert verdict.left["20-b.conf"] == "10-a.conf has the network 'a' already"
+    assert verdict.left["30-c.conflist"] == "it reads .conf only"
+    verdict = look("rkt", {**files, "99-z.conf": "{"})
+    assert verdict.failed and "99-z.conf" in verdict.reason
+    # Go decodes a conflist into the configuration of a plugin, whose type is missing.
+    verdict = look("rkt", {"10-a.conf": single("a"), "99-z.conf": listed("z", "bridge")})
+    assert ([network.name for network in verdict.networks], verdict.failed) == (["a"], False)
+    assert "missing 'type'" in verdict.left["99-z.conf"]
+
+
+def test_rkt_prefers_a_file_with_its_default_network(look):
+    verdict = look("rkt", {"50-d.conf": single("default")})
+    assert (verdict.network, verdict.base) == ("default", "50-d.conf")
+
+
+def test_mesos_looks_whether_plugins_are_there_and_reads_single_plugins_only(look):
+    files = {
+        "05.json": "{",
+        "10-a.conflist": single("a"),
+        "20-l.conflist": listed("l", "bridge"),
+        "30-g.conf": json.dumps({"name": "g", "type": "gone"}),
+        "40-i.conf": json.dumps({"name": "i", "type": "bridge", "ipam": {"type": "gone"}}),
+        "50-m.conf": json.dumps({"name": "m", "type": "mute"}),
+        "60-n.conf": json.dumps({"type": "bridge"}),
+        "70-a.conf": single("a"),
+    }
+    verdict = look("mesos", files, ask=missing)
+    assert [network.name for network in verdict.networks] == ["a", "m"]
+    assert "'type'" in verdict.left["20-l.conflist"]
+    assert verdict.left["30-g.conf"] == "it is skipped: the plugin gone is not in /var/lib/mesos/cni/plugins"
+    assert verdict.left["40-i.conf"].endswith("the plugin gone is not in /var/lib/mesos/cni/plugins")
+    assert verdict.left["60-n.conf"] == "it is skipped: it has no name"
+    assert verdict.left["70-a.conf"] == "10-a.conflist has the network 'a' already"
+
+
+@pytest.mark.parametrize("name", ["kubenet", "ecs"])
+def test_kubenet_and_the_agent_of_ecs_read_no_files(look, name):
+    verdict = look(name, {"10-a.conf": single("a")}, default_network="own")
+    assert (verdict.network, verdict.file, verdict.left) == ("own", None, {"10-a.conf": "it reads no files"})
 
 
 def test_cri_dockerd_asks_plugins(look):

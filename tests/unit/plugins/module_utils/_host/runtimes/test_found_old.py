@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runtimes that are retired, but in use: kubelet with Docker, rkt, Mesos; and the agent of Amazon ECS."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover, found_others
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from fake_host import FakeHost
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    return FakeHost(tmp_path, monkeypatch)
+
+
+def others(host):
+    return {runtime.name: runtime for runtime in found_others.find_others(host.processes)}
+
+
+def test_kubelet_counts_with_dockershim_only(host):
+    host.run("kubelet", "--container-runtime-endpoint=unix:///x")
+    host.run("kubelet", "--container-runtime=remote", "--network-plugin=cni")
+    assert others(host) == {}
+    host.run("kubelet", "--network-plugin=cni", "--cni-conf-dir=/c", "--cni-bin-dir=/a,/b", "--hairpin-mode=none")
+    runtime = others(host)["dockershim"]
+    assert (runtime.conf_dir, runtime.bin_dirs) == ("/c", ["/a", "/b"])
+    assert "no effect on CNI networks" in runtime.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "name", "reads"),
+    [
+        ("v1.9.11", ["--network-plugin=cni"], "dockershim-1.9", True),
+        ("v1.10.0", ["--network-plugin=cni"], "dockershim", True),
+        ("v1.8.4", ["--network-plugin=kubenet"], "kubenet", True),
+        ("v1.9.0", [], "dockershim-1.9", False),
+        ("v1.23.17", ["--network-plugin=kubernetes.io/no-op"], "dockershim", False),
+        ("v1.24.0", [], None, None),
+        ("", [], None, None),
+        ("v1.9.0", ["--network-plugin=exec"], None, None),
+    ],
+)
+def test_kubelets_version_and_its_network_plugin_make_the_profile(host, version, words, name, reads):
+    host.prints = {"--version": f"Kubernetes {version}"} if version else {}
+    host.run("kubelet", *words)
+    assert [(one.name, one.reads) for one in others(host).values()] == ([(name, reads)] if name else [])
+
+
+def test_noop_is_said(host):
+    host.prints = {"--version": "Kubernetes v1.9.0"}
+    host.run("kubelet")
+    assert "Docker makes the network of pods" in others(host)["dockershim-1.9"].notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "note"),
+    [
+        ([], "cbr0 is promiscuous"),
+        (["--hairpin-mode=hairpin-veth"], "have hairpin mode"),
+        (["--hairpin-mode", "none"], "does not reach itself"),
+        (["--hairpin-mode=x"], "'x' is not known"),
+    ],
+)
+def test_the_hairpin_mode_of_kubenet_is_explained(host, words, note):
+    host.prints = {"--version": "Kubernetes v1.9.0"}
+    host.run("kubelet", "--network-plugin=kubenet", *words)
+    runtime = others(host)["kubenet"]
+    assert note in runtime.notes[-1]
+    assert runtime.default_network == "kubenet"
+
+
+def test_an_old_kubelet_takes_the_directory_of_network_plugins(host):
+    host.run("kubelet", "--network-plugin=cni", "--network-plugin-dir=/n")
+    runtime = others(host)["dockershim"]
+    assert (runtime.conf_dir, runtime.bin_dirs) == ("/n", ["/n"])
+
+
+def test_rkt_has_fixed_directories(host):
+    host.programs, host.prints = ["rkt"], {"version": "rkt Version: 1.30.0\nappc Version: 0.8.11"}
+    runtime = others(host)["rkt"]
+    assert (runtime.version, runtime.conf_dir, runtime.bin_dirs) == (
+        "1.30.0",
+        "/etc/rkt/net.d",
+        ["/usr/lib/rkt/plugins/net"],
+    )
+
+
+def test_mesos_is_configured_by_flags_and_files(host):
+    host.programs = ["mesos-agent"]
+    assert (others(host)["mesos"].reads, len(others(host)["mesos"].notes)) == (False, 1)
+    host.put("/etc/mesos-slave/network_cni_config_dir", "/c\n")
+    host.put("/etc/mesos-slave/network_cni_plugins_dir", "/p:/q\n")
+    runtime = others(host)["mesos"]
+    assert (runtime.reads, runtime.conf_dir, runtime.bin_dirs) == (True, "/c", ["/p", "/q"])
+    host.run("mesos-agent", "--network_cni_config_dir=/d", "--network_cni_plugins_dir=relative")
+    runtime = others(host)["mesos"]
+    assert runtime.conf_dir == "/d" and "not understood" in runtime.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "reads", "bin_dir"),
+    [
+        ("", False, "/amazon-ecs-cni-plugins"),
+        ("ECS_ENABLE_TASK_ENI=false\n", False, "/amazon-ecs-cni-plugins"),
+        ("#x\nECS_ENABLE_TASK_ENI=true\n", True, "/amazon-ecs-cni-plugins"),
+        ("ECS_CNI_PLUGINS_PATH=/ecs/cni\nECS_ENABLE_TASK_ENI=true", True, "/ecs/cni"),
+        ("ECS_CNI_PLUGINS_PATH=ecs\nECS_ENABLE_TASK_ENI=True", True, "/amazon-ecs-cni-plugins"),
+    ],
+)
+def test_the_agent_of_ecs_is_found_by_its_configuration(host, text, reads, bin_dir):
+    host.put("/etc/ecs/ecs.config", text)
+    [runtime] = discover.runtimes_on_host(host.path("/net.d"))
+    assert (runtime.name, runtime.reads, runtime.bin_dirs) == ("ecs", reads, [bin_dir])
