@@ -36,6 +36,11 @@ def prometheus(report: Mapping[str, Any]) -> str:
             [({"host": host["host"], "status": host["status"]}, 1) for host in hosts],
         ),
         ("host_steps", "Steps that a run would take on a host, by class.", _steps(hosts)),
+        (
+            "host_ready",
+            "Whether a container started now would get its network; missing if that is not known.",
+            [({"host": host["host"]}, int(host["confirmed"])) for host in hosts if host["confirmed"] is not None],
+        ),
         ("host_attention", "Why a clean host needs attention.", _reasons(hosts)),
         (
             "host_inspected_timestamp_seconds",

@@ -11,7 +11,7 @@ from typing import Any, Iterator, Mapping, Optional, Sequence
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from ...module_utils._host.secrets import mask, one_line
 from .sections import HOST, failure_of_call, results_of_sections
-from .values import rows, table, text
+from .values import rows, text
 
 Record = dict[str, Any]
 
@@ -94,9 +94,7 @@ def build(
         warnings.extend(_warnings("cni_info", info))
         if not info.get("failed") and not info.get("unreachable"):
             gathered = {key: info.get(key) for key in GATHERED}
-            if confirmed is None:
-                ready = table(info.get("readiness")).get("ready")
-                confirmed = ready if isinstance(ready, bool) else None
+            confirmed = _with_readiness(confirmed, info.get("readiness"))
     # The playbooks join the errors of several roles, which are in the results, too.
     errors = list(dict.fromkeys(line for error in wrong for line in error.split("\n")))
     return {
@@ -199,6 +197,17 @@ def _warnings(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
         match = _WARNING.match(text(warning))
         code, message = match.group("code", "message") if match else ("", text(warning))
         yield {"module": module, "code": code, "message": message}
+
+
+def _with_readiness(confirmed: Optional[bool], readiness: Any) -> Optional[bool]:
+    """Return whether a container would get its network, from what the tasks confirmed and from cni_info's readiness.
+
+    The readiness considers more, so it decides where it was gathered, except that no failed confirmation is forgotten.
+    """
+    if confirmed is False or not isinstance(readiness, Mapping):
+        return confirmed
+    ready = readiness.get("ready")
+    return ready if isinstance(ready, bool) else None
 
 
 def _confirmed(result: Mapping[str, Any]) -> Optional[bool]:

@@ -71,7 +71,7 @@ def host_view(
         "known": record["info"] is not None,
         "steps": Bounded(steps),
         "classes": {name: count for name, count in classes.items() if count},
-        "effective": [_effective(row) for row in rows(info.get("runtime"))],
+        "effective": _runtimes(info),
         "obstacles": Bounded([_obstacle(row) for row in rows(table(info.get("readiness")).get("obstacles"))]),
         "vulnerable": [problem for problem in problems if problem["code"] == "known_vulnerability"],
         "problems": Bounded([problem for problem in problems if problem["code"] != "known_vulnerability"]),
@@ -136,6 +136,39 @@ def _file(row: Mapping[str, Any]) -> dict[str, Any]:
         "owner": _owner(row),
         "error": text(row.get("error")),
     }
+
+
+def _runtimes(info: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each runtime, with the part of the readiness that is about it."""
+    told = rows(table(info.get("readiness")).get("runtimes"))[:MOST_ROWS]
+    return [{**_effective(row), **_ready(_of_runtime(row, told))} for row in rows(info.get("runtime"))]
+
+
+def _of_runtime(row: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the readiness of a runtime. Its handlers share its name; one that reads no files has no directory."""
+    directory = text(row.get("conf_dir"))
+    same = [
+        one
+        for one in told
+        if all(text(one.get(key)) == text(row.get(key)) for key in ("runtime", "network"))
+        and directory in ("", text(one.get("conf_dir")))
+    ]
+    return same[0] if same else {}
+
+
+def _ready(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whether containers of a runtime would get their network, "" if that was not examined, and why."""
+    ready = row.get("ready")
+    words = "" if not row else "unknown" if not isinstance(ready, bool) else "yes" if ready else "no"
+    why = [text(one.get("message")) for one in rows(row.get("status")) if one.get("state") == "not_ready"]
+    why += [text(row.get("unknown"))] if words == "unknown" else []
+    reported = table(row.get("reported"))
+    said = reported.get("ready")
+    if said is False:
+        why.append(f"it reports that its network is not ready: {text(reported.get('message'))}")
+    elif said is True:
+        why.append("it reports that its network is ready")
+    return {"ready": words, "why": Bounded([one for one in why if one], 5)}
 
 
 def _effective(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import 
 
 STEP = {"kind": "write", "target": "/etc/cni/net.d/10-a.conflist", "class": "safe", "reason": "mtu 1450, want 1500"}
 RECORDS = [
-    build("clean", {}, {}, time="2026-11-25T00:00:00Z"),
+    build("clean", {}, {"readiness": {"ready": True}}, time="2026-11-25T00:00:00Z"),
     build("drift", {"networks": {"actions": [STEP, STEP | {"class": "disruptive"}]}}, {}),
     build("leaks", {}, {"garbage": [{"collectable": True}]}),
     unusable("error", "unreachable: no route"),
@@ -44,6 +44,9 @@ def test_metrics_tell_the_totals_and_the_hosts():
         'podwire_cni_host_inspected_timestamp_seconds{host="clean"} 1795564800',
     ):
         assert line in lines
+    assert [line for line in lines if line.startswith("podwire_cni_host_ready")] == [
+        'podwire_cni_host_ready{host="clean"} 1'
+    ]
     assert len({line for line in lines if not line.startswith("#")}) == len([x for x in lines if not x.startswith("#")])
 
 

@@ -164,3 +164,33 @@ def test_data_of_any_shape_makes_a_page(seed):
     info = {key: [junk(dice) for _row in range(3)] if dice.random() < 0.8 else junk(dice) for key in GATHERED}
     results = {"networks": {"actions": [junk(dice)], "diff": junk(dice), "problems": [junk(dice), junk(dice)]}}
     assert "h0-drift" in render(fleet([build("web", results, info)]))
+
+
+def ready(runtime, value, **more):
+    return {"runtime": runtime, "conf_dir": "/c", "network": "pods", "ready": value, **more}
+
+
+def test_each_runtime_has_its_readiness_and_the_reasons():
+    runtime = [
+        {"runtime": name, "conf_dir": path, "network": "pods"}
+        for name, path in (("containerd-2.1", "/c"), ("crio", "/c"), ("crio", "/d"), ("podman", "/c"), ("kubenet", ""))
+    ]
+    said = {"ready": False, "message": "cni <b>plugin not initialized"}
+    status = [
+        {"state": "not_ready", "message": "x (code 50): <i>no route"},
+        {"state": "ready", "message": "sound-plugin"},
+    ]
+    told = [
+        ready("containerd-2.1", False, reported=said, status=status),
+        ready("crio", None, unknown="it does not answer", reported=None),
+        ready("kubenet", True, reported={"ready": True}),
+        "no row",
+    ]
+    found = page(build("h", {}, {"runtime": runtime, "readiness": {"ready": False, "runtimes": told}}))
+    text = " ".join(found.text.split())
+    assert "no x (code 50): <i>no route it reports that its network is not ready: cni <b>plugin not initialized" in text
+    assert "unknown it does not answer" in text
+    assert "yes it reports that its network is ready" in text
+    # The handler with another directory, and podman, were not examined.
+    assert text.count("pods \u2013") == 2
+    assert "sound-plugin" not in text

@@ -118,6 +118,23 @@ def test_what_the_runtimes_say(result, confirmed):
     assert build("h", {"networks": result}, {})["confirmed"] is confirmed
 
 
+@pytest.mark.parametrize(
+    ("confirmed", "readiness", "found"),
+    [
+        (True, {"ready": None}, None),
+        (True, {"ready": False}, False),
+        (False, {"ready": True}, False),
+        (None, {"ready": True}, True),
+        (None, {"ready": "yes"}, None),
+        (True, None, True),
+        (True, ["ready"], True),
+    ],
+)
+def test_the_readiness_decides_and_what_is_not_known_is_not_ready(confirmed, readiness, found):
+    record = build("h", {"networks": {"confirmed": confirmed}}, {"readiness": readiness})
+    assert record["confirmed"] is found
+
+
 HOST = {
     "plan": [
         {"section": "plugins", "kind": "install", "target": "/opt/cni/bin/bridge", "class": "safe", "state": "planned"},
