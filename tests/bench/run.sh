@@ -10,6 +10,7 @@ export ANSIBLE_CALLBACK_PLUGINS=$here/callback_plugins ANSIBLE_CALLBACKS_ENABLED
 export ANSIBLE_DEPRECATION_WARNINGS=false ANSIBLE_LOCALHOST_WARNING=false
 
 /usr/bin/python3 "$here/measure.py" "$BENCH_GO/calls" "$BENCH_DIR/libcni"
+/usr/bin/python3 "$here/multinet.py" "$BENCH_PLUGINS" "$BENCH_DIR/multinet"
 if ! ansible-playbook -i "$here/inventory.yml" "$here/bench.yml" >"$BENCH_DIR/log" 2>&1; then
   cat "$BENCH_DIR/log"
   exit 1

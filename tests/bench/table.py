@@ -103,6 +103,16 @@ def libcni(directory: str) -> None:
     limit("import of what cni_attach needs of libcni", found["import"], 25, "ms")
 
 
+def multinet(directory: str) -> None:
+    """Print what podwire-multinet costs beyond the networks that it adds."""
+    with open(os.path.join(directory, "multinet"), encoding="utf-8") as stream:
+        found = json.load(stream)
+    name = "a pod with three networks: podwire-multinet / the chains"
+    row(name, found["plugin"], found["chains"], None, "ms")
+    limit("  more than the chains, by the clock", found["more"], 60, "ms")
+    limit("  more than the chains, in processor time", found["processor"], 60, "ms")
+
+
 def main() -> None:
     directory = sys.argv[1]
     durations = Durations(records(directory, "durations"))
@@ -167,6 +177,8 @@ def main() -> None:
     footprints(durations, directory)
     print()
     libcni(directory)
+    print()
+    multinet(directory)
     memory: dict[str, list[int]] = defaultdict(list)
     payload: dict[str, int] = {}
     processes = records(directory, "processes")
