@@ -113,6 +113,14 @@ def multinet(directory: str) -> None:
     limit("  more than the chains, in processor time", found["processor"], 60, "ms")
 
 
+def own_plugins(directory: str) -> None:
+    [found] = records(directory, "own_plugins")
+    bare, python, go = (found.pop(name) for name in ("bare", "python", "go"))
+    for call, took in found.items():
+        row(f"{call} with nothing to do / a Python that does nothing", took, bare, 3.0, "ms")
+    row("ADD, DEL: bridge, 3 plugins in Python / 3 of Go's", python, go, None, "ms")
+
+
 def main() -> None:
     directory = sys.argv[1]
     durations = Durations(records(directory, "durations"))
@@ -179,6 +187,7 @@ def main() -> None:
     libcni(directory)
     print()
     multinet(directory)
+    own_plugins(directory)
     memory: dict[str, list[int]] = defaultdict(list)
     payload: dict[str, int] = {}
     processes = records(directory, "processes")
