@@ -29,8 +29,8 @@ TO_RUN = (
     *("python3", "python3-pyroute2", "python3-venv"),
 )
 TO_TEST = (
-    *(*TO_RUN, "debian-archive-keyring", "e2fsprogs", "git", "mmdebstrap", "openssh-client", "openssl", "procps"),
-    *("shellcheck", "xz-utils"),
+    *(*TO_RUN, "debian-archive-keyring", "e2fsprogs", "git", "gnupg", "mmdebstrap", "openssh-client", "openssl"),
+    *("procps", "rsync", "shellcheck", "xz-utils"),
 )
 FOR_MACHINES = (
     *("debian-archive-keyring", "e2fsprogs", "mmdebstrap", "openssh-client", "qemu-system-x86", "qemu-utils"),
