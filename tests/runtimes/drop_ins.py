@@ -77,8 +77,9 @@ class DropIns:
         expected = 1 + len(own["drop_ins"])
         deadline = time.monotonic() + 5
         while True:
-            chains = cri_status(runtime.address).chains
-            loaded = len(chains[0]) if chains else 0
+            status = cri_status(runtime.address)
+            # Not the network of another part, which it may have loaded before.
+            loaded = len(status.chains[0]) if status.chains and status.networks == ["ready"] else 0
             if loaded == expected or time.monotonic() > deadline:
                 break
             time.sleep(0.1)

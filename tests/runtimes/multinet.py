@@ -57,7 +57,7 @@ def _prepare(conf_dir):
         (NADS / f"{name}.json").write_text(json.dumps(nad))
     script = "ip link add pwr-wire type veth peer name pwr-end; ip link set pwr-wire up; ip link set pwr-end up"
     subprocess.run(["sh", "-ec", f"{script}; ip address add 10.95.0.1/24 dev pwr-end"], check=True)
-    pods = _bridge("pwr-pods", "10.93.0.0/24")
+    pods = _bridge("pwr-multi", "10.93.0.0/24")
     pods["ipam"]["routes"] = [{"dst": "0.0.0.0/0"}]
     plugin = {"type": "podwire-multinet", "capabilities": {"io.kubernetes.cri.pod-annotations": True}}
     plugin["delegates"] = [{"cniVersion": "1.0.0", "name": "multipods", **pods}]
@@ -109,7 +109,7 @@ def _one(containerd, name, state):
         failed = str(error)
     if name == "killed":
         killer.join(60)
-    else:
+    elif not failed:
         netns = cri.pod(sandbox)[1]["Interfaces"]["eth0"]["Sandbox"]
         links = " ".join(re.findall(r"^(\w+)@", _inside(netns, "ip", "-brief", "link")[1], re.MULTILINE))
         route = " ".join(_inside(netns, "ip", "route", "show", "default")[1].split()[:5])
@@ -146,4 +146,6 @@ def run(containerds, conf_dir, state):
             rows.append(row)
             wrong += problems
     subprocess.run(["umount", "/sys/fs/cgroup"], check=True)
+    absent = {"name": "multipods", "state": "absent"}
+    playbook.module("podwire.cni.cni_conf", {"conf_dir": conf_dir, "networks": [absent]})
     return rows, wrong
