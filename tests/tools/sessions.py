@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -69,13 +70,14 @@ def snapshot(session: nox.Session) -> Iterator[Path]:
 
 def link(session: nox.Session) -> None:
     """Let Ansible find the collection in this very tree."""
-    collection = machine.CACHE / "linked" / "ansible_collections" / "podwire" / "cni"
+    # Another clone has a link of its own, and another session of this one finds it as it is.
+    folder = machine.CACHE / f"linked-{hashlib.sha256(str(machine.ROOT).encode()).hexdigest()[:12]}"
+    collection = folder / "ansible_collections" / "podwire" / "cni"
     collection.parent.mkdir(parents=True, exist_ok=True)
-    if collection.is_symlink() or collection.exists():
-        collection.unlink()
-    collection.symlink_to(machine.ROOT)
+    with contextlib.suppress(FileExistsError):
+        collection.symlink_to(machine.ROOT)
     session.run("python", "-m", "compileall", "-q", "plugins", silent=True)
-    session.env["ANSIBLE_COLLECTIONS_PATH"] = session.env["PYTHONPATH"] = str(machine.CACHE / "linked")
+    session.env["ANSIBLE_COLLECTIONS_PATH"] = session.env["PYTHONPATH"] = str(folder)
     session.env["PYTHONDONTWRITEBYTECODE"] = "1"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.integration.modules.host import sh
+from ansible_collections.podwire.cni.tests.integration.modules.host import sh, wait_until
 
 # What a smoke test must leave as it is. Plugins never remove some chains that all containers share.
 STATE = r"""
@@ -58,6 +58,8 @@ def host(host, generations, generation, fakes, work, monkeypatch):
             ip netns add pws-web
             """
         )
+        # The kernel tells a carrier some time after the other end is up.
+        wait_until(lambda: sh("ip -brief link | grep -c '^pwslower.* UP '", check=False) == "2")
         yield host.with_defaults(
             conf_dir=str(work / "net.d"),
             bin_dirs=[str(generations[generation]), str(fakes)],
