@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures the collection's chained plugins: own_plugins.py GO_PLUGINS OUTPUT
 
-Writes medians as JSON, in milliseconds: `bare` of a Python that does nothing, and each call of a plugin that has nothing
-to do; ADD and DEL of a chain of a bridge and three plugins that have nothing to do, `python` and `go`.
+Writes medians as JSON, in milliseconds: `bare` of a Python that does nothing, and each call of a plugin that has
+nothing to do; ADD and DEL of a chain of a bridge and three plugins that have nothing to do, `python` and `go`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 
-MODULE_UTILS = Path(__file__).parents[2] / "plugins" / "module_utils"
-sys.path.insert(0, str(MODULE_UTILS))
+sys.path.insert(0, str(Path(__file__).parents[2] / "plugins" / "module_utils"))
 
 from libcni import api, bundle, conf
 
+MODULE_UTILS = Path(__file__).parents[2] / "plugins" / "module_utils"
 ROUNDS = 31
 NETNS = "/run/netns/own-plugins"
 BRIDGE = {"type": "bridge", "bridge": "own0", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.98.0.0/24"}]]}}
@@ -54,7 +55,7 @@ def chains(directory: str) -> dict[str, Callable[[], None]]:
     found = {}
     for name, plugins in CHAINS.items():
         data = json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": plugins}).encode()
-        found[name] = lambda network=conf.network_conf_from_bytes(data): both(network)
+        found[name] = partial(both, conf.network_conf_from_bytes(data))
     return found
 
 
@@ -64,16 +65,14 @@ def calls(directory: str) -> dict[str, Callable[[], None]]:
     def run(command: list[str], environment: dict[str, str], stdin: bytes) -> None:
         subprocess.run(command, input=stdin, env=environment, stdout=subprocess.DEVNULL, check=True)
 
-    found = {"bare": lambda: run([sys.executable, "-I", "-S", "-c", "pass"], {}, b"")}
+    found = {"bare": partial(run, [sys.executable, "-I", "-S", "-c", "pass"], {}, b"")}
     result = {"cniVersion": "1.0.0", "interfaces": [{"name": "eth0", "sandbox": NETNS}]}
     for plugin, verb in IDLE:
         data = {"cniVersion": "1.0.0", "name": "own", "type": plugin, "prevResult": result}
         environment = {"CNI_COMMAND": verb, "CNI_CONTAINERID": "own", "CNI_NETNS": NETNS, "CNI_IFNAME": "eth0"}
         environment["CNI_PATH"] = directory
-        command, stdin = [f"{directory}/{plugin}"], json.dumps(data).encode()
-        found[f"{plugin}: {verb}"] = lambda command=command, environment=environment, stdin=stdin: run(
-            command, environment, stdin
-        )
+        stdin = json.dumps(data).encode()
+        found[f"{plugin}: {verb}"] = partial(run, [f"{directory}/{plugin}"], environment, stdin)
     return found
 
 
