@@ -359,10 +359,10 @@ confirmed:
     - Whether a container started now would get its network. The runtimes that run on this host and read O(conf_dir)
       have loaded what RV(effective) says and report that it is ready, every plugin that they execute is there, and
       nothing else that RV(podwire.cni.cni_info#module:readiness) calls an error stands in between. The module asks them
-      until they have loaded it, but for at most two seconds in all. V(false) also causes a warning.
+      until they have loaded it, but for at most two seconds in all (Nomad ten). V(false) also causes a warning.
     - V(null) in check mode, and if no runtime can be asked, or one does not answer, which causes a warning, or has no
-      network. Only containerd and CRI-O can be asked. A runtime that has to be restarted first (RV(configured)) is not
-      asked.
+      network. containerd, CRI-O, Nomad's agent, and a podman that has run before can be asked. A runtime that has to be
+      restarted first (RV(configured)) is not asked.
   returned: success
   type: bool
   sample: true

@@ -10,7 +10,7 @@ from typing import Any, List
 
 from ...libcni import gojson
 from ..runtimes.cri import CriStatus
-from ..runtimes.profiles import Runtime
+from ..runtimes.profiles import NAMED, Runtime
 from ..runtimes.rules import Network, Verdict
 
 
@@ -19,6 +19,11 @@ def not_as_judged(runtime: Runtime, verdict: Verdict, status: CriStatus) -> str:
     expected = [network.name for network in verdict.networks]
     if runtime.handler:
         return _of_handler(runtime, expected, status)
+    if runtime.rules.choice == NAMED:
+        # They may have others, such as those of files that are gone.
+        lost = [name for name in expected if name not in (status.networks or [])]
+        why = f" ({status.message})" if status.message else ""
+        return f"has not loaded {', '.join(lost)}{why}" if lost else ""
     if status.networks is None:
         # CRI-O does not name them.
         right, told = status.ready == bool(expected), "a network" if status.ready else "none"

@@ -23,6 +23,8 @@ DEADLINE = 2.0
 _PAUSE = 0.05
 # Each question may take so long, also the last one before the deadline: the host may be busy.
 _ANSWER = 5.0
+# Nomad's agent tells its servers of a new fingerprint, which answer for it.
+_FINGERPRINT = 8.0
 
 Answer = Tuple[Optional[bool], List[str]]
 
@@ -40,17 +42,23 @@ def confirm(
     bin_dirs: Collection[str] = (),
     deadline: float = DEADLINE,
 ) -> Answer:
-    """Ask containerd and CRI-O until *deadline* seconds have passed which networks they have loaded.
+    """Ask the runtimes until *deadline* seconds have passed which networks they have loaded.
 
     Returns True if all have loaded what their verdicts say and nothing else is known to keep a container from its
     network, False if one has not, None if that is not known; and a sentence for each that is not confirmed. Runtimes
     that are not running, read another directory, or are in *restarting* are not asked.
     """
-    asked = [
+    here = [
         (runtime, verdict)
         for runtime, verdict in zip(effective.runtimes, effective.verdicts)
-        if runtime.pid and runtime.address and effective.reads_here(runtime) and runtime.name not in restarting
+        if effective.reads_here(runtime) and runtime.name not in restarting and (runtime.pid or runtime.address)
     ]
+    if not here:
+        return None, []
+    # Imported here because most hosts have no runtime to ask, and compiling it takes time.
+    from ..runtimes.asking import can_be_asked
+
+    asked = [(runtime, verdict) for runtime, verdict in here if can_be_asked(runtime)]
     if not asked:
         return None, []
     end = time.monotonic() + deadline
@@ -61,14 +69,16 @@ def confirm(
 
 
 def _confirm_one(effective: Effective, runtime: Runtime, verdict: Verdict, bin_dirs: List[str], end: float) -> Answer:
-    # Imported here because most hosts have no runtime to ask, and compiling it takes time.
-    from ..runtimes import cri
+    from ..runtimes import asking
     from .asked import not_as_judged
     from .report import Readiness
 
+    if runtime.name == "nomad":
+        end += _FINGERPRINT
+    names = asking.networks_to_ask_for(verdict.networks, verdict.network or "")
     while True:
         try:
-            status = cri.cri_status(runtime.address, max(_ANSWER, end - time.monotonic()))
+            status = asking.ask(runtime, names, max(_ANSWER, end - time.monotonic()))
         except HostError as error:
             text = f"{runtime.name} cannot be asked which networks it has loaded: {error.msg}"
             found: Answer = (None, [text])
@@ -80,7 +90,7 @@ def _confirm_one(effective: Effective, runtime: Runtime, verdict: Verdict, bin_d
         if time.monotonic() > end:
             return found
         time.sleep(_PAUSE)
-    if verdict.network is None:
+    if verdict.network is None and not verdict.networks:
         # It agrees that there is none, which is no network for a container.
         return None, []
     row = Readiness(effective, bin_dirs, max(_ANSWER, end - time.monotonic())).of(runtime, verdict)

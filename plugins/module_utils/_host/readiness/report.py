@@ -14,7 +14,7 @@ from ..errors import HostError
 from ..networks.view import ConfView
 from ..problems import ERROR, INFO, WARNING
 from ..processes import processes
-from ..runtimes import cri
+from ..runtimes import asking, cri
 from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST, NAMED, OWN, Runtime
 from ..runtimes.requirements import built_in
@@ -106,13 +106,13 @@ class Readiness:
             found += [one._replace(level=level) if one.level == ERROR else one for one in of_network]
         told = [one.evidence for one in found if one.code == "noexec_mount"]
         found += [one for one in self._built_in(runtime, verdict) if one.evidence not in told]
-        reported, doubt = self._ask(runtime)
+        reported, doubt = self._ask(runtime, verdict)
         if reported is not None:
             found += self._reported(runtime, verdict, reported, found)
         found = [one._replace(runtime=runtime.name) for one in found]
         doubt = doubt or next((one.message for one in found if one.code in _DOUBTS), "")
         doubt = doubt or next((answer.message for _network, answer in status if _hangs(answer)), "")
-        if doubt and reported is None and runtime.pid and runtime.address:
+        if doubt and reported is None and asking.can_be_asked(runtime):
             found.append(_unanswered(runtime, doubt))
         ready = False if any(one.level == ERROR for one in found) else None if doubt else True
         return RuntimeReadiness(runtime, verdict, ready, doubt, reported, status, found)
@@ -193,11 +193,12 @@ class Readiness:
 
     # ---- what it says itself
 
-    def _ask(self, runtime: Runtime) -> Tuple[Optional[cri.CriStatus], str]:
-        if not (runtime.pid and runtime.address):
+    def _ask(self, runtime: Runtime, verdict: Verdict) -> Tuple[Optional[cri.CriStatus], str]:
+        if not asking.can_be_asked(runtime):
             return None, ""
         try:
-            return cri.cri_status(runtime.address, self._timeout), ""
+            names = asking.networks_to_ask_for(verdict.networks, verdict.network or "")
+            return asking.ask(runtime, names, self._timeout), ""
         except HostError as error:
             return None, error.msg
 
@@ -208,7 +209,9 @@ class Readiness:
         differs = not_as_judged(runtime, verdict, status)
         if differs:
             remedy = f"restart it (systemctl restart {_unit(runtime)}), or write the file again with cni_conf"
-            evidence = status.message or "its answer to Status of CRI"
+            if runtime.name == "podman":
+                remedy = f"compare podman network ls with {runtime.conf_dir}"
+            evidence = status.message or _ANSWERS.get(runtime.name, "its answer to Status of CRI")
             text = f"{runtime.name} {differs}"
             # An older state of the same network works, too; only another network is an obstacle.
             level = WARNING if "older state" in differs else ERROR
@@ -220,6 +223,8 @@ class Readiness:
         remedy = f"read its log (journalctl -u {_unit(runtime)})"
         return [Obstacle("network_not_ready", text, status.message, remedy)]
 
+
+_ANSWERS = {"nomad": "the fingerprint of its node", "podman": "podman network inspect"}
 
 # Obstacles that are no proof, but leave it open whether a container gets a network.
 _DOUBTS = ("unsafe_permissions", "not_elf", "unreadable", "selinux_label")

@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which network each container runtime uses, its settings, and whether it has loaded the network.
 
-Public face: cri, dropins, effective, planner, profiles, reload, requirements, rules, status, through.
+Public face: asking, cri, dropins, effective, planner, profiles, reload, requirements, rules, status, through.
 """

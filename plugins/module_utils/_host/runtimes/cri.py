@@ -62,7 +62,7 @@ def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(timeout)
             connection.connect(address)
-            reply = _call(_Answer(connection, end))
+            reply = _call(DeadlineReader(connection, end))
         # A method that fails sends no message.
         if len(reply) < 5:
             raise ValueError("the call of Status was refused")
@@ -122,7 +122,7 @@ def _chain(config: Dict[str, Any]) -> List[Any]:
 # --- HTTP/2
 
 
-class _Answer:
+class DeadlineReader:
     """Reads from a connection until a deadline, however slowly the other side sends."""
 
     def __init__(self, connection: socket.socket, end: float) -> None:
@@ -145,7 +145,7 @@ class _Answer:
         return taken
 
 
-def _call(stream: _Answer) -> bytes:
+def _call(stream: DeadlineReader) -> bytes:
     connection = stream.connection
     headers = b"".join(_header(name, value) for name, value in _FIELDS.items())
     # A message with one field, verbose: true.

@@ -38,6 +38,7 @@ def find_crio(running: Sequence[Process]) -> List[Runtime]:
     if runtime.conf_dir == PROFILES["openshift"].conf_dir:
         named = Runtime("openshift", runtime.version, evidence, runtime.conf_dir, runtime.bin_dirs)
         named.default_network, named.notes = runtime.default_network, notes
+        named.config, named.pid, named.address = runtime.config, runtime.pid, runtime.address
         return [named]
     return [runtime]
 

@@ -18,6 +18,7 @@ from .profiles import Runtime
 
 # The option that the units of the packages pass to the agent.
 _CONFIG = "/etc/nomad.d"
+_API = 4646
 
 
 def find_nomad(running: Sequence[Process]) -> List[Runtime]:
@@ -51,9 +52,13 @@ def _configure(named: Runtime, bridge: Runtime, argv: List[str]) -> None:
     from . import hcl
 
     client: Dict[str, Any] = {}
+    ports: Dict[str, Any] = {}
     for given in _configs(argv):
         for path in _files(given):
-            client.update(reading.section(reading.parsed(path, hcl.load_hcl) or {}, "client"))
+            tables = reading.parsed(path, hcl.load_hcl) or {}
+            client.update(reading.section(tables, "client"))
+            ports.update(reading.section(tables, "ports"))
+    named.port = reading.number(ports, "http", _API)
     enabled = client.get("enabled") is True or any(word.lstrip("-") in ("dev", "client") for word in argv[2:])
     if not enabled:
         for runtime in (named, bridge):

@@ -55,6 +55,7 @@ def _configure(runtime: Runtime) -> None:
     runtime.set_conf(reading.directory(network, "network_config_dir") or runtime.conf_dir)
     runtime.bin_dirs = reading.directories(network, "cni_plugin_dirs") or runtime.bin_dirs
     runtime.default_network = reading.text_of_key(network, "default_network") or runtime.default_network
+    runtime.address = os.path.join(_root(), "libpod")
 
 
 def _backend(runtime: Runtime, configured: str, helpers: List[str]) -> Tuple[str, str]:
@@ -77,7 +78,10 @@ def _backend(runtime: Runtime, configured: str, helpers: List[str]) -> Tuple[str
 
 def settled() -> Tuple[str, str]:
     """Return the file where podman records the backend of its containers, and that backend ("" if not yet recorded)."""
-    root = reading.directory(reading.section(reading.parsed(_STORAGE) or {}, "storage"), "graphroot") or _GRAPH_ROOT
-    path = os.path.join(root, "defaultNetworkBackend")
+    path = os.path.join(_root(), "defaultNetworkBackend")
     text = reading.read_text(path)
     return path, text if text in ("cni", "netavark") else ""
+
+
+def _root() -> str:
+    return reading.directory(reading.section(reading.parsed(_STORAGE) or {}, "storage"), "graphroot") or _GRAPH_ROOT

@@ -119,3 +119,28 @@ def test_new_configurations_count_of_a_containerd_that_does_not_run_as_well(host
     assert [row["file"] for row in rows] == [f"{path}/10-pwcapps.conflist" for path in (elsewhere, CONF_DIR)]
     assert rows[0]["found"] == "/usr/bin/containerd"
     assert "name of the default network" in rows[1]["reason"]
+
+
+def test_podman_is_asked_by_network_inspect_once_it_has_run(host, runtimes):
+    shown = {"gather": ["readiness"]}
+
+    def podman():
+        [row] = [one for one in host.run("cni_info", **shown)["readiness"]["runtimes"] if one["runtime"] == "podman"]
+        return row
+
+    written = host.run("cni_conf", networks=[APPS], runtime=["podman"])
+    sh("podman network ls")
+    assert written["confirmed"] in (True, None)
+    again = host.run("cni_conf", networks=[APPS], runtime=["podman"])
+    assert (again["confirmed"], again.get("warnings", [])) == (True, [])
+    assert podman()["reported"] == {"ready": True, "message": "", "networks": ["pwcapps"]}
+
+    # Its databases are gone, so another run of it would make new ones.
+    databases = Path("/var/lib/containers/storage/libpod")
+    databases.rename(databases.with_name("aside"))
+    try:
+        row = podman()
+        assert (row["reported"], databases.exists()) == (None, False)
+        assert host.run("cni_conf", networks=[APPS], runtime=["podman"])["confirmed"] is None
+    finally:
+        databases.with_name("aside").rename(databases)

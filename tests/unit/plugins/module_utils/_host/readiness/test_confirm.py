@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import confirm as confirming
 from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import network_causes, report
 from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.confirm import confirm
 from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.obstacle import Obstacle
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import asking, cri, discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
@@ -167,3 +169,31 @@ def test_nobody_to_ask(host):
     host.runtime.reads = False
     assert host.confirm() == (None, [])
     assert host.asked == 0
+
+
+@pytest.mark.parametrize("name", ["nomad", "podman"])
+def test_who_has_networks_by_name_has_to_have_those_of_the_files(host, monkeypatch, name):
+    told = [CriStatus(True, "", ["fleet", "gone"])]
+    asked = []
+
+    def ask(runtime, networks, _timeout):
+        asked.append((runtime.name, networks))
+        if isinstance(told[0], Exception):
+            raise told[0]
+        return told[0]
+
+    monkeypatch.setattr(asking, "ask", ask)
+    monkeypatch.setattr(confirming, "_FINGERPRINT", 0.0)
+    monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["1.0.0"]))
+    found = {"nomad": "a running nomad", "podman": "/usr/bin/podman"}[name]
+    host.runtime = Runtime(name, "4.3.1", found, str(host.conf_dir), ["/opt/cni/bin"])
+    host.runtime.pid, host.runtime.port, host.runtime.address = 7, 4646, "/var"
+    assert host.confirm() == (True, [])
+    assert asked[0] == (name, ["fleet"])
+    told[0] = CriStatus(False, "network not found", ["other"])
+    assert host.confirm() == (
+        False,
+        [f"{name} has not loaded fleet (network not found); check its log, or restart it"],
+    )
+    told[0] = HostError("it has ACLs", code="not_answered")
+    assert host.confirm() == (None, [f"{name} cannot be asked which networks it has loaded: it has ACLs"])

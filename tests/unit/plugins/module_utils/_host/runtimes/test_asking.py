@@ -1,0 +1,264 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What Nomad, podman and CRI-O say: a server that records questions, and programs that answer as the real ones."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import socket
+import threading
+import time
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import asking, cri, reading
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
+
+NODE = "f7476465-4d6e-c0de-26d0-e383c49be941"
+SELF = {"config": {}, "stats": {"client": {"node_id": NODE}}}
+
+
+def node(*modes):
+    networks = [{"Mode": "host", "Device": "lo"}, *({"Mode": mode} for mode in modes)]
+    return {"ID": NODE, "NodeResources": {"Networks": networks, "NodeNetworks": None}}
+
+
+class Agent:
+    """Nomad's agent: ``answers`` by path are objects, or (status, bytes); ``asked`` has the paths of the requests."""
+
+    def __init__(self, family=socket.AF_INET, host="127.0.0.1"):
+        agent = self
+        self.asked = []
+        self.answers = {"/v1/agent/self": SELF, f"/v1/node/{NODE}": node("cni/fleet", "cni/edge")}
+        self.delay = 0
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                agent.asked.append(self.path)
+                time.sleep(agent.delay)
+                answer = agent.answers.get(self.path, (404, b"404"))
+                status, body = answer if isinstance(answer, tuple) else (200, json.dumps(answer).encode())
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_arguments):
+                pass
+
+        class Server(http.server.ThreadingHTTPServer):
+            address_family = family
+
+        self.server = Server((host, 0), Handler)
+        self.runtime = Runtime("nomad")
+        self.runtime.pid, self.runtime.port = os.getpid(), self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def ask(self, timeout=5.0):
+        return asking.ask(self.runtime, ["fleet"], timeout)
+
+
+@pytest.fixture
+def agent():
+    made = Agent()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def test_nomads_fingerprint_names_its_networks(agent):
+    assert agent.ask() == CriStatus(True, "", ["edge", "fleet"])
+    assert agent.asked == ["/v1/agent/self", f"/v1/node/{NODE}"]
+    agent.answers[f"/v1/node/{NODE}"] = node()
+    assert agent.ask() == CriStatus(False, "its node has no CNI network", [])
+
+
+@pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::1")])
+def test_nomad_is_asked_where_its_process_listens(family, host):
+    agent = Agent(family, host)
+    try:
+        assert agent.ask().networks == ["edge", "fleet"]
+    finally:
+        agent.server.shutdown()
+        agent.server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "words"),
+    [
+        ("/v1/agent/self", (403, b"Permission denied"), "403 Forbidden (it has ACLs"),
+        ("/v1/agent/self", (400, b"Client sent an HTTP request to an HTTPS server."), "400 Bad Request"),
+        ("/v1/agent/self", (200, b"{"), "does not tell"),
+        ("/v1/agent/self", (200, b"[" * 100_000), "does not tell"),
+        ("/v1/agent/self", (200, b"[]"), "is no object"),
+        ("/v1/agent/self", {"stats": {}}, "not in its answer"),
+        ("/v1/agent/self", {"stats": None}, "not in its answer"),
+        ("/v1/agent/self", {"stats": {"client": {"node_id": "../../x"}}}, "names no node"),
+        (f"/v1/node/{NODE}", (404, b"node not found"), "404"),
+        (f"/v1/node/{NODE}", {"NodeResources": {"Networks": ["x"]}}, "not in its answer"),
+        (f"/v1/node/{NODE}", {"NodeResources": {}}, "not in its answer"),
+    ],
+)
+def test_an_answer_of_nomad_that_is_none_is_not_known(agent, path, answer, words):
+    agent.answers[path] = answer
+    with pytest.raises(HostError, match="API of Nomad's agent") as caught:
+        agent.ask()
+    assert caught.value.code == "not_answered"
+    assert words in caught.value.msg
+
+
+def test_a_nomad_that_hangs_is_not_known_within_its_time(agent):
+    agent.delay = 30
+    start = time.monotonic()
+    with pytest.raises(HostError, match=r"no complete answer within 0.2 s"):
+        agent.ask(0.2)
+    assert time.monotonic() - start < 20
+
+
+def test_another_process_on_the_port_is_not_asked(agent):
+    agent.runtime.pid = 1
+    with pytest.raises(HostError, match="does not listen on TCP port"):
+        agent.ask()
+    agent.runtime.pid = 2**22 + 1
+    with pytest.raises(HostError, match="does not tell"):
+        agent.ask()
+    assert agent.asked == []
+
+
+# --- programs
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Return a function that makes a program of a script; what it was called with is in its folder."""
+
+    def make(name, script):
+        path = tmp_path / name
+        path.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\n{script}\n')
+        path.chmod(0o755)
+        monkeypatch.setattr(asking.commands, "check_executable", lambda _path: None)
+        return str(path)
+
+    return make
+
+
+def podman(program, script):
+    runtime = Runtime("podman", "4.3.1", program("podman", script))
+    runtime.address = "/var"
+    return runtime
+
+
+def test_podman_inspects_the_networks_that_are_expected(program, tmp_path):
+    runtime = podman(program, """echo '[{"name": "b", "driver": "bridge"}, {"name": "a"}]'""")
+    assert asking.ask(runtime, ["a", "b"], 5) == CriStatus(True, "", ["a", "b"])
+    assert (tmp_path / "asked").read_text() == "network inspect a b\n"
+
+
+def test_a_network_that_podman_does_not_find_is_missing(program):
+    runtime = podman(program, """echo '[{"name": "a"}]'; echo 'Error: network b: network not found' >&2; exit 125""")
+    assert asking.ask(runtime, ["a", "b"], 5) == CriStatus(False, "Error: network b: network not found", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("script", "code"),
+    [
+        ("echo nonsense", "not_answered"),
+        ("echo '[1]'", "not_answered"),
+        ("echo '[]'", "not_answered"),
+        ("echo 'Error: database is locked' >&2; exit 125", "command_failed"),
+        ("kill -9 $$", "command_failed"),
+        ("sleep 60", "command_failed"),
+    ],
+)
+def test_a_podman_that_answers_otherwise_is_not_known(program, script, code):
+    with pytest.raises(HostError) as caught:
+        asking.ask(podman(program, script), ["a"], 0.5)
+    assert caught.value.code == code
+
+
+def test_a_podman_that_has_never_run_is_not_asked(program, tmp_path):
+    runtime = podman(program, "exit 1")
+    assert asking.can_be_asked(runtime)
+    runtime.address = str(tmp_path / "libpod")
+    assert not asking.can_be_asked(runtime)
+    runtime.address, runtime.reads = "/var", False
+    assert not asking.can_be_asked(runtime)
+
+
+CONFIG = '[crio]\n[crio.network]\nnetwork_dir = "/etc/cni/net.d/"\nplugin_dirs = [\n  "/opt/cni/bin/",\n]\n'
+
+
+@pytest.fixture
+def crio(program, monkeypatch):
+    """CRI-O, whose CRI says that it is ready; ``installed`` are its programs, and ``script`` is what they do."""
+
+    def make(script, name="crio", version="1.30.4"):
+        runtime = Runtime("crio", version, "a running crio")
+        runtime.pid, runtime.address = 7, "/run/crio/crio.sock"
+        paths = {name: program(name, script)}
+        monkeypatch.setattr(reading, "installed", lambda wanted: paths.get(wanted, ""))
+        monkeypatch.setattr(cri, "cri_status", lambda _address, _timeout: CriStatus(True, "", None))
+        return runtime
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "asked"),
+    [
+        ("crio", "1.30.4", "status --socket /run/crio/crio.sock config\n"),
+        ("crio", "", "status --socket /run/crio/crio.sock config\n"),
+        ("crio-status", "1.27.0", "--socket /run/crio/crio.sock config\n"),
+    ],
+)
+def test_crio_is_asked_what_it_runs_with(crio, tmp_path, name, version, asked):
+    runtime = crio(f"cat <<'X'\n{CONFIG}\nX", name, version)
+    assert asking.ask(runtime, [], 5) == CriStatus(True, "", None)
+    assert (tmp_path / "asked").read_text() == asked
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("/etc/cni/net.d/", "/srv/net.d", "network_dir /srv/net.d, but its configuration says /etc/cni/net.d"),
+        ("/opt/cni/bin/", "/usr/lib/cni", "plugin_dirs /usr/lib/cni, but its configuration says /opt/cni/bin"),
+        (
+            "plugin_dirs",
+            'cni_default_network = "a"\nplugin_dirs',
+            "cni_default_network a, but its configuration says none",
+        ),
+    ],
+)
+def test_a_crio_that_was_not_restarted_is_not_ready(crio, old, new, words):
+    runtime = crio("cat <<'X'\n" + CONFIG.replace(old, new) + "\nX")
+    status = asking.ask(runtime, [], 5)
+    assert status.ready is False
+    assert words in status.message
+
+
+@pytest.mark.parametrize("script", ["echo '[crio'", "echo 'a = 1'", "exit 1", "sleep 60", "echo 'network_dir = 1'"])
+def test_a_crio_status_that_answers_otherwise_is_not_known(crio, script):
+    with pytest.raises(HostError):
+        asking.ask(crio(script), [], 0.5)
+
+
+def test_a_crio_without_a_program_counts_as_its_files_say(crio):
+    assert asking.ask(crio("exit 1", "other"), [], 5) == CriStatus(True, "", None)
+
+
+def test_only_a_runtime_that_runs_is_asked():
+    runtime = Runtime("crio")
+    runtime.address = "/run/crio/crio.sock"
+    assert not asking.can_be_asked(runtime)
+    runtime.pid = 7
+    assert asking.can_be_asked(runtime)
+    nomad = Runtime("nomad")
+    nomad.pid = 7
+    assert not asking.can_be_asked(nomad)
+    nomad.port = 4646
+    assert asking.can_be_asked(nomad)
