@@ -45,6 +45,8 @@ class Repository:
         self._verify(commit)
         if current.get("commit") == commit and current.get("branch") == self._config["branch"]:
             if os.path.isdir(str(current["collections"] or current["tree"])):
+                # What a run that was killed has left.
+                self._remove_old(current)
                 return
         self._refuse_older(commit, current)
         tree = self._extract(commit)
