@@ -51,7 +51,7 @@ def confirm(
     here = [
         (runtime, verdict)
         for runtime, verdict in zip(effective.runtimes, effective.verdicts)
-        if effective.reads_here(runtime) and runtime.name not in restarting and (runtime.pid or runtime.address)
+        if effective.reads_here(runtime) and runtime.name not in restarting and (runtime.pid or runtime.databases)
     ]
     if not here:
         return None, []

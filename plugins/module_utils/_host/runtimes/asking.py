@@ -33,7 +33,7 @@ def can_be_asked(runtime: Runtime) -> bool:
     """Tell whether the runtime is there to say which networks it has."""
     if runtime.name == "podman":
         # Its first run would create its databases, and choose its backend.
-        return runtime.reads and runtime.found.startswith("/") and os.path.isdir(runtime.address)
+        return runtime.reads and runtime.found.startswith("/") and os.path.isdir(runtime.databases)
     return bool(runtime.pid and (runtime.address or runtime.port))
 
 

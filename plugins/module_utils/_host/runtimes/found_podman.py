@@ -55,7 +55,7 @@ def _configure(runtime: Runtime) -> None:
     runtime.set_conf(reading.directory(network, "network_config_dir") or runtime.conf_dir)
     runtime.bin_dirs = reading.directories(network, "cni_plugin_dirs") or runtime.bin_dirs
     runtime.default_network = reading.text_of_key(network, "default_network") or runtime.default_network
-    runtime.address = os.path.join(_root(), "libpod")
+    runtime.databases = os.path.join(_root(), "libpod")
 
 
 def _backend(runtime: Runtime, configured: str, helpers: List[str]) -> Tuple[str, str]:

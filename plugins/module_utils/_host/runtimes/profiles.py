@@ -31,9 +31,9 @@ class Runtime:
     ``allowed``: the ``networks``, ``users`` and ``groups`` that Apptainer's configuration allows.
 
     For runtimes that can be configured: ``config`` is the file (containerd, Apptainer) or the directory of drop-ins
-    that it reads ("" if there is none), ``pid`` its process (0 if it is not running), ``address`` its socket for CRI
-    (podman: the directory of its databases), ``port`` that of Nomad's API, ``setup_serially`` whether it calls its
-    networks one after another, ``internal_loopback`` whether it is configured to bring up lo without a plugin,
+    that it reads ("" if there is none), ``pid`` its process (0 if it is not running), ``address`` its socket for CRI,
+    ``databases`` the directory where podman keeps them, ``port`` that of Nomad's API, ``setup_serially`` whether it
+    calls its networks one after another, ``internal_loopback`` whether it is configured to bring up lo by itself,
     ``handler`` the runtime handler that has these settings ("" for all others), ``tables`` its whole configuration
     (containerd).
     """
@@ -57,6 +57,7 @@ class Runtime:
         self.config = ""
         self.pid = 0
         self.address = ""
+        self.databases = ""
         self.port = 0
         self.setup_serially = False
         self.internal_loopback = False

@@ -187,7 +187,7 @@ def test_who_has_networks_by_name_has_to_have_those_of_the_files(host, monkeypat
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["1.0.0"]))
     found = {"nomad": "a running nomad", "podman": "/usr/bin/podman"}[name]
     host.runtime = Runtime(name, "4.3.1", found, str(host.conf_dir), ["/opt/cni/bin"])
-    host.runtime.pid, host.runtime.port, host.runtime.address = 7, 4646, "/var"
+    host.runtime.pid, host.runtime.port, host.runtime.databases = 7, 4646, "/var"
     assert host.confirm() == (True, [])
     assert asked[0] == (name, ["fleet"])
     told[0] = CriStatus(False, "network not found", ["other"])

@@ -149,7 +149,7 @@ def program(tmp_path, monkeypatch):
 
 def podman(program, script):
     runtime = Runtime("podman", "4.3.1", program("podman", script))
-    runtime.address = "/var"
+    runtime.databases = "/var"
     return runtime
 
 
@@ -184,9 +184,9 @@ def test_a_podman_that_answers_otherwise_is_not_known(program, script, code):
 def test_a_podman_that_has_never_run_is_not_asked(program, tmp_path):
     runtime = podman(program, "exit 1")
     assert asking.can_be_asked(runtime)
-    runtime.address = str(tmp_path / "libpod")
+    runtime.databases = str(tmp_path / "libpod")
     assert not asking.can_be_asked(runtime)
-    runtime.address, runtime.reads = "/var", False
+    runtime.databases, runtime.reads = "/var", False
     assert not asking.can_be_asked(runtime)
 
 
