@@ -57,7 +57,7 @@ def _host(dice: random.Random, number: int) -> dict[str, Any]:
             "'podnet', and runtimes load the one that sorts first; adopt it with 'file: 87-podman-bridge.conflist' "
             "(its original is kept), or choose another name",
         }
-    return build(name, results, host.info(), time=time, groups=groups)
+    return build(name, results, host.info(results["networks"].get("confirmed")), time=time, groups=groups)
 
 
 def _step(
@@ -93,6 +93,25 @@ def _vulnerable(dice: random.Random) -> dict[str, Any]:
         "column": None,
         "message": message,
     }
+
+
+def _readiness(runtime: str, ready: bool | None) -> dict[str, Any]:
+    waiting = {"state": "not_ready", "message": "istio-cni (code 50): its agent has not started"}
+    obstacle = {
+        "level": "error",
+        "code": "plugin_not_ready",
+        "message": "plugin istio-cni is not ready: its agent has not started",
+        "remedy": "start the DaemonSet istio-cni-node on this host",
+        "evidence": "STATUS of istio-cni: code 50",
+    }
+    row = {
+        "runtime": runtime,
+        "network": "podnet",
+        "ready": ready,
+        "status": [waiting] if ready is False else [],
+        "unknown": "the runtime does not answer" if ready is None else "",
+    }
+    return {"ready": ready, "runtimes": [row], "obstacles": [obstacle] if ready is False else []}
 
 
 class _Host:
@@ -146,8 +165,8 @@ class _Host:
         before, after = {"is": "eth0 is gone", "ips": lost["ips"]}, {"is": "attached", "ips": "known after the ADD"}
         _step(results["attachments"], "repair", key, "disruptive", "eth0 is gone", before, after)
 
-    def info(self) -> dict[str, Any]:
-        """Return what cni_info would say."""
+    def info(self, ready: bool | None) -> dict[str, Any]:
+        """Return what cni_info would say of a host that is ready, is not, or does not tell."""
         runtime, version = self.dice.choice(RUNTIMES)
         file = "/etc/cni/net.d/10-podnet.conflist"
         plugins = [
@@ -212,6 +231,7 @@ class _Host:
                     ],
                 }
             ],
+            "readiness": _readiness(runtime, ready),
             "problems": [],
         }
 

@@ -79,6 +79,29 @@ def test_on_a_phone_each_host_is_a_card(started, address):
         assert page.locator("#matrix th[aria-sort]").text_content() == "Host"
 
 
+def test_on_a_phone_the_details_of_a_host_take_the_whole_width(started, address):
+    with opened(started, address) as page:
+        page.set_viewport_size({"width": 360, "height": 740})
+        page.locator("#matrix tbody tr[data-tags~=disruptive] th a").first.click()
+        section = page.locator("details.host[open]")
+        section.locator("figure.drawing").wait_for()
+        cells = section.locator(".body tbody th, .body td").all()
+        assert len(cells) > 10 and all(cell.bounding_box()["width"] > 240 for cell in cells)
+        # Each cell says what it is, because the heads are hidden.
+        told = section.locator(".body td").evaluate_all("all => all.map(one => one.dataset.label || '')")
+        assert all(told) and not section.locator(".body thead").first.is_visible()
+        # The drawing keeps a size that can be read, and scrolls, with the keyboard, too.
+        drawing = section.locator("figure.drawing")
+        assert drawing.locator("svg").bounding_box()["width"] >= 600
+        drawing.focus()
+        page.keyboard.press("ArrowRight")
+        for _turn in range(100):
+            if drawing.evaluate("one => one.scrollLeft"):
+                break
+            page.wait_for_timeout(50)
+        assert drawing.evaluate("one => one.scrollLeft") > 0
+
+
 def test_a_thousand_hosts_have_their_causes_on_one_screen(started, tmp_path):
     with opened(started, write(tmp_path / "report.html", fleet(1000))) as page:
         for cause in page.locator(".causes").first.locator(".cause").all():
@@ -119,6 +142,16 @@ def test_without_scripts_all_is_there(started, address):
         section = page.locator("details.host[data-level=drift]").first
         section.locator("summary").click()
         assert section.locator("article.step").first.is_visible()
+
+
+def test_no_background_is_printed_where_a_page_ends(started, address):
+    with opened(started, address) as page:
+        printed(page)
+        assert (
+            page.evaluate("getComputedStyle(document.querySelector('.causes')).backgroundColor") == "rgba(0, 0, 0, 0)"
+        )
+        for heading in ("h2", ".body h4", ".host > summary"):
+            assert page.locator(heading).first.evaluate("one => getComputedStyle(one).breakAfter") == "avoid"
 
 
 def test_printed_are_the_hosts_that_need_something(started, address):

@@ -89,6 +89,23 @@ def test_columns_are_sorted(started, address):
         assert page.complaints == []
 
 
+@pytest.mark.parametrize("column", ["What is wrong", "Network", "Ready", "Fullest pool", "Leaks"])
+def test_every_column_is_sorted_in_both_directions(started, address, column):
+    at = "headings = [...document.querySelectorAll('#matrix thead th')].findIndex(one => one.textContent === %r)"
+    keys = "[...document.querySelectorAll('#matrix tbody tr')].map(row => row.cells[%d])"
+    keys += ".map(cell => cell.dataset.sort === undefined ? cell.textContent.trim() : +cell.dataset.sort)"
+    with opened(started, address) as page:
+        index = page.evaluate(at % column)
+        click_header(page, column)
+        up = page.evaluate(keys % index)
+        click_header(page, column)
+        down = page.evaluate(keys % index)
+        assert len(set(up)) > 2 and up != down and sorted(map(str, up)) == sorted(map(str, down))
+        if column != "Network":
+            assert up == sorted(up) and down == up[::-1]
+        assert page.locator("#matrix th[aria-sort=descending]").text_content() == column
+
+
 def test_numbers_in_names_count_as_numbers(started, tmp_path):
     names = ["web10", "web9", "web1", "db2"]
     with opened(started, write(tmp_path / "report.html", [build(name, {}, {}) for name in names])) as page:
@@ -109,7 +126,10 @@ def test_columns_are_sorted_with_the_keyboard(started, address):
 # ---- filters, which live in the address
 
 
-@pytest.mark.parametrize("show", ["error", "drift", "attention", "clean", "safe", "disruptive", "vulnerable", "leaks"])
+SHOWS = ["error", "drift", "attention", "clean", "safe", "disruptive", "not_ready", "vulnerable", "leaks"]
+
+
+@pytest.mark.parametrize("show", SHOWS)
 def test_a_tile_shows_its_hosts(started, address, show):
     with opened(started, address) as page:
         every = page.evaluate(NAMES)
@@ -126,6 +146,26 @@ def test_a_tile_shows_its_hosts(started, address, show):
         # Once more shows all.
         tile.locator("a").click()
         assert page.evaluate(NAMES) == every and query(page) == {}
+
+
+def test_the_first_tile_shows_all_and_keeps_the_other_filters(started, address):
+    with opened(started, address) as page:
+        shows = page.eval_on_selector_all(".tile", "all => all.map(one => one.dataset.show)")
+        assert set(shows) == {"", *SHOWS}
+        page.locator("#group").select_option("web")
+        page.locator(".tile[data-show=clean] a").click()
+        page.locator(".tile[data-show=''] a").click()
+        assert query(page) == {"group": "web"} and page.locator(".tile[data-show=''] a[aria-current]").count() == 1
+
+
+def test_a_tile_in_a_new_tab_leaves_this_one_as_it_is(started, address):
+    with opened(started, address) as page:
+        with page.context.expect_page() as other:
+            page.locator(".tile[data-show=drift] a").click(modifiers=["Control"])
+        assert query(page) == {} and len(page.evaluate(NAMES)) == 58
+        other.value.wait_for_load_state()
+        assert query(other.value) == {"show": "drift"}
+        assert other.value.locator(".tile[data-show=drift] a[aria-current]").count() == 1
 
 
 def test_filters_narrow_each_other_and_survive_a_reload(started, address):

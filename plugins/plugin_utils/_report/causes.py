@@ -8,14 +8,18 @@ from __future__ import annotations
 import hashlib
 from typing import Mapping, Sequence
 
+from ...module_utils._host.networks.advisories import ADVISORIES
 from ...module_utils._host.plan import DISRUPTIVE, SAFE
-from .attention import CODES, LEAKS, STALE
+from .attention import CODES, LEAKS, STALE, VULNERABLE, vulnerabilities
 from .commands import Commands
 from .findings import UNREACHABLE, Finding
 from .fleet import ATTENTION
 from .record import DRIFT, ERROR
 
 ALL_CLASSES = [SAFE, DISRUPTIVE]
+# The release without a vulnerability that is known here. What a host returns must not choose a version.
+_RELEASE = ".".join(map(str, max(advisory.fixed for advisory in ADVISORIES)))
+_ADVISED = {name for advisory in ADVISORIES for name in vulnerabilities(advisory.name)}
 _WEIGHT = {ERROR: 0, DRIFT: 1, ATTENTION: 2}
 
 
@@ -98,6 +102,8 @@ def _command(cause: Cause, commands: Commands) -> tuple[str, str]:
     kind = cause.first.kind
     if kind == LEAKS:
         return "Collect", commands.playbook("gc", hosts, cni_gc_apply="true")
+    if kind == VULNERABLE and _ADVISED.issuperset(vulnerabilities(cause.first.reason)):
+        return f"Upgrade to {_RELEASE}", commands.playbook("upgrade", hosts, cni_plugins_version=_RELEASE)
     if kind == "not_ready":
         return "Explain", commands.playbook("explain", hosts)
     if kind in (STALE, UNREACHABLE) or cause.level == ERROR:

@@ -105,12 +105,29 @@ def subject_of(kind: str, target: str) -> str:
     return f"attachment to {network}" if slash and network else target or kind
 
 
+def words_of_key(key: str) -> str:
+    """Return the key of a finding, see :attr:`Finding.key`, as the sentence that the page has for it."""
+    kind, _blank, rest = key.partition(" ")
+    what, colon, reason = rest.partition(": ")
+    if kind in _SUBJECTS or kind == UNREACHABLE:
+        subject = _SUBJECTS.get(kind, "Unreachable")
+        return f"{subject}: {reason or _OF_MANY.get(kind, '')}"
+    if kind == "failed":
+        return f"Failed: {reason}"
+    return f"{subject_of(kind, what)}: {reason}" if colon and what else key
+
+
+def _without_name(line: str, host: str) -> str:
+    """Return an error with "the host" in place of its name."""
+    return re.sub(rf"(?:(?:\bthe )?\bhost )?{re.escape(host)}", "the host", line) if len(host) > 2 else line
+
+
 def _errors(host: Mapping[str, Any]) -> Iterator[Finding]:
     for line in (host["error"] or "").split("\n"):
         if not line:
             continue
         # Many hosts have the same error about themselves.
-        words = line.replace(host["host"], "the host") if len(host["host"]) > 2 else line
+        words = _without_name(line, host["host"])
         first, colon, rest = words.partition(": ")
         if first == UNREACHABLE:
             yield Finding(level=ERROR, kind=UNREACHABLE, what="", subject="Unreachable", reason=rest)

@@ -19,7 +19,7 @@ from ...module_utils._host.secrets import visible
 from .attention import CODES, LEAKS
 from .causes import causes_of, repairs
 from .commands import Commands
-from .findings import Finding, findings
+from .findings import Finding, findings, words_of_key
 from .fleet import ATTENTION, LEVELS, headline, level, summary_of_fleet
 from .history import Change, Run, summary_of_differences
 from .record import CLEAN, DRIFT, ERROR
@@ -29,6 +29,7 @@ FOLDER = os.path.join(os.path.dirname(__file__), "templates")
 MOST_CAUSES = 8
 """The causes that are shown at once; the others are behind a click."""
 _ALL_CAUSES = 200
+_STYLE, _SCRIPT = ("style.css", "media.css"), ("script.js",)
 _MOST_CHANGES = 20
 _FIRST = (
     (SAFE, "Repair", "no interruption"),
@@ -92,13 +93,14 @@ def render(
         changes=Bounded(list(past.changes), _MOST_CHANGES),
         first=times[0] if times else "",
         last=times[-1] if times else "",
-        style=Markup(_asset("style.css")),
-        script=Markup(_asset("script.js")),
+        style=Markup(_assets(*_STYLE)),
+        script=Markup(_assets(*_SCRIPT)),
         policy=_policy(),
         several=_several,
         shorten=_shorten,
         day=_day,
         tags_of=tags_of,
+        words_of_key=words_of_key,
     )
 
 
@@ -140,20 +142,24 @@ def _template() -> Template:
 
 
 @functools.lru_cache(maxsize=None)
-def _asset(name: str) -> str:
-    with open(os.path.join(FOLDER, name), encoding="utf-8") as stream:
-        return stream.read()
+def _assets(*names: str) -> str:
+    """Return these files, one after another."""
+    found = []
+    for name in names:
+        with open(os.path.join(FOLDER, name), encoding="utf-8") as stream:
+            found.append(stream.read())
+    return "".join(found)
 
 
 @functools.lru_cache(maxsize=1)
 def _policy() -> str:
     """Return the Content-Security-Policy: only the style and the script of the page, by their digests."""
-    rules = ["default-src 'none'", f"style-src {_hash('style.css')}", f"script-src {_hash('script.js')}"]
+    rules = ["default-src 'none'", f"style-src {_hash(*_STYLE)}", f"script-src {_hash(*_SCRIPT)}"]
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 
 
-def _hash(name: str) -> str:
-    digest = hashlib.sha256(_asset(name).encode("utf-8")).digest()
+def _hash(*names: str) -> str:
+    digest = hashlib.sha256(_assets(*names).encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 

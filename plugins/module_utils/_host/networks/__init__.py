@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Conflists of a host: the request, the current state, the steps between them, and validation rules.
 
-Public face: difference, owners, plan, planner, pools, request, rules, view.
+Public face: advisories, difference, owners, plan, planner, pools, request, rules, view.
 """

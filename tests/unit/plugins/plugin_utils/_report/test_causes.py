@@ -10,7 +10,12 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.causes import causes_of
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings import findings, price, subject_of
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings import (
+    findings,
+    price,
+    subject_of,
+    words_of_key,
+)
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import found_in
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build, unusable
@@ -103,7 +108,7 @@ def test_hosts_that_cannot_be_reached_have_one_cause():
         unusable(name, f"unreachable: ssh: connect to host {name} port 22: timed out") for name in ("web1", "web2")
     ]
     (cause,) = causes(*records)
-    assert (cause.subject, cause.reason) == ("Unreachable", "ssh: connect to host the host port 22: timed out")
+    assert (cause.subject, cause.reason) == ("Unreachable", "ssh: connect to the host port 22: timed out")
     assert cause.command == ("Inspect again", "ansible-playbook podwire.cni.drift --limit web1,web2")
 
 
@@ -155,3 +160,64 @@ def test_every_class_has_a_price():
     assert price("set_aside", "disruptive") == "a network goes"
     assert price("new_kind", "disruptive") == "may interrupt containers"
     assert price("repair", "foreign") == "a run leaves it"
+
+
+def vulnerable(host, message):
+    problem = {"level": "warning", "code": "known_vulnerability", "message": message}
+    return build(host, {"networks": {"problems": [problem]}}, {})
+
+
+def test_a_known_vulnerability_is_dealt_with_by_an_upgrade():
+    message = "portmap is release 1.6.2, which has CVE-2025-67499 (GHSA-jv3w-x3r3-g6rm); install 6.6.6 or later"
+    (cause,) = causes(vulnerable("h1", message))
+    what, command = cause.command
+    assert what == "Upgrade to 1.9.1"
+    # The release is one that the collection knows, whatever a host says.
+    assert shlex.split(command)[1:] == ["podwire.cni.upgrade", "--limit", "h1", "-e", "cni_plugins_version=1.9.1"]
+
+
+def test_a_vulnerability_that_is_not_known_here_has_no_release():
+    (cause,) = causes(vulnerable("h1", "portmap has CVE-2025-67499 and CVE-2031-1234"))
+    assert cause.command == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ("unreachable: connect to host web1 port 22: timed out", "connect to the host port 22: timed out"),
+        ("unreachable: the host web1 is down", "the host is down"),
+        ("unreachable: web1 is down", "the host is down"),
+        ("unreachable: a host of web1.example.net", "a host of the host.example.net"),
+    ],
+)
+def test_an_error_speaks_of_the_host(error, reason):
+    (cause,) = causes(unusable("web1", error))
+    assert cause.reason == reason
+
+
+def test_what_has_changed_is_told_in_the_words_of_the_page():
+    record = build(
+        "web1",
+        {"networks": {"actions": [step("mtu 1500, want 1450"), step("eth0: gone", "repair", "pods/c/eth0")]}},
+        {"garbage": [{"collectable": True}]},
+        time="2026-11-01T00:00:00Z",
+    )
+    records = [
+        record,
+        vulnerable("h1", "CVE-2025-67499"),
+        unusable("h2", "unreachable: a: b"),
+        unusable("h3", "no way"),
+    ]
+    said = [words_of_key(one.key) for _host, found in found_in(fleet(records)) for one in found if one.level]
+    assert sorted(said) == [
+        "10-pods.conflist: mtu 1500, want 1450",
+        "Failed: no way",
+        "Leaks: leases, rules or interfaces of dead containers",
+        "Unreachable: a: b",
+        "Vulnerable: CVE-2025-67499",
+        "attachment to pods: eth0: gone",
+    ]
+
+
+def test_a_key_of_another_version_is_told_as_it_is():
+    assert words_of_key("nothing like a key") == "nothing like a key"
