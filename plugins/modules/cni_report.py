@@ -70,6 +70,18 @@ options:
     type: bool
     default: false
     version_added: 0.2.0
+  job_events:
+    description:
+      - Path on the controller of the events of a job that called this module on hosts, for example by the playbook
+        C(podwire.cni.drift). Writes the records of these hosts to O(dir), for those who have nothing else of the job.
+      - The directory C(artifacts/IDENT) or C(artifacts/IDENT/job_events) of ansible-runner, a file that ansible-runner
+        printed with C(--json), or a file or directory of pages from C(/api/v2/jobs/N/job_events/) of AWX. Files are
+        read up to 64 MiB.
+      - These records have status, steps, errors, warnings and problems of a host, but not its state, so the report
+        shows no leaks, pools and networks. A host that was unreachable is also in them. A record in O(dir) that is as
+        new or newer stays.
+    type: path
+    version_added: 0.2.0
   compare:
     description:
       - Whether to compare the results with the host's previous file in O(dir) before it is overwritten.
@@ -202,6 +214,45 @@ steps:
       target: /etc/cni/net.d/10-apps.conflist
       class: safe
       reason: "bridge: mtu 1450, want 1500"
+time:
+  description: When the host was inspected, in UTC.
+  returned: with O(results) or O(inspect)
+  type: str
+  sample: "2026-11-25T06:00:00Z"
+  version_added: 0.2.0
+problems:
+  description: The problems of the networks and plugins of the host, as M(podwire.cni.cni_conf) returns them.
+  returned: with O(results) or O(inspect)
+  type: list
+  elements: dict
+  version_added: 0.2.0
+confirmed:
+  description: Whether a container started now would get its network. V(null) if that is not known.
+  returned: with O(results) or O(inspect)
+  type: bool
+  version_added: 0.2.0
+job_events:
+  description: How many records were found in events.
+  returned: with O(job_events)
+  type: dict
+  version_added: 0.2.0
+  contains:
+    hosts:
+      description: Number of hosts with a record in the events.
+      type: int
+      sample: 50
+    kept:
+      description: Number of hosts whose record in O(dir) is as new or newer, and was kept.
+      type: int
+      sample: 0
+    unusable:
+      description: Number of files that are no events, or too large.
+      type: int
+      sample: 0
+    reason:
+      description: The first of these files, and what is wrong with it. Empty if there is none.
+      type: str
+      sample: ""
 planned:
   description: Whether it is known what a run would change. If not, RV(error) says why.
   returned: with O(inspect)
@@ -241,6 +292,13 @@ report:
       description: How many hosts need attention, and why, in a line.
       type: str
       sample: "1 of 3 hosts needs attention: 1 with drift"
+      version_added: 0.2.0
+    lost_with_container:
+      description:
+        - Whether the report will be lost with the container in which Ansible runs, because its directory is in no
+          volume. AWX's own volume C(/runner) does not outlive the job.
+      type: bool
+      sample: false
       version_added: 0.2.0
     artifact:
       description:

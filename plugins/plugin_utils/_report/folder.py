@@ -62,6 +62,13 @@ def read_record(folder: str, host: str) -> Record:
     return _read(os.path.join(folder, HOSTS, name), name)
 
 
+def has_record_since(folder: str, host: str, time: str) -> bool:
+    """Return whether the file of a host has a record of *time* or later."""
+    name = file_name(host)
+    path = os.path.join(folder, HOSTS, name)
+    return os.path.lexists(path) and bool(time) and _read(path, name)["time"] >= time
+
+
 class Output:
     """What a report is made with and from.
 
