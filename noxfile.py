@@ -265,6 +265,17 @@ def integration(session: nox.Session) -> None:
 
 
 @nox.session
+def engines(session: nox.Session) -> None:
+    """Run the playbooks by ansible-runner and ansible-navigator, as docs/awx.md shows."""
+    requirements(session, "engines")
+    machine.install(machine.TO_TEST)
+    machine.acquire_root()
+    session.env["PODWIRE_PLUGINS"] = str(machine.plugins("bookworm"))
+    with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as files:
+        pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/engines"]), private=False)
+
+
+@nox.session
 def runtimes(session: nox.Session) -> None:
     """Verify with a real runtime what cni_conf writes and predicts; --all with every runtime, NAME... with some."""
     requirements(session, "cri")

@@ -295,8 +295,8 @@ report:
       version_added: 0.2.0
     lost_with_container:
       description:
-        - Whether the report will be lost with the container in which Ansible runs, because its directory is in no
-          volume. AWX's own volume C(/runner) does not outlive the job.
+        - Whether the report will be lost with the execution environment in which Ansible runs, because its directory is
+          in no volume. AWX's own volume C(/runner) does not outlive the job.
       type: bool
       sample: false
       version_added: 0.2.0

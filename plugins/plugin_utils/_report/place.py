@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a folder outlives the job that writes to it: a container takes its files with it, except those in volumes."""
+"""Whether a folder outlives the job that writes to it: a container takes its files with it, except those in volumes.
+
+Only execution environments count. Somebody may work for years in another container.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,9 @@ def goes_with_the_container(
     exists: Callable[[str], bool] = os.path.exists,
     is_mount: Callable[[str], bool] = os.path.ismount,
 ) -> bool:
-    """Return whether *path*, which is absolute, is in a container and in none of its volumes.
-
-    Kubernetes sets a variable in every container; podman, docker and the entrypoint of an execution environment leave
-    other traces.
-    """
-    if not any([*map(exists, _MARKS), environment.get("KUBERNETES_SERVICE_HOST"), environment.get("container")]):
+    """Return whether *path*, which is absolute, is in an execution environment and in none of its volumes."""
+    marks = [*map(exists, _MARKS), environment.get("KUBERNETES_SERVICE_HOST"), environment.get("container")]
+    if not exists(_OF_JOBS) or not any(marks):
         return False
     at = path
     while at != "/" and not is_mount(at):

@@ -32,4 +32,7 @@ AWX = {"AWX_HOST": "https://awx.example.org"}
     ],
 )
 def test_only_volumes_outlive_a_container(path, environment, files, mounts, expected):
+    files = {*files, "/runner"}
     assert goes_with_the_container(path, environment, files.__contains__, mounts.__contains__) is expected
+    # Other containers are places where people work.
+    assert not goes_with_the_container(path, environment, (files - {"/runner"}).__contains__, mounts.__contains__)
