@@ -17,8 +17,8 @@ from ..plugin_utils._report.artifact import artifact
 from ..plugin_utils._report.compare import worse
 from ..plugin_utils._report.fleet import summary_of_fleet
 from ..plugin_utils._report.job_events import BadEvents, records_of
-from ..plugin_utils._report.record import RESULTS, RETURNED, Record, build, summary_of, unusable
 from ..plugin_utils._report.place import goes_with_the_container
+from ..plugin_utils._report.record import RESULTS, RETURNED, Record, build, summary_of, unusable
 from ..plugin_utils._report.values import rows, table
 from ..plugin_utils.inspection import Inspection, text_of_warnings
 

@@ -128,7 +128,7 @@ def test_what_failed_is_an_error_of_a_host_that_is_not_known_otherwise(tmp_path,
 
 
 def test_the_report_of_all_hosts_is_no_inspection(tmp_path):
-    with pytest.raises(BadEvents, match="no result of podwire.cni.cni_report"):
+    with pytest.raises(BadEvents, match=r"no result of podwire\.cni\.cni_report"):
         found(written(tmp_path, event({"report": {"status": "drift"}, "changed": False})))
 
 
