@@ -21,6 +21,7 @@ import nox
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tests" / "tools"))
+import engine_sessions  # noqa: E402, F401
 import machine  # noqa: E402
 from sessions import PRIVATE, add_coverage, count, count_junit, link, provide_pip, pytest, requirements, snapshot  # noqa: E402
 
@@ -262,17 +263,6 @@ def integration(session: nox.Session) -> None:
         ]
         named = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
         pytest(session, *each, *session.posargs, *([] if named else ["tests/integration"]), private=False)
-
-
-@nox.session
-def engines(session: nox.Session) -> None:
-    """Run the playbooks by ansible-runner and ansible-navigator, as docs/awx.md shows."""
-    requirements(session, "engines")
-    machine.install(machine.TO_TEST)
-    machine.acquire_root()
-    session.env["PODWIRE_PLUGINS"] = str(machine.plugins("bookworm"))
-    with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as files:
-        pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/engines"]), private=False)
 
 
 @nox.session

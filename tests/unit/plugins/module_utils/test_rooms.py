@@ -61,7 +61,7 @@ PAYLOAD = {
     "cni_info": (158, 1180, 32),
     "cni_netns": (13, 80, 12),
     "cni_plugins": (60, 400, 21),
-    "cni_report": (1, 10, 1),
+    "cni_report": (1, 20, 1),
     "cni_smoke": (90, 630, 56),
 }
 
