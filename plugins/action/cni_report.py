@@ -42,6 +42,7 @@ class ActionModule(ActionBase):
                 "against": {"type": "str", "default": ""},
                 "prometheus": {"type": "path"},
                 "junit": {"type": "path"},
+                "sbom": {"type": "path"},
             },
         )
         variables = task_vars or {}
@@ -136,6 +137,7 @@ def _rendered(path: str, given: Mapping[str, Any], variables: Mapping[str, Any])
         against=given["against"],
         prometheus=os.path.abspath(given["prometheus"]) if given["prometheus"] else "",
         junit=os.path.abspath(given["junit"]) if given["junit"] else "",
+        sbom=os.path.abspath(given["sbom"]) if given["sbom"] else "",
     )
     written = folder.write_report(path, output)
     report, before = written.report, written.before

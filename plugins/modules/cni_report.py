@@ -126,6 +126,12 @@ options:
       - Path of a JUnit XML file for CI, with a test for each host. It fails if the host needs attention.
     type: path
     version_added: 0.2.0
+  sbom:
+    description:
+      - Path of a software bill of materials (CycloneDX 1.5, JSON) of the installed plugins of all hosts, with the
+        release of Go and the Go modules that each binary was built with. Scanners for vulnerabilities read it.
+    type: path
+    version_added: 0.2.0
 attributes:
   check_mode:
     support: full

@@ -153,6 +153,7 @@ OTHERS: Mapping[str, Mapping[str, Any]] = {
     "cni_report_against": {"type": "str"},
     "cni_report_job_events": {"type": "path"},
     "cni_report_junit": {"type": "path"},
+    "cni_report_sbom": {"type": "path"},
     "cni_report_keep": {"type": "int", "default": 30},
     "cni_report_max_age": {"type": "float", "default": 7.0},
     "cni_report_prometheus": {"type": "path"},

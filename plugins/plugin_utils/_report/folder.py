@@ -28,6 +28,7 @@ from .commands import LIMITS, Commands
 from .fleet import BadRecord, check, fleet, one_line, to_json
 from .page import Past, found_in, render
 from .record import Record, unusable
+from .sbom import sbom
 from .values import table, texts
 
 HOSTS, JSON_NAME, HTML_NAME, _LOCK = "hosts", "report.json", "report.html", ".lock"
@@ -74,8 +75,8 @@ class Output:
 
     *inventory* and *groups* (with their hosts) are those of this run, for the commands; without an inventory that has
     one of the report's hosts, the commands keep that of the last report. *keep* is the number of runs to keep,
-    *against* the run to compare with, see ``history.find``; "" is the previous run, if there is one. *prometheus* and
-    *junit* are paths of more files, or "".
+    *against* the run to compare with, see ``history.find``; "" is the previous run, if there is one. *prometheus*,
+    *junit* and *sbom* are paths of more files, or "".
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Output:
         against: str = "",
         prometheus: str = "",
         junit: str = "",
+        sbom: str = "",
     ) -> None:
         self.limits = limits or Limits(now())
         self.inventory = inventory
@@ -96,6 +98,7 @@ class Output:
         self.against = against
         self.prometheus = prometheus
         self.junit = junit
+        self.sbom = sbom
 
 
 class Written(NamedTuple):
@@ -129,9 +132,10 @@ def write_report(folder: str, output: Output | None = None) -> Written:
         _write_limits(folder, commands.files)
         _write(os.path.join(folder, JSON_NAME), to_json(report))
         _write(os.path.join(folder, HTML_NAME), page)
-        for path, export in ((output.prometheus, exports.prometheus), (output.junit, exports.junit)):
+        others = ((output.prometheus, exports.prometheus), (output.junit, exports.junit), (output.sbom, sbom))
+        for path, export in others:
             if path:
-                # Others read them: a collector of metrics, a server for CI.
+                # Others read them: a collector of metrics, a server for CI, a scanner for vulnerabilities.
                 _write(path, export(report), 0o644)
     return Written(report, before, changes)
 

@@ -74,7 +74,7 @@ def test_what_a_host_returns_stays_text(text):
 def test_others_may_read_what_is_for_them(tmp_path):
     for record in RECORDS:
         folder.write_record(str(tmp_path / "report"), record)
-    paths = {name: str(tmp_path / name) for name in ("prometheus", "junit")}
+    paths = {name: str(tmp_path / name) for name in ("prometheus", "junit", "sbom")}
     folder.write_report(str(tmp_path / "report"), folder.Output(**paths))
     assert {stat.S_IMODE(os.stat(path).st_mode) for path in paths.values()} == {0o644}
     assert stat.S_IMODE(os.stat(tmp_path / "report" / "report.json").st_mode) == 0o600
