@@ -36,6 +36,7 @@ class ActionModule(ActionBase):
                 "inspect": {"type": "bool", "default": False},
                 "compare": {"type": "bool", "default": False},
                 "job_events": {"type": "path"},
+                "known": {"type": "list", "elements": "str", "default": []},
                 "render": {"type": "bool", "default": False},
                 "max_age": {"type": "float", "default": attention.MAX_AGE},
                 "keep": {"type": "int", "default": history.KEEP},
@@ -68,7 +69,7 @@ class ActionModule(ActionBase):
             if given["results"] is not None:
                 record = self._record(given["results"], variables)
                 if given["compare"]:
-                    result["worse"] = worse(folder.read_record(path, record["host"]), record)
+                    result["worse"] = worse(folder.read_record(path, record["host"]), record, given["known"])
                 result["path"] = folder.write_record(path, record)
                 result.update({key: record[key] for key in RETURNED}, summary=summary_of(record))
                 result["problems"] = [*record["problems"], *rows(table(record["info"]).get("problems"))]

@@ -90,6 +90,13 @@ options:
         incomplete because something was missing or wrong.
     type: bool
     default: false
+  known:
+    description:
+      - Sentences of RV(worse) of an earlier comparison. Those that still hold are in RV(worse) again.
+    type: list
+    elements: str
+    default: []
+    version_added: 0.2.0
   render:
     description:
       - Whether to make the report from all files in O(dir), including those of earlier runs and of other hosts.

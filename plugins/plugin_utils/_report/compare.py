@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from ...module_utils._host.plan import FOREIGN
 from .record import Record
@@ -13,11 +14,17 @@ from .values import rows, table, text
 
 # Warnings about what check mode could not inspect because something else is missing.
 _BLIND = "missing_"
+# Everything is worse than this.
+_FLAWLESS: Record = {"error": "", "confirmed": True, "problems": [], "info": {}, "warnings": [], "steps": []}
 
 
-def worse(before: Record, after: Record) -> list[str]:
-    """Return the ways in which *after* is worse than *before*, a sentence each; both are records of one host."""
-    return list(_worse(before, after))
+def worse(before: Record, after: Record, known: Collection[str] = ()) -> list[str]:
+    """Return the ways in which *after* is worse than *before*, a sentence each; both are records of one host.
+
+    *known* are such sentences about an even earlier record. Those that still hold are returned, too.
+    """
+    still = [text for text in _worse(_FLAWLESS, after) if text in known]
+    return list(dict.fromkeys([*still, *_worse(before, after)]))
 
 
 def _worse(before: Record, after: Record) -> Iterator[str]:

@@ -64,3 +64,13 @@ def test_problems_of_the_whole_directory_count_too():
 def test_whatever_a_host_returns_is_no_traceback():
     odd = build("h", {}, {"problems": [{"level": "error", "message": ["x"]}, 7], "conf": None})
     assert worse(record(), odd) == [""]
+
+
+def test_what_was_worse_before_counts_while_it_holds():
+    first = worse(record(), record(ADD))
+    assert first == ["a run would now add a/c/eth0"]
+    assert worse(record(ADD), record(ADD), first) == first
+    assert worse(record(ADD), record(WRITE), first) == worse(record(), record(WRITE))
+    assert worse(record(ADD), record(), first) == []
+    broken = record(failed=True, msg="it fails")
+    assert worse(broken, broken, ["it fails", "something else"]) == ["it fails"]
