@@ -21,3 +21,14 @@ def engines(session: nox.Session) -> None:
     session.env["PODWIRE_PLUGINS"] = str(machine.plugins("bookworm"))
     with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as files:
         pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/engines"]), private=False)
+
+
+@nox.session(default=False)
+def eda(session: nox.Session) -> None:
+    """Let ansible-rulebook repair a host with the rulebook of the collection. It needs Java."""
+    requirements(session, "eda")
+    machine.install((*machine.TO_TEST, "default-jre-headless"))
+    machine.acquire_root()
+    session.env["PODWIRE_PLUGINS"] = str(machine.plugins("bookworm"))
+    with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as files:
+        pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/eda"]))
