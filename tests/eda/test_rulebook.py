@@ -60,7 +60,12 @@ class Site:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def good(self):
-        return NETWORK.exists() and "10.88.0.0/24" in NETWORK.read_text() and PLUGIN.exists() and os.access(PLUGIN, os.X_OK)
+        return (
+            NETWORK.exists()
+            and "10.88.0.0/24" in NETWORK.read_text()
+            and PLUGIN.exists()
+            and os.access(PLUGIN, os.X_OK)
+        )
 
     def runs(self):
         return self.says().count("PLAY RECAP")
@@ -78,11 +83,22 @@ class Site:
 def site(tmp_path_factory):
     made = Site(tmp_path_factory.mktemp("site"), os.environ["PODWIRE_PLUGINS"])
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
-    subprocess.run([BIN / "ansible-playbook", "-i", made.inventory, "podwire.cni.bootstrap"], check=True, env=environment)
+    subprocess.run(
+        [BIN / "ansible-playbook", "-i", made.inventory, "podwire.cni.bootstrap"], check=True, env=environment
+    )
     variables = made.inventory.parent / "variables.yml"
     report = made.inventory.parent / "report"
     variables.write_text(yaml.safe_dump({"cni_eda_host": "node1", "cni_eda_report_dir": str(report)}))
-    command = [BIN / "ansible-rulebook", "-i", made.inventory, "-r", "podwire.cni.repair", "--vars", variables, "--print-events"]
+    command = [
+        BIN / "ansible-rulebook",
+        "-i",
+        made.inventory,
+        "-r",
+        "podwire.cni.repair",
+        "--vars",
+        variables,
+        "--print-events",
+    ]
     with made.log.open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:

@@ -135,7 +135,10 @@ def test_bad_arguments(args, says):
     ],
 )
 def test_the_filter(name, matters):
-    given = {"cni": {"host": "a", "what": "files", "paths": [f"/etc/cni/net.d/{name}", "/etc/cni/net.d/x.txt"]}, "meta": {}}
+    given = {
+        "cni": {"host": "a", "what": "files", "paths": [f"/etc/cni/net.d/{name}", "/etc/cni/net.d/x.txt"]},
+        "meta": {},
+    }
     told = only_files.main(given)
     assert told["cni"]["what"] == ("files" if matters else "others")
     assert told["cni"]["paths"] == ([f"/etc/cni/net.d/{name}"] if matters else [])
