@@ -16,8 +16,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
-from podwire_vm import images, machines, states  # noqa: E402
-from podwire_vm.common import VmError  # noqa: E402
+from podwire_vm import images, machines, progress, states  # noqa: E402
+from podwire_vm.common import FAILED, VmError  # noqa: E402
 
 BUILDS_AT_ONCE = 2
 
@@ -31,6 +31,13 @@ def parse_arguments() -> argparse.Namespace:
     command.add_argument("machines", type=json.loads, help="JSON list")
     command = commands.add_parser("build", help="build an image and save its state, unless they are in the cache")
     command.add_argument("image", nargs="+", help="a name, or JSON that describes a cloud image")
+    command = commands.add_parser(
+        "follow", help="the same for one image, in the background; wait for a line of progress"
+    )
+    command.add_argument("directory", type=Path, help="directory of the run's machines")
+    command.add_argument("name", help="the name of the machine")
+    command.add_argument("image", help="as for build")
+    command.add_argument("number", type=int, help="number of the line; 1 starts the build")
     command = commands.add_parser("create", help="create a machine, unless it is running")
     command.add_argument("directory", type=Path, help="directory of the run's machines")
     command.add_argument("machine", type=json.loads, help="JSON mapping")
@@ -69,6 +76,22 @@ def build(wanted: object, accelerator: str) -> dict[str, Any]:
     return {"changed": built or saved, "directory": str(directory)}
 
 
+def follow(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return a line about the build of an image; start the build for the first."""
+    command = [
+        sys.executable,
+        Path(__file__).resolve(),
+        "--accelerator",
+        arguments.accelerator,
+        "build",
+        arguments.image,
+    ]
+    directory = arguments.directory.absolute() / f".build-{arguments.name}"
+    found = progress.follow(command, directory, arguments.number)
+    changed = any(built["changed"] for built in found.pop("result", []))
+    return {**found, "changed": changed}
+
+
 def main() -> int:
     """Run a command; return the exit status."""
     arguments = parse_arguments()
@@ -79,6 +102,8 @@ def main() -> int:
         elif arguments.command == "build":
             with ThreadPoolExecutor(BUILDS_AT_ONCE) as pool:
                 result = list(pool.map(lambda text: build(wanted_image(text), arguments.accelerator), arguments.image))
+        elif arguments.command == "follow":
+            result = follow(arguments)
         elif arguments.command == "create":
             result = machines.create(
                 arguments.directory.absolute(), machines.Wish.parse(arguments.machine), arguments.accelerator
@@ -86,7 +111,7 @@ def main() -> int:
         else:
             result = {"destroyed": machines.destroy_all(arguments.directory.absolute())}
     except (VmError, OSError) as error:
-        print(f"The virtual machines failed, not the tests on them: {error}", file=sys.stderr)
+        print(f"{FAILED}{error}", file=sys.stderr)
         return 1
     print(json.dumps(result))
     return 0

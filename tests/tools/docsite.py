@@ -158,6 +158,17 @@ def foreign(folder: Path) -> list[str]:
     return found
 
 
+# A list of the headings of a page. The theme has one beside the page, and says in red that another is unnecessary.
+CONTENTS = re.compile(r"^\.\. contents::\n(?:   :.*\n)*", re.MULTILINE)
+REPROACH = "Adding a table of contents in Furo-based documentation"
+
+
+def without_contents(folder: Path) -> None:
+    """Remove the lists of headings from generated pages."""
+    for path in folder.rglob("*.rst"):
+        path.write_text(CONTENTS.sub("", path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def build(output: Path) -> int:
     """Build the site in *output*, and return the number of its pages."""
     with tempfile.TemporaryDirectory(prefix="podwire-") as temporary:
@@ -170,6 +181,7 @@ def build(output: Path) -> int:
         subprocess.run(
             ["antsibull-docs", "collection", *options, "--dest-dir", generated, f"{NAMESPACE}.{NAME}"], check=True
         )
+        without_contents(generated)
         made = Path(temporary, "html")
         jobs = f"--jobs={len(os.sched_getaffinity(0))}"
         subprocess.run(
@@ -178,6 +190,9 @@ def build(output: Path) -> int:
         loaded = foreign(made)
         if loaded:
             sys.exit("The site loads something from elsewhere:\n" + "\n".join(loaded))
+        reproached = [str(path) for path in made.rglob("*.html") if REPROACH in path.read_text(encoding="utf-8")]
+        if reproached:
+            sys.exit("The theme reports an error in the page:\n" + "\n".join(reproached))
         shutil.rmtree(output, ignore_errors=True)
         output.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(made, output)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -60,9 +61,13 @@ def fetch(image: CloudImage, directory: Path) -> None:
     digest = hashlib.new(image.algorithm)
     try:
         with urllib.request.urlopen(image.url, timeout=60) as source, open(download, "wb") as target:
+            told = time.monotonic()
             while block := source.read(1 << 20):
                 digest.update(block)
                 target.write(block)
+                if time.monotonic() - told > 10:
+                    told = time.monotonic()
+                    say(f"{image.url}: received {target.tell() / 1e6:.0f} MB")
     except (urllib.error.URLError, OSError) as error:
         raise VmError(f"cloud image {image.url}: {error}") from error
     if digest.hexdigest() != image.digest:

@@ -16,6 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 
+FAILED = "The virtual machines failed, not the tests on them: "
+"""Begins the text of each error."""
+
+
 class VmError(Exception):
     """The virtual machines failed, not the tests on them: what, where, and what to do."""
 

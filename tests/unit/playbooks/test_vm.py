@@ -17,7 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "playbooks" / "vm"))
 
 import vm
-from podwire_vm import cloud, common, images, machines, qemu, states
+from podwire_vm import cloud, common, images, machines, progress, qemu, states
 
 CHECKSUM = "sha256:" + "0" * 64
 
@@ -360,3 +360,63 @@ def test_the_network_is_closed_unless_wished_otherwise(restrict, word):
     hardware = qemu.Hardware("tcg", Path("d"), Path("m"), [], restrict=restrict, forward={22: 0, 80: 8080})
     (network,) = (option for option in hardware.options() if option.startswith("user,"))
     assert network == f"user,id=net,restrict={word},hostfwd=tcp:127.0.0.1:0-:22,hostfwd=tcp:127.0.0.1:8080-:80"
+
+
+def turns(directory, script):
+    """Return what each call says about a script of Python, until it is finished."""
+    found = []
+    while not found or not found[-1]["finished"]:
+        found.append(progress.follow([sys.executable, "-c", script], directory, len(found) + 1))
+    return found
+
+
+def test_each_call_says_one_more_line_until_the_command_has_ended(tmp_path):
+    part = "print('part', n, file=sys.stderr, flush=True)"
+    script = f"import sys, time\nfor n in range(3): {part}; time.sleep(0.2)\nprint('[1]')"
+    found = turns(tmp_path / "run" / "build", script)
+    assert [turn["line"] for turn in found] == ["part 0", "part 1", "part 2", "done"]
+    assert [turn.get("result") for turn in found] == [None, None, None, [1]]
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_line_is_told_before_the_command_ends(tmp_path):
+    """It waits for a file, which appears only after the line was told."""
+    go = tmp_path / "go"
+    wait = f"while not os.path.exists({str(go)!r}): time.sleep(0.05)"
+    script = f"import os, sys, time\nprint('begun', file=sys.stderr, flush=True)\n{wait}\nprint('{{}}')"
+    command = [sys.executable, "-c", script]
+    assert progress.follow(command, tmp_path / "build", 1) == {"line": "begun", "finished": False}
+    go.touch()
+    assert progress.follow(command, tmp_path / "build", 2) == {"line": "done", "finished": True, "result": {}}
+
+
+def test_a_command_that_says_nothing_is_done(tmp_path):
+    assert [turn["line"] for turn in turns(tmp_path / "build", "print('[]')")] == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (
+            f"import sys; print('a', file=sys.stderr); sys.exit({common.FAILED!r} 'no disk')",
+            "no disk",
+        ),
+        ("import os; os.kill(os.getpid(), 9)", "the build was killed"),
+    ],
+)
+def test_a_command_that_fails_is_told_with_its_reason(tmp_path, script, reason):
+    with pytest.raises(common.VmError, match=f"^{reason}$"):
+        turns(tmp_path / "build", script)
+    assert not (tmp_path / "build").exists()
+
+
+def test_what_a_build_left_that_nobody_follows_is_no_progress_of_the_next(tmp_path):
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "said").write_text("old\n")
+    assert [turn["line"] for turn in turns(tmp_path / "build", "print('[]')")] == ["done"]
+
+
+def test_the_build_of_a_wrong_image_is_followed_to_its_error(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["vm.py", "follow", str(tmp_path), "web", "debian-1", "1"])
+    assert vm.main() == 1
+    assert "image 'debian-1': unknown" in capsys.readouterr().err

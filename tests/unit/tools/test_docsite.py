@@ -95,3 +95,10 @@ def test_what_a_page_loads_from_elsewhere(tmp_path, html, found):
 def test_the_labels_are_written_once():
     labels = re.findall(r"^(\S+) \S+$", (docsite.DOCSITE / "ansible-labels.txt").read_text(), re.MULTILINE)
     assert labels == sorted(set(labels))
+
+
+def test_a_generated_page_has_no_list_of_its_headings(tmp_path):
+    page = tmp_path / "cni_conf_module.rst"
+    page.write_text("Title\n=====\n\n.. contents::\n   :local:\n   :depth: 1\n\nSynopsis\n--------\n\n- text\n")
+    docsite.without_contents(tmp_path)
+    assert page.read_text() == "Title\n=====\n\n\nSynopsis\n--------\n\n- text\n"
