@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-
 FAILED = "The virtual machines failed, not the tests on them: "
 """Begins the text of each error."""
 

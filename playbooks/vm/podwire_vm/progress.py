@@ -47,17 +47,17 @@ def follow(command: Sequence[str | Path], directory: Path, number: int) -> dict[
 def _start(command: Sequence[str | Path], directory: Path) -> None:
     remove_tree(directory)
     directory.mkdir(mode=0o700, parents=True)
-    with open(directory / "said", "wb") as said, open(directory / "result", "wb") as result:
-        with _lock(directory, fcntl.LOCK_EX) as lock:
-            # It inherits the lock, which is free when it ends, however that happens.
-            subprocess.Popen(
-                list(map(str, command)),
-                stdin=subprocess.DEVNULL,
-                stdout=result,
-                stderr=said,
-                pass_fds=[lock],
-                start_new_session=True,
-            )
+    said, result = ((directory / name).open("wb") for name in ("said", "result"))
+    with said, result, _lock(directory, fcntl.LOCK_EX) as lock:
+        # It inherits the lock, which is free when it ends, however that happens.
+        subprocess.Popen(
+            list(map(str, command)),
+            stdin=subprocess.DEVNULL,
+            stdout=result,
+            stderr=said,
+            pass_fds=[lock],
+            start_new_session=True,
+        )
 
 
 @contextlib.contextmanager

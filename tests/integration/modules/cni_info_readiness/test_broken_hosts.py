@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import broken
+import evidence
 import pytest
 
 from ansible_collections.podwire.cni.tests.integration.modules.host import sh
@@ -63,6 +64,7 @@ def test_the_fault_is_named_and_nothing_else(node, fault, herring):
     for key in ("message", "evidence", "remedy"):
         assert error[key], key
         assert "herring" not in error[key]
+    evidence.follow(fault, error)
 
 
 def test_a_containerd_that_does_not_run(node):

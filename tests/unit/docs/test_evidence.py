@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The evidence of each code of the levels syntax and schema is what somebody sees who makes that mistake.
+
+The evidence in the table of codes says which words the message has, and where line and column are.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import pytest
+import tomllib
+
+from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import CheckedNetworks
+
+CODES = Path(__file__).parents[3] / "plugins" / "plugin_utils" / "_codes"
+# Stands where line and column must lead to; it is not in the text that is checked.
+HERE = "\u2023"
+
+
+def text(plugin):
+    return '{"cniVersion": "1.0.0", "name": "x",\n "plugins": [' + plugin + "]}"
+
+
+def chain(*plugins, version="1.0.0"):
+    return json.dumps({"cniVersion": version, "name": "x", "plugins": list(plugins)})
+
+
+def bridge(**ipam):
+    return {"type": "bridge", "ipMasq": True, "ipam": {"type": "host-local", **ipam}}
+
+
+def ranges(*subnets, **more):
+    return bridge(ranges=[[{"subnet": subnet}] for subnet in subnets], **more)
+
+
+GOOD = text('{"type": "bridge"}')
+# The code -> the configuration, and words that the message has.
+CASES = {
+    # Line and column are those of the comma, the colon or the value.
+    "json_trailing_comma": (text('{"type": "bridge"\u2023,}'), "comma"),
+    "json_extra_comma": (text('{"type": "bridge",\u2023, "mtu": 1}'), "extra comma"),
+    "json_missing_comma": (text('{"type": "bridge" \u2023"mtu": 1}'), "comma is missing before"),
+    "json_missing_colon": (text('{"type" \u2023"bridge"}'), "colon"),
+    "json_missing_value": (text('{"type"\u2023: }'), "value is missing"),
+    "json_comment": (text('{"type": "bridge"} \u2023// why'), "comment"),
+    "json_quotes": (text("{\u2023'type': 'bridge'}"), "instead of '"),
+    "json_unquoted_key": (text('{\u2023type: "bridge"}'), "key"),
+    "json_unquoted_value": (text('{"type": \u2023bridge}'), '"bridge"'),
+    "json_word": (text('{"type": "bridge", "isGateway": \u2023True}'), "'True'"),
+    "json_number": (text('{"type": "bridge", "mtu": \u202301500}'), "01500"),
+    "json_control": (text('{"type": "bri\u2023\tdge"}'), "tab"),
+    "json_escape": (text('{"type": "bri\u2023\\xdge"}'), "escape"),
+    # The message names the line of a bracket that stays open.
+    "json_truncated": (GOOD[:-2] + HERE, "'[' of line 2"),
+    "json_wrong_bracket": (text('{"type": "bridge"\u2023]'), "'{' of line 2"),
+    "json_extra_bracket": (GOOD + HERE + "}", "extra closing bracket"),
+    "json_extra_text": (GOOD + " " + HERE + "{}", "ends before this place"),
+    "json_template": ("{\u2023% if x %}" + GOOD, "template"),
+    # The message says what the beginning of the text looks like.
+    "json_yaml": ('\u2023cniVersion: "1.0.0"\nname: x\n', "YAML"),
+    "json_markup": ("\u2023<html></html>", "HTML"),
+    "json_vault": ("\u2023$ANSIBLE_VAULT;1.1;AES256\n6162\n", "ansible-vault"),
+    "json_conflict": ("\u2023<<<<<<< HEAD\n{}\n=======\n", "merge conflict"),
+    "json_bom": ("\u2023\ufeff" + GOOD, "byte order mark"),
+    "json_zeros": ("\u2023\0\0\0\0", "zero bytes"),
+    "json_empty": (" \n", "empty"),
+    "json_invalid": ('{"name": "x", "plugins": [{"type": "x", "y": %s1%s}]}' % ("[" * 5000, "]" * 5000), "libcni"),
+    "not_object": ("[1]", "{"),
+    "key_not_string": ({"conflist": {"cniVersion": "1.0.0", "plugins": [{"type": "a", 1: 2}]}}, "key 1"),
+    "not_json_type": ({"conflist": {"plugins": [{"type": "a", "x": datetime.date(2026, 1, 1)}]}}, "'2026-01-01'"),
+    "key_case": (text('{\u2023"Type": "bridge"}'), "'Type'", "'type'"),
+    "duplicate_key": (text('{"type": "bridge", \u2023"type": "ptp"}'), "'type'"),
+    "no_name": ({"content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge"}]}'}, "no name"),
+    "bad_name": (GOOD.replace('"x"', HERE + '"a b"'), '"a b"'),
+    "name_differs": ({"name": "y", "content": GOOD}, "'x'", "'y'"),
+    "no_version": ('{"name": "x", "plugins": [{"type": "bridge"}]}', "without cniVersion"),
+    "version_not_string": (GOOD.replace('"1.0.0"', HERE + "1.0"), "1.0"),
+    "unsupported_version": (GOOD.replace('"1.0.0"', HERE + '"3.0.0"'), '"3.0.0"'),
+    "not_boolean": (GOOD.replace('"name"', '"disableCheck": \u2023"yes", "name"'), "disableCheck", '"yes"'),
+    "no_plugins": (text(""), "'plugins' is []"),
+    "no_type": (text('\u2023{"mtu": 1}'), "no 'type'"),
+    "bad_type": (text('{"type": \u2023"a/b"}'), '"a/b"'),
+    "template": (text('{"type": "bridge", "bridge": \u2023"{{ x }}"}'), "template"),
+    "refused_by_libcni": (text('{"type": "unknown", "capabilities": {"mac": 1}}'), "libcni"),
+    "schema": (text('{"type": "bridge", "mtu": \u2023"1500"}'), '"1500"', "write 1500"),
+    "version_too_old": (chain({"type": "bandwidth"}, version="0.2.0"), "0.2.0", "0.3.0"),
+    "unknown_key": (text('{"type": "bridge", \u2023"brige": "b"}'), "'brige'", "'bridge'"),
+    "no_ipam_type": (text('{"type": "bridge", "ipam": \u2023{"subnet": "10.1.0.0/24"}}'), "type"),
+    "no_effect": (chain({"type": "bridge", "isDefaultGateway": True}), "isDefaultGateway", "ipam"),
+    "plugin_twice": (
+        chain({"type": "bridge"}, {"type": "portmap"}, {"type": "portmap"}),
+        "portmap is in the chain twice",
+    ),
+    "public_subnet": (chain(ranges("2001:4860:4860::/64")), "2001:4860:4860::/64"),
+    "route_family": (chain(ranges("10.1.0.0/24", routes=[{"dst": "::/0"}])), "::/0", "IPv6"),
+    "gateway_outside": (
+        chain(ranges("10.1.0.0/24", routes=[{"dst": "0.0.0.0/0", "gw": "10.2.0.1"}])),
+        "10.2.0.1",
+        "10.1.0.0/24",
+    ),
+    "route_twice": (chain(ranges("10.1.0.0/24", routes=[{"dst": "0.0.0.0/0"}] * 2)), "0.0.0.0/0"),
+    "own_gateway": (
+        chain(bridge(type="static", addresses=[{"address": "10.1.0.1/24", "gateway": "10.1.0.1"}])),
+        "10.1.0.1",
+    ),
+    "ptp_no_gateway": (chain({"type": "ptp", "capabilities": {"ips": True}, "ipam": {"type": "static"}}), "ips"),
+    "static_no_address": (chain(bridge(type="static")), "no addresses"),
+    "range_filled_in": (chain({**bridge(), "bridge": "kube-bridge"}), "no range"),
+    "needs_release": (chain({**bridge(), "vlanTrunk": [{"id": 1}]}), "vlanTrunk", "1.1.1"),
+    "deprecated_key": (
+        chain({"type": "macvlan", "ipam": {"type": "whereabouts", "range": "10.1.0.0/24", "etcd_host": "h"}}),
+        "etcd_host",
+    ),
+    "unknown_plugin": (chain({"type": "brigde"}), "brigde", "bridge"),
+}
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_the_evidence_is_what_somebody_sees(code):
+    given, *words = CASES[code]
+    entry = given if isinstance(given, dict) else {"content": given.replace(HERE, "")}
+    # With a schema, what libcni would refuse is found before libcni is asked.
+    problems = [
+        problem
+        for levels in (["syntax"], ["syntax", "schema"])
+        for problem in CheckedNetworks([{**entry}], levels, lambda _src: ("", b"")).problems
+    ]
+    found = [problem for problem in problems if problem["code"] == code]
+    assert found, [(problem["code"], problem["message"]) for problem in problems]
+    message = found[0]["message"]
+    assert [word for word in words if word not in message] == [], message
+    if isinstance(given, str) and HERE in given:
+        before = given[: given.index(HERE)]
+        place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+        assert (found[0]["line"], found[0]["column"]) == place, message
+
+
+def test_every_code_of_both_levels_is_tried():
+    listed = [
+        entry
+        for name in ("syntax", "schema")
+        for entry in tomllib.loads((CODES / f"{name}.toml").read_text())["entries"]
+    ]
+    assert {code for entry in listed for code in entry["codes"]} - set(CASES) == set()
+
+
+def test_a_place_is_told_where_the_evidence_speaks_of_one():
+    listed = tomllib.loads((CODES / "syntax.toml").read_text())["entries"]
+    spoken = {code for entry in listed if entry["evidence"].startswith("line and column") for code in entry["codes"]}
+    assert spoken and [code for code in sorted(spoken) if HERE not in CASES[code][0]] == []
