@@ -76,6 +76,10 @@ conf:
       type: list
       elements: str
       sample: []
+    managed_drop_ins:
+      description: Those that M(podwire.cni.cni_conf) wrote.
+      type: list
+      elements: str
     config:
       description: Content of the file, with secrets masked. V(null) if it is not JSON or was not read.
       type: dict

@@ -44,6 +44,7 @@ def conf(files: Sequence[ConfFile], conf_dir: str, manifest: Manifest) -> Tuple[
             mode = 0 if candidate.is_link else candidate.mode
             problems += readable_secret(candidate.text or b"", mode, candidate.path)
         rows.append(_conf_row(file, folder, manifest.network_file(file.path, file.text)))
+        rows[-1]["managed_drop_ins"] = [one.path for one in folder if manifest.network_file(one.path, one.text)]
     return rows, problems
 
 

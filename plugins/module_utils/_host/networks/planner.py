@@ -77,6 +77,7 @@ class ConfPlanner:
                 state.drop_ins,
             )
             view.own_drop_ins = {os.path.join(one.name, name) for one in present for name in one.drop_ins or ()}
+            view.own_drop_ins.update(os.path.relpath(path, request.conf_dir) for path in state.manifest.networks)
             self.plan.problems.extend(directory_problems(view, self.binaries))
             if state.disturbed:
                 self._removals().note_packages()

@@ -62,12 +62,16 @@ def test_configurations_are_in_order_masked_and_say_whose_they_are(tmp_path, man
     (tmp_path / "README.md").write_text("not a configuration")
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "50-tune.conf").write_text('{"type": "tuning"}')
+    (tmp_path / "demo" / "60-ours.conf").write_text('{"type": "tuning"}')
+    manifest.networks[str(tmp_path / "demo" / "60-ours.conf")] = {"network": "demo", "sha256": ""}
     manifest.networks[str(path)] = {"network": "demo", "sha256": "another", "original": None}
     rows, problems = conf(tmp_path, manifest)
     assert [os.path.basename(row["path"]) for row in rows] == ["10-bad.conflist", "20-demo.conflist", "kubeconfig.conf"]
     assert (rows[1]["network"], rows[1]["plugins"]) == ("demo", ["bridge", "host-local"])
     assert (rows[1]["managed"], rows[1]["edited"], rows[0]["managed"]) == (True, True, False)
-    assert rows[1]["drop_ins"] == [str(tmp_path / "demo" / "50-tune.conf")]
+    assert rows[1]["drop_ins"] == [str(tmp_path / "demo" / name) for name in ("50-tune.conf", "60-ours.conf")]
+    assert rows[1]["managed_drop_ins"] == [str(tmp_path / "demo" / "60-ours.conf")]
+    assert rows[0]["managed_drop_ins"] == []
     assert (rows[2]["config"], rows[2]["sha256"]) == (None, "")
     assert [(entry["code"], os.path.basename(entry["file"])) for entry in problems] == [
         ("bad_config", "10-bad.conflist"),

@@ -215,3 +215,10 @@ def test_each_runtime_is_predicted(host, runtimes):
 def test_missing_plugins_of_drop_ins_are_found(host):
     codes = host.refused(want(drop_ins={"10-x.conf": plugin("nosuch")}), levels=("plugins",))
     assert ("missing_plugin", "10-x.conf") in codes
+
+
+def test_managed_ones_that_stay_are_not_called_unmanaged(host):
+    host.run(want(drop_ins=TWO))
+    (host.conf_dir / "a" / "30-z.conf").write_bytes(plugin())
+    plan = host.run(want(mtu=1400))
+    assert [os.path.basename(one["file"]) for one in plan.problems if one["code"] == "drop_in"] == ["30-z.conf"]
