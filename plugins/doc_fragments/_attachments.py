@@ -145,6 +145,14 @@ pod:
   type: dict
   suboptions:
 @POD@
+resolv_conf:
+  description:
+    - Write the C(dns) of the result to C(/etc/netns/NAME/resolv.conf), which C(ip netns exec) mounts in the namespace
+      C(NAME). It is removed when the attachment is detached, and without this option. A file of another origin, or one
+      that was edited, is neither changed nor removed (warning V(resolv_conf_foreign)).
+    - Requires a O(@PATH@[].netns) with a name. With a O(@PATH@[].pod), it is the result of the pod's own network.
+  type: bool
+  default: false
 _networks:
   description: For internal use between the action plugin and the module. Do not set it.
   type: list

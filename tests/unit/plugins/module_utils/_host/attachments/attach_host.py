@@ -44,6 +44,7 @@ class Host(Executor):
         self.next_ip = 2
         # What the kernel has beside the names: addresses of the containers, and the host's side.
         self.addresses = {}
+        self.dns = None
         self.host = KernelView([], [])
 
     def network(self, name="demo", **changed):
@@ -92,6 +93,7 @@ class Host(Executor):
                 "cniVersion": "1.0.0",
                 "interfaces": [{"name": env["CNI_IFNAME"], "sandbox": env["CNI_NETNS"]}],
                 "ips": [{"address": ip, "interface": 0} for ip in ips],
+                **({"dns": self.dns} if self.dns else {}),
             }
         if verb == "DEL" and plugin == "main":
             links.discard(env["CNI_IFNAME"])
