@@ -220,7 +220,7 @@ def make(directory: Path, user: str, suite: str) -> None:
     machine.run("git", "clone", "--quiet", "--bare", f"file://{machine.ROOT}", directory / "project.git")
     apt = machine.run("apt-config", "dump") if shutil.which("apt-config") else ""
     (directory / "apt.conf").write_text(apt_settings(apt, suite))
-    _write_settings(directory / "settings")
+    write_settings(directory / "settings")
     mirror = None
     with contextlib.suppress(machine.Unavailable):
         mirror = machine.mirror()
@@ -232,7 +232,7 @@ def make(directory: Path, user: str, suite: str) -> None:
         )
 
 
-def _write_settings(folder: Path) -> None:
+def write_settings(folder: Path) -> None:
     """Write the files that a new system gets from this machine: names, certificates, the settings of pip."""
     etc, local = folder / "etc", Path("usr/local/share/ca-certificates")
     etc.mkdir(parents=True)

@@ -45,6 +45,9 @@ PLUGINS = "containernetworking-plugins"
 # Apptainer is only in sid. Its root has what a host of this collection needs.
 APPTAINER_SUITE = "sid"
 APPTAINER = ("apptainer", PLUGINS, "busybox-static", "iproute2", "iptables", "nftables", "python3")
+# What the image of an execution environment is based on, and what the hosts are that it manages.
+EE_SUITE = "trixie"
+EE_BASE = ("ca-certificates", "git", "openssh-client", "openssh-server", "python3", "python3-pip")
 # containerd, and the last podman with CNI in Debian, with the libraries that a small system lacks.
 RUNTIMES_SUITE = "bookworm"
 RUNTIMES = (
@@ -128,20 +131,29 @@ def containerd(suite: str) -> Path:
 
 def apptainer() -> Path:
     """Return the archive of a small system with Apptainer, after making it as root."""
-    archive = CACHE / f"apptainer-{_key([APPTAINER_SUITE, *APPTAINER])}.tar"
-    with lock("apptainer"):
+    return _system("apptainer", APPTAINER_SUITE, "essential", APPTAINER)
+
+
+def ee_base() -> Path:
+    """Return the archive of a small system with what an execution environment needs, after making it as root."""
+    return _system("ee", EE_SUITE, "minbase", EE_BASE)
+
+
+def _system(name: str, suite: str, variant: str, packages: Iterable[str]) -> Path:
+    archive = CACHE / f"{name}-{_key([suite, *packages])}.tar"
+    with lock(name):
         if archive.exists():
             return archive
-        print("Making a system of", APPTAINER_SUITE, "with", *APPTAINER, flush=True)
+        print("Making a system of", suite, "with", *packages, flush=True)
         made = archive.with_suffix(".new.tar")
         keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
         try:
             run(
                 *([] if os.geteuid() == 0 else ["sudo", "--"]),
-                *("mmdebstrap", "--quiet", "--variant=essential", f"--include={','.join(APPTAINER)}"),
+                *("mmdebstrap", "--quiet", f"--variant={variant}", f"--include={','.join(packages)}"),
                 # A mirror's copy of such a suite may be older than its Release file allows.
                 '--aptopt=Acquire::Check-Valid-Until "false"',
-                *(APPTAINER_SUITE, made, f"deb [signed-by={keyring}] {mirror()} {APPTAINER_SUITE} main"),
+                *(suite, made, f"deb [signed-by={keyring}] {mirror()} {suite} main"),
             )
             made.rename(archive)
         finally:
