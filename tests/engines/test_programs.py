@@ -43,33 +43,37 @@ NETWORK = {
 AWAY = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
 
 
-@pytest.fixture(scope="module")
-def ops(tmp_path_factory):
-    """The directory in which the commands of the page have run; the lines are in followed.txt."""
-    folder = tmp_path_factory.mktemp("engines")
+SHOWN = r"s/\x1b\[K[A-Za-z0-9+\/=]*\x1b\[[0-9]*D//g; s/\x1b\[K//g"
+
+
+def follow(folder: Path, page: str, hosts: dict) -> Path:
+    """Follow *page* in a directory with fleet/inventory, and return that; the lines are in followed.txt."""
     work = folder / "ops"
     inventory = work / "fleet" / "inventory"
     (inventory / "group_vars").mkdir(parents=True)
     archive = work / "cni-plugins.tgz"
-    subprocess.run(
-        ["tar", "-czf", archive, "--owner=root", "--group=root", "-C", os.environ["PODWIRE_PLUGINS"], "."], check=True
-    )
+    owner = ("--owner=root", "--group=root")
+    subprocess.run(["tar", "-czf", archive, *owner, "-C", os.environ["PODWIRE_PLUGINS"], "."], check=True)
     variables = {"cni_plugins_src": str(archive), "cni_plugins_names": ["bridge", "host-local", "loopback", "portmap"]}
     variables["cni_networks"] = [{"name": "apps", "conflist": NETWORK}]
     (inventory / "group_vars" / "all.yml").write_text(yaml.safe_dump(variables))
     # After hosts.yml, so that it counts.
-    (inventory / "later.yml").write_text(yaml.safe_dump({"all": {"hosts": {"web3": AWAY}}}))
-    blocks = [block["block"] for block in MARKED.finditer(PAGE.read_text(encoding="utf-8"))]
+    (inventory / "later.yml").write_text(yaml.safe_dump({"all": hosts}))
     prepare = [f"cp inventory.yml {inventory}/hosts.yml", f"cd {work}", "export ANSIBLE_NOCOLOR=true"]
     # They read what would be the next commands, and do not end their last line. A terminal shows nothing of the
     # sequences in which events are hidden.
-    shown = r"s/\x1b\[K[A-Za-z0-9+\/=]*\x1b\[[0-9]*D//g; s/\x1b\[K//g"
-    once = f'%s() {{ command %s "$@" </dev/null | sed "{shown}"; set -- $?; echo; return $1; }}'
+    once = f'%s() {{ command %s "$@" </dev/null | sed "{SHOWN}"; set -- $?; echo; return $1; }}'
     prepare += ["set -o pipefail", *(once % (name, name) for name in ("ansible-runner", "ansible-navigator"))]
     playground = [str(ROOT / "demo" / "playground.sh"), str(folder / "playground")]
-    lines = list(tutorial.follow("\n\n".join(blocks), playground, prepare))
-    (work / "followed.txt").write_text("\n".join(lines) + "\n")
+    (work / "followed.txt").write_text("\n".join(tutorial.follow(page, playground, prepare)) + "\n")
     return work
+
+
+@pytest.fixture(scope="module")
+def ops(tmp_path_factory):
+    """The directory in which the commands of the page have run."""
+    blocks = [block["block"] for block in MARKED.finditer(PAGE.read_text(encoding="utf-8"))]
+    return follow(tmp_path_factory.mktemp("engines"), "\n\n".join(blocks), {"hosts": {"web3": AWAY}})
 
 
 def events(folder):
@@ -129,3 +133,43 @@ def test_real_events_in_other_forms(ops, tmp_path, form):
 def test_the_report_of_events_has_all_hosts(ops):
     report = json.loads((ops / "rebuilt" / "report.json").read_text())
     assert report["counts"] == {"hosts": 3, "clean": 1, "drift": 1, "error": 1, "attention": 2}
+
+
+WORKFLOW = """\
+```console
+$ ansible-playbook -i fleet/inventory podwire.cni.bootstrap -e cni_hosts=all
+...
+$ ansible all -i fleet/inventory -m ansible.builtin.command -a "sed -i s/1400/1300/ /etc/cni/net.d/10-apps.conflist"
+...
+$ %s fleet web1,web2,web3 $PWD/report
+canaries all: successful, sets cni_canary, cni_canary_passed, cni_drift
+slices web1: successful, sets ...
+slices web2: successful, sets cni_canary, cni_canary_passed, cni_drift
+slices web3: successful, sets cni_canary, cni_canary_passed, cni_drift
+report all: successful, sets cni_drift
+$ ansible-playbook -i fleet/inventory podwire.cni.drift -e cni_report_dir=after
+...
+    "msg": "All 3 hosts are clean; .../after/report.html"
+...
+```
+"""
+
+
+def test_the_workflow_repairs_the_canaries_first(tmp_path):
+    program = f"{sys.executable} {ROOT}/tests/engines/workflow.py"
+    work = follow(tmp_path, WORKFLOW % program, {"children": {"canaries": {"hosts": {"web1": {}}}}})
+    lines = (work / "followed.txt").read_text().splitlines()
+    assert not [line for line in lines if not line.startswith("  [ok] ")], "\n".join(lines)
+    changed = {}
+    for folder in (work / "fleet" / "artifacts").iterdir():
+        ran = [event for event in events(folder) if event["event"] == "playbook_on_stats"]
+        changed[folder.name] = sorted(ran[0]["event_data"]["changed"])
+    assert changed == {
+        "canaries-all": ["web1"],
+        "slices-web1": [],
+        "slices-web2": ["web2"],
+        "slices-web3": ["web3"],
+        "report-all": [],
+    }
+    report = json.loads((work / "report" / "report.json").read_text())
+    assert report["counts"] == {"hosts": 3, "clean": 3, "drift": 0, "error": 0, "attention": 0}
