@@ -378,7 +378,7 @@ def fresh(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Measure the modules; with the argument fleet, the playbook drift; with report, a report of 1,000 hosts."""
+    """Measure the modules; with the argument fleet, the playbook drift; with report, large reports."""
     if session.posargs == ["report"]:
         requirements(session, "browser")
         session.env["CHROMIUM"] = machine.chromium()

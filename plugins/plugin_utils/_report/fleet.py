@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Iterator, Mapping, Sequence
 
 from . import attention
 from .record import CLEAN, DRIFT, ERROR, FORMAT, STATUSES, Record, unusable
@@ -123,9 +123,16 @@ def summary_of_fleet(report: Mapping[str, Any]) -> str:
 
 def to_json(report: Mapping[str, Any]) -> str:
     """Return a report as JSON with one line for each host, so that two reports can be compared line by line."""
+    return "".join(json_lines(report))
+
+
+def json_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the parts of that JSON: all of it would take much memory for a large fleet."""
     head = {key: value for key, value in report.items() if key != "hosts"}
-    hosts = ",\n".join(one_line(host) for host in report["hosts"])
-    return f'{one_line(head)[:-1]},"hosts":[\n{hosts}\n]}}\n'
+    yield f'{one_line(head)[:-1]},"hosts":['
+    for index, host in enumerate(report["hosts"]):
+        yield f"{',' if index else ''}\n{one_line(host)}"
+    yield "\n]}\n"
 
 
 def one_line(value: Any) -> str:

@@ -19,20 +19,21 @@ import os
 import re
 import tempfile
 import time
-from typing import Any, Iterator, Mapping, NamedTuple, Sequence
+from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from ...module_utils._host.secrets import visible
 from . import exports, history
 from .attention import Limits, now
 from .commands import LIMITS, Commands
-from .fleet import BadRecord, check, fleet, one_line, to_json
-from .page import Past, found_in, render
+from .fleet import BadRecord, check, fleet, json_lines, one_line
+from .page import Past, found_in, page_name, pages
 from .record import Record, unusable
 from .sbom import sbom
 from .values import table, texts
 
 HOSTS, JSON_NAME, HTML_NAME, _LOCK = "hosts", "report.json", "report.html", ".lock"
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,99}\Z")
+_PAGE = re.compile(r"report-\d{1,6}\.html\Z")
 MAX_SIZE = 256 << 20
 _LONGEST_HEAD = 1 << 20
 _WEEK = 7 * 86400
@@ -127,11 +128,17 @@ def write_report(folder: str, output: Output | None = None) -> Written:
         commands = Commands(report["inventory"], groups, folder)
         _write_run(folder, run, output.keep)
         past = Past(run.since, list(history.heads(folder)), before, changes)
-        page = render(report, found, commands, past)
-        # The page names them, so they must be there first.
-        _write_limits(folder, commands.files)
-        _write(os.path.join(folder, JSON_NAME), to_json(report))
-        _write(os.path.join(folder, HTML_NAME), page)
+        _write(os.path.join(folder, JSON_NAME), json_lines(report))
+        made = set()
+        for index, page in enumerate(pages(report, found, commands, past)):
+            # The page names them, so they must be there first.
+            _write_limits(folder, commands.files)
+            _write(os.path.join(folder, page_name(index)), page)
+            made.add(page_name(index))
+        # A larger fleet may have had more pages.
+        for name in filter(_PAGE.match, os.listdir(folder)):
+            if name not in made:
+                os.unlink(os.path.join(folder, name))
         others = ((output.prometheus, exports.prometheus), (output.junit, exports.junit), (output.sbom, sbom))
         for path, export in others:
             if path:
@@ -212,13 +219,16 @@ def _no_number(word: str) -> None:
     raise BadRecord(f"it contains {word}, which is not JSON")
 
 
-def _write(path: str, content: str, mode: int = 0o600) -> None:
-    """Write a file atomically. Its default mode is for its owner only, because it contains addresses of the fleet."""
+def _write(path: str, content: str | Iterable[str], mode: int = 0o600) -> None:
+    """Write a file atomically, from a text or its parts.
+
+    Its default mode is for its owner only, because it contains addresses of the fleet.
+    """
     fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".new-")
     try:
         # Half of a surrogate pair, which JSON can contain, cannot be encoded.
         with open(fd, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.write(content)
+            stream.writelines([content] if isinstance(content, str) else content)
         os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:

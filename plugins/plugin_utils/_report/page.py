@@ -9,7 +9,7 @@ import base64
 import functools
 import hashlib
 import os
-from typing import Any, Mapping, NamedTuple, Sequence
+from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -22,13 +22,16 @@ from .commands import Commands
 from .findings import Finding, findings, words_of_key
 from .fleet import ATTENTION, LEVELS, headline, level, summary_of_fleet
 from .history import Change, Run, summary_of_differences
-from .record import CLEAN, DRIFT, ERROR
+from .record import CLASSES, CLEAN, DRIFT, ERROR
+from .values import rows, table
 from .view import Bounded, host_view
 
 FOLDER = os.path.join(os.path.dirname(__file__), "templates")
 MOST_CAUSES = 8
 """The causes that are shown at once; the others are behind a click."""
 _ALL_CAUSES = 200
+MOST_HOSTS = 1000
+"""The hosts of a page. A browser opens it in less than three seconds."""
 _STYLE, _SCRIPT = ("style.css", "media.css"), ("script.js",)
 _MOST_CHANGES = 20
 _FIRST = (
@@ -60,7 +63,26 @@ def render(
     commands: Commands | None = None,
     past: Past | None = None,
 ) -> str:
-    """Return the page of a report, as :func:`fleet.fleet` makes it; *found* are its findings, see :func:`found_in`."""
+    """Return one page of a report, as :func:`fleet.fleet` makes it; *found* are its findings, see :func:`found_in`."""
+    return next(pages(report, found, commands, past, len(report["hosts"])))
+
+
+def page_name(index: int) -> str:
+    """Return the name of the file of a page."""
+    return f"report-{index + 1}.html" if index else "report.html"
+
+
+def pages(
+    report: Mapping[str, Any],
+    found: Sequence[tuple[str, Sequence[Finding]]] | None = None,
+    commands: Commands | None = None,
+    past: Past | None = None,
+    most: int = MOST_HOSTS,
+) -> Iterator[str]:
+    """Yield the pages of a report, each with *most* hosts, the worst first. All of them tell about the whole fleet.
+
+    A page is made when it is asked for, because those of a large fleet take much memory.
+    """
     found = found_in(report) if found is None else found
     commands = commands or Commands(report["inventory"])
     past = past or Past({})
@@ -69,39 +91,57 @@ def render(
     ranked = sorted(report["hosts"], key=lambda host: order[level(host)])
     causes = causes_of(found, commands, past.since)
     causes_of_host = _causes_of_hosts(causes)
-    hosts = []
-    for index, record in enumerate(ranked):
-        name = record["host"]
-        host = host_view(record, by_host[name], commands, past.since.get(name, {}), f"h{index}")
-        hosts.append({**host, "causes": causes_of_host.get(name, []), "alone": len(ranked) == 1})
-    times = sorted(host["time"] for host in hosts if host["time"])
-    counted = {host["host"]: {**host["classes"], LEAKS: host["leaked"]} for host in hosts}
-    return _template().render(
-        report=report,
-        headline=headline(report["counts"]),
-        level=next((name for name in LEVELS if any(host["level"] == name for host in hosts)), ERROR),
-        hosts=hosts,
-        tiles=_tiles(hosts),
-        tags=_tags(hosts),
-        causes=causes[:MOST_CAUSES],
-        other_causes=Bounded(causes[MOST_CAUSES:], _ALL_CAUSES),
-        summary=summary_of_fleet(report).partition(": ")[2],
-        command=_first_command(counted, [host["host"] for host in hosts if host["level"] != CLEAN], commands),
-        shares=_shares(hosts),
-        trend=_trend(past.runs),
-        before=summary_of_differences(past.before, past.changes) if past.before else "",
-        changes=Bounded(list(past.changes), _MOST_CHANGES),
-        first=times[0] if times else "",
-        last=times[-1] if times else "",
-        style=Markup(_assets(*_STYLE)),
-        script=Markup(_assets(*_SCRIPT)),
-        policy=_policy(),
-        several=_several,
-        shorten=_shorten,
-        day=_day,
-        tags_of=tags_of,
-        words_of_key=words_of_key,
-    )
+    briefs = [_brief(record) for record in ranked]
+    times = sorted(brief["time"] for brief in briefs if brief["time"])
+    counted = {brief["host"]: {**brief["classes"], LEAKS: brief["leaked"]} for brief in briefs}
+    shared = {
+        "report": report,
+        "headline": headline(report["counts"]),
+        "level": briefs[0]["level"] if briefs else ERROR,
+        "tiles": _tiles(briefs),
+        "tags": _tags(briefs),
+        "causes": causes[:MOST_CAUSES],
+        "other_causes": Bounded(causes[MOST_CAUSES:], _ALL_CAUSES),
+        "summary": summary_of_fleet(report).partition(": ")[2],
+        "command": _first_command(counted, [brief["host"] for brief in briefs if brief["level"] != CLEAN], commands),
+        "shares": _shares(briefs),
+        "trend": _trend(past.runs),
+        "before": summary_of_differences(past.before, past.changes) if past.before else "",
+        "changes": Bounded(list(past.changes), _MOST_CHANGES),
+        "first": times[0] if times else "",
+        "last": times[-1] if times else "",
+        "style": Markup(_assets(*_STYLE)),
+        "script": Markup(_assets(*_SCRIPT)),
+        "policy": _policy(),
+        "several": _several,
+        "shorten": _shorten,
+        "day": _day,
+        "tags_of": tags_of,
+        "words_of_key": words_of_key,
+    }
+    starts = range(0, len(ranked), most) if ranked else [0]
+    names = [page_name(index) for index in range(len(starts))]
+    for number, start in enumerate(starts):
+        hosts = []
+        for index, record in enumerate(ranked[start : start + most], start):
+            name = record["host"]
+            host = host_view(record, by_host[name], commands, past.since.get(name, {}), f"h{index}")
+            hosts.append({**host, "causes": causes_of_host.get(name, []), "alone": len(ranked) == 1})
+        yield _template().render(hosts=hosts, start=start, number=number, pages=names, **shared)
+
+
+def _brief(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return of a host what the part of the page needs that is about the fleet."""
+    classes = {name: sum(step["class"] == name for step in record["steps"]) for name in CLASSES}
+    leaks = rows(table(record["info"]).get("garbage"))
+    return {
+        "host": record["host"],
+        "time": record["time"],
+        "level": level(record),
+        "attention": record["attention"],
+        "classes": {name: count for name, count in classes.items() if count},
+        "leaked": sum(leak.get("collectable") is True for leak in leaks),
+    }
 
 
 def _first_command(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import multiprocessing
 import os
@@ -159,3 +160,27 @@ def test_nobody_else_renders_between_reading_and_writing(tmp_path, monkeypatch):
 
 def test_plain_takes_what_json_does_not():
     assert folder.plain({1: (float("nan"), float("inf"), {"a"}, None)}) == {"1": [None, None, "{'a'}", None]}
+
+
+def test_a_large_fleet_has_pages_and_a_smaller_one_loses_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "pages", functools.partial(folder.pages, most=2))
+    for number in range(5):
+        folder.write_record(str(tmp_path), build(f"web{number}", {}, {}, ["no"] if number == 4 else []))
+    (tmp_path / "report-notes.html").write_text("of somebody else")
+    folder.write_report(str(tmp_path))
+    made = ["report.html", "report-2.html", "report-3.html"]
+    # The worst host is on the first page, and every host on one of them.
+    for name, hosts in zip(made, (["web4", "web0"], ["web1", "web2"], ["web3"])):
+        text = (tmp_path / name).read_text()
+        assert [f"web{number}" for number in range(5) if f"web{number}" in rows_of(text)] == sorted(hosts)
+        assert "1 of 5 hosts needs attention" in text
+        assert [other for other in made if f'href="{other}"' in text] == [other for other in made if other != name]
+    for number in (1, 2, 3):
+        (tmp_path / "hosts" / f"web{number}.json").unlink()
+    folder.write_report(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.glob("*.html")) == ["report-notes.html", "report.html"]
+    assert "Pages of hosts" not in (tmp_path / "report.html").read_text()
+
+
+def rows_of(text):
+    return text.partition("<tbody>")[2].partition("</tbody>")[0]
