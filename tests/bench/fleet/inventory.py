@@ -4,7 +4,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The inventory of the benchmark: $BENCH_HOSTS hosts, each with the root that fleet.sh made for it here.
 
-With $BENCH_FIRST it is the machine itself, whose state the others are copies of.
+With $BENCH_FIRST it is the machine itself, whose state the others are copies of. With $BENCH_REPLAY, the hosts only
+answer what a real host has answered, and there may be any number of them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ def network(name: str, number: int) -> dict:
 def main() -> None:
     names = [f"host{number}" for number in range(1, int(os.environ["BENCH_HOSTS"]) + 1)]
     python = "/usr/bin/python3" if FIRST else DIRECTORY + "/hosts/{{ inventory_hostname }}/python"
+    if os.environ.get("BENCH_REPLAY"):
+        python = DIRECTORY + "/replay/python"
     variables = {
         "ansible_connection": "local",
         "ansible_python_interpreter": python,
