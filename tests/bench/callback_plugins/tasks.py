@@ -4,8 +4,8 @@
 """Appends to $BENCH_OUTPUT how long each task took for all hosts, one JSON object a line.
 
 Measured is from its start to that of the next one, so that the sum is all the time between the first task and the end.
-``failed`` and ``skipped`` are numbers of hosts. ``processor`` are seconds of Ansible and its processes, without those that the
-Python of hosts has written to $BENCH_TIMES; ``memory`` is the most that Ansible itself had by then, in MiB.
+``failed`` and ``skipped`` are numbers of hosts. ``processor`` are seconds of Ansible and its processes, without those
+that the Python of hosts has written to $BENCH_TIMES; ``memory`` is the most that Ansible itself had by then, in MiB.
 """
 
 from __future__ import annotations
