@@ -83,7 +83,9 @@ def site(tmp_path_factory):
     made = Site(tmp_path_factory.mktemp("site"), os.environ["PODWIRE_PLUGINS"])
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
     subprocess.run(
-        [BIN / "ansible-playbook", "-i", made.inventory, "podwire.cni.bootstrap", "-e", "cni_hosts=all"], check=True, env=environment
+        [BIN / "ansible-playbook", "-i", made.inventory, "podwire.cni.bootstrap", "-e", "cni_hosts=all"],
+        check=True,
+        env=environment,
     )
     variables = made.inventory.parent / "variables.yml"
     report = made.inventory.parent / "report"
