@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 from ..binaries.types import text_of
@@ -25,6 +26,7 @@ class Advisory(NamedTuple):
     """A vulnerability. ``used`` returns why it affects a plugin's configuration, "" if it does not.
 
     ``safe`` tells whether the spec versions that the binary supports prove by themselves that it is not affected.
+    ``module`` and ``fixed_module``: what was repaired is in that Go module, whose version in the binary decides.
     """
 
     name: str
@@ -33,6 +35,8 @@ class Advisory(NamedTuple):
     used: Callable[[Plugin, Has], str]
     safe: Callable[[List[str]], bool]
     effect: str
+    module: str = "github.com/containernetworking/plugins"
+    fixed_module: Tuple[int, ...] = ()
 
 
 def _always(_plugin: Plugin, _has: Has) -> str:
@@ -74,6 +78,8 @@ ADVISORIES = (
         _selinux,
         lambda versions: False,
         "its library for SELinux labels can be redirected to another file",
+        "github.com/opencontainers/selinux",
+        (1, 13, 0),
     ),
     Advisory(
         "CVE-2020-10749 (GHSA-fx6x-h9g4-56f8)",
@@ -127,6 +133,8 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has
         if advisory.safe(versions):
             return
         memory = binaries.memory(kind)
+        if not isinstance(memory.get("modules"), dict):
+            memory["modules"] = _modules(os.path.realpath(path))
         if "release" not in memory:
             # Imported late, because the answer is remembered.
             from ..binaries.packages import release_of
@@ -136,10 +144,17 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has
         # The level `plugins` reports what is wrong with the binary.
         return
     release = str(memory["release"])
-    if release and numbers(release) >= advisory.fixed:
+    built = str(memory["modules"].get(advisory.module, ""))
+    # What is in the binary, else what its package says.
+    if numbers(built or release or "0") >= ((advisory.fixed_module or advisory.fixed) if built else advisory.fixed):
         return
     fixed = ".".join(str(number) for number in advisory.fixed)
-    if release:
+    if built:
+        message = (
+            f"{path} was built with {advisory.module} {built}, which has {advisory.name} {used}: {advisory.effect}; "
+            f"install {fixed} or later"
+        )
+    elif release:
         message = (
             f"{path} is release {release}, which has {advisory.name} {used}: {advisory.effect}; "
             f"install {fixed} or later"
@@ -149,7 +164,28 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has
             f"the release of {path} is unknown; releases before {fixed} have {advisory.name} {used}: "
             f"{advisory.effect}; install {fixed} or later"
         )
-    yield problem(WARNING if release else INFO, "known_vulnerability", message, placed.path, placed.pointer)
+    yield problem(WARNING if built or release else INFO, "known_vulnerability", message, placed.path, placed.pointer)
+
+
+def _modules(path: str) -> Dict[str, str]:
+    """Return the versions of the modules that advisories are about, as far as the binary names releases of them."""
+    # Imported late, because the answer is remembered.
+    from ..binaries.build_info import build_info
+
+    try:
+        with open(path, "rb") as stream:
+            found = build_info(stream) or {}
+    except OSError:
+        # The release is asked for next.
+        return {}
+    about = {advisory.module for advisory in ADVISORIES}
+    versions = {}
+    for text in (found.get("module", ""), *found.get("modules", ())):
+        # A module that replaces another one is what was built.
+        name, _at, version = str(text).rpartition(" => ")[2].partition("@")
+        if name in about and re.fullmatch(r"v\d{1,6}\.\d{1,6}\.\d{1,6}", version):
+            versions[name] = version[1:]
+    return versions
 
 
 def numbers(release: str) -> Tuple[int, ...]:
