@@ -178,7 +178,9 @@ class _Object:
             if value["kind"] != "ipvlan" and (self.namespace or value["kind"] not in ("veth", "bridge", "ifb")):
                 commands["mac"] = f"{ip} link set {name} address 0a:0b:0c:0d:0e:0f"
         if value["master"]:
-            commands["taken from its bridge"] = f"{ip} link set {name} nomaster"
+            commands["taken from its master"] = f"{ip} link set {name} nomaster"
+        # A VRF has ports, too.
+        if _HAIRPIN in value["port"]:
             commands["on another bridge"] = f"{ip} link set {name} nomaster; {ip} link set {name} master pwf-other"
             turned = "off" if value["port"].get(_HAIRPIN) == "01" else "on"
             commands["hairpin"] = f"bridge link set dev {name} hairpin {turned}"
