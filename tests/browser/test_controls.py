@@ -7,22 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from chromium import browser, opened, write
-from fleet import fleet
+from chromium import opened, write
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
-
-
-@pytest.fixture(scope="module")
-def started():
-    with browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("report") / "report.html", fleet(50))
 
 
 def test_a_cell_leads_to_its_part_of_the_host(started, address):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
-from chromium import FOLDER, INVENTORY, browser, opened, write
+from chromium import FOLDER, INVENTORY, opened, write
 from fleet import fleet
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
@@ -39,12 +39,6 @@ def hostile(text):
 
 
 STATES = "[...document.querySelectorAll('#matrix tbody tr')].map(row => row.querySelector('.chip').textContent)"
-
-
-@pytest.fixture(scope="module")
-def started():
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

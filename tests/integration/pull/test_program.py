@@ -129,7 +129,8 @@ def test_a_server_that_never_answers(host, silent, scheme):
 
 
 def test_no_server(host):
-    status = host.run(url="http://127.0.0.1:1/r", status=1)
+    status = host.run(url="http://me:secret@127.0.0.1:1/r", status=1)
+    assert "secret" not in host.said + (host.state / "status.json").read_text()
     assert (status["commit"], host.codes()) == ("", ["not_fetched", "nothing_verified"])
 
 
@@ -145,11 +146,11 @@ def test_a_failed_commit_is_tried_again_and_the_timer_waits_longer(host, reposit
     assert (host.state / "status.json").read_bytes() == before
     # A change of files and a person do not wait.
     host.run(trigger="podwire-cni-pull.path", status=1)
-    repository.play("mended")
+    repository.play("repaired")
     repository.commit()
     assert host.run()["failures"] == 0
     host.run(trigger="podwire-cni-pull.timer")
-    assert host.noted() == ["mended", "mended"]
+    assert host.noted() == ["repaired", "repaired"]
 
 
 def test_a_name_that_is_not_in_the_inventory(host):
@@ -214,6 +215,10 @@ def test_boot_and_what_runs_once_in_a_boot(host, repository, silent):
     host.run(**given)
     host.run(**given)
     assert host.noted() == ["once", "first", "first"]
+    # Without playbooks for boot, nothing happens, and nothing counts as failed.
+    before = (host.state / "status.json").read_bytes()
+    host.run("--boot")
+    assert (host.state / "status.json").read_bytes() == before
     # Another boot: no server is asked before the runtimes start.
     status = json.loads((host.state / "status.json").read_text())
     (host.state / "status.json").write_text(json.dumps({**status, "boot_id": "another"}))

@@ -14,6 +14,7 @@ import argparse
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -50,7 +51,7 @@ class Pull:
 
     def work(self) -> int:
         """Do it all, and return the exit status: 0, or 1 if a person has to look."""
-        if self._waits():
+        if self._waits() or (self._boot and not self.config["boot_playbooks"]):
             return 0
         begun = time.time()
         try:
@@ -179,8 +180,10 @@ class Pull:
             raise Problem("not_pushed", f"{target}: {' '.join(str(error).split())[:300]}") from error
 
     def _tell(self, problem: Problem) -> None:
-        print(f"podwire-cni-pull: {problem} [{problem.code}]", file=sys.stderr, flush=True)
-        self._problems.append({"code": problem.code, "message": str(problem)})
+        # Everybody on the host can read the status file, and a URL may have a password.
+        message = re.sub(r"://[^/@\s]+@", "://", str(problem))
+        print(f"podwire-cni-pull: {message} [{problem.code}]", file=sys.stderr, flush=True)
+        self._problems.append({"code": problem.code, "message": message})
 
     def _note(self, begun: float) -> int:
         """Write the status, last, so that its age tells that a host has not been reached for long."""
