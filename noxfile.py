@@ -378,18 +378,21 @@ def fresh(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Measure the modules; with the argument fleet, the playbook drift; with report, large reports."""
+    """Measure the modules; with fleet, the playbook drift; with settings, Ansible's settings; with report, large reports."""
     if session.posargs == ["report"]:
         requirements(session, "browser")
         session.env["CHROMIUM"] = machine.chromium()
         link(session)
         session.run("python", "tests/browser/durations.py")
         return
-    requirements(session, "run")
+    requirements(session, "bench")
     machine.install(machine.TO_RUN)
     link(session)
     plugins = str(machine.plugins("forky"))
-    if session.posargs == ["fleet"]:
+    if session.posargs == ["settings"]:
+        machine.install(machine.TO_TEST)
+        session.run(PRIVATE, "tests/bench/settings.sh", plugins, str(machine.ee_base()), external=True)
+    elif session.posargs == ["fleet"]:
         session.run(PRIVATE, "tests/bench/fleet.sh", plugins, external=True)
     else:
         session.run(PRIVATE, "tests/bench/run.sh", plugins, str(machine.go_programs()), external=True)

@@ -1,21 +1,31 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rulebook podwire.cni.repair with ansible-rulebook, on a host that is a namespace of this machine."""
+"""The rulebook podwire.cni.repair and that of docs/events.md with ansible-rulebook, on a host in namespaces of this machine."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
 BIN = Path(sys.executable).parent
+ENVIRONMENT = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "events.md"
+JOBS = re.compile(r"^```yaml\n(?P<rulebook># jobs\.yml.*?)^```$", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"^```text\n(?P<lines>bootstrap .*?)^```$", re.MULTILINE | re.DOTALL)
 NETWORK, PLUGIN = Path("/etc/cni/net.d/10-pods.conflist"), Path("/opt/cni/bin/portmap")
 VARIABLES = {
     "cni_plugins_names": ["bridge", "host-local", "loopback", "portmap"],
@@ -78,43 +88,83 @@ class Site:
             time.sleep(8)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    made = Site(tmp_path_factory.mktemp("site"), os.environ["PODWIRE_PLUGINS"])
-    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "ANSIBLE_NOCOLOR": "1"}
-    subprocess.run(
-        [BIN / "ansible-playbook", "-i", made.inventory, "podwire.cni.bootstrap", "-e", "cni_hosts=all"],
-        check=True,
-        env=environment,
-    )
-    variables = made.inventory.parent / "variables.yml"
-    report = made.inventory.parent / "report"
-    variables.write_text(yaml.safe_dump({"cni_eda_host": "node1", "cni_eda_report_dir": str(report)}))
-    command = [
-        BIN / "ansible-rulebook",
-        "-i",
-        made.inventory,
-        "-r",
-        "podwire.cni.repair",
-        "--vars",
-        variables,
-        "--verbose",
-    ]
-    with made.log.open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+@contextmanager
+def listening(site, rulebook, variables):
+    """Have ansible-rulebook run a rulebook with these variables of it; it prints into the log of the site."""
+    path = site.inventory.parent / "variables.yml"
+    path.write_text(yaml.safe_dump(variables))
+    command = [BIN / "ansible-rulebook", "-i", site.inventory, "-r", rulebook, "--vars", path, "--verbose"]
+    with site.log.open("wb") as log:
+        process = subprocess.Popen(command, env=ENVIRONMENT, stdout=log, stderr=log)
     try:
-        wait_until(lambda: "Waiting for actions on events" in made.says() or process.poll() is not None, made.says)
-        # The source has looked for the first time.
+        wait_until(lambda: "Waiting for actions on events" in site.says() or process.poll() is not None, site.says)
+        # The source has looked, or listens, for the first time.
         time.sleep(3)
-        assert process.poll() is None, made.says()
-        yield made
+        assert process.poll() is None, site.says()
+        yield
     finally:
         process.terminate()
         process.wait(60)
 
 
-def edit():
-    NETWORK.write_text(NETWORK.read_text().replace("10.88.0.0/24", "10.99.0.0/24"))
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    """The host before anything is installed."""
+    return Site(tmp_path_factory.mktemp("site"), os.environ["PODWIRE_PLUGINS"])
+
+
+@pytest.fixture(scope="module")
+def site(fleet):
+    subprocess.run(
+        [BIN / "ansible-playbook", "-i", fleet.inventory, "podwire.cni.bootstrap", "-e", "cni_hosts=all"],
+        check=True,
+        env=ENVIRONMENT,
+    )
+    variables = {"cni_eda_host": "node1", "cni_eda_report_dir": str(fleet.inventory.parent / "report")}
+    with listening(fleet, "podwire.cni.repair", variables):
+        yield fleet
+
+
+def ask(port, job, token="secret"):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/", json.dumps({"job": job}).encode())
+    request.add_header("Authorization", f"Bearer {token}")
+    request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return answer.status
+
+
+def test_the_jobs_of_the_page(fleet):
+    """Bootstrap, drift and remediate by the rulebook of docs/events.md, on a host that has nothing yet."""
+    rulebook = fleet.inventory.parent / "jobs.yml"
+    rulebook.write_text(JOBS.search(PAGE.read_text(encoding="utf-8"))["rulebook"])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    report = fleet.inventory.parent / "report"
+    said = []
+
+    def job(name):
+        before, start = fleet.runs(), len(fleet.says())
+        ask(port, name)
+        wait_until(lambda: fleet.runs() > before and "failed=" in fleet.says().rpartition("PLAY RECAP")[2], fleet.says)
+        lines = fleet.says()[start:]
+        found = re.findall(r"\(item=(node1: .*)\)$", lines, re.MULTILINE)
+        said.append((name, found, "failed=0" in lines.rpartition("PLAY RECAP")[2]))
+
+    with listening(fleet, rulebook, {"job_port": port, "job_token": "secret", "job_report_dir": str(report)}):
+        with pytest.raises(urllib.error.HTTPError):
+            ask(port, "bootstrap", token="guessed")
+        job("bootstrap")
+        assert fleet.good(), fleet.says()
+        PLUGIN.unlink()
+        job("drift")
+        assert not fleet.good(), fleet.says()
+        job("remediate")
+        assert fleet.good(), fleet.says()
+    assert all(good for _name, _found, good in said), said
+    shown = SHOWN.search(PAGE.read_text(encoding="utf-8"))["lines"].splitlines()
+    for line, (name, found, _good) in zip(shown, said, strict=True):
+        job_name, _space, what = line.partition(" ")
+        assert job_name == name and any(text.startswith(what.strip()) for text in found), (line, said)
 
 
 CHANGES = {

@@ -9,6 +9,9 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 output=''
 
+# shellcheck source=tests/ssh_hosts.sh
+source "$here/../ssh_hosts.sh"
+
 image() { buildah --storage-driver "$(cat "$work/driver")" --root "$work/storage" --runroot "$work/runroot" "$@"; }
 
 ok() { printf '  [ok] %s\n' "$*"; }
@@ -44,26 +47,15 @@ build() {
   ok "the execution environment is built in $SECONDS s ($(cat "$work/driver"))"
 }
 
-# Starts a host: start NUMBER
-start() {
-  local root=/run/hosts/root$1 path
-  mkdir -p "/run/hosts/upper$1" "/run/hosts/work$1" "$root"
-  mount -t overlay -o "lowerdir=$work/host,upperdir=/run/hosts/upper$1,workdir=/run/hosts/work$1" podwire-host "$root"
-  for path in dev proc sys; do mount --rbind "/$path" "$root/$path"; done
-  mkdir -p "$root/run/sshd" "$root/root/.ssh"
-  install -m 0600 "$work/key.pub" "$root/root/.ssh/authorized_keys"
-  chroot "$root" ssh-keygen -q -A
-  chroot "$root" /usr/sbin/sshd -o ListenAddress=127.0.0.1 -o "Port=220$1" -o PidFile=none -o UsePAM=no -o "PermitRootLogin=prohibit-password"
-}
-
 write_runner() {
   local folder=$work/runner number
   mkdir -p "$folder/inventory/group_vars"
   cp "$work/key" "$work/cni-plugins.tgz" "$folder"
   {
-    printf 'all:\n  vars:\n    ansible_host: 127.0.0.1\n    ansible_user: root\n    ansible_ssh_private_key_file: /runner/key\n'
-    printf '    ansible_ssh_common_args: -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR\n  hosts:\n'
-    for number in 1 2 3; do printf '    host%d: {ansible_port: 220%d, ansible_python_interpreter: /usr/bin/python3}\n' "$number" "$number"; done
+    printf 'all:\n  vars:\n'
+    host_variables /runner/key
+    printf '  hosts:\n'
+    for number in 1 2 3; do host_line "$number"; done
   } >"$folder/inventory/hosts.yml"
   cat >"$folder/inventory/group_vars/all.yml" <<'END'
 cni_plugins_src: /runner/cni-plugins.tgz
@@ -84,9 +76,8 @@ END
 
 run() {
   local number
-  mkdir -p /run/hosts
-  mount -t tmpfs podwire-hosts /run/hosts
-  for number in 1 2 3; do start "$number"; done
+  unpack_hosts "$base" "$work/host"
+  for number in 1 2 3; do start_host "$work/host" "$number" "$work/key"; done
   container=$(image from localhost/podwire-ee)
   in_ee sh -c 'id -u; id -g; ansible-galaxy collection list podwire.cni'
   has '^1000$' 'the user is 1000'
@@ -113,16 +104,14 @@ run() {
 }
 
 if [ "$1" = --inside ]; then
-  work=$2
+  work=$2 base=$3
   run
   exit
 fi
 work=$1 base=$2
 trap 'image rm --all >/dev/null 2>&1 || true; rm -rf --one-file-system "$work"/{storage,runroot,host,runner}' EXIT
 build
-mkdir "$work/host"
-tar --extract --file "$base" --directory "$work/host" --exclude './dev/*'
 ssh-keygen -q -t ed25519 -N '' -f "$work/key"
 write_runner
-"$here/../private.sh" "$0" --inside "$work"
+"$here/../private.sh" "$0" --inside "$work" "$base"
 printf '\n%s s in all\n' "$SECONDS"

@@ -26,6 +26,7 @@ MARKED = re.compile(
     r"^<!-- not run: the session engines runs it -->\n\s*(?P<block>```(?:console|sh)\n.*?^```$)",
     re.MULTILINE | re.DOTALL,
 )
+SLICES = re.compile(MARKED.pattern.replace("runs it", "runs it on three hosts"), MARKED.flags)
 NETWORK = {
     "cniVersion": "1.0.0",
     "plugins": [
@@ -137,10 +138,6 @@ def test_the_report_of_events_has_all_hosts(ops):
 
 WORKFLOW = """\
 ```console
-$ ansible-playbook -i fleet/inventory podwire.cni.bootstrap -e cni_hosts=all
-...
-$ ansible all -i fleet/inventory -m ansible.builtin.command -a "sed -i s/1400/1300/ /etc/cni/net.d/10-apps.conflist"
-...
 $ %s fleet web1,web2,web3 $PWD/report
 canaries all: successful, sets cni_canary, cni_canary_passed, cni_drift
 slices web1: successful, sets ...
@@ -156,12 +153,15 @@ $ ansible-playbook -i fleet/inventory podwire.cni.drift -e cni_report_dir=after
 
 
 def test_the_workflow_repairs_the_canaries_first(tmp_path):
+    """After bootstrap and drift in slices, as the page shows."""
+    (slices,) = SLICES.finditer(PAGE.read_text(encoding="utf-8"))
     program = f"{sys.executable} {ROOT}/tests/engines/workflow.py"
-    work = follow(tmp_path, WORKFLOW % program, {"children": {"canaries": {"hosts": {"web1": {}}}}})
+    page = slices["block"] + "\n\n" + WORKFLOW % program
+    work = follow(tmp_path, page, {"children": {"canaries": {"hosts": {"web1": {}}}}})
     lines = (work / "followed.txt").read_text().splitlines()
     assert not [line for line in lines if not line.startswith("  [ok] ")], "\n".join(lines)
     changed = {}
-    for folder in (work / "fleet" / "artifacts").iterdir():
+    for folder in (work / "fleet" / "artifacts").glob("*-*"):
         ran = [event for event in events(folder) if event["event"] == "playbook_on_stats"]
         changed[folder.name] = sorted(ran[0]["event_data"]["changed"])
     assert changed == {
