@@ -378,7 +378,7 @@ def fresh(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Measure the modules; with fleet, the playbook drift; with settings, Ansible's settings; with report, large reports."""
+    """Measure the modules, or with the argument fleet, settings or report, what that names."""
     if session.posargs == ["report"]:
         requirements(session, "browser")
         session.env["CHROMIUM"] = machine.chromium()

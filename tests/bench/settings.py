@@ -13,7 +13,6 @@ import time
 from collections import defaultdict
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 from statistics import median
 
 ROUNDS = 3
@@ -27,7 +26,7 @@ def mitogen(strategy: str) -> dict[str, str]:
     places = find_spec("ansible_mitogen").submodule_search_locations  # type: ignore[union-attr]
     # Of the arguments for SSH, Mitogen does not read those about the keys of hosts.
     keys = {"ANSIBLE_HOST_KEY_CHECKING": "false"}
-    return {"ANSIBLE_STRATEGY_PLUGINS": f"{list(places)[0]}/plugins/strategy", "ANSIBLE_STRATEGY": strategy, **keys}
+    return {"ANSIBLE_STRATEGY_PLUGINS": f"{next(iter(places))}/plugins/strategy", "ANSIBLE_STRATEGY": strategy, **keys}
 
 
 SETTINGS = {
@@ -49,7 +48,7 @@ class Fleet:
     def __init__(self, directory: str, hosts: int) -> None:
         self._directory, self._hosts, self._runs = directory, hosts, 0
         self._commands = {
-            "ping": (["ansible", "all", "-m", "ansible.builtin.ping"], f'"ping": "pong"', hosts),
+            "ping": (["ansible", "all", "-m", "ansible.builtin.ping"], '"ping": "pong"', hosts),
             "bootstrap": (
                 ["ansible-playbook", "podwire.cni.bootstrap", "-e", "cni_hosts=all"],
                 f"{hosts} hosts: {hosts} unchanged",
@@ -69,10 +68,15 @@ class Fleet:
         command = [command[0], "-i", f"{self._directory}/inventory.yml", *command[1:]]
         begun = time.monotonic()
         done = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         seconds = time.monotonic() - begun
-        if done.returncode or not first and done.stdout.count(says) < times:
+        if done.returncode or (not first and done.stdout.count(says) < times):
             sys.exit(f"{done.stdout}\n{name} with {settings} ended with {done.returncode}; expected {says!r}")
         return seconds
 
@@ -86,7 +90,9 @@ def main() -> None:
         for label, settings in SETTINGS.items():
             for name in fleet.names():
                 seconds[label, name].append(fleet.run(name, settings))
-    versions = f"ansible-core {version('ansible-core')}, mitogen {version('mitogen')}, Python {platform.python_version()}"
+    versions = (
+        f"ansible-core {version('ansible-core')}, mitogen {version('mitogen')}, Python {platform.python_version()}"
+    )
     print(f"{versions}, {os.cpu_count()} CPUs, {hosts} hosts, seconds, medians of {ROUNDS} alternating runs\n")
     print(f"  {'':<40} {'ping':>6} {'bootstrap':>10} {'drift':>6}   drift / that with {DEFAULT}")
     for label in SETTINGS:
@@ -95,8 +101,8 @@ def main() -> None:
         print(f"  {label:<40} {took['ping']:6.2f} {took['bootstrap']:10.2f} {took['drift']:6.2f}   {ratio:.2f}")
     print(
         """
-Hosts are minimal Debian systems on this machine, reached by SSH on loopback, so each share of a processor that a host takes is
-missing to the controller. Bootstrap and drift have nothing to do. Each run makes its connections anew."""
+Hosts are minimal Debian systems on this machine, reached by SSH on loopback, so that hosts and controller share the
+processors. Bootstrap and drift have nothing to do. Each run makes its connections anew."""
     )
 
 
