@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Builds the execution environment, and runs the playbooks in it on three hosts; called as root by `./run ee`: ee.sh WORK BASE
+# Builds the execution environment, and runs the playbooks in it on three hosts; called as root by `./run ee`:
+# ee.sh WORK BASE RUNTIMES NAVIGATOR
 #
 # WORK has context/ (of ansible-builder), settings/ (files that the image gets from this machine) and cni-plugins.tgz. BASE is the
-# archive of a Debian system, which is the base of the image and the system of the hosts. Nothing comes from a registry. The hosts are
-# roots with an SSH server on loopback, in the namespaces of tests/private.sh.
+# archive of a Debian system, which is the base of the image and the system of the hosts. RUNTIMES has an unpacked podman, NAVIGATOR is
+# the program ansible-navigator. Nothing comes from a registry. The hosts are roots with an SSH server on loopback, in the namespaces
+# of tests/private.sh.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -32,6 +34,26 @@ in_ee() {
   printf '  %s s\n' "$((SECONDS - begun))"
 }
 
+# Runs a playbook with ansible-navigator, which starts the execution environment by podman: by_navigator PLAYBOOK [OPTION...]
+by_navigator() {
+  local begun=$SECONDS
+  printf '\n  $ ansible-navigator run %s\n' "$*"
+  output=$(cd "$work/runner" && ANSIBLE_NOCOLOR=true "$navigator" run "$@" -i inventory --mode stdout --playbook-artifact-enable false \
+    --ee true --container-engine podman --execution-environment-image localhost/podwire-ee --pull-policy never \
+    --container-options=--net=host </dev/null 2>&1) || { printf '%s\n  [FAILED] %s\n' "$output" "$*" >&2; exit 1; }
+  printf '  %s s\n' "$((SECONDS - begun))"
+}
+
+# Makes podman a command, which has the images of buildah.
+install_podman() {
+  python3 "$here/../runtimes/installed.py" install "$runtimes"
+  mkdir "$work/bin"
+  printf '#!/bin/sh\nexec /usr/bin/podman --storage-driver %s --root %s/storage --runroot %s/runroot "$@"\n' \
+    "$(cat "$work/driver")" "$work" "$work" >"$work/bin/podman"
+  chmod +x "$work/bin/podman"
+  PATH=$work/bin:$PATH
+}
+
 build() {
   local made
   # Overlays cannot be stacked everywhere.
@@ -53,12 +75,12 @@ write_runner() {
   cp "$work/key" "$work/cni-plugins.tgz" "$folder"
   {
     printf 'all:\n  vars:\n'
-    host_variables /runner/key
+    host_variables '"{{ inventory_dir }}/../key"'
     printf '  hosts:\n'
     for number in 1 2 3; do host_line "$number"; done
   } >"$folder/inventory/hosts.yml"
   cat >"$folder/inventory/group_vars/all.yml" <<'END'
-cni_plugins_src: /runner/cni-plugins.tgz
+cni_plugins_src: "{{ inventory_dir }}/../cni-plugins.tgz"
 cni_plugins_names: [bridge, host-local, loopback, portmap]
 cni_networks:
   - name: apps
@@ -101,17 +123,27 @@ run() {
   ok 'the file has its value again'
   in_ee ansible-playbook podwire.cni.report -e cni_report_dir=rebuilt -e cni_report_job_events=artifacts/drift
   has '1 of 3 hosts needs attention: 1 with drift; /runner/rebuilt/report.html' 'the report can be made from the events of the job'
+
+  install_podman
+  by_navigator podwire.cni.bootstrap -e cni_hosts=all
+  has 'item=3 hosts: 3 unchanged' 'bootstrap finds nothing to do'
+  sed -i 's/1400/1300/' /run/hosts/root3/etc/cni/net.d/10-apps.conflist
+  by_navigator podwire.cni.drift
+  has "1 of 3 hosts needs attention: 1 with drift; $work/runner/cni-report/report.html" 'drift keeps its report in the current directory'
+  by_navigator podwire.cni.remediate -e cni_hosts=all
+  has 'item=host3: drift before, clean now' 'remediate repairs the file'
 }
 
 if [ "$1" = --inside ]; then
-  work=$2 base=$3
+  shift
+  work=$1 base=$2 runtimes=$3 navigator=$4
   run
   exit
 fi
 work=$1 base=$2
-trap 'image rm --all >/dev/null 2>&1 || true; rm -rf --one-file-system "$work"/{storage,runroot,host,runner}' EXIT
+trap 'image rm --all >/dev/null 2>&1 || true; rm -rf --one-file-system "$work"/{bin,storage,runroot,host,runner}' EXIT
 build
 ssh-keygen -q -t ed25519 -N '' -f "$work/key"
 write_runner
-"$here/../private.sh" "$0" --inside "$work" "$base"
+"$here/../private.sh" "$0" --inside "$@"
 printf '\n%s s in all\n' "$SECONDS"

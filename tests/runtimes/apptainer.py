@@ -28,11 +28,14 @@ ENVIRONMENT = ("env", "--chdir=/", "PATH=/usr/sbin:/usr/bin:/sbin:/bin")
 HOLD = r"""
 set -eu
 cd "$0"
-mount --bind . . && cd "$0"
+mount --bind . .
+cd "$0"
 mount -t proc proc proc; mount -t sysfs sysfs sys; mount --rbind /dev dev
 mount -t tmpfs -o mode=0755 tmpfs run
 for path in "$@"; do mkdir -p "./$path"; mount --rbind "$path" "./$path"; done
-mkdir -p .old && pivot_root . .old && cd /
+mkdir -p .old
+pivot_root . .old
+cd /
 echo ready
 exec sleep 100000
 """

@@ -28,16 +28,18 @@ TO_RUN = (
     *("ca-certificates", "curl", "iproute2", "iptables", "iputils-ping", "nftables"),
     *("python3", "python3-pyroute2", "python3-venv"),
 )
+# util-linux had it until Debian 13. Older systems have no util-linux-extra.
+PIVOT_ROOT = () if shutil.which("pivot_root", path="/usr/sbin:/sbin:/usr/bin") else ("util-linux-extra",)
 TO_TEST = (
     *(*TO_RUN, "debian-archive-keyring", "e2fsprogs", "git", "gnupg", "mmdebstrap", "openssh-client", "openssl"),
-    *("procps", "rsync", "shellcheck", "xz-utils"),
+    *("procps", "rsync", "shellcheck", "xz-utils", *PIVOT_ROOT),
 )
 FOR_MACHINES = (
     *("debian-archive-keyring", "e2fsprogs", "mmdebstrap", "openssh-client", "qemu-system-x86", "qemu-utils"),
     *("uidmap", "util-linux"),
 )
 # For minimal systems of another suite.
-FOR_SYSTEMS = ("debian-archive-keyring", "git", "mmdebstrap", "util-linux")
+FOR_SYSTEMS = ("debian-archive-keyring", "git", "mmdebstrap", "util-linux", *PIVOT_ROOT)
 # The browser is Debian's. Its driver comes from PyPI, with a node that needs libatomic1.
 TO_BROWSE = ("chromium-headless-shell", "fonts-dejavu-core", "libatomic1")
 
