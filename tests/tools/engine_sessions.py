@@ -43,7 +43,7 @@ def eda(session: nox.Session) -> None:
 @nox.session(default=False)
 def ee(session: nox.Session) -> None:
     """Build the execution environment of awx/ without a registry, and run playbooks in it on three hosts."""
-    requirements(session, "ee")
+    requirements(session, "ee", "cri")
     machine.install([*machine.TO_TEST, "buildah"])
     machine.acquire_root()
     base = machine.ee_base()
