@@ -6,6 +6,7 @@
 #                                         /run/hosts/rootNUMBER
 #   host_variables KEY                    the variables of all hosts, for an inventory
 #   host_line NUMBER                      the line of a host, named hostNUMBER
+#   site_variables ARCHIVE                the variables of a site with one network, and plugins in ARCHIVE, for group_vars
 
 unpack_hosts() {
   mkdir -p /run/hosts
@@ -33,4 +34,18 @@ host_variables() {
 
 host_line() {
   printf '    host%d: {ansible_port: %d, ansible_python_interpreter: /usr/bin/python3}\n' "$1" "$((22000 + $1))"
+}
+
+site_variables() {
+  printf 'cni_plugins_src: "%s"\n' "$1"
+  cat <<'END'
+cni_plugins_names: [bridge, host-local, loopback, portmap]
+cni_networks:
+  - name: apps
+    conflist:
+      cniVersion: "1.0.0"
+      plugins:
+        - {type: bridge, bridge: apps0, mtu: 1400, ipam: {type: host-local, ranges: [[{subnet: 10.88.0.0/24}]]}}
+        - {type: portmap, capabilities: {portMappings: true}}
+END
 }

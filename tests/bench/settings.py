@@ -43,7 +43,7 @@ SETTINGS = {
 
 
 class Fleet:
-    """The hosts, and what runs on them took."""
+    """The hosts, and the commands that are measured on them."""
 
     def __init__(self, directory: str, hosts: int) -> None:
         self._directory, self._hosts, self._runs = directory, hosts, 0
@@ -65,7 +65,7 @@ class Fleet:
         command, says, times = self._commands[name]
         self._runs += 1
         environment = {**os.environ, **settings, "ANSIBLE_SSH_CONTROL_PATH_DIR": f"/run/cp{self._runs}"}
-        command = [command[0], "-i", f"{self._directory}/inventory.yml", *command[1:]]
+        command = [command[0], "-i", f"{self._directory}/inventory", *command[1:]]
         begun = time.monotonic()
         done = subprocess.run(
             command,
@@ -102,7 +102,7 @@ def main() -> None:
     print(
         """
 Hosts are minimal Debian systems on this machine, reached by SSH on loopback, so that hosts and controller share the
-processors. Bootstrap and drift have nothing to do. Each run makes its connections anew."""
+processors. Bootstrap and drift change nothing. Each run opens its own connections."""
     )
 
 

@@ -82,17 +82,7 @@ write_runner() {
     printf '  hosts:\n'
     for number in 1 2 3; do host_line "$number"; done
   } >"$folder/inventory/hosts.yml"
-  cat >"$folder/inventory/group_vars/all.yml" <<'END'
-cni_plugins_src: "{{ inventory_dir }}/../cni-plugins.tgz"
-cni_plugins_names: [bridge, host-local, loopback, portmap]
-cni_networks:
-  - name: apps
-    conflist:
-      cniVersion: "1.0.0"
-      plugins:
-        - {type: bridge, bridge: apps0, mtu: 1400, ipam: {type: host-local, ranges: [[{subnet: 10.88.0.0/24}]]}}
-        - {type: portmap, capabilities: {portMappings: true}}
-END
+  site_variables '{{ inventory_dir }}/../cni-plugins.tgz' >"$folder/inventory/group_vars/all.yml"
   # As in a container of AWX.
   chown -R 1000:0 "$folder"
   chmod -R g+rwX "$folder"
