@@ -14,7 +14,7 @@ myst_heading_anchors = 6
 myst_all_links_external = False
 # The pages of antsibull-docs refer to Ansible's own documentation; the inventory has the few labels that they need.
 intersphinx_mapping = {"ansible": ("https://docs.ansible.com/projects/ansible/latest/", "ansible.inv")}
-intersphinx_disabled_reftypes = []
+intersphinx_disabled_reftypes: list[str] = []
 default_role = "any"
 nitpicky = True
 

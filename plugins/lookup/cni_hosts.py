@@ -115,7 +115,8 @@ class LookupModule(LookupBase):
     ) -> list[str]:
         canary, passed = ",".join(settings.value("cni_canary")), settings.value("cni_canary_passed")
         if not canary:
-            if passed or limit:
+            # A single host is no rollout.
+            if passed or (limit and len(self._matches(pattern, limit, groups)) > 1):
                 Display().warning(
                     "cni_canary is not set, so the first batch is the canary of this run. If other slices of the "
                     "inventory run at the same time, each has its own; see the page AWX."

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="session")
 def run_privately():
-    """Return a function that runs a command in namespaces of its own, and fails with what it printed."""
+    """Return a function that runs a command in namespaces of its own, returns what it printed, or fails with that."""
 
     def run(environment, *command):
         variables = (f"{name}={value}" for name, value in environment.items())
@@ -28,6 +28,7 @@ def run_privately():
             check=False,
         )
         assert done.returncode == 0, done.stdout
+        return done.stdout
 
     return run
 

@@ -127,7 +127,7 @@ def summary_of_differences(before: Run, changes: Sequence[Change]) -> str:
         for name, word, some in (("new", "new", new), ("gone", "gone", gone))
         if some
     ]
-    return f"Since {before.begin[:16].replace('T', ' ')}: {', '.join(said) or 'nothing changed'}"
+    return f"since {before.begin[:16].replace('T', ' ')}: {', '.join(said) or 'nothing changed'}"
 
 
 # ---- the folder

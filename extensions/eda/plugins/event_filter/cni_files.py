@@ -12,9 +12,9 @@ DOCUMENTATION = r"""
 ---
 short_description: Leave out changes that no runtime notices
 description:
-  - Takes paths out of the events of P(podwire.cni.cni_changes) that are neither networks (C(.conf), C(.conflist), C(.json)) nor
-    names without an ending, as plugins and directories have them. An event about files without such a path says
-    C(what=others), so that a condition does not match.
+  - Takes paths out of the events of P(podwire.cni.cni_changes) that are neither networks (C(.conf), C(.conflist),
+    C(.json)) nor names without an ending, as plugins and directories have them. An event about files without such a
+    path says C(what=others), so that a condition does not match.
 """
 
 EXAMPLES = r"""

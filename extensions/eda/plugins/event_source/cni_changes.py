@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import stat
@@ -15,8 +16,8 @@ DOCUMENTATION = r"""
 ---
 short_description: Say when networks, plugins or packet filters of this host change
 description:
-  - Looks at directories of the host on which ansible-rulebook runs, and sends an event when an entry is new, gone or different.
-    A directory may be removed and made again.
+  - Looks at directories of the host on which ansible-rulebook runs, and sends an event when an entry is new, gone or
+    different. A directory may be removed and made again.
   - With O(firewall), sends an event when the rules of nftables change, as by a reload of firewalld or by iptables-nft.
   - Changes before the source starts are no events. Run a playbook once at the start if they matter.
 options:
@@ -30,7 +31,9 @@ options:
     type: float
     default: 1.0
   firewall:
-    description: Whether changes of nftables are events. Requires root. Each container that a runtime starts may change them.
+    description:
+      - Whether changes of nftables are events. Requires root.
+      - Each container that a runtime starts may change them.
     type: bool
     default: false
   host:
@@ -95,11 +98,9 @@ async def _watch_firewall(queue: asyncio.Queue[Any], host: str) -> None:
         listening.bind((0, 0))
         listening.setsockopt(_SOL_NETLINK, _ADD_MEMBERSHIP, _NFT_GROUP)
         while True:
-            try:
+            # An error means more changes than the socket holds: a change all the same.
+            with contextlib.suppress(OSError):
                 await loop.sock_recv(listening, 65536)
-            except OSError:
-                # More changes than the socket holds: a change all the same.
-                pass
             # All messages of one transaction are one event.
             await asyncio.sleep(0.2)
             _drain(listening)

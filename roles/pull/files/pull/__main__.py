@@ -123,7 +123,8 @@ class Pull:
 
     def _play(self, playbook: str, current: dict[str, t.Any]) -> None:
         config = self.config
-        words = ["ansible-playbook", "--connection", "local", "--inventory", config["inventory"], "--limit", config["name"]]
+        words = ["ansible-playbook", "--connection", "local", "--inventory", config["inventory"]]
+        words += ["--limit", config["name"]]
         words += ["--extra-vars", json.dumps({"ansible_python_interpreter": "/usr/bin/python3"}), "--", playbook]
         print(f"{playbook} of commit {current['commit'][:12]}", flush=True)
         try:
@@ -149,7 +150,8 @@ class Pull:
 
     def _push(self) -> None:
         """Send the record of this host away, if there is one and a place for it."""
-        target, path = self.config["push"], os.path.join(self.config["report_dir"], "hosts", f"{self.config['name']}.json")
+        target = self.config["push"]
+        path = os.path.join(self.config["report_dir"], "hosts", f"{self.config['name']}.json")
         if not target or not os.path.isfile(path):
             return
         try:
@@ -223,7 +225,9 @@ def metrics(status: dict[str, t.Any]) -> str:
         ("last_success_timestamp_seconds", "When a run last succeeded", status["last_success"] or 0),
     ]
     text = "".join(
-        f"# HELP podwire_cni_pull_{name} {about}.\n# TYPE podwire_cni_pull_{name} gauge\npodwire_cni_pull_{name} {value}\n"
+        f"# HELP podwire_cni_pull_{name} {about}.\n"
+        f"# TYPE podwire_cni_pull_{name} gauge\n"
+        f"podwire_cni_pull_{name} {value}\n"
         for name, about, value in rows
     )
     return text + (

@@ -43,11 +43,11 @@ class Repository:
         current = self.current
         # Always, because a signer may have been removed since.
         self._verify(commit)
-        if current.get("commit") == commit and current.get("branch") == self._config["branch"]:
-            if os.path.isdir(str(current["collections"] or current["tree"])):
-                # What a run that was killed has left.
-                self._remove_old(current)
-                return
+        known = current.get("commit") == commit and current.get("branch") == self._config["branch"]
+        if known and os.path.isdir(str(current["collections"] or current["tree"])):
+            # What a run that was killed has left.
+            self._remove_old(current)
+            return
         self._refuse_older(commit, current)
         tree = self._extract(commit)
         fresh = {"commit": commit, "branch": self._config["branch"], "tree": tree, "collections": self._install(tree)}
@@ -131,8 +131,9 @@ class Repository:
         if not os.path.isdir(target):
             fresh = target + ".new"
             shutil.rmtree(fresh, ignore_errors=True)
-            words = ["ansible-galaxy", "collection", "install", "--offline", "--collections-path", fresh, path]
-            done = run(words, self._config["run_timeout"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            # Without --force, nothing is installed if the host has the same version somewhere else.
+            words = ["ansible-galaxy", "collection", "install", "--force", "--offline", "--collections-path", fresh]
+            done = run([*words, path], self._config["run_timeout"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             if done.returncode:
                 raise Problem("no_collection", f"cannot install {name}: {last_words(done)}")
             os.rename(fresh, target)
@@ -159,7 +160,6 @@ class Repository:
         if done.returncode:
             raise Problem(code, f"git: {last_words(done)}")
         return done.stdout
-
 
     def _limits(self) -> dict[str, str]:
         """Return what makes git end on its own if a server does not answer, or asks for a password."""

@@ -126,6 +126,24 @@ def test_canaries_go_first_and_are_left_out_once_they_have_passed(variables, fou
     assert rollout(**variables) == found
 
 
+@pytest.mark.parametrize(
+    ("variables", "warns"),
+    [
+        ({}, False),
+        ({"ansible_limit": "web"}, True),
+        # Each of the hosts that pull runs alone.
+        ({"ansible_limit": "web1"}, False),
+        ({"cni_canary_passed": True}, True),
+        ({"cni_canary": "web1", "ansible_limit": "web"}, False),
+    ],
+)
+def test_a_part_of_the_hosts_without_canaries_is_pointed_out(monkeypatch, variables, warns):
+    said = []
+    monkeypatch.setattr(module.Display, "warning", lambda _self, text, **_options: said.append(text))
+    rollout(**variables)
+    assert ["cni_canary is not set" in text for text in said] == [True] * warns
+
+
 def test_a_job_of_canaries_that_has_none_of_them_fails():
     with pytest.raises(AnsibleLookupError, match="no host matched cni_hosts=web with cni_canary=db1"):
         rollout(cni_canary="db1")

@@ -94,7 +94,7 @@ def test_a_report_is_compared_with_the_run_before_or_the_one_that_is_named(nodes
     ]
     assert [change.is_worse for change in written.changes] == [False, True, False, True]
     said = history.summary_of_differences(written.before, written.changes)
-    assert said == "Since 2026-11-25 00:02: 1 new on 1 host, 1 gone on 1 host"
+    assert said == "since 2026-11-25 00:02: 1 new on 1 host, 1 gone on 1 host"
     for name, begin in (("previous", at(2)), (at(1), at(1)), ("2026-11-25T00:02", at(2)), ("2026-11-25", at(2))):
         assert nodes.report(4, against=name).before.begin == begin
     path = f"{nodes.path}/runs/{history.names(nodes.path)[0]}"
@@ -119,7 +119,7 @@ def test_a_run_that_is_not_there_is_named(nodes, against, says):
 def test_nothing_changed_is_said(nodes):
     nodes.report(1, record("a", 1))
     written = nodes.report(2, record("a", 2))
-    assert history.summary_of_differences(written.before, written.changes) == "Since 2026-11-25 00:01: nothing changed"
+    assert history.summary_of_differences(written.before, written.changes) == "since 2026-11-25 00:01: nothing changed"
 
 
 def test_old_runs_go(nodes):
