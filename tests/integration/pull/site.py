@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 
 PROGRAM = Path(__file__).parents[3] / "roles" / "pull" / "files" / "pull"
+# -I ignores PYTHONDONTWRITEBYTECODE, and root's files here could not be removed by the user who runs the tests.
+PYTHON = ["/usr/bin/python3", "-I", "-B"]
 # Appends what it is to a file, so that a test sees how often it ran.
 PLAY = """\
 - hosts: all
@@ -85,7 +87,7 @@ class Puller:
     def command(self, *words, **config):
         path = self.directory / "pull.json"
         path.write_text(json.dumps({**self.config, **config}))
-        return ["/usr/bin/python3", "-I", str(PROGRAM), "--config", str(path), *words]
+        return [*PYTHON, str(PROGRAM), "--config", str(path), *words]
 
     def run(self, *words, status=0, trigger="", **config):
         """Run it, and return the status file."""

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.integration.pull.site import PROGRAM, sh
+from ansible_collections.podwire.cni.tests.integration.pull.site import PROGRAM, PYTHON, sh
 
 
 def test_a_signed_commit_runs_each_time(host, repository):
@@ -333,8 +333,6 @@ def test_without_a_configuration(tmp_path):
         path = tmp_path / "pull.json"
         if text is not None:
             path.write_text(text)
-        done = subprocess.run(
-            ["/usr/bin/python3", PROGRAM, "--config", path], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([*PYTHON, PROGRAM, "--config", path], capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert "run the role podwire.cni.pull" in done.stderr and "Traceback" not in done.stderr

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from ansible_collections.podwire.cni.tests.integration.pull.site import PROGRAM, sh
+from ansible_collections.podwire.cni.tests.integration.pull.site import PROGRAM, PYTHON, sh
 
 COLLECTION = Path(__file__).parents[3]
 # Somebody deletes a plugin before the last three.
@@ -57,7 +57,7 @@ def test_bootstrap_drift_and_remediate(host, repository, run_privately, tmp_path
     script = f"""\
     unset PYTHONPATH
     cp -r "$1" /run/home/old
-    pull() {{ /usr/bin/python3 -I {PROGRAM} --config {tmp_path}/"$1".json; }}
+    pull() {{ {" ".join(PYTHON)} {PROGRAM} --config {tmp_path}/"$1".json; }}
     pull bootstrap && pull bootstrap && rm /opt/cni/bin/loopback && pull drift && pull remediate && pull drift"""
     said = run_privately({}, "bash", "-ec", script, "bash", settings["cni_test_plugins_old"])
     shown, name = [], ""
