@@ -105,25 +105,31 @@ class LookupModule(LookupBase):
                 else "the inventory has no hosts; name one that has: -i INVENTORY"
             )
         if kwargs.get("canaries"):
-            return self._with_canaries(pattern, settings, limit, variables["groups"], said)
+            return self._with_canaries(pattern, found, settings, limit, variables["groups"], said)
         if kwargs.get("after_drift") and not settings.value("cni_drift_fail"):
             return self._after_drift(found, variables.get("hostvars"))
         return [pattern]
 
     def _with_canaries(
-        self, pattern: str, settings: Settings, limit: str, groups: dict[str, list[str]], said: list[str]
+        self,
+        pattern: str,
+        found: list[str],
+        settings: Settings,
+        limit: str,
+        groups: dict[str, list[str]],
+        said: list[str],
     ) -> list[str]:
         canary, passed = ",".join(settings.value("cni_canary")), settings.value("cni_canary_passed")
         if not canary:
             # A single host is no rollout.
-            if passed or (limit and len(self._matches(pattern, limit, groups)) > 1):
+            if passed or (limit and len(found) > 1):
                 Display().warning(
                     "cni_canary is not set, so the first batch is the canary of this run. If other slices of the "
                     "inventory run at the same time, each has its own; see the page AWX."
                 )
             return [pattern]
         canaries = set(self._matches(canary, limit, groups))
-        chosen = [host for host in self._matches(pattern, limit, groups) if (host in canaries) is not passed]
+        chosen = [host for host in found if (host in canaries) is not passed]
         if chosen:
             return [pattern_of(host) for host in chosen]
         what = f"{' with '.join(said)} with cni_canary={canary}"

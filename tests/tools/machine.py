@@ -258,8 +258,7 @@ def prepare_environment(versions: Iterable[str]) -> None:
     # Container images for Python set these variables. They make Ansible several times slower, and no host has them.
     for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
-    # As pip does. Otherwise each start of Ansible compiles it again: root must not write files that the user could not
-    # remove.
+    # As pip does. Sessions forbid Python to write bytecode (see snapshot), so Ansible would be compiled at each start.
     os.environ["UV_COMPILE_BYTECODE"] = "1"
     links = CACHE / "pythons"
     links.mkdir(parents=True, exist_ok=True)

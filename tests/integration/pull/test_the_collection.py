@@ -66,4 +66,5 @@ def test_bootstrap_drift_and_remediate(host, repository, run_privately, tmp_path
             name = found[1] or name
             shown += [f"{name:<15} {found[2]}"] if found[2] else []
     assert shown == LINES.splitlines(), said
-    assert all(f"{host.state}/collections-" in path for path in re.findall("^included: (.*)", said, re.MULTILINE)), said
+    included = re.findall("^included: (.*)", said, re.MULTILINE)
+    assert included and all(f"{host.state}/collections-" in path for path in included), said
