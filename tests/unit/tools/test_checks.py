@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The workflow of the repository runs what the repository has."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+JOBS = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8"))["jobs"]
+
+
+def matrix(job):
+    return JOBS[job]["strategy"]["matrix"]
+
+
+def own_sessions():
+    """Return the names of the sessions that `./run test` runs, with versions, apart from those of antsibull-nox."""
+    assigned = {}
+    for name in ("noxfile.py", "tests/tools/engine_sessions.py"):
+        for node in ast.parse((ROOT / name).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("HOST_PYTHONS", "CORES"):
+                assigned[ast.unparse(node.targets[0])] = ast.literal_eval(node.value)
+            for decorator in map(ast.unparse, getattr(node, "decorator_list", [])):
+                if decorator.startswith("nox.session") and "default=False" not in decorator:
+                    yield from (
+                        [f"{node.name}-{python}" for python in assigned["HOST_PYTHONS"]]
+                        if "HOST_PYTHONS" in decorator
+                        else [node.name]
+                    )
+    for core in assigned["CORES"]:
+        yield from (f"sanity-{core}", f"units_controller-{core}")
+
+
+def test_every_session_is_a_job():
+    listed = [*matrix("sessions")["session"], *(row["session"] for row in matrix("sessions")["include"])]
+    assert len(listed) == len(set(listed))
+    own = list(own_sessions())
+    assert {"texts", "engines", "integration", "units_host-3.8", "sanity-2.22"} <= set(own)
+    assert {*own, "ee", "eda"} <= set(listed)
+
+
+def test_every_scenario_is_a_job():
+    assert matrix("molecule")["scenario"] == sorted(path.parent.name for path in ROOT.glob("molecule/*/molecule.yml"))
