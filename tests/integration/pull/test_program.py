@@ -295,6 +295,54 @@ def test_metrics(host, repository):
     assert "\npodwire_cni_pull_failed 1\n" in (host.directory / "pull.prom").read_text()
 
 
+def test_metrics_that_cannot_be_written_fail_no_run(host):
+    host.directory.joinpath("file").touch()
+    for name in ("no/such.prom", "file/pull.prom"):
+        status = host.run(textfile=str(host.directory / name))
+        assert (status["result"], host.codes()) == ("ok", ["no_textfile"])
+        assert str(host.directory / name) in status["problems"][0]["message"]
+
+
+def test_a_link_beside_the_metrics_leads_nowhere(host):
+    """The directory may belong to the user of the node exporter."""
+    other = host.directory / "other"
+    other.write_text("as before")
+    (host.directory / "pull.prom.new").symlink_to(other)
+    assert host.run()["result"] == "ok"
+    assert other.read_text() == "as before"
+    assert "podwire_cni_pull_failed 0" in (host.directory / "pull.prom").read_text()
+
+
+def test_a_commit_that_cannot_be_written_leaves_the_one_before_in_force(host, repository):
+    good = host.run()["commit"]
+    host.noted()
+    repository.play("second")
+    second = repository.commit()
+    # As if the disk had been full: "archive" cannot write its file.
+    (host.state / "tree.tar").mkdir()
+    status = host.run(status=1)
+    assert (status["commit"], host.codes(), host.noted()) == (good, ["git"], ["first"])
+    (host.state / "tree.tar").rmdir()
+    # The directory for its files cannot be made.
+    fresh = host.state / "trees" / f"{second}.new"
+    fresh.rmdir()
+    fresh.symlink_to("/nowhere")
+    status = host.run(status=1)
+    assert (status["commit"], host.codes(), host.noted()) == (good, ["system"], ["first"])
+    assert str(fresh) in status["problems"][0]["message"]
+    fresh.unlink()
+    assert host.run()["commit"] == second
+
+
+def test_a_status_file_that_cannot_be_written(host):
+    host.run()
+    (host.state / "status.json").unlink()
+    (host.state / "status.json").mkdir()
+    done = subprocess.run(host.command(), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "status.json" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
+
+
 def test_killed_at_any_moment(host, repository):
     """Whatever it was doing, the next run converges, and only what was verified is ever run."""
     chance = random.Random(28)

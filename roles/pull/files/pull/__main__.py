@@ -67,7 +67,7 @@ class Pull:
             self._refuse_stranger(current)
             for playbook in self._chosen():
                 self._play(playbook, current)
-        except Problem as error:
+        except (Problem, OSError) as error:
             self._tell(error)
         if not self._boot:
             self._push()
@@ -101,7 +101,7 @@ class Pull:
         try:
             self._repository.update()
             self._fetched = True
-        except Problem as error:
+        except (Problem, OSError) as error:
             self._tell(error)
 
     def _refuse_stranger(self, current: dict[str, t.Any]) -> None:
@@ -181,7 +181,8 @@ class Pull:
         except (OSError, ValueError) as error:
             raise Problem("not_pushed", f"{target}: {' '.join(str(error).split())[:300]}") from error
 
-    def _tell(self, problem: Problem) -> None:
+    def _tell(self, error: Problem | OSError) -> None:
+        problem = error if isinstance(error, Problem) else Problem("system", in_words(error))
         # Everybody on the host can read the status file, and a URL may have a password.
         message = re.sub(r"://[^/@\s]+@", "://", str(problem))
         print(f"podwire-cni-pull: {message} [{problem.code}]", file=sys.stderr, flush=True)
@@ -209,10 +210,17 @@ class Pull:
             # What was to run once in this boot runs again if it failed.
             "boot_id": first_line(BOOT_ID) if played and not self._boot else self._before.get("boot_id", ""),
         }
-        write(self._path, json.dumps(status, indent=1) + "\n", 0o644)
         if self.config["textfile"]:
-            write(self.config["textfile"], metrics(status), 0o644)
+            try:
+                write(self.config["textfile"], metrics(status), 0o644)
+            except OSError as error:
+                self._tell(Problem("no_textfile", in_words(error)))
+        write(self._path, json.dumps(status, indent=1) + "\n", 0o644)
         return int(failed)
+
+
+def in_words(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 def metrics(status: dict[str, t.Any]) -> str:
@@ -245,6 +253,15 @@ def main(argv: list[str]) -> int:
     if not config:
         print(f"podwire-cni-pull: {args.config} is missing or damaged; run the role podwire.cni.pull", file=sys.stderr)
         return 1
+    try:
+        return pull(config, args.boot)
+    except OSError as error:
+        # Not even the status file can be written.
+        print(f"podwire-cni-pull: {in_words(error)}", file=sys.stderr)
+        return 1
+
+
+def pull(config: dict[str, t.Any], boot: bool) -> int:
     os.umask(0o077)
     os.makedirs(config["state_dir"], mode=0o700, exist_ok=True)
     os.environ["PATH"] = ":".join(filter(None, [config["ansible_path"], os.environ.get("PATH") or os.defpath]))
@@ -256,7 +273,7 @@ def main(argv: list[str]) -> int:
         except BlockingIOError:
             print("another pull is running")
             return 0
-        return Pull(config, args.boot).work()
+        return Pull(config, boot).work()
 
 
 if __name__ == "__main__":

@@ -60,8 +60,13 @@ def read_json(path: str) -> dict[str, t.Any]:
 
 def write(path: str, text: str, mode: int = 0o600) -> None:
     """Write a file, complete or not at all."""
-    fresh = f"{path}.{os.getpid()}.new"
-    with open(fresh, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+    fresh = f"{path}.new"
+    # A run that was killed may have left one, and whoever owns the directory a link to a file of somebody else.
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(fresh)
+    with open(
+        fresh, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, mode)
+    ) as stream:
         stream.write(text)
         os.fchmod(stream.fileno(), mode)
         os.fsync(stream.fileno())
