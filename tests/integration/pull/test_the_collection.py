@@ -15,15 +15,15 @@ import yaml
 from ansible_collections.podwire.cni.tests.integration.pull.site import PROGRAM, PYTHON, sh
 
 COLLECTION = Path(__file__).parents[3]
-# Somebody deletes a plugin before the last three.
+# Somebody deletes a plugin and the file of a network before the last three.
 PLAYBOOKS = ("bootstrap", "bootstrap", "drift", "remediate", "drift")
 LINES = """\
-bootstrap.yml   node1: changed: 6 steps (6 safe)
+bootstrap.yml   node1: changed: 8 steps (8 safe)
 bootstrap.yml   1 host: 1 changed
 bootstrap.yml   node1: unchanged
 bootstrap.yml   1 host: 1 unchanged
-drift.yml       node1: drift: 1 step (1 safe)
-remediate.yml   node1: drift: 1 step (1 safe)
+drift.yml       node1: drift: 2 steps (2 safe)
+remediate.yml   node1: drift: 2 steps (2 safe)
 remediate.yml   node1: drift before, clean now
 drift.yml       node1: clean
 """
@@ -42,6 +42,8 @@ def test_bootstrap_drift_and_remediate(host, repository, run_privately, tmp_path
         "cni_plugins_remote_src": True,
         "cni_plugins_names": ["bridge", "host-local", "loopback"],
         "cni_networks": [{"name": "apps", "conflist": {"cniVersion": "1.0.0", "plugins": [apps]}}],
+        "cni_netns": ["web"],
+        "cni_attachments": [{"network": "apps", "container_id": "web", "netns": "web"}],
         "cni_report_dir": str(tmp_path / "report"),
     }
     (repository.path / "group_vars").mkdir()
@@ -58,7 +60,7 @@ def test_bootstrap_drift_and_remediate(host, repository, run_privately, tmp_path
     unset PYTHONPATH
     cp -r "$1" /run/home/old
     pull() {{ {" ".join(PYTHON)} {PROGRAM} --config {tmp_path}/"$1".json; }}
-    pull bootstrap && pull bootstrap && rm /opt/cni/bin/loopback && pull drift && pull remediate && pull drift"""
+    pull bootstrap && pull bootstrap && rm /opt/cni/bin/loopback /etc/cni/net.d/*.conflist && pull drift && pull remediate && pull drift"""
     said = run_privately({}, "bash", "-ec", script, "bash", settings["cni_test_plugins_old"])
     shown, name = [], ""
     for line in said.splitlines():
