@@ -60,7 +60,12 @@ def test_bootstrap_drift_and_remediate(host, repository, run_privately, tmp_path
     unset PYTHONPATH
     cp -r "$1" /run/home/old
     pull() {{ {" ".join(PYTHON)} {PROGRAM} --config {tmp_path}/"$1".json; }}
-    pull bootstrap && pull bootstrap && rm /opt/cni/bin/loopback /etc/cni/net.d/*.conflist && pull drift && pull remediate && pull drift"""
+    pull bootstrap
+    pull bootstrap
+    rm /opt/cni/bin/loopback /etc/cni/net.d/*.conflist
+    pull drift
+    pull remediate
+    pull drift"""
     said = run_privately({}, "bash", "-ec", script, "bash", settings["cni_test_plugins_old"])
     shown, name = [], ""
     for line in said.splitlines():
