@@ -154,12 +154,21 @@ def test_the_first_tile_shows_all_and_keeps_the_other_filters(started, address):
 
 def test_a_tile_in_a_new_tab_leaves_this_one_as_it_is(started, address):
     with opened(started, address) as page:
-        with page.context.expect_page() as other:
-            page.locator(".tile[data-show=drift] a").click(modifiers=["Control"])
+        tile = page.locator(".tile[data-show=drift] a")
+        # Chromium 150 crashes in a tab in the background. So the click ends here, after the page has seen it.
+        page.evaluate(
+            """addEventListener("click", (event) => {
+                window.taken = event.defaultPrevented;
+                event.preventDefault();
+            })"""
+        )
+        tile.click(modifiers=["Control"])
+        assert page.evaluate("taken") is False
         assert query(page) == {} and len(page.evaluate(NAMES)) == 58
-        # A run has waited 30 seconds in vain to be told that a tab in the background has loaded. Its content counts.
-        other.value.locator(".tile[data-show=drift] a[aria-current]").wait_for(state="attached")
-        assert query(other.value) == {"show": "drift"}
+        other = page.context.new_page()
+        other.goto(tile.evaluate("(link) => link.href"))
+        assert query(other) == {"show": "drift"}
+        assert other.locator(".tile[data-show=drift] a[aria-current]").count() == 1
 
 
 def test_filters_narrow_each_other_and_survive_a_reload(started, address):
