@@ -284,6 +284,23 @@ def test_records_are_sent(host, server, tmp_path):
     assert host.codes() == ["not_pushed"]
 
 
+def test_programs_that_cannot_be_started(host, tmp_path, monkeypatch):
+    """A damaged file is found, but the kernel refuses it."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("git", "tar", "ssh-keygen", "ansible-inventory"):
+        (programs / name).symlink_to(shutil.which(name))
+    for name in ("ansible-playbook", "rsync"):
+        (programs / name).write_bytes(b"\x7fELF damaged")
+        (programs / name).chmod(0o755)
+    (tmp_path / "report" / "hosts").mkdir(parents=True)
+    (tmp_path / "report" / "hosts" / "node1.json").write_text("{}")
+    monkeypatch.setenv("PATH", str(programs))
+    status = host.run(status=1, ansible_path=str(programs), playbooks=["local.yml", "other.yml"], push=str(tmp_path))
+    assert host.codes() == ["system", "system", "not_pushed"]
+    assert [one["status"] for one in status["playbooks"]] == [-1, -1]
+
+
 def test_metrics(host, repository):
     host.run()
     text = (host.directory / "pull.prom").read_text()

@@ -129,7 +129,7 @@ class Pull:
         print(f"{playbook} of commit {current['commit'][:12]}", flush=True)
         try:
             done = run(words, config["run_timeout"], cwd=current["tree"], env=self._environment(current))
-        except Problem as error:
+        except (Problem, OSError) as error:
             self._tell(error)
             status = -1
         else:
@@ -162,7 +162,7 @@ class Pull:
                 done = run(words, self.config["timeout"] * 2, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 if done.returncode:
                     raise Problem("not_pushed", f"{target}: rsync: {last_words(done)}")
-        except Problem as error:
+        except (Problem, OSError) as error:
             self._tell(Problem("not_pushed", str(error)))
 
     def _put(self, target: str, path: str) -> None:
@@ -214,7 +214,8 @@ class Pull:
             try:
                 write(self.config["textfile"], metrics(status), 0o644)
             except OSError as error:
-                self._tell(Problem("no_textfile", in_words(error)))
+                text = f"the metrics were not written: {in_words(error)}"
+                self._tell(Problem("no_textfile", f"{text}; create the directory, or change cni_pull_textfile"))
         write(self._path, json.dumps(status, indent=1) + "\n", 0o644)
         return int(failed)
 
@@ -257,7 +258,7 @@ def main(argv: list[str]) -> int:
         return pull(config, args.boot)
     except OSError as error:
         # Not even the status file can be written.
-        print(f"podwire-cni-pull: {in_words(error)}", file=sys.stderr)
+        print(f"podwire-cni-pull: this run is not in the status file: {in_words(error)}", file=sys.stderr)
         return 1
 
 
