@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
 import os
@@ -25,8 +26,10 @@ HEAD = (
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 NADS = Path("/etc/cni/multinet/nads/default")
 STUCK = Path("/run/podwire-stuck")
-# Its ADD ends when it is killed.
-SCRIPT = f'#!/bin/sh\n[ "$CNI_COMMAND" != ADD ] || {{ touch {STUCK}; exec sleep 1000; }}\n'
+# Its ADD tells the numbers of the process that has started it and of its own, and ends when it is killed.
+SCRIPT = f"""#!/bin/sh
+[ "$CNI_COMMAND" != ADD ] || {{ echo $PPID $$ >{STUCK}.new; mv {STUCK}.new {STUCK}; exec sleep 1000; }}
+"""
 PODS = {
     "two": "storage,wire",
     "route": '[{"name": "storage", "default-route": ["10.94.0.1"]}, {"name": "wire", "interface": "wire"}]',
@@ -80,18 +83,10 @@ def _kill_it():
     """Kill the plugin, once its last network has begun, and then what it has started."""
     while not STUCK.exists():
         time.sleep(0.01)
-    found = {int(path.split("/")[2]): Path(path) for path in glob.glob("/proc/[0-9]*/cmdline")}
-    for pid, path in found.items():
-        try:
-            words = path.read_bytes()
-        except OSError:
-            continue
-        if b"/opt/cni/bin/podwire-multinet" in words:
-            os.kill(pid, signal.SIGKILL)
-    time.sleep(0.5)
-    for pid, path in found.items():
-        if path.exists() and path.read_bytes() == b"sleep\x001000\x00":
-            os.kill(pid, signal.SIGKILL)
+    for number in STUCK.read_text().split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(number), signal.SIGKILL)
+        time.sleep(0.5)
     STUCK.unlink()
 
 
