@@ -35,7 +35,7 @@ MUTANTS = (
         "DEL removes another attachment's cache file",
         "cache.py",
         "    if entry is None or entry.is_of(network, container_id, if_name):\n        _remove(path)",
-        "    _remove(path)",
+        "    if True:\n        _remove(path)",
         "cache",
     ),
     Mutant(

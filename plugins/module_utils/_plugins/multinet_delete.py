@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..libcni import cache
 from ..libcni.errors import ERR_TRY_AGAIN_LATER, CacheError, CNIError, PluginError
 from ..libcni.multi.order import DelNetworksError, delete_networks
-from ..libcni.multi.records import NetworkRecord, open_record, record_path, record_paths
+from ..libcni.multi.records import NetworkRecord, open_record, record_path, record_paths, remove_unfinished
 from ..libcni.multi.runner import PodRunner
 from .multinet_pod import PATIENCE, PodCall, Settings, joined, note
 
@@ -27,21 +27,27 @@ if TYPE_CHECKING:
 def delete(args: CmdArgs) -> None:
     """Delete the networks of a container. Raises `PluginError` if something of them may be left."""
     settings = Settings(args, tolerant=True)
+    path = record_path(settings.cni_dir, args.container_id, args.ifname)
     try:
-        file = open_record(record_path(settings.cni_dir, args.container_id, args.ifname), PATIENCE)
+        file = open_record(path, PATIENCE)
     except BlockingIOError:
         text = f"plugins of the ADD of {args.container_id} still run after {PATIENCE:g} s"
         raise PluginError(ERR_TRY_AGAIN_LATER, text) from None
     if file is None:
         _delete_unrecorded(args, settings)
+    else:
+        with file:
+            _delete_file(file, args, settings)
+    remove_unfinished(path)
+
+
+def _delete_file(file: RecordFile, args: CmdArgs, settings: Settings) -> None:
+    if file.record is not None:
+        delete_recorded(file, settings, args.netns, lambda: _planned(args, settings))
         return
-    with file:
-        if file.record is not None:
-            delete_recorded(file, settings, args.netns, lambda: _planned(args, settings))
-            return
-        note(f"{file.path}: {file.reason}")
-        _delete_unrecorded(args, settings)
-        file.remove()
+    note(f"{file.path}: {file.reason}")
+    _delete_unrecorded(args, settings)
+    file.remove()
 
 
 def delete_recorded(

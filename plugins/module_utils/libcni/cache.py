@@ -18,7 +18,7 @@ import os
 
 from . import gojson
 from .errors import CacheError, JSONError, os_error_text, quote
-from .files import read_file
+from .files import read_file, remove_temporaries, temporary_path
 from .validate import validate_container_id, validate_if_name, validate_network_name
 
 TYPE_CHECKING = False
@@ -266,7 +266,7 @@ def write_entry(directory: str, entry: Entry) -> str:
     path = prepare(directory, entry.network_name, entry.container_id, entry.if_name)
     # Not in results/, where every file counts as an entry.
     parent = os.path.dirname(os.path.dirname(path))
-    temporary = os.path.join(parent, f".{KIND}-{os.urandom(8).hex()}.tmp")
+    temporary = temporary_path(parent, _temporary_name(path))
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
@@ -284,7 +284,9 @@ def write_entry(directory: str, entry: Entry) -> str:
 
 
 def remove_entry(directory: str, network: str, container_id: str, if_name: str) -> None:
-    """Remove an attachment's file, unless it belongs to another. As in Go, a file that cannot be removed stays.
+    """Remove an attachment's file, unless it belongs to another, and what killed writers of it have left.
+
+    As in Go, a file that cannot be removed stays.
 
     Raises `CacheError` and `ValidationError` as `cache_path`.
     """
@@ -292,6 +294,11 @@ def remove_entry(directory: str, network: str, container_id: str, if_name: str) 
     entry = read_entry(path)
     if entry is None or entry.is_of(network, container_id, if_name):
         _remove(path)
+        remove_temporaries(os.path.dirname(os.path.dirname(path)), _temporary_name(path))
+
+
+def _temporary_name(path: str) -> str:
+    return f"{KIND}-{os.path.basename(path)}"
 
 
 def _remove(path: str) -> None:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reading files that other programs may have written.
+"""Reading files that other programs may have written, and the names of files that are being written.
 
 Deviation from Go: only regular files are read. Go waits forever for the writer of a FIFO, and reads a device until the
 memory is full.
@@ -16,6 +16,13 @@ import stat
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
+
+# Bytes in the random part of a temporary name, which has two digits for each.
+_RANDOM = 8
+_SUFFIX = ".tmp"
+_END = 2 * _RANDOM + len(_SUFFIX)
+# With the rest it fits into the 255 bytes of a name. Longer names that begin alike count as one.
+_LONGEST_PREFIX = 220
 
 
 def read_file(path: str, largest: int | None = None, follow: bool = True) -> bytes:
@@ -38,6 +45,30 @@ def open_file(path: str, largest: int | None = None, follow: bool = True) -> t.B
         file.close()
         raise
     return file
+
+
+def temporary_path(folder: str, name: str) -> str:
+    """Return a new path in `folder`, to write what is to become the file `name`. It begins with a dot."""
+    return os.path.join(folder, f"{_prefix(name)}{os.urandom(_RANDOM).hex()}{_SUFFIX}")
+
+
+def remove_temporaries(folder: str, name: str) -> None:
+    """Remove what writers of the file `name` that were killed have left in `folder`, as far as it can be removed.
+
+    A writer that still runs fails when it renames or links its file.
+    """
+    prefix = _prefix(name)
+    try:
+        for found in os.listdir(folder):
+            # The length tells it from those of a file whose name begins with this one.
+            if found.startswith(prefix) and found.endswith(_SUFFIX) and len(found) == len(prefix) + _END:
+                os.unlink(os.path.join(folder, found))
+    except OSError:
+        return
+
+
+def _prefix(name: str) -> str:
+    return f".{name[:_LONGEST_PREFIX]}-"
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -172,18 +172,26 @@ def read_cache(cache_dir: str, source: str = "cache") -> CacheContents:
     results = {file.path.rpartition("/")[2]: file for file in _files(os.path.join(cache_dir, "results"))}
     loader = _Loader(cache_dir != cache.DEFAULT_DIR)
     entries = [loader.entry(name, results.get(name), records.get(name)) for name in sorted({*results, *records})]
-    entries += [_leftover(file) for file in _files(cache_dir) if _is_temporary(file.path)]
+    entries += read_leftovers(cache_dir, f".{cache.KIND}-")
     entries.sort(key=lambda entry: (entry.key or Key("", "", ""), entry.name))
     return CacheContents(entries, cache_dir, source)
 
 
-def _is_temporary(path: str) -> bool:
-    name = os.path.basename(path)
-    return name.startswith(f".{cache.KIND}-") and name.endswith(".tmp")
+def read_leftovers(folder: str, start: str) -> List[CachedAttachment]:
+    """Return the files in a folder, by the start of their names, that were being written when their writers died.
+
+    Raises HostError like :func:`read_cache`.
+    """
+    found = []
+    for file in _files(folder):
+        name = os.path.basename(file.path)
+        if name.startswith(start) and name.endswith(".tmp"):
+            found.append(_leftover(name, [file], True))
+    return found
 
 
-def _leftover(file: CacheFile) -> CachedAttachment:
-    entry = CachedAttachment(os.path.basename(file.path), [file], True)
+def _leftover(name: str, files: List[CacheFile], managed: bool) -> CachedAttachment:
+    entry = CachedAttachment(name, files, managed)
     entry.problem, entry.message = LEFTOVER, "it was being written when its writer died"
     return entry
 
@@ -227,10 +235,10 @@ class _Loader:
         self._private = private
 
     def entry(self, name: str, result: Optional[CacheFile], record: Optional[CacheFile]) -> CachedAttachment:
-        entry = CachedAttachment(name, [file for file in (result, record) if file], self._private or record is not None)
+        files, managed = [file for file in (result, record) if file], self._private or record is not None
         if name.startswith("."):
-            entry.problem, entry.message = LEFTOVER, "it was being written when its writer died"
-            return entry
+            return _leftover(name, files, managed)
+        entry = CachedAttachment(name, files, managed)
         # The record tells to which attachment a damaged cache file belongs.
         if record is not None and record.data is not None:
             entry.key, entry.record = record_from_bytes(record.data)

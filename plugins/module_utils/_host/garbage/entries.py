@@ -239,7 +239,7 @@ class Entries:
         """Leave a file that has a live container's ID in its name: there may be no other sign of its owner."""
         if entry.key is None:
             for container_id in self._live.ids():
-                if f"-{container_id}-" in entry.name:
+                if f"-{container_id}-" in entry.name or entry.name.startswith(f".{container_id}:"):
                     candidate.leave("live", f"its name is that of an attachment of {container_id}, which is alive")
                     return
 

@@ -93,6 +93,11 @@ class GcPlanner:
             self._judge(plan, judge, firewall_rules.rule_candidates(firewall, contents, live, owners, plan, settings))
         if CACHE in settings.scope:
             self._judge(plan, judge, entries.files())
+            for cached in of_pods:
+                from .pods import unfinished
+
+                left = Entries(unfinished(cached), live, plan, settings, self._verbs)
+                self._judge(plan, judge, left.files())
         if LINK in settings.scope:
             links = Links(bridges[0], bridges[1], caches, live, plan, settings)
             veths = links.veths()

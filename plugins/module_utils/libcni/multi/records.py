@@ -4,7 +4,7 @@
 """The record of a pod's networks: all that a DEL needs, written before the first ADD (Multus: the scratch file).
 
 `<cniDir>/pods/<container ID>:<interface>`, directories 0700, files 0600. A record is written beside its place, synced
-and renamed, so that a crash leaves a whole one or none. It is locked as long as its writer, or a plugin that its writer
+and linked, so that a crash leaves a whole one or none. It is locked as long as its writer, or a plugin that its writer
 has started, runs: the DEL after a killed ADD waits for the plugins that outlive it.
 """
 
@@ -16,7 +16,7 @@ import time
 
 from .. import gojson
 from ..errors import CacheError, JSONError, os_error_text
-from ..files import open_file
+from ..files import open_file, remove_temporaries, temporary_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 FOLDER = "pods"
 _VERSION = 1
 _LARGEST = 64 * 1024 * 1024
-# A temporary name starts with a dot, which no container ID does.
-_TEMPORARY = ".{}-{}.tmp"
 _PAUSE = 0.02
 
 
@@ -213,7 +211,8 @@ def create_record(directory: str, record: PodRecord) -> RecordFile:
     path = record_path(directory, record.container_id, record.ifname)
     folder = os.path.dirname(path)
     make_dirs(folder)
-    temporary = os.path.join(folder, _TEMPORARY.format(os.path.basename(path)[:200], os.urandom(6).hex()))
+    # Its name starts with a dot, which no container ID does.
+    temporary = temporary_path(folder, os.path.basename(path))
     try:
         fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -235,6 +234,11 @@ def create_record(directory: str, record: PodRecord) -> RecordFile:
     except OSError as exc:
         raise CacheError(os_error_text("open", path, exc), path) from exc
     return RecordFile(path, fd, record)
+
+
+def remove_unfinished(path: str) -> None:
+    """Remove what ADDs that were killed while they wrote the record have left beside it."""
+    remove_temporaries(os.path.dirname(path), os.path.basename(path))
 
 
 def open_record(path: str, patience: float) -> RecordFile | None:

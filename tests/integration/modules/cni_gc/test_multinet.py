@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle, cache, files
 from ansible_collections.podwire.cni.tests.integration.modules.host import COLLECTION, sh, wait_until
 
 STATE = Path("/var/lib/cni")
@@ -108,3 +108,25 @@ def test_a_record_that_is_damaged(pods, collect):
     collect()
     assert left("pwg-dead") == []
     assert len(left("pwg-live")) == 3
+
+
+def test_files_that_were_being_written(gc, pods, collect):
+    """Those of living pods stay, because their DEL takes them; others go once they are old enough."""
+    multinet = STATE / "multinet"
+    written = {}
+    for name in ("pwg-live", "pwg-dead"):
+        add(pods, name, "")
+        written[name] = [
+            files.temporary_path(str(multinet / "pods"), f"{name}:eth0"),
+            files.temporary_path(str(multinet), f"{cache.KIND}-pwgpods-{name}-eth0"),
+        ]
+        for path in written[name]:
+            Path(path).write_text("")
+    sh("ip netns delete pwg-dead")
+    rows = gc.run("cni_gc", min_age="3600", scope=["cache"])["collected"]
+    assert not [row for row in rows if row["action"] != "left"]
+    rows = {row["id"]: row for row in collect()["collected"] if row["kind"] == "cache"}
+    assert {path for path, row in rows.items() if row["action"] == "deleted"} >= set(written["pwg-dead"])
+    assert [rows[path]["reason"] for path in written["pwg-dead"]] == ["leftover"] * 2
+    assert not [path for path in written["pwg-dead"] if os.path.exists(path)]
+    assert [path for path in written["pwg-live"] if os.path.exists(path)] == written["pwg-live"]

@@ -8,12 +8,14 @@ What Multus did with the same networks is in the comments: 95a0932 (v4.3.0-42) w
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -113,8 +115,10 @@ def ends():
     return [row["ifname"] for row in rows if row["ifname"].startswith("veth")]
 
 
-def is_clean():
-    return not (links() or files() or ends() or "10.20.0." in sh("iptables-save -t nat", check=False))
+def left():
+    """Return what is left of the pods."""
+    rules = [line for line in sh("iptables-save -t nat", check=False).splitlines() if "10.20.0." in line]
+    return [*links(), *files(), *ends(), *rules]
 
 
 def test_three_networks(host):
@@ -130,7 +134,7 @@ def test_three_networks(host):
     assert "10.20.0.2:80" in sh("iptables-save -t nat")
     assert "10.50.0.2:80" not in sh("iptables-save -t nat")
     host.delete("storage,second")
-    assert is_clean()
+    assert left() == []
     host.delete("storage,second")
     host.delete("", netns="")
 
@@ -151,7 +155,7 @@ def test_the_default_route_moves_in_the_kernel_the_cache_and_the_answer(host):
     with pytest.raises(libcni.PluginError, match=r"default/second \(net2\)"):
         host.check()
     host.delete(BOTH)
-    assert is_clean()
+    assert left() == []
 
 
 def test_the_default_route_of_ipv6_alone(host):
@@ -161,14 +165,14 @@ def test_the_default_route_of_ipv6_alone(host):
     assert ("10.20.0.1", "eth0") in default_routes(4)
     assert [route.dst for route in result.routes] == ["0.0.0.0/0"]
     host.delete()
-    assert is_clean()
+    assert left() == []
 
 
 def test_a_gateway_that_is_not_there(host):
     """Multus leaves everything behind."""
     with pytest.raises(libcni.PluginError, match=r"10\.99\.0\.1 dev net1': network is unreachable"):
         host.add('[{"name": "second", "default-route": ["10.99.0.1"]}]')
-    assert is_clean()
+    assert left() == []
 
 
 def test_check_finds_what_multus_does_not(host):
@@ -177,7 +181,7 @@ def test_check_finds_what_multus_does_not(host):
     with pytest.raises(libcni.PluginError, match=r"network default/storage \(net1\)"):
         host.check()
     host.delete(BOTH)
-    assert is_clean()
+    assert left() == []
 
 
 def test_a_second_add(host):
@@ -189,21 +193,21 @@ def test_a_second_add(host):
             host.add(BOTH, name=name)
         assert (links(), files(), sh("ip -n pod1 -brief address")) == before
     host.delete(BOTH)
-    assert is_clean()
+    assert left() == []
 
 
 def test_the_annotation_changes_before_del(host):
     host.add(BOTH)
     shutil.rmtree("/etc/cni/multinet")
     host.delete('[{"name": "gone"}, null]')
-    assert is_clean()
+    assert left() == []
 
 
 def test_the_namespace_goes_before_del(host):
     host.add(BOTH)
     sh("ip netns delete pod1; ip netns add pod1")
     host.delete(BOTH, netns="")
-    assert is_clean()
+    assert left() == []
 
 
 def test_the_last_network_fails(host):
@@ -221,7 +225,7 @@ def test_the_last_network_fails(host):
     ) as caught:
         host.add("storage,second,late")
     assert "DEL of what was added failed" not in str(caught.value)
-    assert is_clean()
+    assert left() == []
 
 
 def test_a_pool_is_empty(host):
@@ -236,33 +240,69 @@ def test_a_pool_is_empty(host):
     assert len(ends()) == 1
     sh("ip netns delete pod2")
     host.delete()
-    assert is_clean()
+    assert left() == []
+
+
+def adding(host, command):
+    """Start an ADD of the plugin as *command*, as libcni starts it, and return its process."""
+    env = {**os.environ, "CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c1", "CNI_NETNS": "/run/netns/pod1"}
+    env.update(CNI_IFNAME="eth0", CNI_PATH=str(host.bin), CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default")
+    conf = {**host.network.plugins[0].network, "name": "pods", "cniVersion": host.version}
+    conf["runtimeConfig"] = {CAPABILITY: {NETWORKS: BOTH}}
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([*command, host.bin / "podwire-multinet"], stdin=pipe, stdout=pipe, stderr=pipe, env=env)
+    process.stdin.write(json.dumps(conf).encode())
+    process.stdin.close()
+    return process
 
 
 @pytest.mark.parametrize("moment", range(8))
 def test_killed_in_mid_add(host, moment):
     """Wherever the plugin is killed, the DEL that follows finds all: plugins that still run, leases and interfaces."""
-    env = {**os.environ, "CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c1", "CNI_NETNS": "/run/netns/pod1"}
-    env.update(CNI_IFNAME="eth0", CNI_PATH=str(host.bin), CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default")
-    conf = {**host.network.plugins[0].network, "name": "pods", "cniVersion": host.version}
-    conf["runtimeConfig"] = {CAPABILITY: {NETWORKS: BOTH}}
-    process = subprocess.Popen(
-        [host.bin / "podwire-multinet"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
-    )
-    process.stdin.write(json.dumps(conf).encode())
-    process.stdin.close()
+    process = adding(host, [])
     seen = [Path("/var/lib/cni/multinet/pods/c1:eth0"), *_traces()]
     while moment < len(seen) and not os.path.exists(seen[moment]) and process.poll() is None:
         time.sleep(0.0005)
     process.send_signal(signal.SIGKILL)
     process.wait()
     host.delete(BOTH)
-    assert is_clean()
+    assert left() == []
     # Also without a namespace, and again.
     host.delete(BOTH, netns="")
     host.add(BOTH)
     host.delete(BOTH)
-    assert is_clean()
+    assert left() == []
+
+
+# Runs a program, and kills it before call N of those that change something.
+KILLER = """
+import os, runpy, sys
+del sys.argv[0]
+left = int(sys.argv.pop(0))
+def hook(event, arguments):
+    global left
+    if event in CALLS and (event != "open" or arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)):
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), 9)
+CALLS = {"open", "fcntl.flock", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "subprocess.Popen"}
+CALLS |= {"os.fork", "os.posix_spawn"}
+sys.addaudithook(hook)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_killed_at_any_call_of_an_add(host):
+    """The DEL that follows also finds what the plugin itself has left on disk."""
+    for call in itertools.count(1):
+        process = adding(host, [sys.executable, "-c", KILLER, str(call)])
+        status = process.wait()
+        host.delete(BOTH)
+        assert left() == [], call
+        if status != -signal.SIGKILL:
+            break
+    assert status == 0, process.stdout.read()
+    assert call > 20
 
 
 def _traces():
@@ -293,4 +333,4 @@ def test_gc_and_status(host):
     assert [path.rpartition("/")[2] for path in files() if "/pods/" in path] == ["c2:eth0"]
     host.delete("storage", name="c2", netns="/run/netns/pod2")
     sh("ip netns delete pod2")
-    assert is_clean()
+    assert left() == []

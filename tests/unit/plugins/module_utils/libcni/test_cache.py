@@ -303,6 +303,37 @@ def test_remove_takes_a_link_and_not_where_it_leads(tmp_path):
     assert tmp_path.exists()
 
 
+def test_remove_takes_what_killed_writers_have_left(tmp_path, monkeypatch):
+    """Files of other attachments stay, also if their names begin like this one's."""
+
+    def killed(*_paths):
+        raise Killed
+
+    class Killed(BaseException):
+        pass
+
+    monkeypatch.setattr(cache.os, "replace", killed)
+    monkeypatch.setattr(cache, "_remove", lambda _path: None)
+    ids = ["cid", "cid-eth0", "ci", "cid-eth0-" + "0" * 16, "c" * 190, "c" * 190 + "d", "c" * 240]
+    written = {}
+    for container_id in ids:
+        for _turn in range(2):
+            there = set(os.listdir(tmp_path))
+            with pytest.raises(Killed):
+                cache.write_entry(str(tmp_path), sample(container_id=container_id))
+            written.setdefault(container_id, set()).update(set(os.listdir(tmp_path)) - there - {"results"})
+    assert {len(names) for names in written.values()} == {2}
+    for container_id in ids:
+        cache.remove_entry(str(tmp_path), "net", container_id, "eth0")
+        del written[container_id]
+        assert set(os.listdir(tmp_path)) == {"results"}.union(*written.values())
+
+
+def test_remove_without_a_directory(tmp_path):
+    cache.remove_entry(str(tmp_path / "none"), "net", "cid", "eth0")
+    assert os.listdir(tmp_path) == []
+
+
 # ---- listing
 
 
