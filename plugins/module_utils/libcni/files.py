@@ -17,10 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
-# Bytes in the random part of a temporary name, which has two digits for each.
-_RANDOM = 8
-_SUFFIX = ".tmp"
-_END = 2 * _RANDOM + len(_SUFFIX)
+# A temporary name ends with random digits and this.
+_DIGITS, _SUFFIX = 16, ".tmp"
 # With the rest it fits into the 255 bytes of a name. Longer names that begin alike count as one.
 _LONGEST_PREFIX = 220
 
@@ -49,7 +47,7 @@ def open_file(path: str, largest: int | None = None, follow: bool = True) -> t.B
 
 def temporary_path(folder: str, name: str) -> str:
     """Return a new path in `folder`, to write what is to become the file `name`. It begins with a dot."""
-    return os.path.join(folder, f"{_prefix(name)}{os.urandom(_RANDOM).hex()}{_SUFFIX}")
+    return os.path.join(folder, f"{_prefix(name)}{os.urandom(_DIGITS // 2).hex()}{_SUFFIX}")
 
 
 def remove_temporaries(folder: str, name: str) -> None:
@@ -60,8 +58,8 @@ def remove_temporaries(folder: str, name: str) -> None:
     prefix = _prefix(name)
     try:
         for found in os.listdir(folder):
-            # The length tells it from those of a file whose name begins with this one.
-            if found.startswith(prefix) and found.endswith(_SUFFIX) and len(found) == len(prefix) + _END:
+            # The place of the suffix tells it from those of a file whose name begins with this one.
+            if found.startswith(prefix) and found[len(prefix) + _DIGITS :] == _SUFFIX:
                 os.unlink(os.path.join(folder, found))
     except OSError:
         return
