@@ -182,12 +182,7 @@ def read_leftovers(folder: str, start: str) -> List[CachedAttachment]:
 
     Raises HostError like :func:`read_cache`.
     """
-    found = []
-    for file in _files(folder):
-        name = os.path.basename(file.path)
-        if name.startswith(start) and name.endswith(".tmp"):
-            found.append(_leftover(name, [file], True))
-    return found
+    return [_leftover(os.path.basename(file.path), [file], True) for file in _files(folder, start, ".tmp")]
 
 
 def _leftover(name: str, files: List[CacheFile], managed: bool) -> CachedAttachment:
@@ -196,7 +191,7 @@ def _leftover(name: str, files: List[CacheFile], managed: bool) -> CachedAttachm
     return entry
 
 
-def _files(folder: str) -> List[CacheFile]:
+def _files(folder: str, start: str = "", end: str = "") -> List[CacheFile]:
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
@@ -207,7 +202,7 @@ def _files(folder: str) -> List[CacheFile]:
             "read, or move it away if nothing uses it, and run again",
             code="source_unusable",
         ) from error
-    paths = [os.path.join(folder, name) for name in names]
+    paths = [os.path.join(folder, name) for name in names if name.startswith(start) and name.endswith(end)]
     return [_read(path) for path in paths if not os.path.isdir(path) or os.path.islink(path)]
 
 

@@ -243,9 +243,9 @@ def test_a_pool_is_empty(host):
     assert left() == []
 
 
-def adding(host, command):
-    """Start an ADD of the plugin as *command*, as libcni starts it, and return its process."""
-    env = {**os.environ, "CNI_COMMAND": "ADD", "CNI_CONTAINERID": "c1", "CNI_NETNS": "/run/netns/pod1"}
+def calling(host, command, verb="ADD"):
+    """Start the plugin as *command*, as libcni starts it, and return its process."""
+    env = {**os.environ, "CNI_COMMAND": verb, "CNI_CONTAINERID": "c1", "CNI_NETNS": "/run/netns/pod1"}
     env.update(CNI_IFNAME="eth0", CNI_PATH=str(host.bin), CNI_ARGS="IgnoreUnknown=1;K8S_POD_NAMESPACE=default")
     conf = {**host.network.plugins[0].network, "name": "pods", "cniVersion": host.version}
     conf["runtimeConfig"] = {CAPABILITY: {NETWORKS: BOTH}}
@@ -259,7 +259,7 @@ def adding(host, command):
 @pytest.mark.parametrize("moment", range(8))
 def test_killed_in_mid_add(host, moment):
     """Wherever the plugin is killed, the DEL that follows finds all: plugins that still run, leases and interfaces."""
-    process = adding(host, [])
+    process = calling(host, [])
     seen = [Path("/var/lib/cni/multinet/pods/c1:eth0"), *_traces()]
     while moment < len(seen) and not os.path.exists(seen[moment]) and process.poll() is None:
         time.sleep(0.0005)
@@ -295,7 +295,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def test_killed_at_any_call_of_an_add(host):
     """The DEL that follows also finds what the plugin itself has left on disk."""
     for call in itertools.count(1):
-        process = adding(host, [sys.executable, "-c", KILLER, str(call)])
+        process = calling(host, [sys.executable, "-c", KILLER, str(call)])
         status = process.wait()
         host.delete(BOTH)
         assert left() == [], call
@@ -303,6 +303,19 @@ def test_killed_at_any_call_of_an_add(host):
             break
     assert status == 0, process.stdout.read()
     assert call > 20
+
+
+def test_killed_at_any_call_of_a_del(host):
+    """The next DEL completes it."""
+    for call in itertools.count(1):
+        host.add(BOTH)
+        status = calling(host, [sys.executable, "-c", KILLER, str(call)], "DEL").wait()
+        host.delete(BOTH)
+        assert left() == [], call
+        if status != -signal.SIGKILL:
+            break
+    assert status == 0
+    assert call > 5
 
 
 def _traces():
