@@ -119,7 +119,7 @@ def hook(session: nox.Session) -> None:
     """Let pre-commit install the linter from this repository, and run it on another one."""
     requirements(session, "hook")
     with snapshot(session):
-        pytest(session, *(session.posargs or ["tests/hook"]), private=False)
+        pytest(session, *(session.posargs or ["tests/real/hook"]), private=False)
 
 
 # --- ansible-test, without containers
@@ -262,7 +262,13 @@ def integration(session: nox.Session) -> None:
             "--override-ini=tmp_path_retention_policy=failed",
         ]
         named = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
-        pytest(session, *each, *session.posargs, *([] if named else ["tests/integration"]), private=False)
+        pytest(
+            session,
+            *each,
+            *session.posargs,
+            *([] if named else ["tests/host", "tests/play", "tests/docs"]),
+            private=False,
+        )
 
 
 @nox.session
@@ -283,7 +289,7 @@ def runtimes(session: nox.Session) -> None:
     except machine.Unavailable as reason:
         skipped.append(f"Apptainer: no system with it can be made: {' '.join(str(reason).splitlines()[-2:])}")
     with snapshot(session):
-        session.run(PRIVATE, "python", "tests/runtimes", *options, *arguments, external=True)
+        session.run(PRIVATE, "python", "tests/real/runtimes", *options, *arguments, external=True)
     count(session, passed=1, skipped=skipped)
 
 
@@ -299,15 +305,17 @@ def peer(session: nox.Session) -> None:
     session.env["PYTHONDONTWRITEBYTECODE"] = "1"
     driver, recorder = str(programs / "driver"), str(programs / "recorder")
     arguments = session.posargs or ["--cases", "104"]
-    session.run("python", "tests/peer/peer.py", driver, recorder, *arguments)
+    session.run("python", "tests/real/peer/peer.py", driver, recorder, *arguments)
     if {"--case", "--category", "--help"} & set(arguments):
         return
-    session.run(PRIVATE, "python", "tests/peer/skel_peer.py", str(programs / "skel"), "--cases", "1000", external=True)
-    session.run("python", "tests/peer/mutants.py", driver, recorder)
+    session.run(
+        PRIVATE, "python", "tests/real/peer/skel_peer.py", str(programs / "skel"), "--cases", "1000", external=True
+    )
+    session.run("python", "tests/real/peer/mutants.py", driver, recorder)
     old, new = str(machine.plugins("bookworm")), str(machine.plugins("forky"))
-    session.run(PRIVATE, "python", "tests/peer/interop.py", driver, old, new, external=True)
+    session.run(PRIVATE, "python", "tests/real/peer/interop.py", driver, old, new, external=True)
     with snapshot(session):
-        session.run(PRIVATE, "python", "tests/peer/multus_peer.py", recorder, new, external=True)
+        session.run(PRIVATE, "python", "tests/real/peer/multus_peer.py", recorder, new, external=True)
     cases = arguments[arguments.index("--cases") + 1] if "--cases" in arguments else "1000"
     count(session, passed=int(cases) + 1000 + 3)
 
@@ -321,8 +329,8 @@ def browser(session: nox.Session) -> None:
     except machine.Unavailable as reason:
         session.skip(str(reason))
     with snapshot(session) as copy, tempfile.TemporaryDirectory(prefix="podwire-") as files:
-        session.env["PYTHONPATH"] += f":{copy}/tests/browser"
-        pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/browser"]), private=False)
+        session.env["PYTHONPATH"] += f":{copy}/tests/real/browser"
+        pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/real/browser"]), private=False)
 
 
 # --- by hand
@@ -383,7 +391,7 @@ def bench(session: nox.Session) -> None:
         requirements(session, "browser")
         session.env["CHROMIUM"] = machine.chromium()
         link(session)
-        session.run("python", "tests/browser/durations.py")
+        session.run("python", "tests/real/browser/durations.py")
         return
     requirements(session, "bench")
     machine.install(machine.TO_RUN)
@@ -391,11 +399,11 @@ def bench(session: nox.Session) -> None:
     plugins = str(machine.plugins("forky"))
     if session.posargs == ["settings"]:
         machine.install(machine.TO_TEST)
-        session.run(PRIVATE, "tests/bench/settings.sh", plugins, str(machine.ee_base()), external=True)
+        session.run(PRIVATE, "tests/real/bench/settings.sh", plugins, str(machine.ee_base()), external=True)
     elif session.posargs == ["fleet"]:
-        session.run(PRIVATE, "tests/bench/fleet.sh", plugins, external=True)
+        session.run(PRIVATE, "tests/real/bench/fleet.sh", plugins, external=True)
     else:
-        session.run(PRIVATE, "tests/bench/run.sh", plugins, str(machine.go_programs()), external=True)
+        session.run(PRIVATE, "tests/real/bench/run.sh", plugins, str(machine.go_programs()), external=True)
 
 
 @nox.session(default=False)
@@ -416,7 +424,7 @@ def pictures(session: nox.Session) -> None:
     requirements(session, "browser")
     session.env["CHROMIUM"] = machine.chromium()
     link(session)
-    session.run("python", "tests/browser/pictures.py", "docs/images")
+    session.run("python", "tests/real/browser/pictures.py", "docs/images")
 
 
 @nox.session(default=False)

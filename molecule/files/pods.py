@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "runtimes"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "real" / "runtimes"))
 
 from cri import Cri, CriError
 

@@ -26,7 +26,7 @@ def engines(session: nox.Session) -> None:
     machine.acquire_root()
     session.env["PODWIRE_PLUGINS"] = str(machine.plugins("bookworm"))
     with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as files:
-        pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/engines"]), private=False)
+        pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/real/engines"]), private=False)
 
 
 @nox.session(default=False)
@@ -37,7 +37,7 @@ def eda(session: nox.Session) -> None:
     machine.acquire_root()
     session.env["PODWIRE_PLUGINS"] = str(machine.plugins("bookworm"))
     with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as files:
-        pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/eda"]))
+        pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/real/rulebook"]))
 
 
 @nox.session(default=False)
@@ -61,7 +61,7 @@ def ee(session: nox.Session) -> None:
         owner = ("--owner=root", "--group=root")
         subprocess.run(["tar", "-czf", f"{work}/cni-plugins.tgz", *owner, "-C", plugins, "."], check=True)
         programs = (machine.runtimes(), Path(session.bin, "ansible-navigator"))
-        command = fresh.as_root(copy / "tests" / "engines" / "ee.sh", work, base, *programs)
+        command = fresh.as_root(copy / "tests" / "real" / "engines" / "ee.sh", work, base, *programs)
         lines = str(session.run(*command, external=True, silent=True)).splitlines()
     print(*lines, sep="\n")
     count(session, passed=len(DEFINITIONS) + sum(line.startswith("  [ok] ") for line in lines))

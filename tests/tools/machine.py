@@ -218,7 +218,7 @@ def go_programs() -> Path:
     The source of libcni and of what its skel imports is Debian's, and the toolchain comes from PyPI.
     """
     requirements = ROOT / "tests" / "requirements-peer.txt"
-    sources = [*ROOT.glob("tests/peer/*/*.go"), *ROOT.glob("tests/bench/*/*.go")]
+    sources = [*ROOT.glob("tests/real/peer/*/*.go"), *ROOT.glob("tests/real/bench/*/*.go")]
     texts = [path.read_text() for path in (requirements, *sorted(sources))]
     build = CACHE / f"peer-{_key([GO_SUITE, *GO_LIBCNI, *texts])}"
     libcni = _unpacked(GO_SUITE, CACHE / f"go-cni-{GO_SUITE}-{_key(GO_LIBCNI)}", GO_LIBCNI)
@@ -246,7 +246,7 @@ def go_programs() -> Path:
             "GOTOOLCHAIN": "local",
         }
         for folder in ("peer/driver", "peer/recorder", "peer/skel", "bench/calls"):
-            source = ROOT / "tests" / folder
+            source = ROOT / "tests" / "real" / folder
             run(go / "bin" / "go", "vet", ".", cwd=source, env=environment)
             run(go / "bin" / "go", "build", "-o", build / source.name, ".", cwd=source, env=environment)
         (build / "complete").touch()

@@ -12,4 +12,4 @@ cni_test_plugins_new: /srv/breaks/plugins
 END
 export PYTHONPATH=/srv/breaks:/srv/breaks/lib PODWIRE_BREAKS=all
 exec tests/private.sh python3 -m pytest --basetemp=/run/home/pytest -W ignore::pytest.PytestUnknownMarkWarning -v \
-  tests/integration/modules/footprint/test_breaks.py -k "$1"
+  tests/host/footprint/test_breaks.py -k "$1"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection's own plugins, each as its executable. tests/integration runs them in real chains."""
+"""The collection's own plugins, each as its executable. tests/host runs them in real chains."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Records from events in all their forms, and from what is none. tests/engines has the events of a real job."""
+"""Records from events in all their forms, and from what is none. tests/real/engines has the events of a real job."""
 
 from __future__ import annotations
 

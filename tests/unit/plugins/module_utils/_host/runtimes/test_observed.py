@@ -32,7 +32,7 @@ def test_every_directory_was_shown_to_every_runtime():
 
 def test_what_is_marked_as_run_was_run():
     assert {column.split()[0] for column in COLUMNS} == {
-        # What Apptainer does is seen by running containers, see tests/runtimes/apptainer.py.
+        # What Apptainer does is seen by running containers, see tests/real/runtimes/apptainer.py.
         name
         for name, profile in PROFILES.items()
         if profile.verified == "run" and name != "apptainer"

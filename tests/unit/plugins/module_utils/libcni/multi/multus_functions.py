@@ -4,7 +4,7 @@
 """The rules of libcni.multi against what Multus' own functions answered.
 
 The answers are in multus_cases.json: inputs and outputs, no code. ``about`` in it names the functions and the commits.
-The unit tests and tests/peer judge the cases with `judge`.
+The unit tests and tests/real/peer judge the cases with `judge`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,191 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a network is compared with: other files and networks, and the addresses and routes of the host."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+LEVELS = ["syntax", "schema", "directory"]
+
+
+def test_leftovers_are_reported_and_stop_nothing(host, conf_dir):
+    leftovers = {
+        ".ansible_tmpabcdefgh10-x.conflist": '{"cniVer',
+        "05-broken.conflist": "",
+        "40-x.bak.conflist": '{"cniVersion": "1.0.0", "name": "old", "plugins": [{"type": "loopback"}]}',
+        "50-stray.json": '{"hello": "world"}',
+        "60-one.conf": '{"cniVersion": "1.0.0", "name": "one", "type": "loopback"}',
+        "87-first.conflist": '{"cniVersion": "1.0.0", "name": "first", "plugins": [{"type": "loopback"}]}',
+        "calico-kubeconfig": "token: not-to-be-read",
+        "cni.kubeconfig.conf": "token: not-to-be-read",
+    }
+    for name, text in leftovers.items():
+        (conf_dir / name).write_text(text)
+        (conf_dir / name).chmod(0o600)
+    beside = host.run("cni_conf", check_mode=True, networks=[network("dir")])
+    assert [(entry["code"], Path(entry["file"]).name) for entry in beside["problems"]] == [
+        ("temp_file", ".ansible_tmpabcdefgh10-x.conflist"),
+        ("broken_file", "05-broken.conflist"),
+        ("backup_file", "40-x.bak.conflist"),
+        ("stray_json", "50-stray.json"),
+        ("single_plugin", "60-one.conf"),
+        ("broken_file", "cni.kubeconfig.conf"),
+    ]
+    assert [step["kind"] for step in beside["actions"]] == ["create"]
+    assert "not-to-be-read" not in json.dumps(beside)
+
+
+def test_a_network_before_the_first_one_is_reported_unless_the_level_is_left_out(host, conf_dir):
+    text = '{"cniVersion": "1.0.0", "name": "first", "plugins": [{"type": "loopback"}]}'
+    (conf_dir / "87-first.conflist").write_text(text)
+    (flip,) = host.run("cni_conf", check_mode=True, networks=[network("dir")])["problems"]
+    assert flip["code"] == "order_flip"
+    assert "'first'" in flip["message"]
+    assert "'dir'" in flip["message"]
+    levels = ["syntax", "schema", "plugins"]
+    assert host.run("cni_conf", check_mode=True, networks=[network("dir")], validate=levels)["problems"] == []
+
+
+def ptp(**ipam):
+    return {"type": "ptp", "ipam": {"type": "host-local", **ipam}}
+
+
+def bridge(name, subnet="10.62.0.0/24", **options):
+    return {"type": "bridge", "bridge": name, "ipam": {"type": "host-local", "subnet": subnet}, **options}
+
+
+@pytest.fixture
+def base(host, conf_dir):
+    """The network beside which others are planned."""
+    plugin = {
+        "type": "bridge",
+        "bridge": "base0",
+        "isGateway": True,
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.61.0.0/24"}]]},
+    }
+    host.run("cni_conf", networks=[network("base", plugin)])
+
+
+@pytest.mark.parametrize(
+    ("code", "pointer", "words", "plugins"),
+    [
+        (None, None, [], [bridge("other0", isGateway=True)]),
+        (
+            "bridge_two_subnets",
+            "/plugins/0/bridge",
+            ["10.62.0.1/24", "10.61.0.1/24", "'base'", "another bridge"],
+            [bridge("base0", isGateway=True)],
+        ),
+        ("bridge_shared", "/plugins/0/bridge", ["'base'", "10-base.conflist", "another bridge"], [bridge("base0")]),
+        (
+            "subnet_overlap",
+            "/plugins/0/ipam/ranges/0/0/subnet",
+            ["10.61.0.128/25", "10.61.0.0/24", "choose another subnet"],
+            [ptp(ranges=[[{"subnet": "10.61.0.128/25"}]])],
+        ),
+        (
+            "master_missing",
+            "/plugins/0/master",
+            ["nowhere0", "every ADD fails"],
+            [{**ptp(subnet="10.62.0.0/24"), "type": "macvlan", "master": "nowhere0"}],
+        ),
+        (
+            "gateway_outside",
+            "/plugins/0/ipam/ranges/0/0/gateway",
+            ["10.63.0.1", "10.62.0.0/24", "such as 10.62.0.1"],
+            [ptp(ranges=[[{"subnet": "10.62.0.0/24", "gateway": "10.63.0.1"}]])],
+        ),
+        (
+            "shared_store",
+            "/plugins/0/ipam",
+            ["/var/lib/cni/networks/base/other", "'base'", "another 'dataDir'"],
+            [ptp(subnet="10.62.0.0/24", dataDir="/var/lib/cni/networks/base")],
+        ),
+        (
+            "capability_missing",
+            "/plugins/1",
+            ['"capabilities": {"portMappings": true}'],
+            [ptp(subnet="10.62.0.0/24"), {"type": "portmap"}],
+        ),
+    ],
+)
+def test_what_networks_take_from_each_other_is_a_warning(host, conf_dir, base, code, pointer, words, plugins):
+    planned = host.run("cni_conf", check_mode=True, validate=LEVELS, networks=[network("other", *plugins, priority=20)])
+    assert planned["changed"]
+    found = [entry for entry in planned["problems"] if entry["level"] != "info"]
+    assert [(entry["code"], entry["pointer"]) for entry in found] == ([(code, pointer)] if code else [])
+    for entry in found:
+        assert entry["level"] == "warning"
+        assert entry["file"] == f"{conf_dir}/20-other.conflist"
+        assert [word for word in words if word not in entry["message"]] == []
+
+
+def test_a_network_in_two_forms_is_reported(host, conf_dir, base):
+    (conf_dir / "30-base.conf").write_text('{"cniVersion": "1.0.0", "name": "base", "type": "loopback"}')
+    planned = host.run("cni_conf", check_mode=True, networks=[network("other", priority=40)])
+    (found,) = [entry for entry in planned["problems"] if entry["code"] == "conf_and_conflist"]
+    assert found["file"] == f"{conf_dir}/30-base.conf"
+    assert "10-base.conflist" in found["message"]
+
+
+@pytest.fixture
+def host0():
+    """A bridge, an address on it and routes that are not of any network."""
+    sh(
+        """
+        ip link add host0 type bridge
+        ip address add 10.66.0.1/24 dev host0
+        ip address add fd00:66::1/64 dev host0 nodad
+        ip link set host0 up
+        ip route add 10.67.0.0/25 dev host0
+        ip route add 10.64.0.0/14 via 10.66.0.2
+        ip route add default via 10.66.0.2
+        """
+    )
+
+
+PLUGINS = {
+    "routed": {"type": "bridge", "bridge": "beside0", "isGateway": True},
+    "named": {"type": "bridge", "bridge": "host0", "isGateway": True},
+    "joined": {"type": "bridge", "bridge": "host0"},
+    "outside": {"type": "macvlan", "master": "host0"},
+}
+OVERLAP, SHARED_ROUTE = "warning host_overlap", "info host_overlap"
+
+
+@pytest.mark.parametrize(
+    ("kind", "subnet", "found", "message"),
+    [
+        ("routed", "10.66.0.0/25", [OVERLAP, SHARED_ROUTE], "address 10.66.0.1/24 of the interface host0,"),
+        ("routed", "10.67.0.0/24", [OVERLAP, SHARED_ROUTE], "route to 10.67.0.0/25 on the interface host0,"),
+        ("routed", "10.65.0.0/24", [SHARED_ROUTE], "route to 10.64.0.0/14"),
+        ("routed", "10.68.0.0/24", [], None),
+        ("routed", "fd00:66::/80", [OVERLAP], None),
+        ("outside", "10.66.0.0/24", [], None),
+        ("joined", "10.66.0.0/24", [], None),
+        (
+            "named",
+            "10.68.0.0/24",
+            ["warning bridge_address"],
+            "host0.*10.66.0.1/24.*10.68.0.1/24.*ip link delete dev host0",
+        ),
+        ("named", "10.66.0.0/24", [], None),
+    ],
+)
+def test_addresses_and_routes_of_the_host_are_seen(host, conf_dir, host0, kind, subnet, found, message):
+    plugin = {**PLUGINS[kind], "ipam": {"type": "host-local", "subnet": subnet}}
+    problems = host.run("cni_conf", check_mode=True, validate=LEVELS, networks=[network("beside", plugin)])["problems"]
+    assert [f"{entry['level']} {entry['code']}" for entry in problems] == found
+    if message:
+        assert re.search(message, problems[0]["message"])
+    if kind == "named" and problems:
+        assert problems[0]["pointer"] == "/plugins/0/bridge"

@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pytest
+
+from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+APPS = network(
+    "apps",
+    {
+        "type": "bridge",
+        "bridge": "apps0",
+        "mtu": 1500,
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.55.0.0/24"}]]},
+    },
+    {"type": "portmap", "capabilities": {"portMappings": True}},
+)
+SINGLE = '{\n\t"cniVersion": "1.0.0",\n\t"name": "single",\n\t"type": "loopback"\n}\n'
+EDGE_WRITTEN = """\
+{
+  "name": "edge",
+  "plugins": [
+    {
+      "type": "ptp",
+      "mtu": 1500.0,
+      "ipam": {
+        "type": "host-local",
+        "subnet": "10.56.0.0/24"
+      }
+    }
+  ],
+  "cniVersion": "0.4.0"
+}
+"""
+# The same in another layout, another order, and with the MTU as another number.
+EDGE_BY_HAND = (
+    '{"cniVersion":"0.4.0","name":"edge",\n'
+    '"plugins":[{"mtu":1500,"type":"ptp","ipam":{"subnet":"10.56.0.0/24","type":"host-local"}}]}'
+)
+
+
+def edge(mtu, subnet="10.56.0.0/24", **options):
+    ipam = f'{{"type":"host-local","subnet":"{subnet}"}}'
+    text = f'{{"plugins":[{{"type":"ptp","mtu":{mtu},"ipam":{ipam}}}],"cniVersion":"0.4.0"}}'
+    return {"name": "edge", "content": text, **options}
+
+
+@pytest.mark.parametrize("generation", ["old", "new"])
+def test_networks_are_created_changed_and_removed(host, work, change, monkeypatch):
+    # Relative sources are searched in `files`, beside the play.
+    (work / "play" / "files").mkdir(parents=True)
+    (work / "play" / "files" / "single.conf").write_text(SINGLE)
+    monkeypatch.chdir(work / "play")
+    conf_dir = work / "net.d"
+    path = conf_dir / "05-edge.conflist"
+
+    made = change(
+        [APPS, edge("1500.0", priority=5), {"src": "single.conf"}],
+        ["make_directory", "create", "create", "create"],
+        ["created"] * 3,
+    )
+    assert {step["class"] for step in made.run["actions"]} == {"safe"}
+    assert sh(f"find {conf_dir} -printf '%P %m %u %g\\n' | sort").splitlines() == [
+        " 755 root root",
+        "05-edge.conflist 644 root root",
+        "10-apps.conflist 644 root root",
+        "10-single.conflist 644 root root",
+    ]
+    assert path.read_text() == EDGE_WRITTEN
+    assert len(json.loads((conf_dir / "10-single.conflist").read_text())["plugins"]) == 1
+
+    # Another layout is no difference.
+    path.write_text(EDGE_BY_HAND)
+    assert not host.run("cni_conf", networks=[edge("1500.0")])["changed"]
+    assert path.read_text() == EDGE_BY_HAND
+
+    changed = change([edge(1400)], ["write"], ["updated"])
+    assert re.search('"mtu". *1500', changed.run["diff"][0]["before"])
+    assert re.search('"mtu". *1400', changed.run["diff"][0]["after"])
+
+    path.chmod(0o600)
+    os.chown(path, 1, -1)
+    change([edge(1400)], ["set_attributes"], ["attributes"])
+    change([edge(1300, priority=30)], ["rename", "write"], ["renamed"])
+
+    moved = change([edge(1300, "10.57.0.0/24")], ["write"], ["updated"])
+    assert moved.run["actions"][0]["class"] == "disruptive"
+    assert moved.run["networks"][0]["path"] == f"{conf_dir}/30-edge.conflist"
+
+    change(
+        [{"name": name, "state": "absent"} for name in ("edge", "apps", "never", "single")],
+        ["remove"] * 3,
+        ["removed", "removed", "none", "removed"],
+    )
+    assert list(conf_dir.iterdir()) == []
+
+
+def test_a_host_without_plugins_is_checked_with_warnings_and_left_alone(host, work):
+    bridge = {"type": "bridge", "ipam": {"type": "host-local", "subnet": "10.55.0.0/24"}}
+    arguments = {"bin_dirs": [f"{work}/no_bin"], "networks": [network("apps", bridge)]}
+    predicted = host.run("cni_conf", check_mode=True, **arguments)
+    assert predicted["changed"]
+    assert [step["kind"] for step in predicted["actions"]] == ["make_directory", "create"]
+    assert [entry["code"] for entry in predicted["problems"]] == ["missing_plugin", "missing_plugin"]
+    assert [entry["pointer"] for entry in predicted["problems"]] == ["/plugins/0/type", "/plugins/0/ipam/type"]
+    assert len(predicted["warnings"]) == 2
+
+    assert host.fail("cni_conf", **arguments)["code"] == "missing_plugin"
+    assert not (work / "net.d").exists()

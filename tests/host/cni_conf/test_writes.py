@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What others see of the directory while the module writes, and what a killed module leaves."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh
+
+EVENTS = {
+    0x2: "MODIFY",
+    0x4: "ATTRIB",
+    0x40: "MOVED_FROM",
+    0x80: "MOVED_TO",
+    0x100: "CREATE",
+    0x200: "DELETE",
+    0x400: "DELETE_SELF",
+    0x800: "MOVE_SELF",
+}
+HEADER = struct.Struct("iIII")
+
+
+class Watch:
+    """An inotify instance that watches one directory."""
+
+    def __init__(self, path):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        assert self.fd >= 0
+        assert libc.inotify_add_watch(self.fd, os.fsencode(path), sum(EVENTS)) >= 0, os.strerror(ctypes.get_errno())
+
+    def events(self):
+        """Return the events since the last call; "neutral" stands for a name that no runtime reads."""
+        data, found = os.read(self.fd, 1 << 16), []
+        while data:
+            _watch, mask, _cookie, length = HEADER.unpack_from(data)
+            name = data[HEADER.size : HEADER.size + length].rstrip(b"\0").decode()
+            data = data[HEADER.size + length :]
+            if not name.endswith((".conf", ".conflist", ".json")):
+                name = "neutral"
+            found.append((EVENTS[mask & 0xFFF], name))
+        return found
+
+
+@pytest.fixture
+def watch(work):
+    # A nameless file is possible there; on some other file systems a write has one more, harmless, event.
+    sh(f"mount -t tmpfs -o mode=0755 podwire-test {work}; mkdir {work}/net.d")
+    made = Watch(work / "net.d")
+    yield made
+    os.close(made.fd)
+    sh(f"umount {work}")
+
+
+def test_a_runtime_sees_each_change_once_and_no_file_that_is_not_whole(host, watch):
+    def change(**network):
+        host.run("cni_conf", validate=[], networks=[{"name": "loop", **network}])
+        return watch.events()
+
+    def text(mtu):
+        plugin = {"type": "loopback", "mtu": mtu, "padding": "x" * 300000}
+        return json.dumps({"cniVersion": "1.0.0", "name": "loop", "plugins": [plugin]})
+
+    write = [("CREATE", "neutral"), ("MOVED_FROM", "neutral"), ("MOVED_TO", "10-loop.conflist")]
+    assert change(content=text(1)) == write
+    assert change(content=text(2)) == write
+    assert change(content=text(2), priority=20) == [
+        ("MOVED_FROM", "10-loop.conflist"),
+        ("MOVED_TO", "20-loop.conflist"),
+    ]
+    assert change(state="absent") == [("DELETE", "20-loop.conflist")]
+
+
+def test_a_killed_module_leaves_the_old_or_the_new_file(work):
+    done = subprocess.run(
+        [sys.executable, "-B", Path(__file__).parent / "files" / "kill.py", work / "net.d"],
+        check=False,
+        text=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(COLLECTION.parents[2])},
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["old"] > 0
+    assert found["new"] > 0

@@ -1,0 +1,305 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts that are broken in one way each, and what looks like a fault beside it and is none (a red herring)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+CONF_DIR = Path("/etc/cni/net.d")
+BIN_DIR = Path("/opt/cni/bin")
+LEASES = Path("/var/lib/cni/networks")
+LOADER = b"/lib64/ld-linux-x86-64.so.2"
+
+
+def bridge(**keys):
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/24"}]]}
+    return {"type": "bridge", "bridge": "pwd0", "isGateway": True, "ipam": ipam, **keys}
+
+
+def write(name, *plugins, version="1.0.0", network="pods", **keys):
+    """Write a conflist, in a way that containerd notices."""
+    data = {"cniVersion": version, "name": network, "plugins": list(plugins), **keys}
+    put(name, json.dumps(data))
+
+
+def put(name, text):
+    temporary = CONF_DIR / f".{name}.new"
+    temporary.write_text(text)
+    temporary.rename(CONF_DIR / name)
+
+
+def sound():
+    write("10-pods.conflist", bridge())
+
+
+# --- the faults: each has the code of its cause
+
+
+def empty(_host):
+    """no_network"""
+    (CONF_DIR / "10-pods.conflist").unlink()
+
+
+def broken_json(_host):
+    """broken_file"""
+    put("05-broken.conflist", '{"cniVersion": "1.0.0", "name": "x", "plugins": [')
+
+
+def list_in_conf(_host):
+    """broken_file"""
+    put("05-list.conf", json.dumps({"cniVersion": "1.0.0", "name": "x", "plugins": [bridge()]}))
+
+
+def text_for_a_flag(_host):
+    """broken_file"""
+    write("10-pods.conflist", bridge(), disableCheck="true")
+
+
+def no_bridge(_host):
+    """missing_plugin"""
+    (BIN_DIR / "bridge").unlink()
+
+
+def no_ipam(_host):
+    """missing_plugin"""
+    (BIN_DIR / "host-local").unlink()
+
+
+def no_chained_plugin(_host):
+    """missing_plugin"""
+    write("10-pods.conflist", bridge(), {"type": "tuning"})
+    (BIN_DIR / "tuning").unlink()
+
+
+def dangling_link(_host):
+    """missing_plugin"""
+    (BIN_DIR / "bridge").unlink()
+    (BIN_DIR / "bridge").symlink_to("/opt/cni/bin/bridge-1.9.1")
+
+
+def directory_of_that_name(_host):
+    """missing_plugin"""
+    (BIN_DIR / "bridge").unlink()
+    (BIN_DIR / "bridge").mkdir()
+
+
+def no_loopback(_host):
+    """missing_plugin"""
+    (BIN_DIR / "loopback").unlink()
+
+
+def loopback_is_not_executable(_host):
+    """not_executable"""
+    (BIN_DIR / "loopback").chmod(0o644)
+
+
+def not_executable(_host):
+    """not_executable"""
+    (BIN_DIR / "bridge").chmod(0o644)
+
+
+def noexec(_host):
+    """noexec_mount"""
+    sh("mount --bind /opt/cni/bin /opt/cni/bin; mount -o remount,bind,noexec /opt/cni/bin")
+
+
+def other_machine(_host):
+    """wrong_machine"""
+    text = bytearray((BIN_DIR / "bridge").read_bytes())
+    text[18:20] = (183 if os.uname().machine != "aarch64" else 62).to_bytes(2, "little")
+    (BIN_DIR / "bridge").write_bytes(text)
+
+
+def empty_plugin(_host):
+    """not_a_program"""
+    (BIN_DIR / "bridge").write_bytes(b"")
+
+
+def no_interpreter(_host):
+    """missing_loader"""
+    (BIN_DIR / "bridge").write_text("#!/usr/bin/nothing\n")
+
+
+def no_loader(_host):
+    """missing_loader"""
+    text = Path("/bin/bash").read_bytes()
+    assert LOADER in text
+    (BIN_DIR / "bridge").write_bytes(text.replace(LOADER, b"/lib64/no-loader-at-all.so."))
+
+
+def plugin_says_nothing(_host):
+    """plugin_failed"""
+    shutil.copy("/bin/true", BIN_DIR / "bridge")
+
+
+def version_of_the_future(_host):
+    """unsupported_by_plugin"""
+    write("10-pods.conflist", bridge(), version="0.4.7")
+
+
+def too_new_for_the_runtime(host):
+    """unsupported_by_runtime"""
+    for name in ("bridge", "host-local"):
+        shutil.copy(host.new / name, BIN_DIR / name)
+    write("10-pods.conflist", bridge(), version="1.1.0")
+
+
+def full_pool(_host):
+    """pool_full"""
+    write("10-pods.conflist", bridge(ipam={"type": "host-local", "subnet": "10.91.0.0/29"}))
+    (LEASES / "pods").mkdir(parents=True)
+    for number in range(2, 7):
+        (LEASES / "pods" / f"10.91.0.{number}").write_text(f"dead{number}\r\neth0")
+
+
+def full_second_pool(_host):
+    """pool_full"""
+    ranges = [[{"subnet": "10.91.0.0/24"}], [{"subnet": "fd91::/126"}]]
+    write("10-pods.conflist", bridge(ipam={"type": "host-local", "ranges": ranges}))
+    (LEASES / "pods").mkdir(parents=True)
+    for number in (2, 3):
+        (LEASES / "pods" / f"fd91::{number}").write_text("dead\r\neth0")
+
+
+def bad_range(_host):
+    """bad_range"""
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/24", "rangeStart": "10.92.0.9"}]]}
+    ipam["ranges"][0][0]["rangeEnd"] = "10.91.0.99"
+    write("10-pods.conflist", bridge(ipam=ipam))
+
+
+def no_range(_host):
+    """no_range"""
+    write("10-pods.conflist", bridge(ipam={"type": "host-local"}))
+
+
+def no_ipam_type(_host):
+    """no_addresses"""
+    write("10-pods.conflist", bridge(ipam={}))
+
+
+def blank_in_the_name(_host):
+    """bad_name"""
+    write("10-pods.conflist", bridge(), network="my pods")
+
+
+def no_master(_host):
+    """master_missing"""
+    write("10-pods.conflist", {**bridge(), "type": "macvlan", "master": "pwdnone"})
+
+
+def meta_plugin_first(_host):
+    """chain_order"""
+    write("10-pods.conflist", {"type": "tuning"}, bridge())
+
+
+def two_interfaces(_host):
+    """chain_order"""
+    write("10-pods.conflist", bridge(), {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.93.0.0/24"}})
+
+
+def no_firewalld(_host):
+    """missing_tool"""
+    write("10-pods.conflist", bridge(), {"type": "firewall", "backend": "firewalld"})
+
+
+def read_only_state(_host):
+    """state_unwritable"""
+    sh("mkdir -p /var/lib/cni; mount -t tmpfs -o ro podwire-test /var/lib/cni")
+
+
+def full_state(_host):
+    """state_unwritable"""
+    sh("mkdir -p /var/lib/cni; mount -t tmpfs -o size=8k podwire-test /var/lib/cni")
+    sh("head -c 100000 /dev/zero >/var/lib/cni/full || true")
+
+
+def no_flannel(host):
+    """no_flannel"""
+    shutil.copy(host.fake, BIN_DIR / "flannel")
+    write("10-pods.conflist", {"type": "flannel"})
+
+
+def no_kubeconfig(host):
+    """no_kubeconfig"""
+    shutil.copy(host.fake, BIN_DIR / "calico")
+    kubernetes = {"kubeconfig": "/etc/cni/net.d/calico-kubeconfig"}
+    write(
+        "10-pods.conflist",
+        {"type": "calico", "kubernetes": kubernetes, "ipam": {"type": "host-local", "subnet": "10.91.0.0/24"}},
+    )
+
+
+def no_dhcp_daemon(_host):
+    """no_dhcp_daemon"""
+    write("10-pods.conflist", bridge(isGateway=False, ipam={"type": "dhcp"}))
+
+
+def no_device(_host):
+    """no_device"""
+    write("10-pods.conflist", {**bridge(), "type": "host-device", "device": "pwdnone"})
+
+
+def written_from_elsewhere(_host):
+    """not_loaded"""
+    other = Path("/etc/cni/other.conflist")
+    data = {"cniVersion": "1.0.0", "name": "moved", "plugins": [bridge()]}
+    other.write_text(json.dumps(data))
+    # containerd ignores a file that is renamed in from another directory.
+    other.rename(CONF_DIR / "05-moved.conflist")
+
+
+FAULTS = [
+    *(empty, broken_json, list_in_conf, text_for_a_flag, no_bridge, no_ipam, no_chained_plugin, dangling_link),
+    *(directory_of_that_name, no_loopback, loopback_is_not_executable, not_executable, noexec, other_machine),
+    *(empty_plugin, no_interpreter, no_loader, plugin_says_nothing, version_of_the_future, too_new_for_the_runtime),
+    *(full_pool, full_second_pool, bad_range, no_range, no_ipam_type, blank_in_the_name, no_master, meta_plugin_first),
+    *(two_interfaces, no_firewalld, read_only_state, full_state, no_flannel, no_kubeconfig, no_dhcp_daemon, no_device),
+    written_from_elsewhere,
+]
+
+
+# --- red herrings: none of them keeps a pod from its network
+
+
+def unused_network():
+    """A network that sorts later and lacks its plugin."""
+    write("90-herring.conflist", {"type": "herring"}, network="herring")
+
+
+def backup():
+    """A broken file that no runtime reads."""
+    put("00-herring.conflist.bak", "{")
+
+
+def broken_unused_plugin():
+    """A plugin that no network names, and that is damaged."""
+    (BIN_DIR / "herring").write_bytes(b"")
+
+
+def leases_of_another_network():
+    """Leases of a network that is gone."""
+    if not os.path.ismount("/var/lib/cni"):
+        (LEASES / "herring").mkdir(parents=True, exist_ok=True)
+        (LEASES / "herring" / "10.91.0.2").write_text("dead\r\neth0")
+
+
+def ignored_drop_in():
+    """A broken drop-in, which containerd 1.6 ignores."""
+    (CONF_DIR / "pods").mkdir(exist_ok=True)
+    (CONF_DIR / "pods" / "10-herring.conf").write_text("{")
+
+
+def no_forwarding():
+    """Forwarding is off, which bridge changes."""
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("0")
+
+
+HERRINGS = [unused_network, backup, broken_unused_plugin, leases_of_another_network, ignored_drop_in, no_forwarding]

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node with a real containerd 1.6, which tests break."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import broken
+
+
+@pytest.fixture(scope="module")
+def node(host, runtimes, generations):
+    """The node: ``explain`` returns cni_info's readiness of containerd, ``runtimes`` controls it."""
+    fake = Path("/run/home/readiness-fake")
+    shutil.copy("/bin/bash", fake)
+    script = Path("/run/home/readiness.bash")
+    shutil.copy(Path(__file__).parent / "plugin.bash", script)
+
+    def explain():
+        found = host.run("cni_info", gather=["readiness"], environment={"BASH_ENV": str(script)})["readiness"]
+        [row] = [one for one in found["runtimes"] if one["runtime"] == "containerd-1.6"]
+        own = [one for one in found["obstacles"] if one["runtime"] == "containerd-1.6"]
+        return SimpleNamespace(row=row, obstacles=own, errors=[one for one in own if one["level"] == "error"])
+
+    return SimpleNamespace(
+        explain=explain, runtimes=runtimes, new=generations["new"], old=generations["old"], fake=fake, host=host
+    )
+
+
+@pytest.fixture(autouse=True)
+def _sound(node):
+    """A network that works, and all plugins, before each test."""
+    shutil.copytree(node.old, broken.BIN_DIR, dirs_exist_ok=True, copy_function=shutil.copy)
+    forward = Path("/proc/sys/net/ipv4/ip_forward").read_text()
+    broken.sound()
+    wait_until(lambda: node.explain().row["reported"]["networks"] == ["pods"], 20)
+    yield
+    Path("/proc/sys/net/ipv4/ip_forward").write_text(forward)
+    sh(
+        f"""
+        umount /var/lib/cni 2>/dev/null || true
+        umount {broken.BIN_DIR} 2>/dev/null || true
+        rm -rf /var/lib/podwire /var/lib/cni/* {broken.BIN_DIR}/*
+        find {broken.CONF_DIR} -mindepth 1 -delete
+        """
+    )

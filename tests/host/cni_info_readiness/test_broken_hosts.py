@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each host has one fault, and beside it something that looks like one: exactly the fault is an error."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import broken
+import evidence
+import pytest
+
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+# Beginning with the second one: the first would be the network of a host that has no other.
+CASES = [(fault, broken.HERRINGS[number % len(broken.HERRINGS)]) for number, fault in enumerate(broken.FAULTS, 1)]
+# This one does not write to the directory, which would make containerd look.
+CASES[-1] = (broken.written_from_elsewhere, broken.broken_unused_plugin)
+
+LO = [{"type": "loopback"}]
+
+
+def same(node, codes):
+    """Return the readiness once containerd has noticed the change."""
+    found = []
+
+    def settled():
+        found[:] = [node.explain()]
+        return [one["code"] for one in found[0].errors] == codes
+
+    deadline = time.monotonic() + 10
+    while not settled():
+        assert time.monotonic() < deadline, json.dumps([found[0].row, found[0].obstacles], indent=1)
+    return found[0]
+
+
+def test_a_sound_host_is_ready(node):
+    found = same(node, [])
+    assert found.row["ready"] is True
+    assert found.row["reported"] == {"ready": True, "message": "", "networks": ["pods"]}
+    assert found.row["status"][0]["state"] == "unknown"
+
+
+@pytest.mark.parametrize("herring", broken.HERRINGS, ids=lambda one: one.__name__)
+def test_a_red_herring_alone_is_no_fault(node, herring):
+    herring()
+    found = same(node, [])
+    assert found.row["ready"] is True
+
+
+@pytest.mark.parametrize(("fault", "herring"), CASES, ids=[fault.__name__ for fault, _herring in CASES])
+def test_the_fault_is_named_and_nothing_else(node, fault, herring):
+    fault(node)
+    herring()
+    found = same(node, [fault.__doc__])
+    assert found.row["ready"] is False
+    [error] = found.errors
+    assert error == found.obstacles[0]
+    for key in ("message", "evidence", "remedy"):
+        assert error[key], key
+        assert "herring" not in error[key]
+    evidence.follow(fault, error)
+
+
+def test_a_containerd_that_does_not_run(node):
+    node.runtimes("stop")
+    try:
+        found = node.explain()
+        assert [one["code"] for one in found.errors] == ["not_running"]
+        assert (found.row["ready"], found.row["reported"]) == (False, None)
+    finally:
+        node.runtimes("start")
+
+
+def test_a_containerd_that_hangs_is_not_known_to_be_ready(node):
+    pid = int(sh("pgrep -xo containerd"))
+    sh(f"kill -STOP {pid}")
+    try:
+        found = node.explain()
+        assert (found.row["ready"], found.errors) == (None, [])
+        assert "no complete answer within 5 s" in found.row["unknown"]
+        assert [one["code"] for one in found.obstacles] == ["not_answered"]
+        conf = node.host.run(
+            "cni_conf", networks=[{"name": "more", "conflist": {"cniVersion": "1.0.0", "plugins": LO}}]
+        )
+        assert conf["confirmed"] is None
+        assert any("cannot be asked" in text for text in conf["warnings"])
+    finally:
+        sh(f"kill -{signal.SIGCONT.value} {pid}")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "state", "code"), [("unready", "not_ready", 50), ("hangs", "unknown", None), ("fine", "ready", None)]
+)
+def test_status_is_what_the_plugin_says(node, plugin, state, code):
+    # containerd 1.6 never asks for STATUS; podman's rows show the same.
+    shutil.copy(node.fake, broken.BIN_DIR / plugin)
+    broken.write("20-more.conflist", {"type": plugin}, network="more", version="1.1.0")
+    found = node.host.run(
+        "cni_info",
+        gather=["readiness"],
+        environment={"BASH_ENV": "/run/home/readiness.bash"},
+    )["readiness"]
+    [podman] = [one for one in found["runtimes"] if one["runtime"] == "podman"]
+    [row] = [one for one in podman["status"] if one["network"] == "more"]
+    assert (row["state"], row["code"]) == (state, code)
+    if plugin != "fine":
+        assert plugin in row["message"]
+
+
+def test_confirmed_is_the_same_truth(node):
+    fleet = {"cniVersion": "1.0.0", "plugins": [broken.bridge()]}
+    (broken.CONF_DIR / "10-pods.conflist").unlink()
+    wanted = {"networks": [{"name": "pods", "conflist": fleet}]}
+    assert node.host.run("cni_conf", **wanted)["confirmed"] is True
+    assert node.host.run("cni_conf", **wanted)["confirmed"] is True
+    Path(broken.BIN_DIR / "loopback").unlink()
+    again = node.host.run("cni_conf", **wanted)
+    assert again["confirmed"] is False
+    assert any("loopback" in text for text in again["warnings"])
+    refused = node.host.fail("cni_conf", ensure_effective="pods", **wanted)
+    assert refused["code"] == "missing_plugin"
+    smoke = node.host.fail("cni_smoke")
+    assert smoke["code"] == "smoke_failed"
+    assert [row["status"] for row in smoke["networks"]] == ["passed"]
+    assert "containerd-1.6 cannot start containers on pods: there is no plugin 'loopback'" in smoke["msg"]
+    sh("ip link delete pwd0 2>/dev/null || true")
+
+
+def test_loopback_is_in_use(node):
+    refused = node.host.fail("cni_plugins", plugins=["loopback"], state="absent", force=False)
+    assert refused["code"] in ("plugin_in_use", "foreign_file")

@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import filecmp
+import os
+
+import pytest
+
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+
+@pytest.mark.parametrize("generation", ["old", "new"])
+def test_all_plugins_are_installed_and_removed(host, change, bin_dir, generations, generation):
+    source = str(generations[generation])
+    names = sorted(os.listdir(source))
+    made = change(["make_directory"] + ["install"] * len(names), ["installed"] * len(names), names, src=source)
+    assert sh(f"diff -r {source} {bin_dir}") == ""
+    assert sh(f"find {bin_dir} -not '(' -perm 0755 -user root -group root ')'") == ""
+    (bridge,) = [plugin for plugin in made.run["plugins"] if plugin["name"] == "bridge"]
+    assert "1.0.0" in bridge["cni_versions"]
+
+    removed = host.run("cni_plugins", state="restored")
+    assert [plugin["action"] for plugin in removed["plugins"]] == ["removed"] * len(names)
+    again = host.run("cni_plugins", state="restored")
+    assert not again["changed"]
+    assert again["plugins"] == []
+    assert sh(f"find {bin_dir} -type f") == ""
+
+
+def test_an_upgrade_is_undone_one_version_back_and_no_further(host, change, bin_dir, old, new):
+    host.run("cni_plugins", src=old, plugins=["bridge", "host-local", "ptp"])
+    upgraded = change(
+        ["replace", "install", "replace"],
+        ["replaced", "installed", "replaced"],
+        ["bridge", "dummy", "host-local", "ptp"],
+        src=new,
+        plugins=["bridge", "dummy", "host-local"],
+    )
+    bridge, dummy = upgraded.run["diff"][:2]
+    assert "1.1.0" in upgraded.run["plugins"][0]["cni_versions"]
+    assert "1.1.0" not in bridge["before"]["cni_versions"]
+    assert "1.1.0" in bridge["after"]["cni_versions"]
+    assert dummy["before"] == ""
+
+    back = host.run("cni_plugins", state="restored", plugins=["bridge", "dummy", "host-local"])
+    assert [plugin["action"] for plugin in back["plugins"]] == ["restored", "removed", "restored"]
+    assert not host.run("cni_plugins", state="restored", plugins=["bridge", "dummy", "host-local"])["changed"]
+    assert not host.run("cni_plugins", src=old, plugins=["bridge", "host-local", "ptp"])["changed"]
+
+    all_the_way = host.run("cni_plugins", state="restored", force=True)
+    assert [plugin["action"] for plugin in all_the_way["plugins"]] == ["removed"] * 3
+    assert sh(f"find {bin_dir} /var/lib/podwire/state/objects -type f") == ""
+
+
+def test_what_somebody_has_changed_is_repaired(host, change, bin_dir, new):
+    names = ["bandwidth", "bridge", "host-local", "loopback", "portmap", "ptp"]
+    host.run("cni_plugins", src=new, plugins=names)
+    sh(
+        f"""
+        cd {bin_dir}
+        cp /bin/true bandwidth
+        truncate --size 1000 bridge
+        ln -sf /bin/false host-local
+        rm loopback
+        chmod 0700 portmap
+        chown 1:1 ptp
+        """
+    )
+    repaired = change(
+        ["replace", "replace", "replace", "install", "set_attributes", "set_attributes"],
+        ["replaced", "replaced", "replaced", "installed", "attributes", "attributes"],
+        names,
+        src=new,
+        plugins=names,
+    )
+    assert {step["class"] for step in repaired.run["actions"]} == {"safe"}
+    portmap, ptp = repaired.run["diff"][4:]
+    assert (portmap["before"]["mode"], portmap["after"]["mode"]) == ("0700", "0755")
+    assert (ptp["before"]["owner"], ptp["after"]["owner"]) == ("1:1", "0:0")
+    assert sh(f"find {bin_dir} -not -perm 0755 -o -not -user root -o -not -group root") == ""
+    # What was in the place of a plugin is kept.
+    assert sh("sha256sum < /bin/true").split()[0] in os.listdir("/var/lib/podwire/state/objects")
+
+    # But it does not come back.
+    away = host.run("cni_plugins", state="restored")
+    assert {plugin["action"] for plugin in away["plugins"]} == {"removed"}
+    assert os.listdir(bin_dir) == []
+
+
+def test_unmanaged_files_and_the_directory_stay_as_they_were(host, change, bin_dir, old, new):
+    bin_dir.mkdir(parents=True)
+    sh(
+        f"""
+        cd {bin_dir}
+        chmod 0711 .
+        cp {new}/bridge bridge
+        cp {old}/ptp ptp
+        chmod 0750 ptp
+        ln -s /usr/bin/nothing tap
+        cp {old}/vlan calico
+        echo text > README
+        """
+    )
+    made = change(
+        ["replace", "replace"],
+        ["none", "replaced", "replaced"],
+        ["README", "bridge", "calico", "ptp", "tap"],
+        src=new,
+        plugins=["bridge", "ptp", "tap"],
+    )
+    assert made.run["diff"][1]["before"]["link"] == "/usr/bin/nothing"
+    assert sh(f"stat -c %a {bin_dir}") == "711"
+
+    restored = host.run("cni_plugins", state="restored")
+    assert [plugin["action"] for plugin in restored["plugins"]] == ["restored", "restored"]
+    assert not host.run("cni_plugins", state="restored")["changed"]
+    found = sh(rf"find {bin_dir} -mindepth 1 -printf '%P %m %s %l\n'").splitlines()
+    assert sorted(line.rstrip() for line in found) == [
+        "README 644 5",
+        f"bridge 755 {os.path.getsize(f'{new}/bridge')}",
+        f"calico 755 {os.path.getsize(f'{old}/vlan')}",
+        f"ptp 750 {os.path.getsize(f'{old}/ptp')}",
+        "tap 777 16 /usr/bin/nothing",
+    ]
+    assert filecmp.cmp(bin_dir / "ptp", f"{old}/ptp", shallow=False)

@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules against a real host: namespaces of this machine, with real plugins and runtimes.
+
+`./run test integration` runs these tests with tests/private.sh.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.podwire.cni.tests.host.host import COLLECTION, Host, sh
+
+# What a host shows of networks and of this collection. Nothing of it may outlive a file of tests.
+LOOK = r"""
+ip -oneline link | sed 's/@.*//; s/: <.*//' | cut -d: -f2
+ip -oneline address show scope global
+ip route
+ls -A /run/netns
+find /etc/cni /opt/cni /var/lib/cni /var/lib/podwire /etc/containers /etc/containerd 2>/dev/null || true
+nft list ruleset 2>/dev/null | grep -E '^table|comment' || true
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _private() -> None:
+    assert os.uname().nodename == "podwire-private", "these tests change the host: run them with tests/private.sh"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _as_before(_private):
+    before = sh(LOOK)
+    yield
+    assert sh(LOOK) == before, "the tests of this file left something on the host"
+
+
+@pytest.fixture(scope="session")
+def settings():
+    """The variables that playbooks of tests get, too: where plugins and runtimes are."""
+    return yaml.safe_load((COLLECTION / "tests" / "integration" / "integration_config.yml").read_text())
+
+
+@pytest.fixture(scope="session")
+def generations(settings):
+    """The directories of the plugins of both generations, ``old`` (1.1.1) and ``new`` (1.9.1).
+
+    They are copies, because modules run only files of root, and a user may own the cache.
+    """
+    copies = {}
+    for name in ("old", "new"):
+        copies[name] = Path("/run/home/plugins", name)
+        if not copies[name].exists():
+            shutil.copytree(settings[f"cni_test_plugins_{name}"], copies[name])
+    return copies
+
+
+@pytest.fixture(scope="session")
+def host() -> Host:
+    folder = Path("/run/home/host")
+    folder.mkdir(exist_ok=True)
+    return Host(folder)
+
+
+@pytest.fixture
+def work(tmp_path) -> Path:
+    """An empty directory for what a test needs."""
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def runtimes(settings):
+    """A real containerd, which runs, and a real podman, as if installed, with the plugins of the older generation.
+
+    Return a function that runs a command of tests/real/runtimes/installed.py, and returns what it prints.
+    """
+
+    def run(*words: str) -> str:
+        program = COLLECTION / "tests" / "real" / "runtimes" / "installed.py"
+        done = subprocess.run(
+            [sys.executable, "-B", program, *words],
+            check=False,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout.strip()
+
+    try:
+        sh(
+            f"""
+            mkdir -p /etc/cni/net.d /opt/cni/bin
+            cp --no-preserve=ownership {settings["cni_test_plugins_old"]}/* /opt/cni/bin/
+            """
+        )
+        run("install", settings["cni_test_runtimes"])
+        run("start")
+        yield run
+    finally:
+        run("uninstall")
+        sh("nft flush ruleset; rm -rf /etc/cni /opt/cni /var/lib/cni /var/lib/podwire")

@@ -1,0 +1,242 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files with footprints: what is damaged is set aside and rebuilt by rehearsals, and a DEL leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import note
+from ansible_collections.podwire.cni.tests.host.footprint import pictures
+from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME
+from ansible_collections.podwire.cni.tests.host.footprint.test_site import repair
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+
+def files(site):
+    root = site.cache / note.FOLDER
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+
+def packed(**content):
+    return zlib.compress(json.dumps(content).encode())
+
+
+def bomb():
+    packer = zlib.compressobj()
+    return b"".join([*(packer.compress(bytes(1024 * 1024)) for _part in range(100)), packer.flush()])
+
+
+def other_path(text):
+    return packed(**{**json.loads(zlib.decompress(text)), "path": "attachments/other/one-eth0"})
+
+
+def deep(_text):
+    return zlib.compress(b"[" * 100000)
+
+
+def of_tomorrow(text):
+    return packed(**{**json.loads(zlib.decompress(text)), "version": 99})
+
+
+def of_wrong_types(text):
+    data = json.loads(zlib.decompress(text))
+    data["host"] = [[[["link", "pwf0"]], None, 7, "no", {}]]
+    return packed(**data)
+
+
+DAMAGES = {
+    "empty": lambda text: b"",
+    "truncated": lambda text: text[: len(text) // 2],
+    "flipped": lambda text: text[:20] + bytes([text[20] ^ 0xFF]) + text[21:],
+    "garbage": lambda text: os.urandom(500),
+    "not ours": other_path,
+    "of another version": of_tomorrow,
+    "of wrong types": of_wrong_types,
+    "deeply nested": deep,
+    "a list": lambda text: zlib.compress(b"[1, 2]"),
+    "a bomb": lambda text: bomb(),
+    "huge": lambda text: os.urandom(5 * 1024 * 1024),
+}
+
+
+def damaged_warnings(result):
+    return [text for text in result.get("warnings", []) if "footprint_damaged" in text]
+
+
+def footprints_of(site):
+    """Return value by place and key of each note, less what a rehearsal does not tell or names otherwise."""
+    notes, found = site.notes(), {}
+    for container in site.containers:
+        one = notes.attachment(container.key)
+        found[container.namespace] = {**{("host", *key): o for key, o in one.host.items()}, **one.inside}
+    found["shared"] = {
+        key: o for one in (notes.network(site.chain.network), notes.host()) for key, o in one.host.items()
+    }
+    assert notes.problems == []
+    return {
+        place: {
+            key: {name: v for name, v in one.value.items() if name not in ("alias", "genmode")}
+            if isinstance(one.value, dict)
+            else one.value
+            for key, one in objects.items()
+            if "fdb" not in key[:2] and "conf6" not in key[:2]
+        }
+        for place, objects in found.items()
+    }
+
+
+@pytest.mark.parametrize("generation", BOTH)
+@pytest.mark.parametrize("chain", ["portmap", "bridge-dual-masq"])
+def test_damaged_notes_are_set_aside_and_rebuilt(attached, chain, generation):
+    """A rehearsal finds again what was recorded; nothing else changes."""
+    # Only one container can have the port.
+    names = ["ctr"] if chain == "portmap" else ["ctr", "more"]
+    site = attached(chain, *names, generation=generation)
+    before, recorded = site.picture(), footprints_of(site)
+    contents = {path: path.read_bytes() for path in (site.cache / note.FOLDER / name for name in files(site))}
+    for path in contents:
+        path.write_bytes(os.urandom(500))
+    checked = site.run(check_mode=True)
+    assert checked["changed"]
+    assert {step["kind"] for step in checked["actions"]} == {"record"}
+    assert {step["class"] for step in checked["actions"]} == {"safe"}
+    assert len(damaged_warnings(checked)) == len(contents) - 1
+    result = site.run(on_drift="fail")
+    assert [step["target"] for step in result["actions"]] == [step["target"] for step in checked["actions"]]
+    assert {row["action"] for row in result["attachments"]} == {"none"}
+    again = site.run(on_drift="fail")
+    assert not again["changed"] and damaged_warnings(again) == []
+    rebuilt = footprints_of(site)
+    assert rebuilt.keys() == recorded.keys()
+    for place, objects in recorded.items():
+        assert rebuilt[place] == objects, place
+    assert len([name for name in files(site) if name.startswith("damaged/")]) == len(contents)
+    assert site.picture() == before
+    assert site.dead() == []
+    # What is lost from now on is seen and put back in place.
+    sh(f"ip -n pwf-ctr route delete default; ip address flush dev {BRIDGE_NAME} scope global")
+    actions = site.run(check_mode=True, on_drift="repair")["actions"]
+    repair(site, [step["target"] for step in actions], ["0.0.0.0/0", "10.88.0.1/16"])
+    assert pictures.differences(before, site.picture()) == []
+
+
+def test_damage_and_drift_at_the_same_time(attached):
+    """What was lost before the note was found damaged is seen in the same run."""
+    site = attached("portmap")
+    before = site.picture()
+    for name in files(site):
+        (site.cache / note.FOLDER / name).write_bytes(b"")
+    sh(f"ip -n pwf-ctr route delete default; ip address flush dev {BRIDGE_NAME} scope global")
+    sh("iptables -t nat -F CNI-HOSTPORT-DNAT")
+    result = site.run(on_drift="repair")
+    assert {step["class"] for step in result["actions"]} == {"safe"}
+    assert pictures.differences(before, site.picture()) == []
+    assert site.dead() == []
+    assert not site.run(check_mode=True, on_drift="fail")["changed"]
+
+
+@pytest.mark.parametrize("damage", list(DAMAGES))
+def test_damaged_notes_are_no_accident(attached, damage):
+    site = attached("portmap-nft")
+    before = site.picture()
+    for name in files(site):
+        path = site.cache / note.FOLDER / name
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    for options in ({"check_mode": True}, {"on_drift": "repair"}):
+        result = site.run(**options)
+        assert {row["action"] for row in result["attachments"]} == {"none"}
+        assert {step["kind"] for step in result["actions"]} == {"record"}
+        assert len(damaged_warnings(result)) == 3
+        assert "Traceback" not in json.dumps(result)
+    assert not site.run(on_drift="fail")["changed"]
+    assert site.picture() == before
+    assert site.dead() == []
+
+
+def test_damaged_notes_of_what_cannot_be_rehearsed(attached):
+    """They are set aside, too; then what CHECK and the result tell is seen, until DEL and ADD record all."""
+    site = attached("bridge")
+    for name in files(site):
+        (site.cache / note.FOLDER / name).write_bytes(b"damaged")
+    (entry,) = (site.cache / "results").iterdir()
+    os.utime(entry, (1, 1))
+    result = site.run()
+    assert "because the plugin" in damaged_warnings(result)[0]
+    again = site.run(check_mode=True)
+    assert not again["changed"] and damaged_warnings(again) == []
+    sh("ip -n pwf-ctr route delete default")
+    assert any("drifted" in text for text in site.run(check_mode=True)["warnings"])
+    assert site.run(on_drift="repair")["attachments"][0]["action"] == "repaired"
+    assert not site.run(check_mode=True, on_drift="fail")["changed"]
+    (container,) = site.containers
+    assert container.footprint().inside
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe", "unreadable"])
+def test_a_note_that_is_no_file_is_no_accident(attached, kind):
+    site = attached("bridge")
+    victim = site.work / "victim"
+    victim.write_text("untouched")
+    for name in files(site):
+        path = site.cache / note.FOLDER / name
+        path.unlink()
+        if kind == "folder":
+            path.mkdir()
+        elif kind == "link":
+            path.symlink_to(victim)
+        elif kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to(path)
+    for options in ({"check_mode": True}, {}):
+        result = site.run(**options)
+        assert {row["action"] for row in result["attachments"]} == {"none"}
+        assert damaged_warnings(result)
+    assert not site.run(on_drift="fail")["changed"]
+    site.host.run("cni_attach", attachments=[container.absent for container in site.containers])
+    assert victim.read_text() == "untouched"
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_a_del_removes_the_footprint(new_site, generation):
+    site = new_site("portmap", generation)
+    first, second = site.add_container("ctr"), site.add_container("more", capability_args={})
+    shared = ["host", "networks/pwf-portmap", "order"]
+
+    def change(*wanted):
+        def look():
+            return site.picture(), files(site)
+
+        return site.host.change("cni_attach", look, attachments=list(wanted))
+
+    change(first.wanted, second.wanted)
+    mine = [f"attachments/pwf-portmap/{container.container_id}-eth0" for container in (first, second)]
+    assert files(site) == sorted([*mine, *shared])
+    change(first.absent)
+    assert files(site) == sorted([mine[1], *shared])
+    change(second.absent)
+    assert files(site) == []
+    for container in (first, second):
+        assert site.notes().attachment(container.key) is None
+
+
+def test_notes_of_another_boot_are_not_believed(attached, tmp_path):
+    """After a reboot the kernel has none of it, and namespaces and indexes mean others."""
+    site = attached("bridge")
+    boot = tmp_path / "boot_id"
+    boot.write_text("00000000-0000-0000-0000-000000000000\n")
+    place = Path("/proc/sys/kernel/random/boot_id")
+    sh(f"mount --bind {boot} {place}")
+    try:
+        result = site.call(check_mode=True)
+    finally:
+        sh(f"umount {place}")
+    assert "Traceback" not in json.dumps(result)
+    assert not [text for text in result.get("warnings", []) if "footprint" in text]

@@ -1,0 +1,324 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Attachments of others, known only from libcni's cache: their footprints by rehearsal, compared with recorded ones.
+
+The attachments are made with a recorded footprint, which tells what there is to break. The audit sees only a copy of
+their cache entries in /var/lib/cni, as a runtime leaves them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.comparison import compare
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import HOST
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.audit import Audit, plan_audit
+from ansible_collections.podwire.cni.tests.host.footprint import damage, pictures
+from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME, CHAINS
+from ansible_collections.podwire.cni.tests.host.footprint.site import links
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+CACHE = Path("/var/lib/cni")
+MEMORY = Path("/run/podwire-cni/rehearsals")
+ALL = os.environ.get("PODWIRE_BREAKS") == "all"
+SAMPLE = 4
+# What only one container can have.
+ALONE = ("host-device", "loopback", "static", "vlan", "vrf")
+# Not part of a rehearsal: entries of the parent's forwarding table, and what the device of host-device is set to.
+NOT_REHEARSED = {"host-device": ("txqlen", "mtu", "alias", "mac")}
+NONE = "/run/home/none"
+
+
+@pytest.fixture
+def owned(new_site):
+    """Return a function that makes a site whose attachments look as if a runtime had made them."""
+
+    def make(chain, generation="new", connect=True):
+        site = new_site(chain, generation)
+        for name in ("ctr",) if chain in ALONE else ("more", "ctr"):
+            more = {} if name == "ctr" or "portMappings" not in site.chain.capability_args else {"capability_args": {}}
+            site.add_container(name, **more)
+        site.containers.reverse()
+        site.attach()
+        shutil.copytree(site.cache / "results", CACHE / "results")
+        if connect:
+            site.connect()
+        return site
+
+    yield make
+    shutil.rmtree(CACHE, ignore_errors=True)
+    shutil.rmtree(MEMORY, ignore_errors=True)
+
+
+def audit(site):
+    found = Audit([str(site.plugins)], NONE)
+    found.run()
+    assert found.problems == []
+    assert [one.why for one in found.attachments if one.why] == []
+    return found
+
+
+def drift(found):
+    """Return the phrases of everything that differs."""
+    rows = found.rows()
+    return [text for row in [*rows["attachments"], *rows["shared"]] for text in row["differences"]]
+
+
+CASES = [(generation, name) for name, chain in CHAINS.items() for generation in chain.generations]
+
+
+@pytest.mark.parametrize(("generation", "name"), CASES)
+def test_a_rehearsal_shows_what_was_recorded_and_its_loss(owned, generation, name, record_property):
+    site = owned(name, generation)
+    container = site.containers[0]
+    mine = tuple(container.key)
+    look_before = host_traces()
+    found = audit(site)
+    assert drift(found) == []
+    assert host_traces() == look_before
+    assert len(found.attachments) == len(site.containers)
+    one = next(one for one in found.attachments if one.live.key == mine)
+    recorded, rehearsed = container.footprint(), one.footprint
+    assert missing(recorded.inside, rehearsed.inside) == []
+    assert missing(recorded.host, rehearsed.host) == []
+
+    breaks = [one for one in damage.breaks(container) if is_rehearsed(name, one)]
+    chosen = breaks if ALL else random.Random(name).sample(breaks, min(SAMPLE, len(breaks)))
+    wrong = [text for one_break in chosen for text in trial(site, one_break)]
+    record_property("rehearsed", (generation, name, len(rehearsed.host) + len(rehearsed.inside), len(chosen)))
+    assert wrong == []
+
+
+def host_traces():
+    """Return what a rehearsal could leave."""
+    listed = sh("ls -A /run/netns /var/lib/cni /run; cat /proc/mounts; ip -o link")
+    return [line for line in listed.splitlines() if line != "podwire-cni"]
+
+
+def missing(recorded, rehearsed):
+    """Return the recorded objects that a rehearsal lacks."""
+    return [key for key in recorded if key not in rehearsed and key[0] != "fdb"]
+
+
+def is_rehearsed(chain, one):
+    left_out = NOT_REHEARSED.get(chain, ())
+    return "fdb" not in one.kind and not one.kind.endswith(left_out or "nothing")
+
+
+def trial(site, one):
+    """Break one thing; return what is wrong about the audit of it and the repair."""
+    before, indexes = site.picture(), links()
+    one.do()
+    found = audit(site)
+    if not drift(found):
+        return [f"{one.what}: not seen"]
+    plan = plan_audit([str(site.plugins)], NONE)
+    foreign = [step for step in plan.steps if step.step_class == "foreign"]
+    plan.apply()
+    if one.others:
+        site.put_other_rules()
+    problems = []
+    if foreign:
+        # Only who made the interface can make it again.
+        if "deleted" not in one.kind and "back" not in one.kind:
+            problems.append(f"{one.what}: {[step.reason for step in foreign]}")
+        site.run(on_drift="repair")
+    left = drift(audit(site))
+    if left:
+        problems.append(f"{one.what}: left {left}")
+    dead = [] if foreign else site.dead()
+    if dead:
+        problems.append(f"{one.what}: {dead}")
+    # A rehearsal does not tell the index of an interface that has to be made again.
+    made_again = one.kind == "host link deleted"
+    if not foreign and not made_again and links() != indexes:
+        problems.append(f"{one.what}: other indexes")
+    if not foreign:
+        changes = pictures.differences(unordered(before, made_again), unordered(site.picture(), made_again))
+        problems += [f"{one.what}: {text}" for text in changes]
+    return problems
+
+
+def unordered(picture, made_again=False):
+    """Leave out which of two containers' rules comes first, which a rehearsal does not tell, and perhaps indexes."""
+    sections = ("iptables", "nftables")
+    found = {name: {key: sorted(map(str, rules)) for key, rules in picture[name].items()} for name in sections}
+    if made_again:
+        for name in (name for name in picture if name.endswith(" links")):
+            settings = picture[name].items()
+            found[name] = {link: {**all_, "ifindex": 0, "link_index": 0} for link, all_ in settings}
+    return {**picture, **found}
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_the_modules_report_and_repair_it(owned, generation):
+    """cni_info and cni_host, in check mode and in a run."""
+    site = owned("full", generation)
+    host = site.host.with_defaults(cache_dir=NONE)
+    names = {"/".join(container.key) for container in site.containers}
+
+    clean = host.run("cni_info", gather=["audit"])["audit"]
+    assert [row["compared"] for row in clean["attachments"]] == ["fully", "fully"]
+    assert [row["differences"] for row in clean["attachments"]] == [[], []]
+    assert clean["shared"] == []
+    nothing = host.run("cni_host", audit=True)
+    assert not nothing["changed"] and nothing["plan"] == []
+
+    before, indexes = site.picture(), links()
+    sh(f"nft flush ruleset; ip address flush dev {BRIDGE_NAME} scope global; ip -n pwf-ctr route delete default")
+    rows = host.run("cni_info", gather=["audit"])["audit"]
+    texts = [text for row in rows["attachments"] for text in row["differences"]]
+    assert "its masquerading rules are gone" in texts
+    assert "the rules of its port mappings are gone" in texts
+    assert any("route to 0.0.0.0/0" in text for text in texts)
+    assert any("has lost its address 10.88.0.1/16" in text for row in rows["shared"] for text in row["differences"])
+
+    checked = host.run("cni_host", audit=True, check_mode=True, diff=True)
+    assert checked["changed"]
+    assert {(step["section"], step["class"]) for step in checked["plan"]} == {("audit", "safe")}
+    assert {step["target"] for step in checked["plan"]} == {*names, "pwf-full", "host"}
+    left = host.run("cni_host", audit=True, classes=["disruptive"])
+    assert not left["changed"] and len(left["left"]) == 4
+    ran = host.run("cni_host", audit=True)
+    assert [step["target"] for step in ran["plan"]] == [step["target"] for step in checked["plan"]]
+    assert {step["state"] for step in ran["plan"]} == {"done"}
+    assert not host.run("cni_host", audit=True)["changed"]
+    site.put_other_rules()
+    assert site.dead() == []
+    assert links() == indexes
+    assert pictures.differences(unordered(before), unordered(site.picture())) == []
+
+
+def test_what_only_a_runtime_can_make_again_is_left(owned):
+    site = owned("bridge", connect=False)
+    host = site.host.with_defaults(cache_dir=NONE)
+    sh("ip -n pwf-ctr link delete eth0")
+    before = site.picture()
+    result = host.run("cni_host", audit=True)
+    assert not result["changed"]
+    (step,) = result["plan"]
+    assert step["class"] == "foreign" and "only its runtime can make it again" in step["reason"]
+    assert site.picture() == before
+
+
+def test_our_own_attachments_are_not_audited(new_site):
+    site = new_site("bridge")
+    site.add_container("ctr")
+    site.attach()
+    shutil.rmtree(CACHE, ignore_errors=True)
+    assert audit(site).attachments == []
+    assert not MEMORY.exists()
+
+
+def test_a_dead_container_is_not_audited(owned):
+    site = owned("bridge", connect=False)
+    sh("ip netns delete pwf-more")
+    found = audit(site)
+    assert [one.live.key for one in found.attachments] == [tuple(site.containers[0].key)]
+    assert found.rows()["shared"] == []
+
+
+def test_a_container_that_dies_after_the_plan_is_left(owned):
+    """Its lease would never be freed."""
+    site = owned("bridge", connect=False)
+    lease = next(path for path in (site.leases / "pwf-bridge").glob("10.*") if "pwf-ctr" in path.read_text())
+    lease.unlink()
+    plan = plan_audit([str(site.plugins)], NONE)
+    assert [step.kind for step in plan.steps] == ["repair"]
+    sh("ip netns delete pwf-ctr")
+    plan.apply()
+    assert [step.state for step in plan.left] == ["left"]
+    assert not lease.exists()
+
+
+def test_rehearsals_are_remembered_until_the_container_dies(owned):
+    site = owned("bridge", connect=False)
+    audit(site)
+    known = {path.name: path.stat().st_mtime_ns for path in MEMORY.iterdir()}
+    assert len(known) == 2
+    audit(site)
+    assert {path.name: path.stat().st_mtime_ns for path in MEMORY.iterdir()} == known
+    for path in MEMORY.iterdir():
+        path.write_bytes(b"{")
+    assert drift(audit(site)) == []
+    sh("ip netns delete pwf-more")
+    audit(site)
+    assert len(list(MEMORY.iterdir())) == 1
+
+
+def test_plugins_that_were_replaced_later_are_not_rehearsed(owned):
+    site = owned("bridge", connect=False)
+    bridge = site.plugins / "bridge"
+    shutil.copy2(bridge, site.work / "bridge")
+    bridge.unlink()
+    shutil.copy2(site.work / "bridge", bridge)
+    found = Audit([str(site.plugins)], NONE)
+    found.run()
+    assert [(one.compared, one.why) for one in found.attachments] == [
+        ("partly", "the plugin bridge was replaced after the attachment was made")
+    ] * 2
+    # The results of the ADDs are compared, as without rehearsals.
+    sh("ip -n pwf-ctr route delete default")
+    found.run()
+    assert any("0.0.0.0/0" in text for text in drift(found))
+    plan = plan_audit([str(site.plugins)], NONE)
+    assert {step.step_class for step in plan.steps} == {"foreign"}
+    assert [code for code, _text in plan.warnings] == ["partly_compared"]
+    assert "pwf-bridge/pwf-ctr-0001/eth0 and 1 more could be compared only partly" in plan.warnings[0][1]
+
+
+def test_a_killed_audit_leaves_nothing(owned, tmp_path):
+    site = owned("bridge", connect=False)
+    before, picture = host_traces(), site.picture()
+    slow = tmp_path / "slow.py"
+    slow.write_text(
+        f"""\
+import os, sys, time
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.private_host import new_netns, work_apart
+
+def work():
+    new_netns("left")
+    os.makedirs("/run/left")
+    os.posix_spawn("/bin/sleep", ["podwire-sleeps", "600"], os.environ)
+    print("works", flush=True)
+    time.sleep(600)
+
+print(work_apart([work], [{str(site.plugins)!r}], 1, float(sys.argv[1]), 600)[0].msg, flush=True)
+"""
+    )
+    command = [sys.executable, str(slow)]
+    run = subprocess.Popen([*command, "600"], stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline() == "works\n"
+    assert sh("pgrep -f '^podwire-sleeps'")
+    run.kill()
+    run.wait()
+    gone = "until ! pgrep -f '^podwire-sleeps'; do sleep 0.05; done"
+    sh(f'timeout 30 bash -c "{gone}" >/dev/null')
+    assert host_traces() == before
+    assert subprocess.run([*command, "1"], check=True, capture_output=True, text=True).stdout == (
+        "works\nit took longer than 1 s\n"
+    )
+    assert sh("pgrep -f '^podwire-sleeps' || true") == ""
+    assert host_traces() == before
+    assert site.picture() == picture
+
+
+def test_the_recorded_and_the_rehearsed_footprint_are_equal(owned):
+    """Not only the keys: what is recorded compares as equal with the state that the rehearsal expects."""
+    site = owned("full", connect=False)
+    found = audit(site)
+    for one, container in zip(found.attachments, sorted(site.containers, key=lambda one: one.key)):
+        recorded = container.footprint()
+        assert compare(found._look, recorded, container.path).differences == []
+        assert {key: value.value for key, value in one.footprint.host.items() if key[0] != "link"} == {
+            key: value.value for key, value in recorded.host.items() if key[0] != "link"
+        }
+        assert HOST == ""

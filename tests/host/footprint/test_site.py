@@ -1,0 +1,291 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Footprints on a site with more than one container, with rules of others, and with damaged notes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import comparison
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import read_look
+from ansible_collections.podwire.cni.tests.host.footprint import pictures
+from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME
+from ansible_collections.podwire.cni.tests.host.footprint.site import links
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+# How often a busy site is read; the documentation tells of 1,000.
+LOOKS = int(os.environ.get("PODWIRE_LOOKS", "100"))
+CALLS = 10
+
+
+def repair(site, targets, reasons=()):
+    """Expect that what was broken is reported, and put back in place by the steps *targets*; return the results."""
+    wanted = [container.wanted for container in site.containers]
+    reported = site.run(check_mode=True)
+    assert not reported["changed"]
+    drift = " ".join(text for text in reported["warnings"] if "drifted" in text)
+    assert [word for word in reasons if word not in drift] == [], drift
+    results = site.host.change("cni_attach", site.picture, attachments=wanted, on_drift="repair")
+    steps = results.run["actions"]
+    assert {step["class"] for step in steps} == {"safe"}
+    assert [step["target"] for step in steps] == targets
+    for result in (results.again, results.check_again):
+        assert [text for text in result.get("warnings", []) if "drifted" in text] == []
+    assert site.dead() == []
+    return results
+
+
+def targets_of(*containers):
+    return ["/".join(container.key) for container in containers]
+
+
+# ---- no false alarm
+
+
+class Visitor:
+    """Another container that comes and goes on the same bridge, by plugins that somebody else runs."""
+
+    def __init__(self, site):
+        self._site = site
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.visits = 0
+        self.errors = []
+
+    def __enter__(self):
+        sh("ip netns add pwf-visitor")
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exception):
+        self._stop.set()
+        self._thread.join()
+        sh("ip netns delete pwf-visitor")
+
+    def _run(self):
+        ipam = {"type": "host-local", "dataDir": str(self._site.work / "visits")}
+        bridge = {"type": "bridge", "bridge": BRIDGE_NAME, "isGateway": True}
+        plugins = [
+            {**bridge, "ipMasq": True, "ipam": {**ipam, "subnet": "10.88.0.0/16", "rangeStart": "10.88.9.1"}},
+            {"type": "ptp", "ipMasq": True, "ipam": {**ipam, "subnet": "10.99.0.0/24"}},
+        ]
+        try:
+            while not self._stop.is_set():
+                for number, plugin in enumerate(plugins):
+                    conf = {"cniVersion": "1.0.0", "name": "visits", **plugin}
+                    self._call("ADD", conf, number)
+                    sh("ip netns exec pwf-visitor ping -c 1 -W 1 10.88.0.2", check=False)
+                    self._call("DEL", conf, number)
+                    self.visits += 1
+        except (AssertionError, subprocess.SubprocessError) as error:
+            self.errors.append(error)
+
+    def _call(self, verb, conf, number):
+        environment = {
+            **os.environ,
+            "CNI_COMMAND": verb,
+            "CNI_CONTAINERID": f"visitor-{number}",
+            "CNI_NETNS": "/run/netns/pwf-visitor",
+            "CNI_IFNAME": f"eth{number}",
+            "CNI_PATH": str(self._site.plugins),
+        }
+        program = self._site.plugins / conf["type"]
+        done = subprocess.run(
+            [program], input=json.dumps(conf), env=environment, text=True, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_an_untouched_site_is_not_reported(attached, generation):
+    site = attached("full", generation=generation)
+    (container,) = site.containers
+    notes = site.notes()
+    footprints = [container.footprint(), notes.network(container.key[0]), notes.host()]
+    wanted = comparison.wanted_keys(container.path, footprints)
+    with Visitor(site) as visitor:
+        for _look in range(LOOKS):
+            look = read_look(wanted)
+            for footprint in footprints:
+                assert comparison.compare(look, footprint, container.path).differences == []
+        for _call in range(CALLS):
+            result = site.run(check_mode=True, on_drift="fail")
+            assert {row["action"] for row in result["attachments"]} == {"none"}
+            assert [text for text in result.get("warnings", []) if "drifted" in text] == []
+    assert visitor.errors == []
+    assert visitor.visits > 2
+    assert site.dead() == []
+
+
+# ---- rules of others
+
+
+def rules(chain, table="nat"):
+    """Return the rules of a chain, those of others as their comment."""
+    lines = sh(f"iptables-save -t {table}").splitlines()
+    found = [line for line in lines if line.startswith(f"-A {chain} ")]
+    return [line.partition("--comment ")[2].split()[0] if "other-" in line else line for line in found]
+
+
+def put_other(name, chain, table="nat"):
+    match = f"-s 203.0.113.9 -m comment --comment other-{name}"
+    sh(f"iptables -t {table} -A {chain} {match} -j RETURN -c 5 55")
+
+
+def test_rules_of_others_between_ours_keep_their_places(attached):
+    """Others have put rules between ours before the last ADD, so their order is known."""
+    site = attached("full", "ctr")
+    put_other("middle", "POSTROUTING")
+    put_other("middle", "CNI-FORWARD", table="filter")
+    other = site.add_container("more", capability_args={})
+    result = site.run(attachments=[other.wanted])
+    other.row = result["attachments"][0]
+    before = rules("POSTROUTING"), rules("CNI-FORWARD", "filter"), rules("FORWARD", "filter")
+    assert "other-middle" in before[0][1:-1] and "other-middle" in before[1][1:-1]
+    expected = ["host", *targets_of(*site.containers)]
+
+    # They are flushed, and the others put back theirs first.
+    sh("iptables -t nat -F POSTROUTING; iptables -F CNI-FORWARD")
+    site.put_other_rules()
+    put_other("middle", "POSTROUTING")
+    put_other("middle", "CNI-FORWARD", table="filter")
+    reported = site.run(check_mode=True, on_drift="repair")
+    assert [step["target"] for step in reported["actions"]] == [
+        target for target in expected if target in {step["target"] for step in reported["actions"]}
+    ]
+    repair(site, [step["target"] for step in reported["actions"]])
+    assert (rules("POSTROUTING"), rules("CNI-FORWARD", "filter"), rules("FORWARD", "filter")) == before
+
+    # Only ours are lost: the others are not touched, as their counters show.
+    for line in before[0]:
+        if not line.startswith("other") and "pwf-other" not in line:
+            sh(f"iptables -t nat -D{line[2:]}")
+    counters = sh("iptables-save -c | grep other-")
+    repair(site, [step["target"] for step in site.run(check_mode=True, on_drift="repair")["actions"]])
+    assert rules("POSTROUTING") == before[0]
+    assert sh("iptables-save -c | grep other-") == counters
+
+
+@pytest.mark.parametrize("chain", ["portmap-nft", "bridge-masq-nft"])
+def test_rules_of_others_in_tables_of_nftables_are_kept(attached, chain):
+    site = attached(chain)
+    family, table = ("ip", "cni_hostport") if chain == "portmap-nft" else ("inet", "cni_plugins_masquerade")
+    name = "masquerading" if chain == "portmap-nft" else "masq_checks"
+    sh(f"nft insert rule {family} {table} {name} ip saddr 203.0.113.9 counter packets 5 bytes 55 comment others")
+    listed = json.loads(sh(f"nft -j -a list chain {family} {table} {name}"))["nftables"]
+    ours = [entry["rule"]["handle"] for entry in listed if "rule" in entry][1:]
+    assert ours
+    for handle in ours:
+        sh(f"nft delete rule {family} {table} {name} handle {handle}")
+    actions = site.run(check_mode=True, on_drift="repair")["actions"]
+    repair(site, [step["target"] for step in actions])
+    assert "packets 5 bytes 55" in sh(f"nft list chain {family} {table} {name}")
+
+
+# ---- what attachments share
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_a_deleted_bridge_comes_back_under_two_attachments(attached, generation):
+    site = attached("bridge-dual-masq", "ctr", "more", generation=generation)
+    before, indexes = site.picture(), links()
+    sh(f"ip link delete {BRIDGE_NAME}")
+    repair(site, ["pwf-bridge-dual-masq", *targets_of(*site.containers)], ["pwf0", "is gone"])
+    assert links() == indexes
+    assert pictures.differences(before, site.picture()) == []
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_a_lost_gateway_is_repaired(attached, generation):
+    site = attached("bridge", generation=generation)
+    before = site.picture()
+    sh(f"ip address delete 10.88.0.1/16 dev {BRIDGE_NAME}")
+    repair(site, ["pwf-bridge"], ["pwf-bridge has drifted", "10.88.0.1/16"])
+    assert pictures.differences(before, site.picture()) == []
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_forwarding_is_switched_on_again(attached, generation):
+    site = attached("bridge-dual-masq", generation=generation)
+    before = site.picture()
+    sh("echo 0 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv6/conf/all/forwarding")
+    repair(site, ["host"], ["host has drifted", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"])
+    assert pictures.differences(before, site.picture()) == []
+
+
+def test_what_is_shared_is_not_repaired_without_leave(attached):
+    """Without the class safe, a lost gateway stays lost, and is reported."""
+    site = attached("bridge")
+    sh(f"ip address delete 10.88.0.1/16 dev {BRIDGE_NAME}")
+    before = site.picture()
+    left = site.run(on_drift="repair", classes=["disruptive"])
+    assert not left["changed"]
+    assert [step["target"] for step in left["left"]] == ["pwf-bridge"]
+    failing = site.call(on_drift="fail")
+    assert failing["failed"] and failing["code"] == "drifted"
+    assert site.picture() == before
+
+
+def test_a_sysctl_is_recorded_where_it_is_unusual(new_site):
+    """Most namespaces start with the same sysctls, so the defaults of one tell what to read in the others."""
+    site = new_site("bridge", "new")
+    conflist = site.chain.conflist(site.leases)
+    conflist["plugins"].append({"type": "tuning", "sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "0"}})
+    site.write_network(conflist)
+    first, second = site.add_container("ctr"), site.add_container("more")
+    sh("ip netns exec pwf-more sysctl -q -w net.ipv4.conf.default.arp_filter=1 net.ipv6.conf.default.hop_limit=9")
+    site.attach()
+    key = ("conf4", "eth0", "arp_filter")
+    assert key not in first.footprint().inside
+    assert second.footprint().inside[key].value == 0
+    assert ("conf6", "eth0", "hop_limit") not in second.footprint().inside
+    sh("ip netns exec pwf-more sysctl -q -w net.ipv4.conf.eth0.arp_filter=1")
+    repair(site, targets_of(second), ["net.ipv4.conf.eth0.arp_filter is 1, want 0"])
+
+
+def test_an_interface_whose_index_the_host_has_too(attached):
+    """It is made in the namespace of its parent, where another interface has its index."""
+    site = attached("macvlan")
+    index = links("pwf-ctr")["eth0"]
+    if index not in links().values():
+        sh(f"ip link add pwf-same index {index} type bridge")
+    before = site.picture()
+    sh("ip -n pwf-ctr link delete eth0")
+    assert {step["class"] for step in site.run(on_drift="repair")["actions"]} == {"safe"}
+    assert links("pwf-ctr")["eth0"] == index
+    assert site.dead() == []
+    assert pictures.differences(before, site.picture()) == []
+
+
+# ---- leases
+
+
+def test_the_lease_of_a_live_container_is_put_back(attached):
+    site = attached("bridge")
+    (lease,) = (site.leases / "pwf-bridge").glob("10.*")
+    text = lease.read_bytes()
+    lease.unlink()
+    repair(site, targets_of(*site.containers), ["lease of 10.88.0.2"])
+    assert lease.read_bytes() == text
+
+
+def test_a_lease_is_not_put_over_one_of_another_container(attached):
+    site = attached("bridge")
+    (lease,) = (site.leases / "pwf-bridge").glob("10.*")
+    lease.write_bytes(b"another\r\neth0")
+    reported = site.run(check_mode=True)
+    assert "belongs to another container" in " ".join(reported["warnings"])
+    before = links()
+    # Two containers must not keep one address.
+    repaired = site.run(on_drift="repair")
+    assert lease.read_bytes() == b"another\r\neth0"
+    assert [step["class"] for step in repaired["actions"]] == ["disruptive"]
+    assert repaired["attachments"][0]["ips"] != [f"{lease.name}/16"]
+    assert before[BRIDGE_NAME] == links()[BRIDGE_NAME]
+    assert not site.run(check_mode=True, on_drift="fail")["changed"]

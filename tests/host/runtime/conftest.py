@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runtimes that cni_conf makes read a directory of networks. The target `runtime` tests the role and the playbooks."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+CONFIGURATIONS = [Path("/etc", name) for name in ("containerd", "crio", "nomad.d", "containers")]
+PODS = {
+    "type": "bridge",
+    "bridge": "pwrpods0",
+    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.97.0.0/24"}]]},
+}
+
+
+@pytest.fixture(scope="module")
+def nets(tmp_path_factory):
+    """A directory where no runtime looks, for the network pwrpods."""
+    return tmp_path_factory.mktemp("nets")
+
+
+@pytest.fixture(scope="module")
+def bins(generations):
+    """The plugins, where no runtime looks either."""
+    return generations["old"]
+
+
+@pytest.fixture(scope="module")
+def host(host, nets, bins):
+    host = host.with_defaults(conf_dir=str(nets), bin_dirs=[str(bins)])
+    host.run("cni_conf", networks=[{"name": "pwrpods", "conflist": {"cniVersion": "0.4.0", "plugins": [PODS]}}])
+    yield host
+    shutil.rmtree("/var/lib/podwire", ignore_errors=True)
+
+
+@pytest.fixture
+def configurations():
+    """Return a function that reads all files of the runtimes' configurations; a directory has none as content."""
+
+    def look():
+        paths = [path for folder in CONFIGURATIONS if folder.exists() for path in (folder, *folder.rglob("*"))]
+        return {str(path): None if path.is_dir() else path.read_bytes() for path in paths}
+
+    return look
+
+
+@pytest.fixture
+def sbin():
+    """The first directory in PATH, for programs of a test."""
+    sh("mount -t tmpfs -o mode=0755 podwire-runtime /usr/local/sbin")
+    yield Path("/usr/local/sbin")
+    sh("umount /usr/local/sbin")

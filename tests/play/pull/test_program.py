@@ -1,0 +1,403 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The program of the role pull: what it runs, and what it never runs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.podwire.cni.tests.play.pull.site import PROGRAM, PYTHON, sh
+
+
+def test_a_signed_commit_runs_each_time(host, repository):
+    """Also without a new commit: somebody may have changed the host."""
+    commit = repository.git("rev-parse", "HEAD")
+    for _again in range(2):
+        status = host.run()
+        assert (status["result"], status["commit"], status["problems"]) == ("ok", commit, [])
+        assert host.noted() == ["first"]
+    repository.play("second")
+    newer = repository.commit()
+    assert host.run()["commit"] == newer
+    assert host.noted() == ["second"]
+    assert host.trees() == [newer]
+
+
+@pytest.mark.parametrize("key", [None, "stranger"])
+def test_what_is_not_signed_by_the_team_never_becomes_files(host, repository, key):
+    repository.play("evil")
+    evil = repository.commit(key)
+    first = host.run(status=1)
+    assert (first["commit"], host.codes(), host.noted(), host.trees()) == (
+        "",
+        ["not_verified", "nothing_verified"],
+        [],
+        [],
+    )
+    repository.git("reset", "--hard", "--quiet", "HEAD~1")
+    good = host.run()["commit"]
+    assert host.noted() == ["first"]
+    repository.git("reset", "--hard", "--quiet", evil)
+    # What was verified before stays in force.
+    status = host.run(status=1)
+    assert (status["commit"], status["result"], host.codes()) == (good, "failed", ["not_verified"])
+    assert "cni_pull_allowed_signers" in status["problems"][0]["message"]
+    assert (host.noted(), host.trees()) == (["first"], [good])
+
+
+def test_a_signer_who_is_removed_counts_no_more(host, keys):
+    host.run()
+    (host.state / "keys" / "allowed_signers").write_text(
+        f"other@example.org {keys['stranger'].with_suffix('.pub').read_text()}"
+    )
+    host.run(status=1)
+    assert host.codes() == ["not_verified"]
+
+
+def test_gpg_signatures(host, repository, tmp_path):
+    """With keys of the configuration only, and not where SSH signatures are asked for."""
+    mine = tmp_path / "mine"
+    mine.mkdir(mode=0o700)
+    made = {"GNUPGHOME": str(mine)}
+    try:
+        sh("gpg", "--batch", "--passphrase", "", "--quick-gen-key", "a@example.org", env={**os.environ, **made})
+        repository.git("config", "gpg.format", "openpgp")
+        repository.git("commit", "-Sa@example.org", "--quiet", "--allow-empty", "--message", "by gpg", **made)
+        host.run(status=1)
+        host.run(status=1, verify="gpg")
+        assert host.codes() == ["not_verified", "nothing_verified"]
+        ring = host.state / "keys" / "gnupg"
+        ring.mkdir(mode=0o700)
+        public = sh("gpg", "--armor", "--export", env={**os.environ, **made})
+        sh("gpg", "--homedir", ring, "--batch", "--import", input=public)
+        assert host.run(verify="gpg")["result"] == "ok"
+        host.run(status=1)
+        assert host.codes() == ["not_verified"]
+    finally:
+        for home in (mine, host.state / "keys" / "gnupg"):
+            subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=False)
+
+
+def test_an_old_commit_cannot_come_back(host, repository):
+    old = repository.git("rev-parse", "HEAD")
+    repository.play("fixed")
+    new = repository.commit(date=int(time.time()) + 60)
+    host.run()
+    repository.git("reset", "--hard", "--quiet", old)
+    assert host.run(status=1)["commit"] == new
+    assert host.codes() == ["older_commit"]
+    assert host.noted() == ["fixed", "fixed"]
+    # Another branch may be older, and who wants to go back can.
+    repository.git("branch", "stable")
+    assert host.run(branch="stable")["commit"] == old
+    repository.git("reset", "--hard", "--quiet", new)
+    host.run()
+    repository.git("reset", "--hard", "--quiet", old)
+    assert host.run(rollback=True)["commit"] == old
+
+
+@pytest.fixture
+def silent():
+    """A server that accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+@pytest.mark.parametrize("scheme", ["git", "http"])
+def test_a_server_that_never_answers(host, silent, scheme):
+    good = host.run()
+    assert host.noted() == ["first"]
+    status = host.run(url=f"{scheme}://127.0.0.1:{silent}/r", timeout=2)
+    assert (status["result"], host.codes(), host.noted()) == ("ok", ["not_fetched"], ["first"])
+    assert "2 seconds" in status["problems"][0]["message"]
+    assert status["last_fetch"] == good["last_fetch"] and status["last_success"] > good["last_success"]
+
+
+def test_no_server(host):
+    status = host.run(url="http://me:secret@127.0.0.1:1/r", status=1)
+    assert "secret" not in host.said + (host.state / "status.json").read_text()
+    assert (status["commit"], host.codes()) == ("", ["not_fetched", "nothing_verified"])
+
+
+def test_a_failed_commit_is_tried_again_and_the_timer_waits_longer(host, repository):
+    repository.write("local.yml", "- hosts: all\n  gather_facts: false\n  tasks: [{ansible.builtin.fail: {}}]\n")
+    repository.commit()
+    for count in (1, 2):
+        status = host.run(status=1)
+        assert (status["failures"], host.codes(), status["last_success"]) == (count, ["playbook_failed"], None)
+    before = (host.state / "status.json").read_bytes()
+    host.run(trigger="podwire-cni-pull.timer")
+    assert "2 runs in a row failed" in host.said
+    assert (host.state / "status.json").read_bytes() == before
+    # A change of files and a person do not wait.
+    host.run(trigger="podwire-cni-pull.path", status=1)
+    repository.play("repaired")
+    repository.commit()
+    assert host.run()["failures"] == 0
+    host.run(trigger="podwire-cni-pull.timer")
+    assert host.noted() == ["repaired", "repaired"]
+
+
+def test_a_name_that_is_not_in_the_inventory(host):
+    status = host.run(name="node7", status=1)
+    assert (host.codes(), host.noted()) == (["name_unknown"], [])
+    assert "this host is called node7" in status["problems"][0]["message"]
+    assert "cni_pull_name" in status["problems"][0]["message"]
+
+
+def test_a_host_that_was_cloned(host):
+    host.run(machine_id=Path("/etc/machine-id").read_text().strip() if Path("/etc/machine-id").exists() else "")
+    host.noted()
+    host.run(machine_id="0123456789abcdef0123456789abcdef", status=1)
+    assert (host.codes(), host.noted()) == (["other_machine"], [])
+
+
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory):
+    """A small collection as an archive."""
+    source = tmp_path_factory.mktemp("collection")
+    text = {"namespace": "own", "name": "little", "version": "1.0.0", "readme": "README.md", "authors": ["a"]}
+    (source / "galaxy.yml").write_text(json.dumps(text))
+    (source / "README.md").write_text("little")
+    (source / "playbooks").mkdir()
+    (source / "playbooks" / "noted.yml").write_text(
+        "- hosts: all\n  gather_facts: false\n  tasks:\n    - ansible.builtin.shell: echo collection >> {{ ran }}\n"
+    )
+    sh("ansible-galaxy", "collection", "build", "--output-path", source, source)
+    return source / "own-little-1.0.0.tar.gz"
+
+
+def test_the_collection_of_the_repository(host, repository, archive):
+    shutil.copy(archive, repository.path)
+    repository.write("local.yml", "- ansible.builtin.import_playbook: own.little.noted\n")
+    given = {"collection": archive.name}
+    repository.commit()
+    host.run(**given, status=1)
+    assert host.codes() == ["no_checksum", "nothing_verified"]
+    repository.write(f"{archive.name}.sha256", hashlib.sha256(archive.read_bytes()).hexdigest() + "  a file\n")
+    good = repository.commit()
+    assert host.run(**given)["commit"] == good
+    assert host.noted() == ["collection"]
+    # Another archive under the same name: the commit before stays in force.
+    with (repository.path / archive.name).open("ab") as stream:
+        stream.write(b"\0")
+    repository.commit()
+    assert host.run(**given, status=1)["commit"] == good
+    assert (host.codes(), host.noted()) == (["wrong_checksum"], ["collection"])
+    for name in ("nosuch.tar.gz", "../../ran", "/etc/hostname"):
+        host.run(collection=name, status=1)
+        assert host.codes() == ["no_collection"]
+
+
+def test_boot_and_what_runs_once_in_a_boot(host, repository, silent):
+    repository.play("early", "boot.yml")
+    repository.play("once", "once.yml")
+    repository.commit()
+    given = {"boot_playbooks": ["boot.yml"], "once_playbooks": ["once.yml"]}
+    assert subprocess.run(host.command("--boot", **given), check=True, capture_output=True).stdout.startswith(
+        b"there is no"
+    )
+    host.run(**given)
+    host.run(**given)
+    assert host.noted() == ["once", "first", "first"]
+    # Without playbooks for boot, nothing happens, and nothing counts as failed.
+    before = (host.state / "status.json").read_bytes()
+    host.run("--boot")
+    assert (host.state / "status.json").read_bytes() == before
+    # Another boot: no server is asked before the runtimes start.
+    status = json.loads((host.state / "status.json").read_text())
+    (host.state / "status.json").write_text(json.dumps({**status, "boot_id": "another"}))
+    host.run("--boot", **given, url=f"git://127.0.0.1:{silent}/r")
+    host.run(**given)
+    assert host.noted() == ["early", "once", "first"]
+
+
+def test_only_one_at_a_time(host, repository):
+    repository.play("$(sleep 6)a")
+    repository.commit()
+    first = subprocess.Popen(host.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert "local.yml of commit" in first.stdout.readline()
+    second = subprocess.run(host.command(), check=True, capture_output=True, text=True)
+    assert second.stdout == "another pull is running\n"
+    assert first.wait() == 0
+    first.stdout.close()
+    assert host.noted() == ["a"]
+
+
+class Received(BaseHTTPRequestHandler):
+    def do_PUT(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.got.append((self.path, self.headers["Authorization"], body))
+        self.send_response(self.server.answer)
+        self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+        self.end_headers()
+
+    def log_message(self, *_words):
+        pass
+
+
+@pytest.fixture
+def server():
+    made = HTTPServer(("127.0.0.1", 0), Received)
+    made.got, made.answer = [], 204
+    thread = threading.Thread(target=made.serve_forever)
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+def test_records_are_sent(host, server, tmp_path):
+    record = tmp_path / "report" / "hosts" / "node1.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("{}")
+    (host.state / "keys" / "push_token").write_text("secret\n")
+    url = f"http://127.0.0.1:{server.server_port}/records/"
+    host.run(push=url)
+    assert server.got == [("/records/node1.json", "Bearer secret", b"{}")]
+    # What cannot be sent is told, and fails nothing.
+    for answer in (500, 302):
+        server.answer = answer
+        assert host.run(push=url)["result"] == "ok"
+        assert host.codes() == ["not_pushed"]
+    there = tmp_path / "there"
+    there.mkdir()
+    host.run(push=str(there))
+    assert (there / "node1.json").read_text() == "{}"
+    host.run(push=str(tmp_path / "no" / "such"))
+    assert host.codes() == ["not_pushed"]
+
+
+def test_programs_that_cannot_be_started(host, tmp_path, monkeypatch):
+    """A damaged file is found, but the kernel refuses it."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("git", "tar", "ssh-keygen", "ansible-inventory"):
+        (programs / name).symlink_to(shutil.which(name))
+    for name in ("ansible-playbook", "rsync"):
+        (programs / name).write_bytes(b"\x7fELF damaged")
+        (programs / name).chmod(0o755)
+    (tmp_path / "report" / "hosts").mkdir(parents=True)
+    (tmp_path / "report" / "hosts" / "node1.json").write_text("{}")
+    monkeypatch.setenv("PATH", str(programs))
+    status = host.run(status=1, ansible_path=str(programs), playbooks=["local.yml", "other.yml"], push=str(tmp_path))
+    assert host.codes() == ["system", "system", "not_pushed"]
+    assert [one["status"] for one in status["playbooks"]] == [-1, -1]
+
+
+def test_metrics(host, repository):
+    host.run()
+    text = (host.directory / "pull.prom").read_text()
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert values["podwire_cni_pull_failed"] == "0"
+    assert abs(float(values["podwire_cni_pull_last_success_timestamp_seconds"]) - time.time()) < 3600
+    repository.commit(None)
+    host.run(status=1)
+    assert "\npodwire_cni_pull_failed 1\n" in (host.directory / "pull.prom").read_text()
+
+
+def test_metrics_that_cannot_be_written_fail_no_run(host):
+    host.directory.joinpath("file").touch()
+    for name in ("no/such.prom", "file/pull.prom"):
+        status = host.run(textfile=str(host.directory / name))
+        assert (status["result"], host.codes()) == ("ok", ["no_textfile"])
+        assert str(host.directory / name) in status["problems"][0]["message"]
+
+
+def test_a_link_beside_the_metrics_leads_nowhere(host):
+    """The directory may belong to the user of the node exporter."""
+    other = host.directory / "other"
+    other.write_text("as before")
+    (host.directory / "pull.prom.new").symlink_to(other)
+    assert host.run()["result"] == "ok"
+    assert other.read_text() == "as before"
+    assert "podwire_cni_pull_failed 0" in (host.directory / "pull.prom").read_text()
+
+
+def test_a_commit_that_cannot_be_written_leaves_the_one_before_in_force(host, repository):
+    good = host.run()["commit"]
+    host.noted()
+    repository.play("second")
+    second = repository.commit()
+    # As if the disk had been full: "archive" cannot write its file.
+    (host.state / "tree.tar").mkdir()
+    status = host.run(status=1)
+    assert (status["commit"], host.codes(), host.noted()) == (good, ["git"], ["first"])
+    (host.state / "tree.tar").rmdir()
+    # The directory for its files cannot be made.
+    fresh = host.state / "trees" / f"{second}.new"
+    fresh.rmdir()
+    fresh.symlink_to("/nowhere")
+    status = host.run(status=1)
+    assert (status["commit"], host.codes(), host.noted()) == (good, ["system"], ["first"])
+    assert str(fresh) in status["problems"][0]["message"]
+    fresh.unlink()
+    assert host.run()["commit"] == second
+
+
+def test_a_status_file_that_cannot_be_written(host):
+    host.run()
+    (host.state / "status.json").unlink()
+    (host.state / "status.json").mkdir()
+    done = subprocess.run(host.command(), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "status.json" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
+
+
+def test_killed_at_any_moment(host, repository):
+    """Whatever it was doing, the next run converges, and only what was verified is ever run."""
+    chance = random.Random(28)
+    begun = time.monotonic()
+    host.run()
+    whole = time.monotonic() - begun
+    for turn in range(8):
+        repository.play(f"turn{turn}")
+        good = repository.commit(date=int(time.time()) + turn)
+        process = subprocess.Popen(
+            host.command(), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(chance.random() * whole)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        host.noted()
+        assert host.run()["commit"] == good
+        assert host.noted()[-1] == f"turn{turn}"
+        assert host.trees() == [good]
+    assert [path.name for path in host.state.iterdir() if path.name.endswith(".new")] == []
+
+
+def test_a_damaged_state_is_made_again(host, repository):
+    host.run()
+    for name in ("current.json", "status.json"):
+        for text in ("", "[]", "{", '{"tree": 7, "commit": []}'):
+            (host.state / name).write_text(text)
+            assert host.run()["result"] == "ok", (name, text)
+    shutil.rmtree(host.state / "trees")
+    assert host.run()["result"] == "ok"
+
+
+def test_without_a_configuration(tmp_path):
+    for text in (None, "", "[1]"):
+        path = tmp_path / "pull.json"
+        if text is not None:
+            path.write_text(text)
+        done = subprocess.run([*PYTHON, PROGRAM, "--config", path], capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "run the role podwire.cni.pull" in done.stderr and "Traceback" not in done.stderr
