@@ -1,10 +1,15 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs modules on the host of the tests, each in a Python of its own, as a task of a playbook would."""
+"""Runs modules on the host of the tests, as tasks of a playbook would.
+
+Most runs are forks of one process that has imported what modules import (tests/tools/preloaded.py). A run with an interpreter, a
+wrapper, or variables of Python, and a module that a test starts, have a process of their own, as on a host.
+"""
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -23,9 +28,12 @@ from ansible.plugins import loader as plugins
 from ansible.template import Templar
 from ansible.utils.display import Display
 
+from ansible_collections.podwire.cni.tests.tools import preloaded
+
 COLLECTION = Path(__file__).parents[2]
 PLUGINS = "ansible_collections.podwire.cni.plugins"
 PYTHON = "/usr/bin/python3"
+_COMPILED = str(preloaded.ADDRESS.with_name("compiled"))
 
 # What AnsiballZ does on a host, except for packing and unpacking: the module finds its arguments, and runs as __main__.
 RUN = """\
@@ -55,12 +63,6 @@ class Host:
         self.folder = folder
         self.defaults = defaults
         self.displayed: list[str] = []
-        # Only ansible itself: the host has other libraries than the controller.
-        controller = folder / "controller"
-        controller.mkdir(exist_ok=True)
-        if not (controller / "ansible").exists():
-            (controller / "ansible").symlink_to(Path(ansible.__file__).parent)
-        self._path = f"{controller}:{COLLECTION.parents[2]}"
         self._grouped = yaml.safe_load((COLLECTION / "meta" / "runtime.yml").read_text())["action_groups"]["all"]
 
     def with_defaults(self, **defaults: Any) -> Host:
@@ -127,13 +129,14 @@ class Host:
         check_mode: bool = False,
         diff: bool = False,
         environment: dict[str, str] | None = None,
-        python: str = PYTHON,
+        python: str | None = None,
         wrapper: tuple[str, ...] = (),
         **arguments: Any,
     ) -> dict[str, Any]:
         """Return the result of a module, also if it failed.
 
         ``environment`` and ``python`` are those of the host; ``wrapper`` is a command that runs Python, such as nice.
+        With ``python`` or ``wrapper``, the module runs in a process of its own.
         """
         if module in self._grouped:
             arguments = {**self.defaults, **arguments}
@@ -147,7 +150,8 @@ class Host:
         ) -> dict[str, Any]:
             given = dict(action._task.args if module_args is None else module_args)
             action._update_module_args(module, given, task_vars or {})
-            return self.execute(module, given, environment=environment, command=(*wrapper, python))
+            command = (*wrapper, python or PYTHON) if wrapper or python else ()
+            return self.execute(module, given, environment=environment, command=command)
 
         action = self._action(module, arguments, check_mode, diff)
         action._execute_module = execute
@@ -192,8 +196,8 @@ class Host:
         environment = {
             **os.environ,
             **(environment or {}),
-            "PYTHONPATH": self._path,
-            "PYTHONPYCACHEPREFIX": str(self.folder / "compiled"),
+            "PYTHONPATH": _path(),
+            "PYTHONPYCACHEPREFIX": _COMPILED,
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         process = subprocess.Popen(
@@ -211,9 +215,24 @@ class Host:
         process.stdin = None
         return process
 
-    def execute(self, module: str, arguments: dict[str, Any], **options: Any) -> dict[str, Any]:
-        """Run the host's half of a module with *arguments* as they are, and return its result."""
-        return self.result(self.start(module, arguments, **options))
+    def execute(
+        self,
+        module: str,
+        arguments: dict[str, Any],
+        environment: dict[str, str] | None = None,
+        command: tuple[str, ...] = (),
+    ) -> dict[str, Any]:
+        """Run the host's half of a module with *arguments* as they are, and return its result.
+
+        With *command*, or with variables that an interpreter reads when it starts, that is a process of its own.
+        """
+        if command or any(name.startswith(("LANG", "LC_", "PYTHON")) for name in environment or ()):
+            return self.result(self.start(module, arguments, environment, command or (PYTHON,)))
+        variables = {**os.environ, "PYTHONPATH": _path(), **(environment or {})}
+        _status, printed, errors = interpreter().run(
+            RUN, "", f"{PLUGINS}.modules.{module}", env=variables, stdin=json.dumps(arguments)
+        )
+        return self.parsed(printed, errors)
 
     @classmethod
     def result(cls, process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -231,6 +250,24 @@ class Host:
                 warning if isinstance(warning, str) else warning["event"]["msg"] for warning in result["warnings"]
             ]
         return result
+
+
+@functools.lru_cache(maxsize=None)
+def _path() -> str:
+    """Return the PYTHONPATH of modules."""
+    # Only ansible itself: the host has other libraries than the controller.
+    controller = preloaded.ADDRESS.with_name("controller")
+    controller.mkdir()
+    (controller / "ansible").symlink_to(Path(ansible.__file__).parent)
+    return f"{controller}:{COLLECTION.parents[2]}"
+
+
+@functools.lru_cache(maxsize=None)
+def interpreter() -> preloaded.Server:
+    """Return the process whose forks run modules, for Host and for tests/tools/python. It ends with the tests."""
+    rooms = (f"{PLUGINS}.module_utils.{room}.*" for room in ("_host", "libcni"))
+    modules = ("ansible.module_utils.basic", "ansible.module_utils.testing", "pyroute2?", "runpy", *rooms)
+    return preloaded.Server(preloaded.ADDRESS, PYTHON, _path(), modules, PYTHONPYCACHEPREFIX=_COMPILED)
 
 
 def sh(script: str, check: bool = True) -> str:

@@ -7,15 +7,9 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.footprint.chains import CHAINS
-from ansible_collections.podwire.cni.tests.host.footprint.forks import ForkingHost
 from ansible_collections.podwire.cni.tests.host.footprint.site import Site
 
 _HEADER = ("generation", "chain", "objects", "breaks", "seen", "repaired in place", "connections", "alive after all")
-
-
-@pytest.fixture(scope="session")
-def host(host):
-    return ForkingHost(host.folder)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Appends what each module of this collection returns to the file that RECORD names, one JSON object a line."""
+"""Appends what each task returns to the file that PODWIRE_RECORD names, one JSON object a line."""
 
 from __future__ import annotations
 
@@ -25,11 +25,9 @@ class CallbackModule(CallbackBase):
     CALLBACK_NEEDS_ENABLED = True
 
     def _record(self, outcome, status):
-        if not outcome.task.action.startswith("podwire.cni."):
-            return
-        line = {"task": outcome.task.get_name(), "action": outcome.task.action, "status": status}
-        line["result"] = outcome.result
-        with open(os.environ["RECORD"], "a", encoding="utf-8") as stream:
+        line = {"host": outcome.host.get_name(), "task": outcome.task.get_name(), "action": outcome.task.action}
+        line.update(status=status, result=outcome.result)
+        with open(os.environ["PODWIRE_RECORD"], "a", encoding="utf-8") as stream:
             stream.write(json.dumps(line, default=str) + "\n")
 
     def v2_runner_on_ok(self, result):
@@ -43,3 +41,6 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_skipped(self, result):
         self._record(result, "skipped")
+
+    def v2_runner_on_unreachable(self, result):
+        self._record(result, "unreachable")
