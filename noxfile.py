@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The checks of this collection; `nox -l` lists them. antsibull-nox adds those of antsibull-nox.toml.
 
+Selected by default are those of the gate (`./run test`), with PODWIRE_FULL all that a release must pass (`./run test --full`).
+They run side by side, one for each processor, in the order of this file: the longest first. So each is a single process.
 Sessions that change a host run as root in private namespaces (tests/private.sh).
 """
 
@@ -38,6 +40,8 @@ CANDIDATE = "2.22"
 OWN_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 # Whether the unit tests report which lines they cover; `./run test --coverage` sets this.
 COVERAGE = bool(os.environ.get("PODWIRE_COVERAGE"))
+# Whether all that a release must pass is selected by default, instead of the gate.
+FULL = bool(os.environ.get("PODWIRE_FULL"))
 
 nox.needs_version = ">=2026.7.11"
 nox.options.default_venv_backend = machine.venv_backend()
@@ -48,7 +52,162 @@ nox.options.allow_parallel = True
 nox.options.envdir = str(machine.CACHE / "nox")
 
 machine.prepare_environment(HOST_PYTHONS)
-antsibull_nox.load_antsibull_nox_toml()
+
+
+# --- tests on real hosts
+
+
+def run_on_host(session: nox.Session, tests: str) -> None:
+    requirements(session, "play")
+    machine.install(machine.TO_TEST)
+    machine.acquire_root()
+    with snapshot(session) as copy:
+        machine.write_integration_config(copy / "tests" / "integration" / "integration_config.yml")
+        # The files of tests are in memory.
+        kept = ["--durations=15", "--override-ini=tmp_path_retention_policy=failed"]
+        named = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
+        pytest(session, *kept, *session.posargs, *([] if named else [tests]))
+
+
+@nox.session
+def host(session: nox.Session) -> None:
+    """Run the modules on a real host, which is namespaces of this machine, with real plugins and runtimes."""
+    run_on_host(session, "tests/host")
+
+
+@nox.session
+def play(session: nox.Session) -> None:
+    """Run playbooks and roles on a real host, which is namespaces of this machine."""
+    run_on_host(session, "tests/play")
+
+
+# --- units
+
+
+def units_host(session: nox.Session) -> None:
+    """Run the unit tests of the code for managed hosts, without Ansible, with one of the Pythons that a host may have."""
+    requirements(session, "host")
+    machine.install(machine.TO_TEST)
+    machine.acquire_root()
+    newest = session.python == GATE_PYTHONS[-1]
+    # The tests on bad input take most of the time, and one Python runs all of their examples.
+    session.env.update({} if newest else {"PODWIRE_EXAMPLES": "8"})
+    if str(session.python) in ("3.12", "3.13", "3.14"):
+        # Much cheaper, and not there before 3.12.
+        session.env["COVERAGE_CORE"] = "sysmon"
+    tests = "tests/unit/plugins/module_utils"
+    with snapshot(session):
+        if session.posargs:
+            pytest(session, *session.posargs)
+        else:
+            wanted = [tests] if newest else [f"{tests}/libcni", f"{tests}/_host"]
+            pytest(session, *wanted, covered="plugins/module_utils" if COVERAGE else "")
+
+
+# The oldest and the newest Python of this machine that a host may have.
+GATE_PYTHONS = [version for version in HOST_PYTHONS if machine.python(version)]
+GATE_PYTHONS = [*dict.fromkeys((GATE_PYTHONS[0], GATE_PYTHONS[-1]))]
+for _version in sorted(HOST_PYTHONS, key=lambda version: version not in GATE_PYTHONS):
+    nox.session(
+        units_host, name=f"units_host-{_version}", python=_version, default=FULL or _version in GATE_PYTHONS,
+        tags=["units"],
+    )  # fmt: skip
+
+
+# --- ansible-test, without containers
+
+
+def ansible_core(session: nox.Session, core: str) -> None:
+    machine.install(machine.TO_TEST)
+    # A release candidate counts until there is a release.
+    session.install(f"ansible-core>={core}.0rc1,=={core}.*", "-r", "meta/ee-requirements.txt")
+    requirements(session, "units")
+
+
+def sanity(session: nox.Session, core: str) -> None:
+    """Run the sanity tests with one ansible-core; in the full run on all Pythons that it supports and that are here."""
+    ansible_core(session, core)
+    provide_pip(session)
+    with snapshot(session), tempfile.NamedTemporaryFile("w+", suffix=".log") as log:
+        pythons = [] if FULL else ["--python", str(session.python)]
+        command = ["ansible-test", "sanity", "--color", "no", "--requirements", *pythons, *session.posargs]
+        # All of them create their environments in the same place.
+        with machine.lock("ansible-test"):
+            session.run(*command, stdout=log, stderr=subprocess.STDOUT, success_codes=[0, 1])
+        log.seek(0)
+        text = log.read()
+    tests = set(re.findall(r'^Running sanity test "([^"]*)"', text, re.MULTILINE))
+    failed = sum(map(int, re.findall(r"^FATAL: The (\d+) sanity test.* failed", text, re.MULTILINE)))
+    skipped = sorted(set(re.findall(r"^WARNING: (Skipping sanity test .*)", text, re.MULTILINE)))
+    count(session, len(tests) - failed, failed, skipped)
+    if failed or not tests:
+        print(text)
+        session.error(f"{failed} sanity tests failed")
+    print(f"ansible-core {core}:", *sorted(tests))
+
+
+def units_controller(session: nox.Session, core: str) -> None:
+    """Run the unit tests of modules and of the controller with one ansible-core."""
+    ansible_core(session, core)
+    machine.acquire_root()
+    # ansible-test measures with one version of coverage only.
+    pinned = (
+        "import sys; from ansible_test._internal.coverage_util import get_coverage_version as pinned; "
+        "version = '{}.{}'.format(*sys.version_info); print(version, pinned(version).coverage_version)"
+    )
+    version, coverage = str(session.run("python", "-c", pinned, silent=True)).split()
+    session.install(f"coverage=={coverage}")
+    with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as reports:
+        # ansible-test writes to the tree, so it gets a copy that root owns and that ends with the namespaces. It gets
+        # one worker, because the tests share the host of these namespaces.
+        script = (
+            'mkdir -p ~/ansible_collections/podwire && cp -r . ~/ansible_collections/podwire/cni && '
+            'cd ~/ansible_collections/podwire/cni && { ansible-test units "${@:2}"; status=$?; }; '
+            'cp tests/output/junit/*.xml "$1"; '
+            '[ ! -e tests/output/coverage ] || ansible-test coverage report >"$1/coverage"; exit $status'
+        )  # fmt: skip
+        exclude = ["--exclude", "tests/unit/plugins/module_utils/"]
+        measured = ["--coverage"] if COVERAGE else []
+        options = ["--color", "no", *measured, "--python", version, "--num-workers", "1", *(session.posargs or exclude)]
+        try:
+            session.run(PRIVATE, "bash", "-c", script, "bash", reports, *options, external=True)
+        finally:
+            for report in Path(reports).glob("*.xml"):
+                count_junit(session, report)
+        if COVERAGE:
+            (total,) = re.findall(r"^TOTAL.* (\d+)%$", Path(reports, "coverage").read_text(), re.MULTILINE)
+            add_coverage(session, total, "plugins")
+
+
+def own_core() -> str:
+    """Return the newest ansible-core that the Python of nox can run."""
+    known = [core for core, pythons in CORES.items() if OWN_PYTHON in pythons]
+    return next((core for core in reversed(known) if core != CANDIDATE), CANDIDATE)
+
+
+def newest_core() -> str:
+    """Return the newest released ansible-core that a Python of this machine can run."""
+    known = [core for core, pythons in CORES.items() if any(map(machine.python, pythons))]
+    return next((core for core in reversed(known) if core != CANDIDATE), CANDIDATE)
+
+
+_gate_cores = {own_core(), newest_core()} if FULL else {newest_core()}
+for _core, _pythons in CORES.items():
+    _python = next(filter(machine.python, _pythons), None)
+    for _function in (units_controller, sanity):
+
+        def _session(session: nox.Session, function=_function, core=_core, wanted=_python) -> None:
+            if not wanted:
+                session.skip(f"ansible-core {core} needs one of Python {', '.join(CORES[core])}, and none is here")
+            function(session, core)
+
+        _session.__doc__ = f"{str(_function.__doc__).rstrip('.')}: {_core}."
+        # The tags are the parts of `./run test`.
+        _tags = [_function.__name__.partition("_")[0]] if _core in _gate_cores else []
+        _decorate = nox.session(
+            name=f"{_function.__name__}-{_core}", python=_python or False, default=bool(_tags), tags=_tags
+        )
+        _decorate(_session)
 
 
 # --- lint
@@ -114,7 +273,7 @@ def docsite(session: nox.Session) -> None:
     count(session, passed=len(list(output.rglob("*.html"))))
 
 
-@nox.session
+@nox.session(default=FULL)
 def hook(session: nox.Session) -> None:
     """Let pre-commit install the linter from this repository, and run it on another one."""
     requirements(session, "hook")
@@ -122,156 +281,16 @@ def hook(session: nox.Session) -> None:
         pytest(session, *(session.posargs or ["tests/real/hook"]), private=False)
 
 
-# --- ansible-test, without containers
+# --- what takes longer, or is rarely broken
 
 
-def ansible_core(session: nox.Session, core: str) -> None:
-    machine.install(machine.TO_TEST)
-    # A release candidate counts until there is a release.
-    session.install(f"ansible-core>={core}.0rc1,=={core}.*", "-r", "meta/ee-requirements.txt")
-    requirements(session, "units")
+@nox.session(default=FULL)
+def examples(session: nox.Session) -> None:
+    """Run the examples of the documentation, each page on a host of its own."""
+    run_on_host(session, "tests/docs")
 
 
-def sanity(session: nox.Session, core: str) -> None:
-    """Run the sanity tests with one ansible-core, on all Pythons that it supports and that are here."""
-    ansible_core(session, core)
-    provide_pip(session)
-    with snapshot(session), tempfile.NamedTemporaryFile("w+", suffix=".log") as log:
-        command = ["ansible-test", "sanity", "--color", "no", "--requirements", *session.posargs]
-        # All of them create their environments in the same place.
-        with machine.lock("ansible-test"):
-            session.run(*command, stdout=log, stderr=subprocess.STDOUT, success_codes=[0, 1])
-        log.seek(0)
-        text = log.read()
-    tests = set(re.findall(r'^Running sanity test "([^"]*)"', text, re.MULTILINE))
-    failed = sum(map(int, re.findall(r"^FATAL: The (\d+) sanity test.* failed", text, re.MULTILINE)))
-    skipped = sorted(set(re.findall(r"^WARNING: (Skipping sanity test .*)", text, re.MULTILINE)))
-    count(session, len(tests) - failed, failed, skipped)
-    if failed or not tests:
-        print(text)
-        session.error(f"{failed} sanity tests failed")
-    print(f"ansible-core {core}:", *sorted(tests))
-
-
-def units_controller(session: nox.Session, core: str) -> None:
-    """Run the unit tests of modules and of the controller with one ansible-core."""
-    ansible_core(session, core)
-    machine.acquire_root()
-    # ansible-test measures with one version of coverage only.
-    pinned = (
-        "import sys; from ansible_test._internal.coverage_util import get_coverage_version as pinned; "
-        "version = '{}.{}'.format(*sys.version_info); print(version, pinned(version).coverage_version)"
-    )
-    version, coverage = str(session.run("python", "-c", pinned, silent=True)).split()
-    session.install(f"coverage=={coverage}")
-    with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as reports:
-        # ansible-test writes to the tree, so it gets a copy that root owns and that ends with the namespaces. It gets
-        # one worker, because the tests share the host of these namespaces.
-        script = (
-            'mkdir -p ~/ansible_collections/podwire && cp -r . ~/ansible_collections/podwire/cni && '
-            'cd ~/ansible_collections/podwire/cni && { ansible-test units "${@:2}"; status=$?; }; '
-            'cp tests/output/junit/*.xml "$1"; '
-            '[ ! -e tests/output/coverage ] || ansible-test coverage report >"$1/coverage"; exit $status'
-        )  # fmt: skip
-        exclude = ["--exclude", "tests/unit/plugins/module_utils/"]
-        measured = ["--coverage"] if COVERAGE else []
-        options = ["--color", "no", *measured, "--python", version, "--num-workers", "1", *(session.posargs or exclude)]
-        try:
-            session.run(PRIVATE, "bash", "-c", script, "bash", reports, *options, external=True)
-        finally:
-            for report in Path(reports).glob("*.xml"):
-                count_junit(session, report)
-        if COVERAGE:
-            (total,) = re.findall(r"^TOTAL.* (\d+)%$", Path(reports, "coverage").read_text(), re.MULTILINE)
-            add_coverage(session, total, "plugins")
-
-
-def own_core() -> str:
-    """Return the newest ansible-core that the Python of nox can run."""
-    known = [core for core, pythons in CORES.items() if OWN_PYTHON in pythons]
-    return next((core for core in reversed(known) if core != CANDIDATE), CANDIDATE)
-
-
-def newest_core() -> str:
-    """Return the newest released ansible-core that a Python of this machine can run."""
-    known = [core for core, pythons in CORES.items() if any(map(machine.python, pythons))]
-    return next((core for core in reversed(known) if core != CANDIDATE), CANDIDATE)
-
-
-# The unit tests run with the newest Python wherever it is installed.
-_units_cores = {own_core(), newest_core()} if machine.python(HOST_PYTHONS[-1]) else {own_core()}
-for _core, _pythons in CORES.items():
-    _python = next(filter(machine.python, _pythons), None)
-    for _function, _defaults in ((sanity, {own_core(), newest_core()}), (units_controller, _units_cores)):
-
-        def _session(session: nox.Session, function=_function, core=_core, wanted=_python) -> None:
-            if not wanted:
-                session.skip(f"ansible-core {core} needs one of Python {', '.join(CORES[core])}, and none is here")
-            function(session, core)
-
-        _session.__doc__ = f"{str(_function.__doc__).rstrip('.')}: {_core}."
-        # The tags are the parts of `./run test`.
-        _tags = [_function.__name__.partition("_")[0]] if _core in _defaults else []
-        _decorate = nox.session(
-            name=f"{_function.__name__}-{_core}", python=_python or False, default=bool(_tags), tags=_tags
-        )
-        _decorate(_session)
-
-
-# --- tests
-
-
-@nox.session(python=HOST_PYTHONS, tags=["units"])
-def units_host(session: nox.Session) -> None:
-    """Run the unit tests of the code for managed hosts, without Ansible, on each Python that a host may have."""
-    requirements(session, "host")
-    machine.install(machine.TO_TEST)
-    machine.acquire_root()
-    main = session.python == OWN_PYTHON
-    # The tests on bad input take most of the time, and one Python runs all of their examples.
-    session.env.update({} if main else {"PODWIRE_EXAMPLES": "8"})
-    if str(session.python) in ("3.12", "3.13", "3.14"):
-        # Much cheaper, and not there before 3.12.
-        session.env["COVERAGE_CORE"] = "sysmon"
-    tests = "tests/unit/plugins/module_utils"
-    with snapshot(session):
-        if session.posargs:
-            pytest(session, *session.posargs)
-        else:
-            wanted = [tests] if main else [f"{tests}/libcni", f"{tests}/_host"]
-            pytest(session, *wanted, covered="plugins/module_utils" if COVERAGE else "")
-
-
-@nox.session
-def integration(session: nox.Session) -> None:
-    """Run the modules, roles and playbooks on real hosts, which are namespaces of this machine."""
-    requirements(session, "integration")
-    machine.install(machine.TO_TEST)
-    machine.acquire_root()
-    workers = len(os.sched_getaffinity(0))
-    with snapshot(session) as copy:
-        machine.write_integration_config(copy / "tests" / "integration" / "integration_config.yml")
-        python = str(session.run("python", "-c", "import sys; print(sys.executable)", silent=True)).strip()
-        # Each worker has private namespaces of its own.
-        each = [
-            f"--tx={workers}*popen//python={PRIVATE} {python}",
-            "--dist=loadgroup",
-            "--no-loadscope-reorder",
-            "--durations=25",
-            # They are in memory.
-            "--override-ini=tmp_path_retention_policy=failed",
-        ]
-        named = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
-        pytest(
-            session,
-            *each,
-            *session.posargs,
-            *([] if named else ["tests/host", "tests/play", "tests/docs"]),
-            private=False,
-        )
-
-
-@nox.session
+@nox.session(default=FULL)
 def runtimes(session: nox.Session) -> None:
     """Verify with a real runtime what cni_conf writes and predicts; --all with every runtime, NAME... with some."""
     requirements(session, "cri")
@@ -293,7 +312,7 @@ def runtimes(session: nox.Session) -> None:
     count(session, passed=1, skipped=skipped)
 
 
-@nox.session
+@nox.session(default=FULL)
 def peer(session: nox.Session) -> None:
     """Compare libcni with Go's and with Multus: the same commands, planted bugs, interoperation, recorded answers."""
     machine.install(machine.TO_TEST)
@@ -320,7 +339,7 @@ def peer(session: nox.Session) -> None:
     count(session, passed=int(cases) + 1000 + 3)
 
 
-@nox.session
+@nox.session(default=FULL)
 def browser(session: nox.Session) -> None:
     """Test the report of the playbook drift in Chromium."""
     requirements(session, "browser")
@@ -453,3 +472,6 @@ def molecule(session: nox.Session) -> None:
     finally:
         if results.exists():
             count(session, **json.loads(results.read_text()))
+
+
+antsibull_nox.load_antsibull_nox_toml()

@@ -4,12 +4,32 @@
 
 from __future__ import annotations
 
+import os
+import random
 import subprocess
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
+
+
+# First, before pytest takes the directory that the user who called it has made, and that modules do not trust.
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """Keep files of the tests in the private /run of tests/private.sh, where they belong to root and end with it."""
+    if os.uname().nodename == "podwire-private":
+        config.option.basetemp = config.option.basetemp or "/run/home/pytest"
+
+
+def pytest_collection_modifyitems(items):
+    """Run the files in an order of chance, if PODWIRE_ORDER has a seed (./run test --stress)."""
+    seed = os.environ.get("PODWIRE_ORDER")
+    if seed:
+        files = [list(tests) for _path, tests in groupby(items, key=lambda item: item.path)]
+        random.Random(seed).shuffle(files)
+        items[:] = [item for tests in files for item in tests]
 
 
 @pytest.fixture(scope="session")
@@ -31,22 +51,3 @@ def run_privately():
         return done.stdout
 
     return run
-
-
-# First, before pytest takes the directory that the user who called it has made, and that modules do not trust.
-@pytest.hookimpl(tryfirst=True)
-def pytest_configure(config):
-    """Keep the temporary files of a worker in its private /run, where they belong to root."""
-    if hasattr(config, "workerinput"):
-        config.option.basetemp = "/run/home/pytest"
-
-
-# First, so that pytest-xdist sees the groups.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Let one worker run a whole file, because its tests share fixtures. Start with playbooks, which take longest."""
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
-    first = ("test_playbooks.py", "test_docs_examples.py")
-    items.sort(key=lambda item: [item.path.name != name for name in first])

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The modules against a real host: namespaces of this machine, with real plugins and runtimes.
 
-`./run test integration` runs these tests with tests/private.sh.
+`./run test host` runs these tests with tests/private.sh.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs modules on the host of the tests, as tasks of a playbook would.
 
-Most runs are forks of one process that has imported what modules import (tests/tools/preloaded.py). A run with an interpreter, a
-wrapper, or variables of Python, and a module that a test starts, have a process of their own, as on a host.
+Most runs are forks of one process that has imported what modules import (tests/tools/preloaded.py). A run with an
+interpreter, a wrapper, or variables of Python, and a module that a test starts, have a process of their own, as on a
+host.
 """
 
 from __future__ import annotations

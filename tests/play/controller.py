@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs playbooks as a user would, on hosts that are this machine.
 
-ansible-playbook runs in forks of a process that has imported Ansible, and its modules in forks of one that has imported them
-(tests/tools/preloaded.py). With ``real=True``, both have processes of their own.
+ansible-playbook runs in forks of a process that has imported Ansible, and its modules in forks of one that has imported
+them (tests/tools/preloaded.py). With ``real=True``, both have processes of their own.
 """
 
 from __future__ import annotations

@@ -14,13 +14,14 @@ from ansible_collections.podwire.cni.tests.host.host import sh
 
 pytestmark = pytest.mark.usefixtures("empty_host")
 
-# What is on this host of all that bootstrap may touch and teardown has to leave as it was, a thing a line. Not among it are
-# directories, which stay, what the collection remembers, and the notes of host-local on addresses given before. The base chains
-# of the plugins stay; nothing in them may speak of a network, a container or an address.
+# What is on this host of all that bootstrap may touch and teardown has to leave as it was, a thing a line. Not among it
+# are directories, which stay, what the collection remembers, and the notes of host-local on addresses given before. The
+# base chains of the plugins stay; nothing in them may speak of a network, a container or an address.
 STATE = r"""
 for directory in /etc/cni /opt/cni /var/lib/cni /var/lib/podwire/cni; do
   [ -d "$directory" ] || continue
-  find "$directory" -type f ! -name lock ! -name 'last_reserved_ip.*' -printf '%p %m %U %G ' -exec sh -c 'sha256sum <"$1"' - {} \;
+  find "$directory" -type f ! -name lock ! -name 'last_reserved_ip.*' -printf '%p %m %U %G ' \
+    -exec sh -c 'sha256sum <"$1"' - {} \;
 done | sort
 ip netns list
 ip -oneline link show | awk '{ print $2 }'

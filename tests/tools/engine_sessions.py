@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -16,9 +17,10 @@ from sessions import count, pytest, requirements, snapshot
 
 DEFINITIONS = ("execution-environment.yml", "execution-environment-redhat.yml")
 ARCHIVE = "podwire-cni.tar.gz"
+FULL = bool(os.environ.get("PODWIRE_FULL"))
 
 
-@nox.session
+@nox.session(default=FULL)
 def engines(session: nox.Session) -> None:
     """Run the playbooks by ansible-runner and ansible-navigator, as docs/awx.md shows."""
     requirements(session, "engines")
@@ -40,7 +42,7 @@ def eda(session: nox.Session) -> None:
         pytest(session, f"--basetemp={files}/tests", *(session.posargs or ["tests/real/rulebook"]))
 
 
-@nox.session(default=False)
+@nox.session(default=FULL)
 def ee(session: nox.Session) -> None:
     """Build the execution environment of awx/ without a registry, and run playbooks in it on three hosts."""
     requirements(session, "ee", "cri")

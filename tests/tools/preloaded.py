@@ -5,11 +5,13 @@
 
 Most of a short run of a module or of ansible-playbook is the start of an interpreter and its imports.
 
-As a program, it listens on a socket: preloaded.py SOCKET NAME..., where each NAME is a module to import, `package.*` for all
-modules of a package, or `module?` for one that may be missing. It ends with its standard input. A request is a frame of JSON, and standard input, output and error of the
-run as descriptors; the answer is one byte, the exit status. A run whose requester has gone is killed.
+As a program, it listens on a socket: preloaded.py SOCKET NAME..., where each NAME is a module to import, `package.*`
+for all modules of a package, or `module?` for one that may be missing. It ends with its standard input. A request is a
+frame of JSON, and standard input, output and error of the run as descriptors; the answer is one byte, the exit status.
+A run whose requester has gone is killed.
 
-As a module, `Server` starts it and sends requests. tests/tools/python is an interpreter for Ansible that sends requests.
+As a module, `Server` starts it and sends requests. tests/tools/python is an interpreter for Ansible that sends
+requests.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ SIGNALLED = 128
 
 
 def ask(path: str, request: dict[str, Any], files: Iterable[int]) -> int:
-    """Run a program and return its exit status. *request* has ``code`` (None: standard input), ``argv``, ``env`` and ``cwd``."""
+    """Run a program and return its exit status.
+
+    *request* has ``code`` (None: standard input), ``argv``, ``env`` and ``cwd``.
+    """
     with socket.socket(socket.AF_UNIX) as stream:
         stream.connect(path)
         frame = json.dumps(request).encode("utf-8", "surrogateescape")

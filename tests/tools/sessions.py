@@ -91,6 +91,11 @@ def count(session: nox.Session, passed: int = 0, failed: int = 0, skipped: Seque
 
 
 def count_junit(session: nox.Session, report: Path) -> None:
+    """Count the tests of a report of pytest, and keep it beside the counts."""
+    results = os.environ.get("PODWIRE_RESULTS")
+    if results:
+        kept = len(list(Path(results).glob(f"{session.name}.*.xml")))
+        shutil.copy(report, Path(results, f"{session.name}.{kept}.xml"))
     for suite in ElementTree.parse(report).getroot().iter("testsuite"):
         tests, skips = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
         failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
@@ -124,7 +129,9 @@ def pytest(session: nox.Session, *arguments: str, private: bool = True, covered:
     with tempfile.TemporaryDirectory(prefix="podwire-") as folder:
         report, data = Path(folder, "junit.xml"), Path(folder, "coverage")
         measure = ["-m", "coverage", "run", f"--data-file={data}", f"--source={covered}"] if covered else []
-        command = ["python", *measure, "-m", "pytest", "-q", "--color=no", f"--junit-xml={report}", *arguments]
+        # The output of tests that pass would make the reports large.
+        options = ["-q", "--color=no", f"--junit-xml={report}", "-o", "junit_logging=no"]
+        command = ["python", *measure, "-m", "pytest", *options, *arguments]
         try:
             session.run(*([PRIVATE] if private else []), *command, external=private)
         finally:

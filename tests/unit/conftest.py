@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import os
 
-import pytest
 from hypothesis import configuration
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_configure(config):
-    """Put files of the tests where they end with the namespaces of tests/private.sh.
+def pytest_configure():
+    """Put the files of Hypothesis where they end with the namespaces of tests/private.sh.
 
     It is done here because ansible-test passes neither arguments nor environment variables to pytest.
     """
     if os.uname().nodename == "podwire-private":
-        config.option.basetemp = config.option.basetemp or "/run/home/pytest"
         configuration.set_hypothesis_home_dir("/run/home/hypothesis")

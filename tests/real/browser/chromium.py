@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The report in a real browser: clicked through, with hostile hosts in it; and its pictures for the documentation.
 
-CHROMIUM names the browser. ``python -m pytest tests/real/browser`` tests; ``python tests/real/browser/pictures.py DIRECTORY`` is
-for the pictures.
+CHROMIUM names the browser. ``python -m pytest tests/real/browser`` tests; ``python tests/real/browser/pictures.py
+DIRECTORY`` is for the pictures.
 """
 
 from __future__ import annotations

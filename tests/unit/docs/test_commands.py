@@ -5,7 +5,7 @@
 
 `./run fresh trixie tutorial` runs the tutorial. What is not marked elsewhere is run here, in the directory of the
 collection.
-What is not run still names playbooks, variables and commands that exist. test_docs_examples.py runs the blocks of YAML.
+What is not run still names playbooks, variables and commands that exist. tests/docs runs the blocks of YAML.
 """
 
 from __future__ import annotations

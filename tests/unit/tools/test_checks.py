@@ -19,29 +19,31 @@ def matrix(job):
 
 
 def own_sessions():
-    """Return the names of the sessions that `./run test` runs, with versions, apart from those of antsibull-nox."""
-    assigned = {}
+    """Return the names of the sessions that `./run test --full` runs, apart from those of antsibull-nox."""
     for name in ("noxfile.py", "tests/tools/engine_sessions.py"):
         for node in ast.parse((ROOT / name).read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("HOST_PYTHONS", "CORES"):
-                assigned[ast.unparse(node.targets[0])] = ast.literal_eval(node.value)
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HOST_PYTHONS":
+                yield from (f"units_host-{python}" for python in ast.literal_eval(node.value))
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "CORES":
+                yield from (
+                    f"{kind}-{core}" for core in ast.literal_eval(node.value) for kind in ("sanity", "units_controller")
+                )
             for decorator in map(ast.unparse, getattr(node, "decorator_list", [])):
                 if decorator.startswith("nox.session") and "default=False" not in decorator:
-                    yield from (
-                        [f"{node.name}-{python}" for python in assigned["HOST_PYTHONS"]]
-                        if "HOST_PYTHONS" in decorator
-                        else [node.name]
-                    )
-    for core in assigned["CORES"]:
-        yield from (f"sanity-{core}", f"units_controller-{core}")
+                    yield node.name
+
+
+def test_a_pull_request_runs_the_gate():
+    assert "if" not in JOBS["gate"]
+    assert JOBS["gate"]["steps"][-1]["run"].endswith("./run test\n")
 
 
 def test_every_session_is_a_job():
     listed = [*matrix("sessions")["session"], *(row["session"] for row in matrix("sessions")["include"])]
     assert len(listed) == len(set(listed))
-    own = list(own_sessions())
-    assert {"texts", "engines", "integration", "units_host-3.8", "sanity-2.22"} <= set(own)
-    assert {*own, "ee", "eda"} <= set(listed)
+    own = set(own_sessions())
+    assert {"texts", "engines", "host", "units_host-3.8", "sanity-2.22"} <= own
+    assert {*own, "eda"} <= set(listed)
 
 
 def test_every_scenario_is_a_job():

@@ -4,8 +4,8 @@
 """A plugin on libcni.skel whose callbacks do as they are told, and what runs it: probe.py < calls > outcomes (JSON).
 
 The call: `env`, `stdin`, `plugin` as in cases.json, with paths for its tokens. The outcome: `exit`, `stdout`, `stderr`
-(hexadecimal) and `calls`. Each call runs in a fork of this process, with files of its own. tests/real/peer/skel has the same
-plugin in Go.
+(hexadecimal) and `calls`. Each call runs in a fork of this process, with files of its own. tests/real/peer/skel has the
+same plugin in Go.
 """
 
 from __future__ import annotations
