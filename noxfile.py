@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The checks of this collection; `nox -l` lists them. antsibull-nox adds those of antsibull-nox.toml.
 
-Selected by default are those of the gate (`./run test`), with PODWIRE_FULL all that a release must pass (`./run test --full`).
-They run side by side, one for each processor, in the order of this file: the longest first. So each is a single process.
+Selected by default are those of the gate (`./run test`), with PODWIRE_FULL all that a release must pass (`./run test
+--full`). They run side by side, one for each processor, in the order of this file: the longest first. So each is a
+single process.
 Sessions that change a host run as root in private namespaces (tests/private.sh).
 """
 
@@ -85,7 +86,7 @@ def play(session: nox.Session) -> None:
 
 
 def units_host(session: nox.Session) -> None:
-    """Run the unit tests of the code for managed hosts, without Ansible, with one of the Pythons that a host may have."""
+    """Run the unit tests of the code for managed hosts, without Ansible, with a Python that a host may have."""
     requirements(session, "host")
     machine.install(machine.TO_TEST)
     machine.acquire_root()

@@ -284,8 +284,13 @@ def sh(script: str, check: bool = True) -> str:
     return done.stdout.rstrip("\n")
 
 
+# What limits of waits are multiplied by, on a busy machine.
+PATIENCE = float(os.environ.get("PODWIRE_PATIENCE") or 1)
+
+
 def wait_until(condition: Callable[[], Any], seconds: float = 60) -> Any:
     """Return what *condition* returns as soon as that is true, and fail if it is not in time."""
+    seconds *= PATIENCE
     deadline = time.monotonic() + seconds
     while not (met := condition()):
         assert time.monotonic() < deadline, f"it did not happen in {seconds} s"

@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import wait_until
+from ansible_collections.podwire.cni.tests.host.host import PATIENCE, wait_until
 
 pytestmark = pytest.mark.parametrize("generation", ["new"], indirect=True)
 
 ABSENT = {"state": "absent"}
+# Of a plugin, in seconds: those that end must do so within it.
+TIMEOUT = int(2 * PATIENCE)
 
 
 @pytest.mark.parametrize(
     ("plugin", "words", "stderr"),
     [
-        ("hang", "did not end within 2 s", "about to hang"),
+        ("hang", f"did not end within {TIMEOUT} s", "about to hang"),
         ("die", "signal: killed", "about to die"),
         ("garbage", "half a { result", "out of words"),
         ("babble", "failed to unmarshal raw result", ""),
@@ -33,7 +35,7 @@ def test_a_bad_plugin_is_reported_and_the_next_attachment_is_made(
     write_network("pwabad", [{"type": plugin}])
     bad = {"network": "pwabad", "container_id": "web", "netns": "pwa-web"}
     good = {"network": "pwatwo", "container_id": "web", "netns": "pwa-web", "ifname": "eth1"}
-    failing = host.fail("cni_attach", attachments=[bad, good], timeout=2)
+    failing = host.fail("cni_attach", attachments=[bad, good], timeout=TIMEOUT)
     attach({**bad, **ABSENT}, {**good, **ABSENT})
 
     assert [row["action"] for row in failing["attachments"]] == ["failed", "added"]
@@ -52,7 +54,7 @@ def test_two_containers_are_attached_at_the_same_time(host, attach, change, writ
     web = {"network": "pwameet", "container_id": "web", "netns": "pwa-web"}
     db = {"network": "pwameet", "container_id": "db", "netns": "pwa-db"}
     job = {**db, "container_id": "job"}
-    failing = host.fail("cni_attach", attachments=[web, db, job], parallel=1, timeout=2)
+    failing = host.fail("cni_attach", attachments=[web, db, job], parallel=1, timeout=TIMEOUT)
     assert [row["action"] for row in failing["attachments"]][:2] == ["added", "failed"]
 
     # The third one met what the second one had left.

@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import broken
 import evidence
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 
 # Beginning with the second one: the first would be the network of a host that has no other.
 CASES = [(fault, broken.HERRINGS[number % len(broken.HERRINGS)]) for number, fault in enumerate(broken.FAULTS, 1)]
@@ -33,9 +32,10 @@ def same(node, codes):
         found[:] = [node.explain()]
         return [one["code"] for one in found[0].errors] == codes
 
-    deadline = time.monotonic() + 10
-    while not settled():
-        assert time.monotonic() < deadline, json.dumps([found[0].row, found[0].obstacles], indent=1)
+    try:
+        wait_until(settled)
+    except AssertionError:
+        pytest.fail(json.dumps([found[0].row, found[0].obstacles], indent=1))
     return found[0]
 
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
-import time
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,28 +19,52 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.podwire.cni.plugins.modules import cni_plugins
 
-NAMES = ["bandwidth", "loopback", "portmap", "ptp", "tuning"]
-ROUNDS = 40
+NAMES = ["bandwidth", "loopback", "portmap"]
+CHANGES = (
+    "os.chmod",
+    "os.chown",
+    "os.link",
+    "os.mkdir",
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.symlink",
+    "os.truncate",
+)
 STATE = Path("/var/lib/podwire/state")
 
 
-def run_module(arguments):
+def die_at(number):
+    """Kill this process when it is about to change the file system for the time of that number."""
+    changes = 0
+
+    def count(event, arguments):
+        nonlocal changes
+        if event in CHANGES or (event == "open" and arguments[2] & (os.O_CREAT | os.O_WRONLY | os.O_RDWR)):
+            changes += 1
+            if changes == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+
+
+def run_module(arguments, kill_at=0):
+    if kill_at:
+        die_at(kill_at)
     with open(os.devnull, "w") as null, contextlib.redirect_stdout(null), patch_module_args(arguments):
         cni_plugins.main()
 
 
 @pytest.fixture
 def start(bin_dir):
-    """Return a function that starts the module in a copy of this process.
+    """Return a function that runs the module in a copy of this process, and returns how it ended."""
 
-    A Python of its own would need more time to start than the module to install, so that most kills would be too early.
-    """
-
-    def fork(**options):
+    def fork(kill_at=0, **options):
         arguments = {"bin_dir": str(bin_dir), **options}
-        process = multiprocessing.get_context("fork").Process(target=run_module, args=[arguments])
+        process = multiprocessing.get_context("fork").Process(target=run_module, args=[arguments, kill_at])
         process.start()
-        return process
+        process.join()
+        return process.exitcode
 
     return fork
 
@@ -46,9 +72,7 @@ def start(bin_dir):
 @pytest.fixture
 def succeed(start):
     def run(**options):
-        process = start(**options)
-        process.join()
-        assert process.exitcode == 0
+        assert start(**options) == 0
 
     return run
 
@@ -73,25 +97,16 @@ def kept():
     return {slot["sha256"] for slot in slots if slot}
 
 
-def test_a_killed_run_leaves_whole_plugins_and_the_next_run_completes(start, succeed, bin_dir, old, new):
+def test_a_run_killed_at_a_change_leaves_whole_plugins_and_the_next_run_completes(start, succeed, bin_dir, old, new):
     wanted = {source: {name: digests(source)[name] for name in NAMES} for source in (old, new)}
     succeed(**present(old))
-    begun = time.monotonic()
-    succeed(**present(new))
-    duration = time.monotonic() - begun
-    untouched = interrupted = 0
-    before, after = new, old
-    for number in range(ROUNDS):
-        process = start(**present(after))
-        # The moments of the rounds are spread over the time that a run takes.
-        time.sleep(duration * number / ROUNDS)
-        process.kill()
-        process.join()
+    before, after = old, new
+    for number in itertools.count(1, 5):
+        ended = start(kill_at=number, **present(after))
+        assert ended in (0, -signal.SIGKILL)
         found = digests(bin_dir)
         for name in NAMES:
-            assert found.get(name) in (wanted[before][name], wanted[after][name]), f"round {number}: {name} is torn"
-        untouched += found == wanted[before]
-        interrupted += any(map(is_temporary, found))
+            assert found.get(name) in (wanted[before][name], wanted[after][name]), f"change {number}: {name} is torn"
         # Every other round continues where the killed run stopped, the others go back. Going back may be no change, and
         # only a run that changes something removes temporary files.
         if number % 2:
@@ -100,10 +115,11 @@ def test_a_killed_run_leaves_whole_plugins_and_the_next_run_completes(start, suc
         found = digests(bin_dir)
         if number % 2 == 0:
             found = {name: found[name] for name in found if not is_temporary(name)}
-        assert found == wanted[before], f"round {number}"
-    # Runs were killed before and while they changed something.
-    assert untouched > 0
-    assert interrupted > 0
+        assert found == wanted[before], f"change {number}"
+        if ended == 0:
+            break
+    # Each plugin is at least written, renamed and recorded.
+    assert number > 3 * len(NAMES)
 
     succeed(state="restored", force=True)
     assert os.listdir(bin_dir) == [], "not known as managed after so many kills"

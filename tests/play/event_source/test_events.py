@@ -27,28 +27,52 @@ def load(kind, name):
 source, only_files = load("event_source", "cni_changes"), load("event_filter", "cni_files")
 
 
-def events(changes, **args):
-    """Return the events of each of *changes*, which are made one after another, as soon as there is one."""
+@pytest.fixture
+def looks(monkeypatch):
+    """Return a coroutine that ends when the source has looked twice more: once may have begun before."""
+    number, look = 0, source.look
 
-    async def watch():
-        queue = asyncio.Queue()
-        task = asyncio.create_task(source.main(queue, {"interval": 0.05, "host": "node1", **args}))
-        await asyncio.sleep(0.3)
-        found = []
-        for change in changes:
-            change()
-            found.append(await asyncio.wait_for(queue.get(), 60))
-            # What is one change for a person may be seen in two looks.
-            await asyncio.sleep(0.3)
-            while not queue.empty():
-                found[-1]["cni"]["paths"] += queue.get_nowait()["cni"]["paths"]
-        task.cancel()
-        return found
+    def counted(paths):
+        nonlocal number
+        seen = look(paths)
+        number += 1
+        return seen
 
-    return asyncio.run(watch())
+    async def two_more():
+        enough = number + 2
+        while number < enough:
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(source, "look", counted)
+    return two_more
 
 
-def test_every_kind_of_change_is_an_event(tmp_path):
+@pytest.fixture
+def events(looks):
+    """Return a function that makes changes one after another, each when the one before is an event; the events."""
+
+    def make(changes, **args):
+        async def watch():
+            queue = asyncio.Queue()
+            task = asyncio.create_task(source.main(queue, {"interval": 0.05, "host": "node1", **args}))
+            await looks()
+            found = []
+            for change in changes:
+                change()
+                found.append(await asyncio.wait_for(queue.get(), 60))
+                # What is one change for a person may be seen in two looks.
+                await looks()
+                while not queue.empty():
+                    found[-1]["cni"]["paths"] += queue.get_nowait()["cni"]["paths"]
+            task.cancel()
+            return found
+
+        return asyncio.run(watch())
+
+    return make
+
+
+def test_every_kind_of_change_is_an_event(tmp_path, events):
     net, bin_dir = tmp_path / "net.d", tmp_path / "bin"
     bin_dir.mkdir()
     file = net / "10-a.conflist"
@@ -75,26 +99,26 @@ def test_every_kind_of_change_is_an_event(tmp_path):
         assert changed[number] == {str(file)}, number
 
 
-def test_what_only_looks_like_a_change_is_none(tmp_path):
+def test_what_only_looks_like_a_change_is_none(tmp_path, looks):
     (tmp_path / "a.conflist").write_text("{}")
 
     async def watch():
         queue = asyncio.Queue()
         task = asyncio.create_task(source.main(queue, {"interval": 0.05, "paths": [str(tmp_path)]}))
-        await asyncio.sleep(0.2)
+        await looks()
         (tmp_path / "a.conflist").read_text()
         (tmp_path / ".a.new").write_text("{}")
         (tmp_path / "folder").mkdir()
         await asyncio.wait_for(queue.get(), 60)
         (tmp_path / "folder" / "deep").write_text("")
-        await asyncio.sleep(0.5)
+        await looks()
         task.cancel()
         return queue.empty()
 
     assert asyncio.run(watch())
 
 
-def test_a_change_of_packet_filters(tmp_path):
+def test_a_change_of_packet_filters(tmp_path, events):
     """However many rules one transaction has."""
     rules = "".join(f"add rule ip t c tcp dport {port} drop\n" for port in range(1, 3000))
     begin = "add table ip t\nadd chain ip t c\n"
