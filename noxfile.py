@@ -91,8 +91,8 @@ def units_host(session: nox.Session) -> None:
     machine.install(machine.TO_TEST)
     machine.acquire_root()
     newest = session.python == GATE_PYTHONS[-1]
-    # The tests on bad input take most of the time, and one Python runs all of their examples.
-    session.env.update({} if newest else {"PODWIRE_EXAMPLES": "8"})
+    # The tests on bad input take most of the time. One Python runs all of their examples, in the full run.
+    session.env.update({} if newest and (FULL or COVERAGE) else {"PODWIRE_EXAMPLES": "8"})
     if str(session.python) in ("3.12", "3.13", "3.14"):
         # Much cheaper, and not there before 3.12.
         session.env["COVERAGE_CORE"] = "sysmon"
