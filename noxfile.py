@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tests" / "tools"))
 import engine_sessions  # noqa: E402, F401
 import machine  # noqa: E402
-from sessions import PRIVATE, add_coverage, count, count_junit, link, provide_pip, pytest, requirements, snapshot  # noqa: E402
+from sessions import PRIVATE, count, count_junit, link, provide_pip, pytest, requirements, snapshot  # noqa: E402
 
 HOST_PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 # The controller's Pythons of each supported ansible-core, the newest first.
@@ -148,36 +148,29 @@ def sanity(session: nox.Session, core: str) -> None:
 
 
 def units_controller(session: nox.Session, core: str) -> None:
-    """Run the unit tests of modules and of the controller with one ansible-core."""
+    """Run the unit tests of modules and of the controller with one ansible-core; in the full run by ansible-test."""
     ansible_core(session, core)
     machine.acquire_root()
-    # ansible-test measures with one version of coverage only.
-    pinned = (
-        "import sys; from ansible_test._internal.coverage_util import get_coverage_version as pinned; "
-        "version = '{}.{}'.format(*sys.version_info); print(version, pinned(version).coverage_version)"
-    )
-    version, coverage = str(session.run("python", "-c", pinned, silent=True)).split()
-    session.install(f"coverage=={coverage}")
+    excluded = "tests/unit/plugins/module_utils/"
     with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as reports:
+        if not FULL:
+            wanted = session.posargs or ["tests/unit", f"--ignore={excluded}"]
+            pytest(session, *wanted, covered="plugins" if COVERAGE else "")
+            return
         # ansible-test writes to the tree, so it gets a copy that root owns and that ends with the namespaces. It gets
         # one worker, because the tests share the host of these namespaces.
         script = (
             'mkdir -p ~/ansible_collections/podwire && cp -r . ~/ansible_collections/podwire/cni && '
             'cd ~/ansible_collections/podwire/cni && { ansible-test units "${@:2}"; status=$?; }; '
-            'cp tests/output/junit/*.xml "$1"; '
-            '[ ! -e tests/output/coverage ] || ansible-test coverage report >"$1/coverage"; exit $status'
+            'cp tests/output/junit/*.xml "$1"; exit $status'
         )  # fmt: skip
-        exclude = ["--exclude", "tests/unit/plugins/module_utils/"]
-        measured = ["--coverage"] if COVERAGE else []
-        options = ["--color", "no", *measured, "--python", version, "--num-workers", "1", *(session.posargs or exclude)]
+        options = ["--color", "no", "--python", str(session.python), "--num-workers", "1"]
+        options += session.posargs or ["--exclude", excluded]
         try:
             session.run(PRIVATE, "bash", "-c", script, "bash", reports, *options, external=True)
         finally:
             for report in Path(reports).glob("*.xml"):
                 count_junit(session, report)
-        if COVERAGE:
-            (total,) = re.findall(r"^TOTAL.* (\d+)%$", Path(reports, "coverage").read_text(), re.MULTILINE)
-            add_coverage(session, total, "plugins")
 
 
 def own_core() -> str:
