@@ -84,6 +84,11 @@ class Run(NamedTuple):
         return [{key: value for key, value in step.items() if key != "state"} for step in steps]
 
 
+def steps(host: dict[str, Any]) -> list[str]:
+    """Return the steps of a host in a report: kind, target and class of each."""
+    return [f"{step['kind']} {step['target']} {step['class']}" for step in host["steps"]]
+
+
 @functools.lru_cache(maxsize=None)
 def config() -> Path:
     """Return the configuration of Ansible for all runs."""
@@ -150,3 +155,7 @@ class Controller:
         report: dict[str, Any] = json.loads((self.folder / "report" / "report.json").read_text(encoding="utf-8"))
         Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(report)
         return report
+
+    def reported(self) -> dict[str, dict[str, Any]]:
+        """Return the hosts of that report by name."""
+        return {host["host"]: host for host in self.report()["hosts"]}

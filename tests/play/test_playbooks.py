@@ -14,7 +14,7 @@ import yaml
 HERE = Path(__file__).resolve().parent
 PLAYBOOK = Path(sys.executable).with_name("ansible-playbook")
 # The longest first, so that no worker ends long after the others.
-LONGEST = ("remediate", "upgrade", "drift", "bootstrap")
+LONGEST = ("upgrade",)
 TARGETS = sorted(
     (path.name for path in (HERE.parent / "integration" / "targets").iterdir()),
     key=lambda name: (name not in LONGEST, name),

@@ -1,0 +1,300 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbooks drift and report: what they print and write, and that nothing changes on the hosts."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.play.controller import Controller, steps
+
+# All that these playbooks must leave as it is. Not among it is whether a bridge is up, which the kernel notices later.
+STATE = r"""
+find /etc/cni /opt/cni /var/lib/cni /var/lib/podwire -printf '%p %m %U %G %T@\n' | sort
+find /etc/cni /opt/cni /var/lib/cni /var/lib/podwire -type f -exec sha256sum {} + | sort
+ip -oneline link show | sed 's/ <.*>//; s/ state [A-Z]*//'
+ip netns list
+"""
+NETWORK, ODD = Path("/etc/cni/net.d/10-drift.conflist"), "o dd/../name"
+IPAM = {"type": "host-local", "ranges": [[{"subnet": "10.87.0.0/24"}]]}
+BRIDGE = {"type": "bridge", "bridge": "drift0", "mtu": 1400, "isGateway": True, "ipam": IPAM}
+DAMAGE = f"""
+sed -i s/1400/1500/ {NETWORK}
+rm /opt/cni/bin/firewall
+cp /etc/hostname /opt/cni/bin/bridge
+ip -n drift-a link delete eth0
+"""
+STEPS = [
+    "replace /opt/cni/bin/bridge safe",
+    "install /opt/cni/bin/firewall safe",
+    f"write {NETWORK} safe",
+    "repair drift/a/eth0 safe",
+]
+
+
+def network(name, plugin):
+    return {"name": name, "conflist": {"cniVersion": "1.0.0", "plugins": [plugin]}}
+
+
+def site(plugins, folder):
+    """Return an inventory in which all hosts but one are this machine; they differ in what they are to be."""
+    local = {"ansible_connection": "local"}
+    drift = network("drift", BRIDGE)
+    hosts = {
+        "plain": local,
+        ODD: local,
+        "more": {**local, "cni_networks": [drift, network("second", {"type": "loopback"})]},
+        "refused": {**local, "cni_networks": [network("bad", {"type": "bridge", "mtu": "many"})]},
+        "undefined": {**local, "cni_attachments": "{{ nobody_knows }}"},
+        # Tests have no network.
+        "away": {"ansible_connection": "ssh", "ansible_host": "192.0.2.1"},
+    }
+    variables = {
+        "cni_report_dir": str(folder / "report"),
+        "cni_plugins_src": str(plugins),
+        "cni_plugins_remote_src": True,
+        "cni_plugins_names": ["bridge", "firewall", "host-local", "loopback"],
+        "cni_networks": [drift],
+        "cni_netns": ["drift-a"],
+        "cni_attachments": [{"network": "drift", "container_id": "a", "netns": "drift-a"}],
+    }
+    return {"all": {"hosts": hosts, "vars": variables}}
+
+
+@pytest.fixture(scope="module")
+def plugins(generations):
+    return generations["new"]
+
+
+@pytest.fixture(scope="module")
+def bootstrapped(plugins, tmp_path_factory):
+    """This machine as the host ``plain`` shall be."""
+    folder = tmp_path_factory.mktemp("bootstrap")
+    Controller(folder, site(plugins, folder)).run("bootstrap", cni_hosts="plain")
+
+
+@pytest.fixture
+def fleet(bootstrapped, plugins, tmp_path):
+    """A controller without a report."""
+    return Controller(tmp_path, site(plugins, tmp_path))
+
+
+@pytest.fixture(scope="module")
+def inspected(bootstrapped, plugins, tmp_path_factory):
+    """A controller with the report of all hosts, and the run that has made it."""
+    folder = tmp_path_factory.mktemp("fleet")
+    controller = Controller(folder, site(plugins, folder))
+    return controller, look(controller)
+
+
+@pytest.fixture
+def report(inspected, tmp_path):
+    """A copy of the report of all hosts."""
+    return shutil.copytree(inspected[0].folder / "report", tmp_path / "report")
+
+
+def look(controller, *options, **more):
+    """Run the playbook, which must leave all hosts as they are, and say so."""
+    before = sh(STATE)
+    run = controller.run("drift", *options, **more)
+    assert sh(STATE) == before
+    assert " changed=0 " in run.stdout
+    assert not re.search(" changed=[1-9]", run.stdout)
+    return run
+
+
+def recap(run):
+    """Return whether each host of the play failed."""
+    return {host: failed != "0" for host, failed in re.findall(r"(?m)^(.+?) +: ok=.* failed=([0-9]+) ", run.stdout)}
+
+
+# ---- one host
+
+
+def test_a_clean_host(fleet):
+    run = look(fleet, real=True, cni_hosts="plain", cni_drift_fail=True)
+    report = fleet.report()
+    assert report["status"] == "clean"
+    assert report["counts"] == {"hosts": 1, "clean": 1, "drift": 0, "error": 0, "attention": 0}
+    (plain,) = report["hosts"]
+    assert plain["steps"] == []
+    assert [row["network"] for row in plain["info"]["conf"]] == ["drift"]
+    assert f"The host is clean; {fleet.folder}/report/report.html" in run.stdout
+    assert re.search(r"(?m)^ok: \[plain\] => \(item=plain: clean\)$", run.stdout)
+    # Nobody else reads a report.
+    assert sh(f"find {fleet.folder}/report -perm /077") == ""
+
+
+def test_drift_of_each_kind_until_it_is_repaired(fleet):
+    sh(DAMAGE)
+    run = look(fleet, "--diff", cni_hosts="plain")
+    (plain,) = fleet.report()["hosts"]
+    # Although a plugin that all need cannot run, nothing is an error.
+    assert (plain["status"], plain["error"]) == ("drift", None)
+    assert steps(plain) == STEPS
+    reasons = ["its content differs", "not installed", "bridge: mtu 1500, want 1400", "eth0 is gone"]
+    assert [step["reason"] for step in plain["steps"]] == reasons
+    assert all("after" in step for step in plain["steps"])
+    # With --diff, all that a run would change is printed.
+    for text in ('"steps": [', f'"target": "{NETWORK}"', '"after": '):
+        assert text in run.stdout
+
+    sh("rm /opt/cni/bin/loopback; mkdir /opt/cni/bin/loopback /run/netns/drift-bad")
+    look(fleet, cni_hosts="plain", cni_netns=["drift-a", "drift-bad"])
+    sh("rmdir /opt/cni/bin/loopback /run/netns/drift-bad")
+    (plain,) = fleet.report()["hosts"]
+    assert plain["status"] == "error"
+    plugin, netns = plain["error"].splitlines()
+    assert plugin.startswith("/opt/cni/bin/loopback is a directory ")
+    assert netns.startswith("/run/netns/drift-bad is neither ")
+    assert steps(plain) == STEPS
+
+    fleet.run("bootstrap", cni_hosts="plain", cni_attachments_on_drift="repair")
+    look(fleet, "--check", cni_hosts="plain")
+    (plain,) = fleet.report()["hosts"]
+    assert (plain["status"], plain["steps"]) == ("clean", [])
+
+
+def test_what_a_daemon_has_added_is_no_drift(fleet):
+    desired = NETWORK.read_text()
+    plugin = NETWORK.with_name("install-cni")
+    istio = Path("/opt/cni/bin/istio-cni")
+    shutil.copy("/opt/cni/bin/loopback", istio)
+    shutil.copy("/bin/sleep", fleet.folder / plugin.name)
+    added = json.loads(desired)
+    added["plugins"].append({"type": "istio-cni", "log_level": "info"})
+    NETWORK.write_text(json.dumps(added))
+    with subprocess.Popen([fleet.folder / plugin.name, "600"]) as daemon:
+        try:
+            wait_until(lambda: Path(f"/proc/{daemon.pid}/comm").read_text() == "install-cni\n")
+            look(fleet, cni_hosts="plain", cni_drift_fail=True)
+        finally:
+            daemon.kill()
+            NETWORK.write_text(desired)
+            istio.unlink()
+    (plain,) = fleet.report()["hosts"]
+    assert plain["status"] == "clean"
+    # The attachment was made without it.
+    assert steps(plain) == [f"leave {NETWORK} foreign", "leave drift/a/eth0 foreign"]
+
+
+# ---- a fleet
+
+
+def test_a_fleet_of_which_some_hosts_cannot_be_inspected(inspected):
+    controller, run = inspected
+    report, hosts = controller.report(), controller.reported()
+    assert report["status"] == "error"
+    assert report["counts"] == {"hosts": 6, "clean": 2, "drift": 1, "error": 3, "attention": 4}
+    assert hosts["plain"]["status"] == hosts[ODD]["status"] == "clean"
+    assert hosts["more"]["status"] == "drift"
+    assert steps(hosts["more"]) == ["create /etc/cni/net.d/10-second.conflist safe"]
+    assert "loopback" in hosts["more"]["steps"][0]["after"]
+    assert "/plugins/0/mtu" in hosts["refused"]["error"]
+    # What is declared wrongly does not hide the state of the host.
+    assert [row["network"] for row in hosts["refused"]["info"]["conf"]] == ["drift"]
+    assert "nobody_knows" in hosts["undefined"]["error"]
+    assert "unreachable" in hosts["away"]["error"]
+    assert "Network is unreachable" in hosts["away"]["error"]
+    # Each has its line, and no result is printed.
+    assert re.search(r"(?m)item=more: drift: 1 step \(1 safe\)\)$", run.stdout)
+    assert re.search("item=away: error: unreachable: .*Network is unreachable", run.stdout)
+    assert re.search("item=refused: error: .*/plugins/0/mtu", run.stdout)
+    assert "4 of 6 hosts need attention: 3 with an error, 1 with drift; " in run.stdout
+    for name in ("cni_versions", "cni_drift_result"):
+        assert name not in run.stdout
+
+
+@pytest.mark.usefixtures("report")
+def test_hosts_that_are_not_clean_fail_and_the_report_has_those_of_other_slices(fleet):
+    run = look(fleet, "--limit", "plain,more,away", cni_drift_fail=True, status=2)
+    assert recap(run) == {"plain": False, "more": True, "away": True}
+    assert fleet.report()["counts"]["hosts"] == 6
+
+
+def test_a_command_of_the_page_runs_for_its_host_only(inspected, fleet):
+    controller, _run = inspected
+    page = (controller.folder / "report" / "report.html").read_text()
+
+    def command(host):
+        section = next(part for part in page.split("<details") if f"<h3><bdi>{host}</bdi></h3>" in part)
+        found = [shlex.split(html.unescape(text)) for text in re.findall("<code><b>(.*?)</b></code>", section)]
+        return next(words for words in found if "podwire.cni.drift" in words)
+
+    # It names the inventory, the folder and the host, so it works from anywhere.
+    begin = ["ansible-playbook", "-i", str(controller.inventory), "podwire.cni.drift", "--limit"]
+    end = ["-e", f"cni_report_dir={controller.folder}/report"]
+    assert command("plain") == [*begin, "plain", *end]
+    words = command(ODD)
+    assert (words[:5], words[6:]) == (begin, end)
+    assert recap(look(fleet, *words[4:6])) == {ODD: False}
+
+
+# ---- the playbook report
+
+
+def test_the_report_of_records_of_any_origin_and_files_for_other_programs(fleet, report):
+    (first,) = (report / "runs").iterdir()
+    record = (report / "hosts" / "more.json").read_text()
+    (report / "hosts" / "pulled.json").write_text(record.replace('"host":"more"', '"host":"pulled"'))
+    (report / "hosts" / "broken.json").write_text("{")
+    files = {name: fleet.folder / name for name in ("prometheus", "junit", "sbom")}
+    outputs = {f"cni_report_{name}": str(path) for name, path in files.items()}
+    # It has all hosts, whatever the limit.
+    run = fleet.run("report", "--limit", "plain", real=True, cni_report_against=str(first), **outputs)
+    hosts = fleet.reported()
+    assert hosts["away"]["status"] == "error"
+    assert hosts["pulled"]["status"] == "drift"
+    assert "broken.json is unusable" in hosts["broken"]["error"]
+    (shown,) = run.of("ansible.builtin.debug")
+    says = "6 of 8 hosts need attention: 4 with an error, 2 with drift; since 20..-..-.. ..:..: [0-9]+ new on .*"
+    assert re.fullmatch(f"{says}; {report}/report.html", shown["msg"]), shown
+    assert 'host_status{host="more",status="drift"} 1' in files["prometheus"].read_text()
+    assert 'tests="8" failures="2" errors="4"' in files["junit"].read_text()
+    bill = json.loads(files["sbom"].read_text())
+    assert bill["specVersion"] == "1.5"
+    assert {"stdlib", "bridge"} <= {component["name"] for component in bill["components"]}
+
+
+@pytest.mark.parametrize(
+    ("other", "found", "level", "status"),
+    [
+        (None, None, "attention", 0),
+        ("more", "drift", "error", 0),
+        ("more", "drift", "drift", 2),
+        ("more", "drift", "attention", 2),
+        ("away", "error", "error", 2),
+    ],
+)
+def test_a_fleet_that_is_not_as_demanded_fails(report, controller, other, found, level, status):
+    """A fleet of a clean host and another one, for which something was *found*."""
+    for path in (report / "hosts").iterdir():
+        if path.stem not in ("plain", other):
+            path.unlink()
+    run = controller({}).run("report", status=status, cni_report_dir=str(report), cni_report_fail=level)
+    assert bool(re.search('fatal: .*"msg": "1 of 2 hosts needs attention: 1 with ', run.stdout)) == bool(status)
+    # What was found is in the artifacts of a job of AWX.
+    (kept,) = run.of("ansible.builtin.set_stats")
+    hosts = kept["ansible_stats"]["data"]["cni_drift"]["hosts"]
+    assert {name: hosts[name] for name in ("drift", "error") if hosts[name]} == ({found: [other]} if found else {})
+
+
+def test_a_demand_that_does_not_exist_is_refused(report, controller):
+    run = controller({}).run("report", status=2, cni_report_dir=str(report), cni_report_fail="always")
+    assert "cni_report_fail: 'always' is none of its values, which are never, error, drift, attention" in run.stdout
+
+
+def test_a_folder_without_records_fails(controller):
+    controller = controller({})
+    run = controller.run("report", status=2, cni_report_dir=f"{controller.folder}/nothing")
+    assert f"no host has a record in {controller.folder}/nothing/hosts; inspect hosts with" in run.stdout
