@@ -349,15 +349,6 @@ def browser(session: nox.Session) -> None:
 # --- by hand
 
 
-@nox.session(default=False)
-def config(session: nox.Session) -> None:
-    """Write tests/integration/integration_config.yml, for `ansible-test integration` by hand."""
-    machine.install(machine.TO_TEST)
-    path = ROOT / "tests" / "integration" / "integration_config.yml"
-    machine.write_integration_config(path)
-    print(f"Written: {path}")
-
-
 def prepare_to_run(session: nox.Session) -> None:
     requirements(session, "run")
     machine.install([*machine.TO_RUN, machine.PLUGINS])

@@ -11,6 +11,7 @@ from ansible_collections.podwire.cni.tests.host.conftest import (  # noqa: F401 
     _as_before,
     _private,
     generations,
+    host,
     runtimes,
     settings,
 )

@@ -16,7 +16,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Iterable, NamedTuple
 
 from jsonschema import Draft202012Validator
 
@@ -144,11 +144,11 @@ class Controller:
         lines = record.read_text(encoding="utf-8").splitlines() if record.exists() else []
         return Run(ended, stdout, stderr, [TaskResult(**json.loads(line)) for line in lines])
 
-    def play(self, *tasks: dict[str, Any], hosts: str = "all", **options: Any) -> Run:
-        """Run tasks as a play; *options* are those of `run`."""
+    def play(self, *tasks: dict[str, Any], hosts: str = "all", options: Iterable[str] = (), **more: Any) -> Run:
+        """Run tasks as a play, with words of the command line and what else `run` takes."""
         path = self.folder / "play.yml"
         path.write_text(json.dumps([{"hosts": hosts, "gather_facts": False, "tasks": tasks}], indent=1))
-        return self.run(str(path), **options)
+        return self.run(str(path), *options, **more)
 
     def report(self) -> dict[str, Any]:
         """Return the report that a playbook has written to ``report`` in the folder; it must keep the schema."""

@@ -25,6 +25,14 @@ def test_variables_of_roles_are_those_of_their_argument_specs_and_all_others_are
     assert [name for name in sorted(VARIABLES - roles) if not re.search(rf"\b{name}\b", documented)] == []
 
 
+@pytest.mark.parametrize("role", sorted(path.name for path in ROOT.glob("roles/*")))
+def test_what_a_role_says_of_its_defaults_is_what_they_are(role):
+    specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())
+    options = specs["argument_specs"]["main"]["options"]
+    said = {name: option["default"] for name, option in options.items() if "default" in option}
+    assert said == yaml.safe_load((ROOT / "roles" / role / "defaults" / "main.yml").read_text())
+
+
 def test_every_variable_of_playbooks_and_roles_is_known():
     paths = [*ROOT.glob("playbooks/*.yml"), *ROOT.glob("playbooks/tasks/*.yml"), *ROOT.glob("roles/*/*/*.yml")]
     used = {word for path in paths for word in WORD.findall(path.read_text())}
