@@ -347,5 +347,4 @@ cni_test_plugins_old: {plugins("bookworm")}
 cni_test_plugins_new: {plugins("forky")}
 cni_test_runtimes: {runtimes()}
 cni_test_containerds: [{containerd("trixie")}, {containerd("forky")}]
-cni_test_dir: "{{{{ output_dir }}}}"
 """)
