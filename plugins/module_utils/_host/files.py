@@ -17,7 +17,7 @@ import os
 import pwd
 import re
 import stat
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Optional
 
 from .errors import HostError
 from .paths import file_name
@@ -31,11 +31,14 @@ _NO_NAMELESS = (errno.EXDEV, errno.EOPNOTSUPP, errno.EPERM, errno.EACCES, errno.
 class Directory:
     """A directory held open, so that later changes of its path cannot redirect a write.
 
-    The last component must not be a symbolic link (HostError ``path_is_link``).
+    The last component must not be a symbolic link (HostError ``path_is_link``). *fd*: its descriptor, if it is open.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, fd: Optional[int] = None) -> None:
         self.path = path
+        if fd is not None:
+            self.fd = fd
+            return
         try:
             self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:

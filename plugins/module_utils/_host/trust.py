@@ -141,6 +141,44 @@ def check_trusted(path: str) -> None:
         raise HostError(f"cannot examine {path}: {error.strerror}", code="unreadable") from error
 
 
+def check_socket(path: str) -> None:
+    """Do the same as :func:`check_trusted` for a socket; ValueError if it is not one, OSError if it does not exist."""
+    if not os.path.isabs(path) or not stat.S_ISSOCK(os.stat(path).st_mode):
+        raise ValueError("it is not a socket")
+    check_trusted(path)
+
+
+def open_trusted(path: str) -> int:
+    """Return a descriptor of the directory *path*, which has no links, and make what is missing of it (0755).
+
+    Each part is opened in the one before and then checked, so a later change of the path cannot lead elsewhere. Raises
+    HostError ``unsafe_permissions`` and ``no_directory``.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    here, fd = "/", os.open("/", flags)
+    try:
+        for name in filter(None, path.split("/")):
+            _check(here, os.fstat(fd), is_last=False)
+            try:
+                below = os.open(name, flags, dir_fd=fd)
+            except FileNotFoundError:
+                _check(here, os.fstat(fd), is_last=True)
+                os.mkdir(name, dir_fd=fd)
+                below = os.open(name, flags, dir_fd=fd)
+                # mkdir's mode is subject to the umask.
+                os.fchmod(below, 0o755)
+            os.close(fd)
+            here, fd = os.path.join(here, name), below
+        _check(here, os.fstat(fd), is_last=True)
+    except BaseException as error:
+        os.close(fd)
+        if isinstance(error, OSError):
+            text = f"cannot open the directory {path}: {error.strerror}"
+            raise HostError(text, code="no_directory") from error
+        raise
+    return fd
+
+
 def untrusted(paths: Iterable[str]) -> List[Dict[str, Any]]:
     """Return a problem for each file or directory that lets users other than root change some of *paths*."""
     found: Dict[str, Dict[str, Any]] = {}
@@ -163,7 +201,7 @@ def _check_parts(path: str) -> None:
         below = os.path.join(here, name)
         try:
             found = os.lstat(below)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             _check(here, os.lstat(here), is_last=True)
             return
         if stat.S_ISLNK(found.st_mode):
@@ -181,11 +219,12 @@ def _check_parts(path: str) -> None:
 
 
 def _check(path: str, found: os.stat_result, is_last: bool) -> None:
-    what = "directory" if stat.S_ISDIR(found.st_mode) else "file"
+    is_socket = stat.S_ISSOCK(found.st_mode)
+    what = "directory" if stat.S_ISDIR(found.st_mode) else "socket" if is_socket else "file"
     if found.st_uid != 0:
         raise _refusal(what, path, f"belongs to user {found.st_uid}", "chown root")
-    # In a sticky directory, other users cannot rename or remove what root owns.
-    if found.st_mode & 0o022 and (is_last or not found.st_mode & stat.S_ISVTX):
+    # In a sticky directory, other users cannot rename or remove what root owns. To write to a socket is to connect.
+    if found.st_mode & 0o022 and not is_socket and (is_last or not found.st_mode & stat.S_ISVTX):
         mode = stat.S_IMODE(found.st_mode)
         raise _refusal(what, path, f"(mode {mode:04o}) can be written by users other than root", "chmod go-w")
 

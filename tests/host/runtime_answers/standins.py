@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Stands for the daemon of CRI-O or Nomad, which Debian does not have: it speaks the protocol, and records questions.
 
-    standins.py --listen SOCKET FOLDER      CRI-O: gRPC by CRI on a socket
-    standins.py agent -config DIRECTORY FOLDER PORT CONF_DIR    Nomad: its HTTP API; it reads CONF_DIR now and on SIGHUP
+    crio --listen SOCKET FOLDER      CRI-O: gRPC by CRI on a socket
+    nomad agent -config DIRECTORY FOLDER PORT CONF_DIR    Nomad: its HTTP API; it reads CONF_DIR now and on SIGHUP
 
 ``FOLDER/asked`` has a line for each question. A file ``FOLDER/answer`` replaces the answer: ``hang``, or JSON.
 """
@@ -38,10 +38,8 @@ def field(number, value):
 
 
 class Standin:
-    def __init__(self, folder, name):
+    def __init__(self, folder):
         self.folder = folder
-        with open("/proc/self/comm", "w") as stream:
-            stream.write(name)
 
     def asked(self, what):
         with open(f"{self.folder}/asked", "a") as stream:
@@ -64,7 +62,7 @@ def crio(address, folder):
 
     import grpc
 
-    standin = Standin(folder, "crio")
+    standin = Standin(folder)
 
     def status(request, context):
         answer = standin.asked(f"Status {request.hex()} {context.peer().split(':')[0]}") or {"ready": True}
@@ -85,7 +83,7 @@ def crio(address, folder):
 
 
 def nomad(folder, port, conf_dir):
-    standin = Standin(folder, "nomad")
+    standin = Standin(folder)
     networks = []
 
     def fingerprint(*_signal):

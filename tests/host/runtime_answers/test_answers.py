@@ -34,14 +34,16 @@ CONFIG = '[crio]\n[crio.network]\nnetwork_dir = "%s/"\nplugin_dirs = [\n  "%s",\
 class Daemon:
     """A stand-in with its *folder*; ``answer`` replaces what it says."""
 
-    def __init__(self, folder, *words):
+    def __init__(self, folder, name, *words):
         self.folder = folder
+        self.program = folder / name
         self.words = words
 
     def start(self):
-        program = str(Path(__file__).parent / "standins.py")
-        # Nomad's first argument is `agent`, so the interpreter gets none of its own.
-        self.process = subprocess.Popen([sys.executable, program, *self.words], env={"PYTHONDONTWRITEBYTECODE": "1"})
+        # A script is known by its name.
+        shutil.copy(Path(__file__).parent / "standins.py", self.program)
+        command = [sys.executable, str(self.program), *self.words]
+        self.process = subprocess.Popen(command, env={"PYTHONDONTWRITEBYTECODE": "1"})
         wait_until(lambda: (self.folder / "started").exists(), 30)
 
     def stop(self):
@@ -81,7 +83,7 @@ def crio(place, tmp_path):
     etc = Path("/etc/crio")
     etc.mkdir()
     (etc / "crio.conf").write_text(CONFIG % (nets, bins))
-    daemon = Daemon(tmp_path, "--listen", str(SOCKET), str(tmp_path))
+    daemon = Daemon(tmp_path, "crio", "--listen", str(SOCKET), str(tmp_path))
     daemon.start()
     yield daemon
     daemon.stop()
@@ -95,7 +97,7 @@ def nomad(place, tmp_path):
     etc.mkdir()
     client = f'client {{\n  enabled = true\n  cni_config_dir = "{nets}"\n  cni_path = "{bins}"\n}}\n'
     (etc / "nomad.hcl").write_text(f"ports {{\n  http = {PORT}\n}}\n{client}")
-    yield Daemon(tmp_path, "agent", "-config", str(etc), str(tmp_path), str(PORT), str(nets))
+    yield Daemon(tmp_path, "nomad", "agent", "-config", str(etc), str(tmp_path), str(PORT), str(nets))
     shutil.rmtree(etc)
 
 

@@ -21,6 +21,7 @@ from typing import Dict, FrozenSet, List, Optional, Set, Tuple
 from .. import commands
 from ..errors import HostError
 from ..processes import processes
+from ..trust import check_socket
 from .client import TIMEOUT, find_client, ids, is_source_id, run_client, unusable
 from .live import Answer
 
@@ -31,7 +32,7 @@ _SOCKETS = "/proc/net/unix"
 _SOCKET_NAME = "containerd.sock"
 # The instance of a shim whose command line does not tell it.
 _DEFAULT_SOCKET = "/run/containerd/containerd.sock"
-# The beginning of all shims' names; the kernel truncates the rest.
+# The beginning of all shims' names.
 _SHIM = "containerd-shim"
 # In /proc/net/unix: a listening stream socket.
 _LISTENING = ("00010000", "0001", "01")
@@ -73,10 +74,14 @@ def _addresses() -> List[str]:
         for line in stream:
             # Number, reference count, protocol, flags, type, state, inode, path.
             fields = line.rstrip("\n").split(None, 7)
-            if len(fields) == 8 and tuple(fields[3:6]) == _LISTENING and _is_daemons(fields[7]):
-                found.add(fields[7])
-    for shim in processes(_SHIM):
-        found.add(_option(shim.argv, "-address"))
+            if len(fields) == 8 and tuple(fields[3:6]) == _LISTENING:
+                # A link that its user has put there since may lead to another socket of root.
+                path = os.path.realpath(fields[7])
+                if _is_daemons(fields[7]) and _is_daemons(path):
+                    found.add(path)
+    for shim in processes(_SHIM + "*"):
+        address = shim.option("-address")
+        found.add(os.path.realpath(address) if address.startswith("/") else _DEFAULT_SOCKET)
     return sorted(found)
 
 
@@ -90,11 +95,6 @@ def _is_daemons(path: str) -> bool:
         # It listens in another mount namespace, see processes.
         return False
     return stat.S_ISSOCK(status.st_mode) and status.st_uid == 0
-
-
-def _option(argv: List[str], name: str) -> str:
-    value = argv[argv.index(name) + 1] if name in argv[:-1] else ""
-    return value if value.startswith("/") else _DEFAULT_SOCKET
 
 
 def _evidence(addresses: List[str], namespaces: List[str]) -> List[str]:
@@ -132,6 +132,10 @@ def _ask_daemon(ctr: str, address: str) -> Tuple[List[Tuple[str, str]], str]:
     if not os.path.exists(address):
         # ctr would wait for it.
         unusable(SOURCE, f"containers run, but the socket {address} of their containerd does not exist", remedy)
+    try:
+        check_socket(address)
+    except (HostError, OSError, ValueError) as error:
+        unusable(SOURCE, f"its socket {address} is not used: {error}", remedy)
     argv = [*base, "namespaces", "list", "--quiet"]
     namespaces = ids(SOURCE, run_client(SOURCE, argv, remedy), argv, remedy)
     found: Set[Tuple[str, str]] = set()

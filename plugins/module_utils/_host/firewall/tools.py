@@ -14,6 +14,7 @@ import shutil
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import HostError
+from ..trust import check_trusted
 from .kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
 
 IPTABLES, NFT, FIREWALLD = "iptables", "nft", "firewalld"
@@ -65,7 +66,8 @@ def try_tools(
 
 
 def _run(path: str, arguments: Tuple[str, ...]) -> str:
-    """Run a command as plugins do. Returns what went wrong, "" if nothing."""
+    """Run a command as plugins do. Returns what went wrong, "" if nothing. Raises HostError ``unsafe_permissions``."""
+    check_trusted(os.path.abspath(path))
     from ...libcni.process import run_program
 
     ended = run_program(path, [path, *arguments], b"", os.environ, _TIMEOUT)

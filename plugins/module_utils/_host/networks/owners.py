@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -150,7 +149,7 @@ OWNERS = (
         "k3s",
         (),
         r"/k3s/agent/etc/cni/net\.d/10-flannel\.conflist\Z",
-        ("k3s-server", "k3s-agent", "k3s"),
+        ("k3s",),
         "start k3s with --flannel-cni-conf=FILE, or with --flannel-backend=none",
     ),
     Owner(
@@ -217,8 +216,6 @@ OWNERS = (
 CILIUM_SUFFIX = ".cilium_bak"
 """The suffix that Cilium, with ``cni.exclusive``, adds to the names of files of other owners."""
 
-# The kernel truncates the name of a process.
-_NAME_LENGTH = 15
 _CONFIG_SIZE = 1 << 20
 
 
@@ -241,8 +238,7 @@ class Living(NamedTuple):
 class Owners:
     """Finds the owners of files. Lists processes once, and only if a file has a possible owner."""
 
-    def __init__(self, proc: str = "/proc") -> None:
-        self._proc = proc
+    def __init__(self) -> None:
         self._processes: Optional[Dict[str, int]] = None
 
     def living(self, file: ConfFile) -> Optional[Living]:
@@ -263,9 +259,14 @@ class Owners:
 
     def _running(self, owner: Owner) -> Optional[Living]:
         if self._processes is None:
-            self._processes = _processes_of_root(self._proc)
+            # Imported here because most directories have no file with a possible owner.
+            from ..processes import processes
+
+            # Most of them run in containers. Only their names are used.
+            names = {name for one in OWNERS for name in one.processes}
+            self._processes = {one.name: one.pid for one in reversed(processes(*names, elsewhere=True))}
         for process in owner.processes:
-            pid = self._processes.get(process[:_NAME_LENGTH])
+            pid = self._processes.get(process)
             if pid is not None and _configured(owner):
                 return Living(owner, process, pid)
         return None
@@ -281,24 +282,6 @@ def _fitting(file: ConfFile) -> Iterator[Owner]:
     for owner in OWNERS:
         if types.intersection(owner.types) or re.search(owner.path, file.path):
             yield owner
-
-
-def _processes_of_root(proc: str) -> Dict[str, int]:
-    """Return the names of root's processes -> the lowest process ID.
-
-    Only root's processes count: any user could give a process the name of an owner's.
-    """
-    found: Dict[str, int] = {}
-    for pid in sorted((int(name) for name in os.listdir(proc) if name.isdigit()), reverse=True):
-        try:
-            with open(f"{proc}/{pid}/status", "rb") as stream:
-                text = stream.read().decode("utf-8", "replace")
-        except OSError:
-            continue
-        name = re.match(r"Name:\t(.*)", text)
-        if name and re.search(r"(?m)^Uid:\t0\t", text) and not re.search(r"(?m)^State:\t[ZX]", text):
-            found[name.group(1)] = pid
-    return found
 
 
 def _configured(owner: Owner) -> bool:

@@ -13,7 +13,7 @@ from ..binaries.usable import Binaries
 from ..errors import HostError
 from ..networks.view import ConfView
 from ..problems import ERROR, INFO, WARNING
-from ..processes import processes
+from ..processes import Process, processes
 from ..runtimes import asking, cri
 from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST, NAMED, OWN, Runtime
@@ -32,6 +32,8 @@ _MOST = 10
 _DAEMONS = {"containerd-1.6", "containerd-1.7", "containerd-2.0", "containerd-2.1", "k3s", "rke2", "microk8s", "k0s"}
 _DAEMONS |= {"crio", "openshift", "nomad", "buildkit"}
 _RUNNING = "a running "
+# Programs that are, or contain, a kubelet.
+_KUBELETS = ("kubelet", "k3s", "rke2", "kubelite")
 
 
 class RuntimeReadiness(NamedTuple):
@@ -69,7 +71,7 @@ class Readiness:
         self._effective = effective
         self._timeout = timeout
         self._other_dirs = [*bin_dirs, *(path for one in effective.runtimes for path in one.bin_dirs)]
-        self._kubelet = bool(processes("kubelet"))
+        self._kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
         self._running = [one for one in effective.runtimes if one.reads and one.found.startswith(_RUNNING)]
 
     def rows(self) -> Dict[str, Any]:
@@ -222,6 +224,11 @@ class Readiness:
         text = f"{runtime.name} reports that its network is not ready"
         remedy = f"read its log (journalctl -u {_unit(runtime)})"
         return [Obstacle("network_not_ready", text, status.message, remedy)]
+
+
+def _is_kubelet(process: Process) -> bool:
+    """Tell it from other commands of the same program, such as ``k3s kubectl``. k3s writes its command line again."""
+    return process.name.startswith("kube") or " ".join(process.argv[:2]).endswith((" server", " agent"))
 
 
 _ANSWERS = {"nomad": "the fingerprint of its node", "podman": "podman network inspect"}

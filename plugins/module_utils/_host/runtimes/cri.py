@@ -9,15 +9,13 @@ Most hosts have no client, and gRPC for Python is large.
 from __future__ import annotations
 
 import json
-import os
 import socket
-import stat
 import struct
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from ..errors import HostError
-from ..trust import check_trusted
+from ..trust import check_socket
 
 _TIMEOUT = 10.0
 # The answer of containerd contains its whole configuration.
@@ -58,7 +56,7 @@ def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
     """
     end = time.monotonic() + timeout
     try:
-        _check_socket(address)
+        check_socket(address)
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(timeout)
             connection.connect(address)
@@ -72,21 +70,6 @@ def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
         raise HostError(text, code="not_answered") from error
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise HostError(f"{address} does not report its networks: {error}", code="not_answered") from error
-
-
-def _check_socket(address: str) -> None:
-    """Check that root owns the socket, in a directory that only root can write to."""
-    real = os.path.realpath(address)
-    status = os.stat(real)
-    if not stat.S_ISSOCK(status.st_mode):
-        raise ValueError("it is not a socket")
-    folder = os.path.dirname(real)
-    # In a sticky directory of root, nobody else can replace what root owns.
-    found = os.stat(folder)
-    check_trusted(os.path.dirname(folder) if found.st_uid == 0 and found.st_mode & stat.S_ISVTX else folder)
-    if status.st_uid != 0:
-        text = f"{address} belongs to user {status.st_uid}, so its runtime is not asked; a runtime of root is expected"
-        raise HostError(text, code="unsafe_permissions")
 
 
 def _understood(reply: Dict[int, List[Any]]) -> CriStatus:

@@ -9,6 +9,7 @@ import os
 from typing import Iterable, List, Sequence
 
 from ..processes import Process, processes
+from ..trust import untrusted
 from . import profiles, reading
 from .profiles import CONTAINERD, Runtime, containerd_profile
 
@@ -50,7 +51,8 @@ def runtimes_on_host(conf_dir: str) -> List[Runtime]:
         from .found_others import find_others
 
         found.extend(find_others(running))
-    found.extend(multus([conf_dir, *(runtime.conf_dir for runtime in found if runtime.reads)]))
+    trusted = (runtime.conf_dir for runtime in found if runtime.reads and not untrusted([runtime.conf_dir]))
+    found.extend(multus([conf_dir, *trusted]))
     return sorted(found, key=lambda runtime: (runtime.name, runtime.conf_dir))
 
 

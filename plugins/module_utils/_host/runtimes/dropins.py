@@ -10,7 +10,8 @@ import stat
 from typing import List, Mapping, NamedTuple, Optional, Sequence
 
 from ..errors import HostError
-from ..files import Attributes, Directory, make_directory, write
+from ..files import Attributes, Directory, write
+from ..trust import check_trusted, open_trusted
 from . import found_apptainer, reading
 from .found_podman import settled
 from .profiles import APPTAINER_CONFIG, Runtime
@@ -48,18 +49,46 @@ class RuntimeSettings(NamedTuple):
         )
 
 
-class FileChange(NamedTuple):
-    """A configuration file of a runtime: its current and its desired text; None means that there is no file."""
+class FileChange:
+    """A configuration file of a runtime: its current and its desired text; None means that there is no file.
 
-    path: str
-    before: Optional[str]
-    after: Optional[str]
+    Changes the target of a symbolic link and keeps the link. Only files in directories that only root can change are
+    written. ``undo`` writes to the directory that ``make`` opened, wherever its path leads by then.
+    """
+
+    def __init__(self, path: str, before: Optional[str], after: Optional[str]) -> None:
+        self.path = path
+        self.before = before
+        self.after = after
+        self._directory: Optional[Directory] = None
+        self._name = ""
 
     def make(self) -> None:
-        _put(self.path, self.after)
+        """Raises HostError ``unsafe_permissions``, ``no_directory``, ``write_failed``."""
+        check_trusted(self.path)
+        folder, self._name = os.path.split(os.path.realpath(self.path))
+        self._directory = Directory(folder, open_trusted(folder))
+        self._put(self._directory, self.after)
 
     def undo(self) -> None:
-        _put(self.path, self.before)
+        if self._directory is not None:
+            self._put(self._directory, self.before)
+
+    def close(self) -> None:
+        if self._directory is not None:
+            os.close(self._directory.fd)
+            self._directory = None
+
+    def _put(self, directory: Directory, text: Optional[str]) -> None:
+        if text is None:
+            directory.remove(self._name)
+            return
+        try:
+            status = os.stat(self._name, dir_fd=directory.fd, follow_symlinks=False)
+            attributes = Attributes(stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
+        except FileNotFoundError:
+            attributes = Attributes(0o644)
+        write(directory, self._name, text.encode("utf-8"), attributes)
 
 
 def drop_in(path: str, text: Optional[str], needed: bool) -> List[FileChange]:
@@ -72,27 +101,6 @@ def drop_in(path: str, text: Optional[str], needed: bool) -> List[FileChange]:
         raise HostError(f"{path} exists and was not written by podwire.cni; move it away", code="not_ours")
     after = None if text is None or not (needed or before is not None) else HEADER + text
     return [] if before == after else [FileChange(path, before, after)]
-
-
-def _put(path: str, text: Optional[str]) -> None:
-    # Changes the target of a symbolic link and keeps the link.
-    path = os.path.realpath(path)
-    folder, name = os.path.split(path)
-    try:
-        found: Optional[os.stat_result] = os.stat(path)
-    except OSError:
-        found = None
-    if text is None and found is None:
-        return
-    make_directory(folder, 0o755)
-    attributes = (
-        Attributes(0o644) if found is None else Attributes(stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid)
-    )
-    with Directory(folder) as directory:
-        if text is None:
-            directory.remove(name)
-        else:
-            write(directory, name, text.encode("utf-8"), attributes)
 
 
 # The directories that the runtimes read once they are installed.

@@ -14,6 +14,7 @@ from ..confdir import ConfFile, drop_ins, scan_conf_dir
 from ..errors import HostError
 from ..hostview import HostView
 from ..problems import ERROR, WARNING, problem
+from ..trust import check_trusted
 from . import discover
 from .profiles import FIRST, NAMED, OWN, Runtime, vendor_dir
 
@@ -246,7 +247,11 @@ class Effective:
         """Return the files that it reads, in order. Raises HostError if its directory cannot be read."""
         if runtime.rules.choice == OWN:
             return []
-        files = list(self.files) if self._reads_here(runtime) else scan_conf_dir(os.path.realpath(runtime.conf_dir))
+        if self._reads_here(runtime):
+            files = list(self.files)
+        else:
+            check_trusted(runtime.conf_dir)
+            files = scan_conf_dir(os.path.realpath(runtime.conf_dir))
         if runtime.conf_file:
             files = [file for file in files if file.path == runtime.conf_file]
         if runtime.folder:

@@ -15,7 +15,8 @@ import os
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ..errors import HostError
-from ..processes import Process, option
+from ..processes import Process
+from ..trust import check_trusted
 from . import profiles, reading
 from .profiles import Runtime, containerd_profile
 
@@ -29,10 +30,9 @@ def find_containerd(running: Sequence[Process]) -> List[Runtime]:
     found: Dict[str, Tuple[str, str, str, int]] = {}
     for process in running:
         if process.name == "containerd":
-            config = _absolute(process, option(process.argv, "-c", "--config", "-config") or _CONFIG)
-            found.setdefault(
-                os.path.realpath(config), (config, _program_of(process), f"a running {process.name}", process.pid)
-            )
+            config = (process.paths("-c", "--config", "-config") or [_CONFIG])[-1]
+            program = process.program or reading.installed("containerd")
+            found.setdefault(os.path.realpath(config), (config, program, f"a running {process.name}", process.pid))
     for one in profiles.DISTRIBUTIONS:
         if os.path.exists(one.config):
             found.setdefault(os.path.realpath(one.config), (one.config, one.program, one.config, 0))
@@ -43,26 +43,6 @@ def find_containerd(running: Sequence[Process]) -> List[Runtime]:
     for config, program, evidence, pid in found.values():
         runtimes.extend(_runtimes(config, program, evidence, pid))
     return runtimes
-
-
-def _absolute(process: Process, path: str) -> str:
-    try:
-        return os.path.join(os.readlink(f"/proc/{process.pid}/cwd"), path)
-    except OSError:
-        return path
-
-
-def _program_of(process: Process) -> str:
-    try:
-        real = os.readlink(f"/proc/{process.pid}/exe")
-    except OSError:
-        real = ""
-    # k3s is one binary for everything, and acts by the name it is called with.
-    beside = os.path.join(os.path.dirname(real), "containerd")
-    for path in (process.argv[0], beside, real):
-        if path.startswith("/") and os.path.isfile(path):
-            return path
-    return reading.installed("containerd")
 
 
 def _runtimes(config: str, program: str, evidence: str, pid: int) -> List[Runtime]:
@@ -81,6 +61,7 @@ def _runtimes(config: str, program: str, evidence: str, pid: int) -> List[Runtim
 
 def _tables(config: str, program: str, version: str, notes: List[str]) -> Dict[str, Any]:
     """Return the configuration, from the daemon's own command if it can be run."""
+    check_trusted(config)
     try:
         if os.path.exists(config):
             return reading.toml(reading.output(program, "--config", config, "config", "dump"))

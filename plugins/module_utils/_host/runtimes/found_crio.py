@@ -9,7 +9,7 @@ import os
 from typing import List, Sequence
 
 from ..errors import HostError
-from ..processes import Process, option, options
+from ..processes import Process
 from . import reading
 from .profiles import PROFILES, Runtime
 
@@ -19,20 +19,19 @@ _DROP_INS = "/etc/crio/crio.conf.d"
 
 def find_crio(running: Sequence[Process]) -> List[Runtime]:
     """Return CRI-O if it runs or is installed."""
-    process = next((process for process in running if process.name == "crio"), None)
-    program = reading.installed("crio")
-    if process is None and not program:
+    process = next((process for process in running if process.name == "crio"), Process())
+    program = process.program or reading.installed("crio")
+    if not process.pid and not program:
         return []
-    argv = process.argv if process else []
-    evidence = f"a running {process.name}" if process else program
+    evidence = f"a running {process.name}" if process.pid else program
     notes: List[str] = []
     runtime = Runtime("crio", reading.version(program, "--version", notes) if program else "", evidence)
     runtime.notes = notes
-    runtime.config = option(argv, "--config-dir", "-d") or _DROP_INS
-    runtime.pid = process.pid if process else 0
-    runtime.address = option(argv, "--listen") or "/run/crio/crio.sock"
+    runtime.config = (process.paths("--config-dir", "-d") or [_DROP_INS])[-1]
+    runtime.pid = process.pid
+    runtime.address = (process.paths("--listen") or ["/run/crio/crio.sock"])[-1]
     try:
-        _configure(runtime, argv)
+        _configure(runtime, process)
     except HostError as error:
         notes.append(f"its configuration is not understood ({error.msg}), so its default directories are assumed")
     if runtime.conf_dir == PROFILES["openshift"].conf_dir:
@@ -43,9 +42,9 @@ def find_crio(running: Sequence[Process]) -> List[Runtime]:
     return [runtime]
 
 
-def _configure(runtime: Runtime, argv: List[str]) -> None:
+def _configure(runtime: Runtime, process: Process) -> None:
     conf_dir, bin_dirs, default = "", list(runtime.bin_dirs), ""
-    paths = [option(argv, "--config", "-c") or _CONFIG]
+    paths = process.paths("--config", "-c")[-1:] or [_CONFIG]
     if os.path.isdir(runtime.config):
         paths.extend(reading.below(runtime.config))
     for path in paths:
@@ -57,10 +56,10 @@ def _configure(runtime: Runtime, argv: List[str]) -> None:
         bin_dirs = [*bin_dirs, old] if old and old not in bin_dirs else bin_dirs
         if "cni_default_network" in network:
             default = reading.text_of_key(network, "cni_default_network")
-    given = option(argv, "--cni-config-dir")
+    given = process.option("--cni-config-dir")
     conf_dir = reading.plain_path(given, "--cni-config-dir") if given else conf_dir
-    dirs = options(argv, "--cni-plugin-dir")
+    dirs = process.options("--cni-plugin-dir")
     if conf_dir:
         runtime.set_conf(conf_dir)
     runtime.bin_dirs = [reading.plain_path(path, "--cni-plugin-dir") for path in dirs] or bin_dirs
-    runtime.default_network = option(argv, "--cni-default-network") or default
+    runtime.default_network = process.option("--cni-default-network") or default

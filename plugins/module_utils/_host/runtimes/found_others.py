@@ -10,7 +10,7 @@ import re
 from typing import List, Optional, Sequence
 
 from ..errors import HostError
-from ..processes import Process, option
+from ..processes import Process
 from . import profiles, reading
 from .profiles import Runtime
 
@@ -73,20 +73,19 @@ def _nerdctl() -> List[Runtime]:
 
 
 def _buildkit(running: Sequence[Process]) -> List[Runtime]:
-    process = next((process for process in running if process.name == "buildkitd"), None)
+    process = next((process for process in running if process.name == "buildkitd"), Process())
     program = reading.installed("buildkitd")
-    if process is None and not program:
+    if not process.pid and not program:
         return []
-    argv = process.argv if process else []
-    runtime = Runtime("buildkit", "", f"a running {process.name}" if process else program)
+    runtime = Runtime("buildkit", "", f"a running {process.name}" if process.pid else program)
     try:
-        tables = reading.parsed(option(argv, "--config", "-config") or _BUILDKIT_CONFIG) or {}
+        tables = reading.parsed((process.paths("--config", "-config") or [_BUILDKIT_CONFIG])[-1]) or {}
         oci, containerd = (reading.section(tables, "worker", name) for name in ("oci", "containerd"))
         worker, prefix = (containerd, "--containerd") if containerd.get("enabled") is True else (oci, "--oci")
-        mode = option(argv, f"{prefix}-worker-net") or reading.text_of_key(worker, "networkMode")
-        path = option(argv, f"{prefix}-cni-config-path") or reading.directory(worker, "cniConfigPath")
+        mode = process.option(f"{prefix}-worker-net") or reading.text_of_key(worker, "networkMode")
+        path = process.option(f"{prefix}-cni-config-path") or reading.directory(worker, "cniConfigPath")
         runtime.set_conf(reading.plain_path(path, "cniConfigPath") if path else runtime.conf_file)
-        bin_dir = option(argv, f"{prefix}-cni-binary-dir") or reading.directory(worker, "cniBinaryPath")
+        bin_dir = process.option(f"{prefix}-cni-binary-dir") or reading.directory(worker, "cniBinaryPath")
         runtime.bin_dirs = [reading.plain_path(bin_dir, "cniBinaryPath")] if bin_dir else runtime.bin_dirs
         if mode in ("host", "bridge"):
             runtime.reads = False
@@ -102,7 +101,7 @@ def _by_flags(running: Sequence[Process]) -> List[Runtime]:
     for process in running:
         if process.name == "kubelet":
             runtime = _kubelet(process)
-        elif process.name == "cri-dockerd" and option(process.argv, "--network-plugin") in ("", "cni"):
+        elif process.name == "cri-dockerd" and process.option("--network-plugin") in ("", "cni"):
             runtime = Runtime("cri-dockerd", "", f"a running {process.name}")
         else:
             continue
@@ -111,9 +110,9 @@ def _by_flags(running: Sequence[Process]) -> List[Runtime]:
         try:
             # kubelet cmd/kubelet/app/plugins.go:ProbeNetworkPlugins
             both = ("--network-plugin-dir", "--cni-conf-dir")
-            conf_dir = option(process.argv, both[1]) or option(process.argv, both[0])
+            conf_dir = process.option(both[1]) or process.option(both[0])
             runtime.set_conf(reading.plain_path(conf_dir, both[1]) if conf_dir else runtime.conf_dir)
-            given = option(process.argv, "--cni-bin-dir") or option(process.argv, both[0])
+            given = process.option("--cni-bin-dir") or process.option(both[0])
             runtime.bin_dirs = [
                 reading.plain_path(path, "--cni-bin-dir") for path in given.split(",") if path
             ] or runtime.bin_dirs
@@ -129,18 +128,17 @@ def _kubelet(process: Process) -> Optional[Runtime]:
     Without --network-plugin it makes none (pkg/kubelet/network/plugins.go:InitNetworkPlugin); later releases lack the
     option.
     """
-    argv = process.argv
-    endpoint = option(argv, "--container-runtime-endpoint")
-    if option(argv, "--container-runtime") == "remote" or (endpoint and "dockershim" not in endpoint):
+    endpoint = process.option("--container-runtime-endpoint")
+    if process.option("--container-runtime") == "remote" or (endpoint and "dockershim" not in endpoint):
         return None
-    plugin = option(argv, "--network-plugin")
+    plugin = process.option("--network-plugin")
     notes: List[str] = []
-    program = argv[0] if argv[:1] and argv[0].startswith("/") else reading.installed("kubelet")
+    program = process.program or reading.installed("kubelet")
     version = reading.version(program, "--version", notes) if program else ""
     older = bool(version) and tuple(map(int, version.split(".")[:2])) <= _LAST_WITH_VENDOR_DIRS
     if plugin in _NOOP and (not version or tuple(map(int, version.split(".")[:2])) >= _FIRST_WITHOUT_DOCKER):
         return None
-    mode = option(argv, "--hairpin-mode")
+    mode = process.option("--hairpin-mode")
     if plugin == "kubenet":
         runtime = Runtime("kubenet", version, f"a running {process.name}")
         runtime.default_network = "kubenet"
@@ -170,11 +168,11 @@ def _rkt() -> List[Runtime]:
 
 def _mesos(running: Sequence[Process]) -> List[Runtime]:
     """Return Mesos: its agent is configured by its command line, which the package makes from /etc/mesos-slave."""
-    process = next((one for one in running if one.name in _MESOS), None)
+    process = next((one for one in running if one.name in _MESOS), Process())
     program = next((path for path in map(reading.installed, _MESOS) if path), "")
-    if process is None and not program:
+    if not process.pid and not program:
         return []
-    runtime = Runtime("mesos", "", f"a running {process.name}" if process else program)
+    runtime = Runtime("mesos", "", f"a running {process.name}" if process.pid else program)
     try:
         values = [_mesos_flag(process, name) for name in ("network_cni_config_dir", "network_cni_plugins_dir")]
         if not any(values):
@@ -193,9 +191,8 @@ def _mesos(running: Sequence[Process]) -> List[Runtime]:
     return [runtime]
 
 
-def _mesos_flag(process: Optional[Process], name: str) -> str:
-    given = option(process.argv, f"--{name}") if process else ""
-    return given or (reading.read_text(os.path.join(_MESOS_FLAGS, name)) or "").strip()
+def _mesos_flag(process: Process, name: str) -> str:
+    return process.option(f"--{name}") or (reading.read_text(os.path.join(_MESOS_FLAGS, name)) or "").strip()
 
 
 def _ecs() -> List[Runtime]:

@@ -15,6 +15,7 @@ from ..files import Attributes, Directory, make_directory, write
 from ..hostview import HostView
 from ..plan import DISRUPTIVE, Plan, Step
 from ..problems import ERROR, problem
+from ..processes import started
 from . import cri, discover, dropins, reading, set_containerd
 from .dropins import HEADER, FileChange, RuntimeSettings
 from .found_containerd import CRI
@@ -26,11 +27,11 @@ _DIRECTORY = "/run/podwire-cni/restarts"
 
 def note_restart(service: str, pid: int) -> None:
     """Record that the process *pid* must end before the next write takes effect."""
-    started = _started(pid)
-    if started is not None:
+    start = started(pid)
+    if start is not None:
         make_directory(_DIRECTORY, 0o700)
         with Directory(_DIRECTORY) as directory:
-            write(directory, service, f"{pid} {started}\n".encode("ascii"), Attributes(0o600))
+            write(directory, service, f"{pid} {start}\n".encode("ascii"), Attributes(0o600))
 
 
 def forget_restart(service: str) -> None:
@@ -49,17 +50,7 @@ def restart_pending(service: str, pid: int) -> bool:
         return False
     except (OSError, ValueError) as error:
         raise HostError(f"cannot read {_DIRECTORY}/{service}: {error}", code="unreadable") from error
-    return noted == [str(pid), _started(pid)]
-
-
-def _started(pid: int) -> Optional[str]:
-    """Return when a process started, in clock ticks; None if it has ended."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            # The name, in parentheses, may contain anything.
-            return stream.read().rpartition(b")")[2].split()[19].decode("ascii")
-    except (OSError, IndexError):
-        return None
+    return noted == [str(pid), started(pid)]
 
 
 _HOW = {
@@ -255,7 +246,10 @@ class Setup:
                     made.undo()
                 if kind.service and not was_pending:
                     forget_restart(kind.service)
+                _close(changes)
                 raise
+            if change is changes[-1]:
+                _close(changes)
 
         for change in changes:
             self.plan.add(
@@ -288,6 +282,11 @@ class Setup:
                 f"{before.name} would lose its setting {lost}; the previous configuration was restored",
                 code="settings_lost",
             )
+
+
+def _close(changes: List[FileChange]) -> None:
+    for change in changes:
+        change.close()
 
 
 def _ask(runtime: Runtime, row: Dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from .. import commands
 from ..confdir import read_regular
 from ..errors import HostError
 from ..paths import absolute
+from ..trust import check_trusted
 from .profiles import version_of
 
 _OUTPUT_LIMIT = 1 << 20
@@ -22,7 +23,11 @@ _TIMEOUT = 20.0
 
 
 def read_text(path: str) -> Optional[str]:
-    """Return the text of a regular file, None if there is none. Raises HostError ``unreadable``."""
+    """Return the text of a regular file, None if there is none. Raises HostError.
+
+    That is ``unreadable``, or ``unsafe_permissions`` for a file that others than root can change or redirect.
+    """
+    check_trusted(path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -38,7 +43,7 @@ def read_text(path: str) -> Optional[str]:
 def parsed(path: str, loads: Optional[Callable[[str], Dict[str, Any]]] = None) -> Optional[Dict[str, Any]]:
     """Return the content of a configuration file, None if there is none; *loads* parses it (default: TOML).
 
-    Raises HostError ``unreadable`` or ``not_understood``, which name the file.
+    Raises HostError ``unreadable``, ``unsafe_permissions`` or ``not_understood``, which name the file.
     """
     text = read_text(path)
     if text is None:
@@ -68,7 +73,11 @@ def listed(directory: str, ending: str = "") -> List[str]:
 
 
 def below(directory: str) -> List[str]:
-    """Return the paths of all files in *directory* and its folders, in the order of Go's filepath.Walk."""
+    """Return the paths of all files in *directory* and its folders, in the order of Go's filepath.Walk.
+
+    Raises HostError ``unsafe_permissions``.
+    """
+    check_trusted(directory)
     found: List[str] = []
     for folder, folders, names in os.walk(directory):
         folders.sort(key=os.fsencode)

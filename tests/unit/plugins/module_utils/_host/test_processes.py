@@ -1,71 +1,213 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""Which programs root runs, and who only looks like it. These tests need root, as the rule does."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
+import stat
 import subprocess
+import sys
 import time
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import processes as module
-from ansible_collections.podwire.cni.plugins.module_utils._host.processes import option, options, processes
+from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process, processes, started
+
+SOMEBODY = 12345
+NAME = "containerd-test"
+# A program whose comm, and that of its thread, is another one's name.
+RENAMED = f"""\
+import threading, time
+def rename():
+    open("/proc/thread-self/comm", "w").write("{NAME}")
+    started.set(); time.sleep(600)
+started = threading.Event(); threading.Thread(target=rename, daemon=True).start(); started.wait()
+open("/proc/self/comm", "w").write("{NAME}"); print(flush=True); time.sleep(600)
+"""
+
+
+def arguments(pid, exe):
+    """Return the arguments of a process once it executes *exe*."""
+    if os.readlink(f"/proc/{pid}/exe") != exe:
+        return b""
+    with open(f"/proc/{pid}/cmdline", "rb") as stream:
+        return stream.read()
 
 
 @pytest.fixture
-def _sleeper(tmp_path):
-    """A process of root with a runtime's name, which the kernel cuts."""
-    program = tmp_path / "containerd-shim-runc-v2"
-    shutil.copy(shutil.which("sleep"), program)
-    process = subprocess.Popen([str(program), "600"])
-    deadline = time.monotonic() + 30
-    # A program that is being started has its name before it has its arguments.
-    while not any(found.argv[1:] for found in processes("containerd-shim")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    yield process
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+def run(tmp_path):
+    """Return a function that starts a command and waits until it executes *exe*; it returns the process ID."""
+    running = []
+
+    def start(*argv, exe=None, **options):
+        process = subprocess.Popen([str(word) for word in argv], **options)
+        running.append(process)
+        deadline = time.monotonic() + 30
+        # A program that is being started has its name before it has its arguments.
+        while not arguments(process.pid, os.path.realpath(str(exe or argv[0]))):
+            assert time.monotonic() < deadline, "it did not start"
+            time.sleep(0.01)
+        return process.pid
+
+    start.processes = running
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
 
 
-def test_processes_are_found_by_their_name(_sleeper, tmp_path):
-    found = {process.pid: process.argv for process in processes("containerd-shim")}
-    assert found[_sleeper.pid] == [str(tmp_path / "containerd-shim-runc-v2"), "600"]
-    assert _sleeper.pid not in [process.pid for process in processes("containerd-shi")]
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / NAME
+    shutil.copy(shutil.which("sleep"), str(path))
+    return path
 
 
-@pytest.mark.parametrize("different", ["mnt", "uid"])
-def test_processes_of_users_and_of_other_mount_namespaces_are_not(_sleeper, monkeypatch, different):
-    real = os.stat
-
-    def stat(path, *args, **kwargs):
-        status = real(path, *args, **kwargs)
-        if different == "mnt" and path == f"/proc/{_sleeper.pid}/ns/mnt":
-            return os.stat_result((status.st_mode, status.st_ino + 1, *tuple(status)[2:]))
-        if different == "uid" and path == f"/proc/{_sleeper.pid}":
-            return os.stat_result((*tuple(status)[:4], 1000, *tuple(status)[5:]))
-        return status
-
-    monkeypatch.setattr(module.os, "stat", stat)
-    assert _sleeper.pid not in [process.pid for process in processes("containerd-shim")]
+def test_a_process_is_known_by_its_executable(run, program, tmp_path):
+    pid = run(program, "600", cwd=str(tmp_path))
+    assert processes(NAME) == [Process(pid, [str(program), "600"], NAME, str(program), str(tmp_path))]
+    assert processes("nomad", "containerd*") == processes(NAME)
+    assert processes(NAME[:-1], NAME + "x") == []
 
 
-def test_a_process_that_ends_meanwhile_is_left_out(monkeypatch):
-    monkeypatch.setattr(module.os, "listdir", lambda path: ["4194305", "version"])
-    assert processes("containerd-shim") == []
+def test_neither_its_first_argument_nor_a_link_nor_a_thread_makes_a_program_another_one(run, program, tmp_path):
+    sleep = shutil.copy(str(program), str(tmp_path / "sleep"))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / NAME).symlink_to(sleep)
+    run(tmp_path / "in" / NAME, "600")
+    run(program, "600", executable=sleep, exe=sleep)
+    with subprocess.Popen([sys.executable, "-c", RENAMED], stdout=subprocess.PIPE) as renamed:
+        renamed.stdout.readline()
+        assert processes(NAME) == []
+        renamed.kill()
 
 
-def test_several_names_are_looked_for_at_once(_sleeper):
-    assert [found.name for found in processes("nomad", "containerd-shim") if found.pid == _sleeper.pid] == [
-        "containerd-shim"
-    ]
+def as_user(uid, gid=None):
+    """Return a function that makes a process a user's, for preexec_fn; Popen has `user` since Python 3.9."""
+    return lambda: (os.setgid(uid if gid is None else gid), os.setuid(uid))
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o4755])
+def test_a_process_that_a_user_has_started_is_not_roots(run, program, tmp_path, mode):
+    program.chmod(mode)
+    for folder in (tmp_path, *list(tmp_path.parents)[:-1]):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(0o755)
+    pid = run(program, "600", preexec_fn=as_user(SOMEBODY))
+    with open(f"/proc/{pid}/status") as stream:
+        line = next(line for line in stream if line.startswith("Uid:")).split()[1:]
+    assert line == [str(SOMEBODY), *(["0"] * 3 if mode == 0o4755 else [str(SOMEBODY)] * 3)]
+    assert processes(NAME) == []
+
+
+@pytest.mark.parametrize("uid", [0, SOMEBODY])
+def test_root_of_another_user_namespace_is_not_root(run, program, tmp_path, uid):
+    for folder in (tmp_path, *list(tmp_path.parents)[:-1]):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(0o755)
+    run("unshare", "--user", "--map-root-user", program, "600", exe=program, preexec_fn=as_user(uid))
+    assert processes(NAME) == []
+    assert processes(NAME, elsewhere=True) == []
+
+
+def test_a_program_in_another_mount_namespace_counts_only_if_asked_for_and_is_not_executed(run, program):
+    pid = run("unshare", "--mount", program, "600", exe=program)
+    assert processes(NAME) == []
+    [found] = processes(NAME, elsewhere=True)
+    assert (found.pid, found.name, found.program) == (pid, NAME, "")
+
+
+@pytest.mark.parametrize("spoil", ["owner of the file", "file", "owner of the folder", "folder", "setuid"])
+def test_a_program_that_others_than_root_can_change_does_not_count(run, program, tmp_path, spoil):
+    run(program, "600")
+    path = tmp_path if "folder" in spoil else program
+    if "owner" in spoil:
+        os.chown(str(path), SOMEBODY, 0)
+    else:
+        path.chmod(0o4755 if spoil == "setuid" else 0o775)
+    assert processes(NAME) == []
+
+
+def test_a_program_that_was_upgraded_still_runs_and_its_successor_is_asked(run, program):
+    pid = run(program, "600")
+    program.unlink()
+    assert [(found.pid, found.program) for found in processes(NAME)] == [(pid, "")]
+    shutil.copy(shutil.which("sleep"), str(program))
+    assert [(found.pid, found.program) for found in processes(NAME)] == [(pid, str(program))]
+
+
+def test_a_script_is_known_by_its_trusted_path(run, tmp_path):
+    bash, script = os.path.realpath(shutil.which("bash")), tmp_path / "firewalld"
+    script.write_text(f"#!{bash} -p\nread -r line\n")
+    script.chmod(0o755)
+    pid = run(script, "--nofork", exe=bash, stdin=subprocess.PIPE)
+    [found] = processes("firewalld")
+    assert (found.pid, found.argv, found.program) == (pid, [str(script), "--nofork"], "")
+    os.chown(str(script), SOMEBODY, 0)
+    assert processes("firewalld") == []
+    # Arguments after a text to execute are not a program.
+    os.chown(str(script), 0, 0)
+    for process in run.processes:
+        process.kill()
+        process.wait()
+    run(bash, "-c", "read -r line", script, stdin=subprocess.PIPE)
+    assert processes("firewalld") == []
+
+
+def test_a_program_that_is_several_is_known_by_the_name_that_it_was_called_by(run, tmp_path):
+    shutil.copy(shutil.which("sleep"), str(tmp_path / "k3s"))
+    (tmp_path / NAME).symlink_to("k3s")
+    pid = run(tmp_path / NAME, "600")
+    server = run("/usr/local/bin/k3s server", "600", executable=str(tmp_path / "k3s"), exe=tmp_path / "k3s")
+    assert [(found.pid, found.program) for found in processes(NAME)] == [(pid, str(tmp_path / NAME))]
+    assert [found.pid for found in processes("k3s")] == [server]
+
+
+def test_a_process_that_ends_while_it_is_inspected_is_left_out(run, program, monkeypatch):
+    pid = run(program, "600")
+    real = os.readlink
+
+    def readlink(path, **options):
+        link = real(path, **options)
+        if link == str(program):
+            run.processes[0].kill()
+            run.processes[0].wait()
+        return link
+
+    monkeypatch.setattr(module.os, "readlink", readlink)
+    assert processes(NAME) == []
+    assert started(pid) is None
+
+
+def test_a_process_that_becomes_another_program_while_it_is_inspected_is_left_out(run, program, monkeypatch):
+    run(program, "600")
+    links = iter([str(program), "/usr/bin/other"])
+    real = os.readlink
+    monkeypatch.setattr(
+        module.os,
+        "readlink",
+        lambda path, **options: next(links) if real(path, **options) == str(program) else real(path, **options),
+    )
+    assert processes(NAME) == []
+
+
+def test_without_privileges_nothing_is_known(monkeypatch):
+    def refuse(path):
+        raise PermissionError(path)
+
+    monkeypatch.setattr(module.os, "stat", refuse)
+    assert processes(NAME) == []
 
 
 def test_options_of_a_command_line_are_read_in_both_ways():
-    argv = ["crio", "--config", "/a", "--cni-plugin-dir=/b", "-c=/c", "--cni-plugin-dir", "/d", "--config-dir"]
-    assert option(argv, "--config", "-c") == "/c"
-    assert options(argv, "--cni-plugin-dir") == ["/b", "/d"]
-    assert option(argv, "--config-dir") == option(["--config", "/a"], "--config") == ""
+    words = ["crio", "--config", "/a", "--cni-plugin-dir=/b", "-c=c", "--cni-plugin-dir", "/d", "--config-dir"]
+    process = Process(7, words, "crio", cwd="/srv")
+    assert process.option("--config", "-c") == "c"
+    assert process.options("--cni-plugin-dir") == ["/b", "/d"]
+    assert process.paths("--config", "-c") == ["/a", "/srv/c"]
+    assert process.option("--config-dir") == Process(7, ["--config", "/a"]).option("--config") == ""
+    assert (Process().argv, Process().options("x")) == ((), [])

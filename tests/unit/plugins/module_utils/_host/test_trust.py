@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
+import stat
 import subprocess
 
 import pytest
@@ -19,7 +21,12 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.info import atta
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.planner import SmokePlanner
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.trial import SmokeSettings
-from ansible_collections.podwire.cni.plugins.module_utils._host.trust import check_trusted, untrusted
+from ansible_collections.podwire.cni.plugins.module_utils._host.trust import (
+    check_socket,
+    check_trusted,
+    open_trusted,
+    untrusted,
+)
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import web
 
@@ -92,6 +99,49 @@ def test_links_in_a_circle_end(tree):
     (tree / "two").symlink_to("one")
     with pytest.raises(HostError, match="cannot examine"):
         check_trusted(str(tree / "one"))
+
+
+def test_a_directory_is_opened_part_by_part_without_links_and_made_if_it_is_missing(tree):
+    before = os.umask(0o077)
+    try:
+        fd = open_trusted(f"{tree}/a/new/newer")
+    finally:
+        os.umask(before)
+    assert os.path.samestat(os.fstat(fd), os.stat(f"{tree}/a/new/newer"))
+    os.close(fd)
+    assert [stat.S_IMODE((tree / "a" / name).stat().st_mode) for name in ("new", "new/newer")] == [0o755, 0o755]
+    for path, code in ((tree / "link", "no_directory"), (tree / "a/b/file", "no_directory")):
+        with pytest.raises(HostError) as caught:
+            open_trusted(f"{path}/below")
+        assert caught.value.code == code
+    for path, spoiled in (("a/new/newer", "a"), ("sticky", "sticky"), ("sticky/made", "sticky")):
+        (tree / "a").chmod(0o777)
+        with pytest.raises(HostError) as caught:
+            open_trusted(f"{tree}/{path}")
+        assert (caught.value.code, caught.value.facts["file"]) == ("unsafe_permissions", str(tree / spoiled))
+    assert not (tree / "sticky" / "made").exists()
+
+
+def test_a_socket_is_trusted_like_a_file_and_whoever_may_connect_does_not_matter(tree):
+    path = tree / "a" / "socket"
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+        path.chmod(0o666)
+        check_socket(str(path))
+        check_socket(f"{tree}/link/../socket")
+        with pytest.raises(ValueError, match="not a socket"):
+            check_socket(str(tree / "a"))
+        with pytest.raises(ValueError, match="not a socket"):
+            check_socket(os.path.relpath(str(path)))
+        with pytest.raises(FileNotFoundError):
+            check_socket(str(tree / "none"))
+        os.chown(str(path), SOMEBODY, 0)
+        with pytest.raises(HostError, match=r"the socket .* belongs to user 12345"):
+            check_socket(str(path))
+        os.chown(str(path), 0, 0)
+        (tree / "a").chmod(0o777)
+        with pytest.raises(HostError, match="can be written by users other than root"):
+            check_socket(str(path))
 
 
 def test_an_entry_of_an_access_control_list_is_seen(tree):

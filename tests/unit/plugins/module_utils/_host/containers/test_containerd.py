@@ -92,6 +92,7 @@ def _host(monkeypatch, tmp_path):
     monkeypatch.setattr(containerd, "BUILDKIT", str(tmp_path / "cni"))
     monkeypatch.setattr(containerd, "processes", lambda name: [])
     monkeypatch.setattr(containerd.os.path, "exists", lambda path: True)
+    monkeypatch.setattr(containerd, "check_socket", lambda path: None)
     monkeypatch.setattr(commands, "find_command", lambda name: "/usr/bin/" + name)
     monkeypatch.setattr(commands, "run_command", Ctr().run)
     return monkeypatch
@@ -100,7 +101,7 @@ def _host(monkeypatch, tmp_path):
 @pytest.fixture
 def _running(_host):
     """A host with a containerd whose pods run."""
-    _host.setattr(containerd, "processes", lambda name: [Process(152, SHIM)] if name == "containerd-shim" else [])
+    _host.setattr(containerd, "processes", lambda name: [Process(152, SHIM)] if name == "containerd-shim*" else [])
     return _host
 
 

@@ -222,6 +222,14 @@ def test_a_command_that_fails(commands):
         tools.try_tools("x", [MASQUERADING], {}, [])
 
 
+def test_a_command_that_others_than_root_can_change_is_not_run(commands):
+    commands.add("iptables")
+    (commands.path / "iptables").chmod(0o775)
+    with pytest.raises(HostError) as caught:
+        tools.try_tools("x", [MASQUERADING], {}, [])
+    assert (caught.value.code, commands.log()) == ("unsafe_permissions", [])
+
+
 def test_a_table_of_nft_is_no_failure(commands):
     commands.add("iptables", status=1, said="table is incompatible, use 'nft' tool.")
     tools.try_tools("x", [MASQUERADING], {}, [])

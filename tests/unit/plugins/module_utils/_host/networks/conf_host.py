@@ -11,13 +11,15 @@ import os
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host import processes
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners, planner, removal
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import planner, removal
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
+from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
 
@@ -48,8 +50,12 @@ class Host:
         self.state = str(root / "state")
         self.cache = str(root / "cache")
         monkeypatch.setattr(planner, "HostView", lambda: HostView(Manifest(self.state)))
-        monkeypatch.setattr(owners, "_processes_of_root", lambda proc: self.processes)
+        monkeypatch.setattr(processes, "processes", self._processes)
         monkeypatch.setattr(removal, "packages_of", lambda paths: {})
+
+    def _processes(self, *names, elsewhere):
+        assert elsewhere, "owners run in containers"
+        return [Process(pid, [], name) for name, pid in self.processes.items() if name in names]
 
     def plan(self, *wanted, mode=0o644, levels=("directory",), **options):
         attributes = Attributes(mode, os.getuid(), os.getgid())

@@ -65,9 +65,9 @@ class FakeHost:
     def run(self, name, *words):
         """Let a daemon run."""
         pid = 800 + len(self.processes)
-        self.processes.append(
-            Process(pid, ["/usr/bin/" + name, *(word.replace("{root}", str(self.root)) for word in words)], name)
-        )
+        program = "/usr/bin/" + name
+        argv = [program, *(word.replace("{root}", str(self.root)) for word in words)]
+        self.processes.append(Process(pid, argv, name, program))
         return pid
 
     def _output(self, *argv):

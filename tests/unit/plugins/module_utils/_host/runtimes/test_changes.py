@@ -198,3 +198,75 @@ def test_nomad_without_a_directory_is_refused(host):
     with pytest.raises(HostError) as caught:
         dropins.nomad_changes(runtime, WANTED)
     assert caught.value.code == "no_drop_in"
+
+
+# --- where it is written
+
+
+def spoil_owner(path):
+    os.chown(str(path), 12345, -1)
+
+
+@pytest.mark.parametrize("before", [None, "text of before\n"])
+def test_an_undo_writes_where_the_change_was_made_wherever_the_path_leads_by_then(tmp_path, before):
+    place, aside, other = tmp_path / "etc" / "conf.d", tmp_path / "aside", tmp_path / "other"
+    place.mkdir(parents=True)
+    other.mkdir()
+    (other / "a.conf").write_text("of another")
+    if before:
+        (place / "a.conf").write_text(before)
+    change = dropins.FileChange(str(place / "a.conf"), before, "new\n")
+    change.undo()
+    change.make()
+    place.rename(aside)
+    place.symlink_to(other)
+    assert (aside / "a.conf").read_text() == "new\n"
+    change.undo()
+    change.close()
+    change.close()
+    assert [path.read_text() for path in aside.iterdir()] == ([before] if before else [])
+    assert (other / "a.conf").read_text() == "of another"
+
+
+@pytest.mark.parametrize("part", ["", "conf.d", "conf.d/a.conf"])
+@pytest.mark.parametrize("by_link", [False, True])
+def test_nothing_is_written_where_a_user_can_lead_it_elsewhere(tmp_path, part, by_link):
+    place = tmp_path / "etc"
+    (place / "conf.d").mkdir(parents=True)
+    (place / "conf.d" / "a.conf").write_text("old")
+    (tmp_path / "link").symlink_to(place)
+    change = dropins.FileChange(str((tmp_path / "link" if by_link else place) / "conf.d" / "a.conf"), "old", "new")
+    spoil_owner(place / part)
+    with pytest.raises(HostError) as caught:
+        change.make()
+    assert caught.value.code == "unsafe_permissions"
+    assert caught.value.facts["file"] == str(place / part).rstrip("/")
+    change.undo()
+    assert (place / "conf.d" / "a.conf").read_text() == "old"
+
+
+def test_a_link_of_root_keeps_leading_to_the_file_that_is_changed(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.conf").write_text("old")
+    (tmp_path / "real" / "a.conf").chmod(0o600)
+    (tmp_path / "a.conf").symlink_to("real/a.conf")
+    change = dropins.FileChange(str(tmp_path / "a.conf"), "old", "new")
+    change.make()
+    change.close()
+    assert (tmp_path / "a.conf").is_symlink()
+    assert ((tmp_path / "real" / "a.conf").read_text(), (tmp_path / "real" / "a.conf").stat().st_mode & 0o777) == (
+        "new",
+        0o600,
+    )
+
+
+@pytest.mark.parametrize("name", ["crio", "nomad", "podman", "containerd-1.7", "containerd-2.1"])
+def test_the_configuration_in_a_directory_of_a_user_is_neither_read_nor_changed(host, tmp_path, name):
+    runtime = host(name, "version = 2\n" if name.startswith("containerd") else None)
+    spoil_owner(tmp_path)
+    changes = {"crio": dropins.crio_changes, "nomad": dropins.nomad_changes, "podman": dropins.podman_changes}
+    runtime.config = runtime.config if name.startswith("containerd") else str(tmp_path)
+    for wanted in (WANTED, WANTED._replace(present=False)):
+        with pytest.raises(HostError) as caught:
+            changes.get(name, set_containerd.containerd_changes)(runtime, wanted)
+        assert caught.value.code == "unsafe_permissions"

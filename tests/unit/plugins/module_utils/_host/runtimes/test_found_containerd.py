@@ -190,15 +190,14 @@ def test_k3s_without_flannel_has_containerds_defaults(host):
     assert find(host)[0].conf_dir == "/etc/cni/net.d"
 
 
-def test_the_program_of_a_process_is_found(host, tmp_path):
-    assert found_containerd._program_of(Process(0, ["/bin/sh"], "containerd")) == "/bin/sh"
+def test_a_daemon_whose_program_was_removed_is_asked_by_the_one_that_is_installed(host):
     host.programs = ["containerd"]
-    assert found_containerd._program_of(Process(0, ["containerd"], "containerd")) == "/usr/bin/containerd"
-    own = os.readlink("/proc/self/exe")
-    assert found_containerd._program_of(Process(os.getpid(), ["containerd"], "containerd")) == own
-    assert found_containerd._absolute(Process(os.getpid(), ["containerd"]), "c.toml") == os.path.join(
-        os.getcwd(), "c.toml"
-    )
+    config = host.put("/srv/c.toml", "version = 2\n")
+    host.processes = [Process(7, ["containerd", "-c", "c.toml"], "containerd", "", host.path("/srv"))]
+    host.prints = {"--version": "containerd x 2.1.9", DUMP: dump("2.1.9")}
+    runtime = find(host)[0]
+    assert (runtime.config, runtime.pid) == (config, 7)
+    assert host.asked[0] == ("/usr/bin/containerd", "--version")
 
 
 def test_a_configuration_of_version_4_has_the_socket_among_the_plugins(host):

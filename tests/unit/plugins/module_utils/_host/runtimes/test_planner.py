@@ -80,7 +80,7 @@ def test_a_daemon_has_to_be_restarted_until_it_is_another_one(tmp_path, monkeypa
 def test_a_process_that_got_the_number_of_another_one_is_not_taken_for_it(monkeypatch):
     planner.note_restart("crio", os.getpid())
     assert planner.restart_pending("crio", os.getpid())
-    monkeypatch.setattr(planner, "_started", lambda pid: "1")
+    monkeypatch.setattr(planner, "started", lambda pid: "1")
     assert not planner.restart_pending("crio", os.getpid())
     planner.forget_restart("crio")
     assert not os.listdir(planner._DIRECTORY)
