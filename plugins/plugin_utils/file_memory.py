@@ -14,9 +14,8 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from ..module_utils._host.binaries.archive import Member, inspect
-from ..module_utils._host.binaries.store import is_settled
 from ..module_utils._host.errors import HostError
-from ..module_utils._host.manifest import digest_of, identity
+from ..module_utils._host.manifest import digest_of, identity, is_settled
 from .archive_cache import cache_dir
 
 _FILE = "files-2.json"
@@ -24,7 +23,7 @@ _LIMIT = 1000
 
 
 class FileMemory:
-    """Digests by path, valid as long as inode, size and times are the same (see plugin_store.is_settled).
+    """Digests by path, valid as long as inode, size and times are the same (see manifest.is_settled).
 
     Losing it costs only time, so errors of its file are ignored.
     """

@@ -43,6 +43,8 @@ _SECTIONS: Dict[str, Any] = {
     "aside": {"path": str, "network": str, "managed?": _NETWORK},
     "versions": {"identity": str, "cni_versions": list, "sha256?": str, "release?": str},
 }
+SETTLING = 20 * 10**6
+"""In nanoseconds. Once a file is unchanged for this long, every later change shows in its times."""
 _CHUNK = 1 << 20
 _LARGEST = 64 << 20
 
@@ -237,6 +239,15 @@ def _is_encodable(text: str) -> bool:
         return b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         return False
+
+
+def is_settled(status: os.stat_result, now: int) -> bool:
+    """Tell whether a change after *now* (ns) would show in the file's times: git's rule for "racily clean" entries.
+
+    File systems stamp with a clock that advances in steps of up to 10 ms, some of them in whole seconds.
+    """
+    newest = max(status.st_ctime_ns, status.st_mtime_ns)
+    return newest < now - (2 * 10**9 if status.st_ctime_ns % 10**9 == 0 else SETTLING)
 
 
 def identity(status: os.stat_result) -> str:

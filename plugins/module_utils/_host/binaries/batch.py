@@ -12,9 +12,9 @@ from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Optional
 
 from ..errors import HostError
 from ..files import TEMP_SUFFIX, Attributes, Directory, Staged, make_directory, stage
-from ..manifest import Manifest, digest_of
+from ..manifest import SETTLING, Manifest, digest_of
 from ..trust import SCRIPT, check_plugin, host_machine, plugin_machine
-from .store import LINK, SETTLING, Contents, FoundPlugin, Record, Store, ask_version, note_archive, record_plugin
+from .store import LINK, Contents, FoundPlugin, Record, Store, ask_version, note_archive, record_plugin
 
 INSTALL = "install"
 REPLACE = "replace"

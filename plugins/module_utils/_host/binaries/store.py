@@ -26,7 +26,7 @@ from typing import (
 )
 
 from ..errors import HostError
-from ..manifest import Manifest, digest_of, identity
+from ..manifest import Manifest, digest_of, identity, is_settled
 from ..trust import SCRIPT
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}\Z")
@@ -88,8 +88,6 @@ def select(
 
 VERSION_TIMEOUT = 15.0
 """In seconds. A plugin answers VERSION in a few milliseconds."""
-SETTLING = 20 * 10**6
-"""In nanoseconds. Once a file is unchanged for this long, every later change shows in its times."""
 
 MISSING = "missing"
 FILE = "file"
@@ -225,15 +223,6 @@ class Store:
         settled = self._settled.get(name)
         if settled is not None:
             self.learned[self._key(name)] = {"identity": settled, "cni_versions": versions, "sha256": sha256}
-
-
-def is_settled(status: os.stat_result, now: int) -> bool:
-    """Tell whether a change after *now* (ns) would show in the file's times: git's rule for "racily clean" entries.
-
-    File systems stamp with a clock that advances in steps of up to 10 ms, some of them in whole seconds.
-    """
-    newest = max(status.st_ctime_ns, status.st_mtime_ns)
-    return newest < now - (2 * 10**9 if status.st_ctime_ns % 10**9 == 0 else SETTLING)
 
 
 def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ...libcni import version
 from ...libcni.errors import CNIError
 from ..errors import HostError
 from ..hostview import HostView
-from ..manifest import digest_of, identity
+from ..manifest import digest_of, identity, is_settled
 from ..problems import ERROR, WARNING, problem
 from ..trust import check_plugin
 from .types import named_plugins
@@ -25,14 +26,15 @@ class Binaries:
     """The plugin binaries of *bin_dirs*: each is searched, checked and asked once, and its answer is remembered.
 
     The answer is kept in the manifest together with the identity of the file, so that an unchanged run executes
-    nothing. It reaches the disk only when a run saves the manifest. A binary that the plan installs or changes is not
-    asked.
+    nothing: unless the file has changed just now, as another change may have the same times. It reaches the disk only
+    when a run saves the manifest. A binary that the plan installs or changes is not asked.
     """
 
     def __init__(self, bin_dirs: Sequence[str], view: HostView) -> None:
         self.bin_dirs = list(bin_dirs)
         self._view = view
         self._remembered = view.manifest.versions
+        self._records: Dict[str, Dict[str, Any]] = {}
         self._asked: Dict[str, Tuple[str, List[str]]] = {}
         self._failed: Dict[str, HostError] = {}
 
@@ -52,11 +54,11 @@ class Binaries:
         return self._asked[name]
 
     def memory(self, name: str) -> Dict[str, Any]:
-        """Return what the manifest remembers about plugin *name*; the caller may add to it. Raises as :meth:`ask`."""
+        """Return what is remembered about plugin *name*; the caller may add to it. Raises as :meth:`ask`."""
         path, _versions = self.ask(name)
         if path in self._view.binaries:
             raise HostError(f"{path} is not installed yet", code="missing_plugin")
-        return self._remembered[os.path.realpath(path)]
+        return self._records[os.path.realpath(path)]
 
     def is_changing(self, plugin: Dict[str, Any]) -> bool:
         """Tell whether the plan installs or changes a binary that the plugin object names."""
@@ -103,9 +105,10 @@ class Binaries:
 
     def _versions(self, path: str) -> List[str]:
         real = check_plugin(path)
-        here = identity(os.stat(real))
+        status, now = os.stat(real), time.time_ns()
         known = self._remembered.get(real)
-        if known and known.get("identity") == here:
+        if known and known.get("identity") == identity(status):
+            self._records[real] = known
             return list(known["cni_versions"])
         # Imported late, because an unchanged run executes nothing.
         from ...libcni.invoke import get_version_info
@@ -118,7 +121,9 @@ class Binaries:
                 f"{path} does not answer VERSION: {error}; it is not a CNI plugin, or it is damaged: install it again",
                 code="plugin_failed",
             ) from error
-        self._remembered[real] = {"identity": here, "cni_versions": versions}
+        self._records[real] = {"identity": identity(status), "cni_versions": versions}
+        if is_settled(status, now):
+            self._remembered[real] = self._records[real]
         return versions
 
     def forget_missing(self) -> None:

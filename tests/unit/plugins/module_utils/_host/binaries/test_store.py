@@ -9,8 +9,8 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import store as plugin_store
-from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.store import FoundPlugin, Store, is_settled
-from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, identity
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.store import FoundPlugin, Store
+from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest, identity, is_settled
 
 SECOND = 10**9
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import usable
@@ -47,8 +49,15 @@ def check(binaries, version, *types, tolerate=False):
     return check_uses(binaries, "net", version, uses, tolerate)
 
 
-def test_a_plugin_is_asked_once_and_not_again_while_its_file_stays(plugins):
+def settle(monkeypatch):
+    """Let an hour pass."""
+    now = time.time_ns() + 3600 * 10**9
+    monkeypatch.setattr(usable.time, "time_ns", lambda: now)
+
+
+def test_a_plugin_is_asked_once_and_not_again_while_its_file_stays(plugins, monkeypatch):
     folder, asked, binaries = plugins
+    settle(monkeypatch)
     assert check(binaries(), "1.0.0", "old", "old", "new") == []
     assert check(binaries(), "1.0.0", "old", "new") == []
     assert asked == ["old", "new"]
@@ -57,8 +66,25 @@ def test_a_plugin_is_asked_once_and_not_again_while_its_file_stays(plugins):
     assert asked == ["old", "new", "old"]
 
 
-def test_what_is_remembered_of_a_removed_plugin_is_dropped(plugins):
+def test_the_answer_of_a_plugin_that_has_just_changed_is_not_remembered(plugins, monkeypatch):
+    folder, asked, binaries = plugins
+    monkeypatch.setattr(usable.time, "time_ns", lambda: (folder / "new").stat().st_mtime_ns)
+    again = binaries()
+    assert check(again, "1.0.0", "new", "new") == []
+    again.memory("new")["release"] = "1.9.1"
+    assert again.memory("new")["release"] == "1.9.1"
+    # It was replaced within one step of the file system's clock, by a file of the same size.
+    check(binaries(), "1.0.0", "new")
+    assert asked == ["new", "new"]
+    settle(monkeypatch)
+    check(binaries(), "1.0.0", "new")
+    check(binaries(), "1.0.0", "new")
+    assert asked == ["new"] * 3
+
+
+def test_what_is_remembered_of_a_removed_plugin_is_dropped(plugins, monkeypatch):
     folder, _asked, binaries = plugins
+    settle(monkeypatch)
     known = binaries()
     check(known, "1.0.0", "old", "new")
     (folder / "old").unlink()
