@@ -133,9 +133,10 @@ options:
         default: present
       wait:
         description:
-          - How many seconds to wait until containerd and CRI-O have loaded the network of O(ensure_effective). After
-            that, the task fails.
-          - A runtime that this task configures, or that has to be restarted, is not asked.
+          - How many seconds to wait until containerd, CRI-O, Nomad and podman have loaded the network of
+            O(ensure_effective). After that, the task fails.
+          - A runtime that this task configures, or that has to be restarted, is not asked. A Nomad agent that does not
+            run is a warning. Apptainer, and podman before its first use, read the network when they start a container.
         type: float
         default: 0
 """

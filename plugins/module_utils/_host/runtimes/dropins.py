@@ -13,7 +13,7 @@ from ..errors import HostError
 from ..files import Attributes, Directory, write
 from ..trust import check_trusted, open_trusted
 from . import found_apptainer, reading
-from .found_podman import settled
+from .found_podman import podman_release, settled
 from .profiles import APPTAINER_CONFIG, Runtime
 from .tomlfile import rendered
 
@@ -136,13 +136,14 @@ def nomad_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileChange]
 
 def podman_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileChange]:
     """Return the changes of podman's files. Raises HostError ``not_ours``, ``no_cni``."""
-    major = int(runtime.version.split(".")[0]) if runtime.version else 4
+    # For one that is not installed yet, the task says that it has CNI.
+    major = podman_release(runtime.version) if runtime.found else 4
     path, backend = settled()
     if wanted.present and major >= 5:
-        raise HostError(
-            f"podman {runtime.version} no longer supports CNI, only netavark; leave podman out of 'runtime'",
-            code="no_cni",
-        )
+        text = f"podman {runtime.version} no longer supports CNI, only netavark;"
+        if not runtime.version:
+            text = f"{runtime.found} does not tell its version, and podman 5 supports only netavark; fix it, or"
+        raise HostError(f"{text} leave podman out of 'runtime'", code="no_cni")
     if wanted.present and not runtime.reads and backend == "netavark":
         raise HostError(
             f"podman's containers use netavark, according to {path}, and would lose their networks; leave podman out "

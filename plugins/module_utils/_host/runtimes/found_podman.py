@@ -60,7 +60,7 @@ def _configure(runtime: Runtime) -> None:
 
 def _backend(runtime: Runtime, configured: str, helpers: List[str]) -> Tuple[str, str]:
     """Return cni or netavark, and why (containers/common libnetwork/network/interface.go:NetworkBackend)."""
-    major = int(runtime.version.split(".")[0]) if runtime.version else 5
+    major = podman_release(runtime.version)
     if major < 4:
         return "cni", ""
     if configured:
@@ -74,6 +74,11 @@ def _backend(runtime: Runtime, configured: str, helpers: List[str]) -> Tuple[str
         return "cni", "because netavark is not installed"
     # It also checks its storage for containers and images, which is not read here.
     return "netavark", "unless it finds containers, images or CNI networks when it first runs"
+
+
+def podman_release(version: str) -> int:
+    """Return the major version. One that is not known is taken for a recent one, which has no CNI."""
+    return int(version.split(".")[0]) if version else 5
 
 
 def settled() -> Tuple[str, str]:

@@ -14,9 +14,9 @@ from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, write
 from ..hostview import HostView
 from ..plan import DISRUPTIVE, Plan, Step
-from ..problems import ERROR, problem
+from ..problems import ERROR, WARNING, problem
 from ..processes import started
-from . import cri, discover, dropins, reading, set_containerd
+from . import asking, cri, discover, dropins, reading, set_containerd
 from .dropins import HEADER, FileChange, RuntimeSettings
 from .found_containerd import CRI
 from .profiles import PROFILES, Runtime
@@ -87,8 +87,9 @@ def managed_elsewhere(name: str, here: Sequence[str]) -> None:
         raise HostError(f"{name}: {text}. Its configuration was not changed", code="managed_elsewhere")
 
 
-# Seconds between two attempts.
+# Seconds between two attempts, and that an answer may take.
 _PAUSE = 0.2
+_ANSWER = 5.0
 
 
 class Kind(NamedTuple):
@@ -203,7 +204,7 @@ class Setup:
         self.configured.append(row)
 
     def not_loaded(self, network: str) -> List[Dict[str, Any]]:
-        """Return the problems if runtimes that can be asked have not loaded *network* within ``wait`` seconds."""
+        """Return the problems if runtimes have not loaded *network* within ``wait`` seconds, or cannot be asked."""
         if not self.wanted.wait or not self.wanted.present or self.plan.pending:
             return []
         deadline = time.monotonic() + self.wanted.wait
@@ -213,9 +214,14 @@ class Setup:
     def _why_not(self, row: Dict[str, Any], network: str, deadline: float) -> Dict[str, Any]:
         while True:
             runtime = next((one for one in self._here() if one.name == row["runtime"] and one.config), None)
-            if runtime is None or not runtime.address:
+            if runtime is None:
                 return {}
-            _ask(runtime, row)
+            if not runtime.address and not asking.can_be_asked(runtime):
+                # Apptainer, and a podman that was never used, read their files when they start a container.
+                text = f"{runtime.name} does not run, so it is not known whether it will load the network {network!r}"
+                service = KINDS[_kind(runtime)].service
+                return problem(WARNING, "not_loaded", f"{text}; start it", runtime.conf_dir) if service else {}
+            _ask(runtime, row, [network])
             if row["ready"] and (row["networks"] is None or network in row["networks"]):
                 return {}
             if time.monotonic() > deadline:
@@ -289,12 +295,12 @@ def _close(changes: List[FileChange]) -> None:
         change.close()
 
 
-def _ask(runtime: Runtime, row: Dict[str, Any]) -> None:
-    if not runtime.pid:
+def _ask(runtime: Runtime, row: Dict[str, Any], networks: Sequence[str] = ()) -> None:
+    if runtime.address and not runtime.pid:
         row.update(ready=False, message="it is not running", networks=None)
         return
     try:
-        answer = cri.cri_status(runtime.address)
+        answer = cri.cri_status(runtime.address) if runtime.address else asking.ask(runtime, networks, _ANSWER)
     except HostError as error:
         answer = cri.CriStatus(False, error.msg, None)
     row.update(ready=answer.ready, message=answer.message, networks=answer.networks)

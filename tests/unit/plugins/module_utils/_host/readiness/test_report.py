@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -103,6 +104,24 @@ def test_a_runtime_without_cri_is_a_fault_only_for_a_kubelet(host):
     assert host.levels() == [("info", "not_cni")]
     host.kubelet = True
     assert host.levels() == [("error", "cri_disabled")]
+
+
+@pytest.mark.parametrize(
+    ("argv", "contains"),
+    [
+        (["/usr/bin/kubelet"], True),
+        (["/snap/microk8s/1/kubelite"], True),
+        (["/usr/local/bin/k3s server"], True),
+        (["/usr/local/bin/rke2", "agent"], True),
+        (["/usr/local/bin/k3s", "kubectl", "get", "server"], False),
+        (["/usr/local/bin/rke2"], False),
+    ],
+)
+def test_a_kubelet_may_be_part_of_another_program(host, monkeypatch, argv, contains):
+    name = os.path.basename(argv[0].partition(" ")[0])
+    monkeypatch.setattr(report, "processes", lambda *names: [Process(1, argv, name)] if name in names else [])
+    host.containerd.reads, host.containerd.notes = False, ["its CRI plugin is disabled"]
+    assert host.levels() == [("error", "cri_disabled") if contains else ("info", "not_cni")]
 
 
 def test_a_second_runtime_that_does_not_run_is_a_warning(host):

@@ -186,6 +186,14 @@ def test_podman_without_cni_is_refused(host, tmp_path, monkeypatch):
     with pytest.raises(HostError, match="no longer supports CNI"):
         dropins.podman_changes(runtime, WANTED)
     assert dropins.podman_changes(runtime, WANTED._replace(present=False)) == []
+    # One that does not tell its version was taken for one without CNI when it was found.
+    runtime.version = ""
+    with pytest.raises(HostError, match="does not tell its version") as caught:
+        dropins.podman_changes(runtime, WANTED)
+    assert caught.value.code == "no_cni"
+    runtime.found = ""
+    assert 'network_backend = "cni"' in dropins.podman_changes(runtime, WANTED)[0].after
+    runtime.found = "a test"
     runtime.version, runtime.reads = "4.3.1", False
     monkeypatch.setattr(dropins, "settled", lambda: ("/graph/defaultNetworkBackend", "netavark"))
     with pytest.raises(HostError, match="podman system reset"):
@@ -265,7 +273,7 @@ def test_the_configuration_in_a_directory_of_a_user_is_neither_read_nor_changed(
     runtime = host(name, "version = 2\n" if name.startswith("containerd") else None)
     spoil_owner(tmp_path)
     changes = {"crio": dropins.crio_changes, "nomad": dropins.nomad_changes, "podman": dropins.podman_changes}
-    runtime.config = runtime.config if name.startswith("containerd") else str(tmp_path)
+    runtime.version = "4.3.1"
     for wanted in (WANTED, WANTED._replace(present=False)):
         with pytest.raises(HostError) as caught:
             changes.get(name, set_containerd.containerd_changes)(runtime, wanted)

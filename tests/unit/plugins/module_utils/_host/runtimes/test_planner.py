@@ -15,7 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.files import Att
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.plan import ConfPlan
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, planner
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import asking, cri, discover, planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.dropins import RuntimeSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
 
@@ -247,3 +247,46 @@ def test_a_daemon_that_does_not_run_has_loaded_nothing(tmp_path, monkeypatch, cr
 def test_nobody_is_asked_who_is_to_be_changed_or_restarted(tmp_path, monkeypatch, crio):
     read_again(monkeypatch, crio, "/n")
     assert plan(tmp_path, [crio], WANTED._replace(wait=0.1)).not_loaded("new") == []
+
+
+def nomad_or_podman(name, tmp_path):
+    runtime = Runtime(name, "1.9.0" if name == "nomad" else "4.3.1", "/usr/bin/" + name, "/n", ["/b"])
+    runtime.config = str(tmp_path)
+    if name == "nomad":
+        runtime.pid, runtime.port = os.getpid(), 4646
+    else:
+        runtime.databases = str(tmp_path)
+    return runtime
+
+
+@pytest.mark.parametrize("name", ["nomad", "podman"])
+def test_nomad_and_podman_are_waited_for_as_they_can_be_asked(tmp_path, monkeypatch, name):
+    runtime = nomad_or_podman(name, tmp_path)
+    host_has(monkeypatch, runtime)
+    (tmp_path / "b").mkdir()
+    wanted = WANTED._replace(wait=0.3, bin_dirs=[str(tmp_path / "b")])
+    runtime.bin_dirs = list(wanted.bin_dirs)
+    monkeypatch.setattr(planner.HostView, "has_directory", lambda _view, path: True)
+    asked = []
+
+    def ask(asked_runtime, networks, timeout):
+        asked.append((asked_runtime.name, list(networks)))
+        return cri.CriStatus(len(asked) > 1, "", ["new"] if len(asked) > 1 else [])
+
+    monkeypatch.setattr(asking, "ask", ask)
+    assert plan(tmp_path, [runtime], wanted).not_loaded("new") == []
+    assert asked == [(name, ["new"])] * 2
+    monkeypatch.setattr(asking, "ask", lambda *_arguments: cri.CriStatus(False, "it has none", []))
+    [found] = plan(tmp_path, [runtime], wanted).not_loaded("new")
+    assert (found["level"], found["code"]) == ("error", "not_loaded")
+    assert found["message"].endswith(f"{name} has not loaded the network 'new' within 0.3 s: it has none")
+
+
+def test_a_nomad_that_does_not_run_is_not_known_and_a_podman_that_was_never_used_reads_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(planner.HostView, "has_directory", lambda _view, path: True)
+    nomad, podman = (nomad_or_podman(name, tmp_path) for name in ("nomad", "podman"))
+    nomad.pid, podman.databases = 0, str(tmp_path / "none")
+    host_has(monkeypatch, nomad, podman)
+    [found] = plan(tmp_path, [nomad, podman], WANTED._replace(wait=0.1)).not_loaded("new")
+    assert (found["level"], found["code"]) == ("warning", "not_loaded")
+    assert "nomad does not run" in found["message"]
