@@ -117,3 +117,7 @@ def test_only_the_release_with_a_problem_is_warned_of_where_its_backend_is_in_us
         assert found["file"] == f"{conf_dir}/10-ports.conflist"
         assert found["pointer"] == "/plugins/1"
         assert re.search(f"{program} is release 1.8.0.*CVE-2025-67499.*nftables.*install 1.9.0", found["message"])
+    # What was learned of the binary is remembered.
+    for changed in (True, False):
+        result = host.run("cni_conf", bin_dirs=bin_dirs, networks=[ports])
+        assert (result["changed"], [entry["code"] for entry in result["problems"]]) == (changed, codes)
