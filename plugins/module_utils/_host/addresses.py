@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Optional
+from typing import Any, List, Mapping, Optional
 
 DEFAULT_DATA_DIR = "/var/lib/cni/networks"
 
@@ -33,3 +33,19 @@ def prefix_length(text: str, longest: int) -> Optional[int]:
 def written(raw: bytes) -> str:
     """Return an address from :func:`packed` as text, "" for none."""
     return socket.inet_ntop(socket.AF_INET6 if raw[:1] == b"6" else socket.AF_INET, raw[1:]) if raw else ""
+
+
+def result_addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
+    """Return the addresses of a result of any version, in their order."""
+    found: List[str] = []
+    if result:
+        entries = result.get("ips")
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict) and isinstance(entry.get("address"), str):
+                found.append(entry["address"])
+        # Results before 0.3.0.
+        for family in ("ip4", "ip6"):
+            entry = result.get(family)
+            if isinstance(entry, dict) and isinstance(entry.get("ip"), str):
+                found.append(entry["ip"])
+    return found

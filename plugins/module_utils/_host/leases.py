@@ -18,6 +18,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from .addresses import DEFAULT_DATA_DIR, packed
 from .errors import HostError
+from .kinds import lease_dir
 from .problems import WARNING, problem
 
 _MAX_SIZE = 4096
@@ -73,13 +74,9 @@ def lease_stores(
     """
     found = {(default, name) for name in _folders(default)}
     for network, plugin in networks:
-        ipam = plugin.get("ipam")
-        if isinstance(ipam, dict) and ipam.get("type") == "host-local":
-            data_dir = ipam.get("dataDir")
-            if isinstance(data_dir, str) and data_dir.startswith("/") and "\0" not in data_dir:
-                data_dir = os.path.normpath(data_dir)
-                if os.path.isdir(os.path.join(data_dir, network)):
-                    found.add((data_dir, network))
+        data_dir = lease_dir(plugin, default)
+        if data_dir and os.path.isdir(os.path.join(data_dir, network)):
+            found.add((data_dir, network))
     return sorted(found)
 
 

@@ -65,9 +65,9 @@ class Manifest:
       the names of those that are scripts (missing: none).
     - ``aside``: path of a file that was set aside -> ``{path, network}``: its original path, and the network that it
       holds ("": unknown). ``managed`` exists for a managed file: its entry of ``networks``.
-    - ``versions``: real path of a plugin -> ``{identity, cni_versions, sha256, release, modules}``: its answer to VERSION,
-      and the inode, size and times of the file that gave it, so that it need not run again. ``sha256`` exists if it was
-      computed, ``release`` ("": unknown) and ``modules`` (Go module -> version) if they were needed.
+    - ``versions``: real path of a plugin -> ``{identity, cni_versions, sha256, release, modules}``: its answer to
+      VERSION, and the inode, size and times of the file that gave it, so that it need not run again. ``sha256`` exists
+      if it was computed, ``release`` ("": unknown) and ``modules`` (Go module -> version) if they were needed.
 
     *tolerant*: a manifest that cannot be read is empty, and ``error`` says why.
 

@@ -220,10 +220,15 @@ def struct_items(value: t.Any, names: t.Sequence[str]) -> t.Iterator[tuple[str, 
         return
     folded = {name.lower(): name for name in names}
     for key, item in _members(as_object(value, "")):
-        # U+017F is the one letter outside of ASCII that Go folds to ASCII and lower() does not.
-        name = folded.get(key.lower().replace("\u017f", "s"))
+        name = folded.get(fold(key))
         if name is not None:
             yield name, item
+
+
+def fold(key: str) -> str:
+    """Return a key in lowercase: the same text for all keys that Go takes for one field (names of fields are ASCII)."""
+    # U+017F is the one letter outside of ASCII that Go folds to ASCII and lower() does not.
+    return key.lower().replace("\u017f", "s")
 
 
 def as_object(value: t.Any, where: str) -> dict[str, t.Any]:

@@ -9,6 +9,7 @@ import difflib
 from typing import Any, NamedTuple
 
 from ...module_utils._host.problems import INFO, WARNING
+from ...module_utils.libcni.gojson import fold
 from .schema_files import Schema, Shape
 from .source import Finding
 
@@ -74,7 +75,7 @@ class Folded:
         for written, member in value.items():
             key = written
             if written not in shape.properties and not shape.exact:
-                key = shape.by_case.get(written.lower(), written)
+                key = shape.by_case.get(fold(written), written)
             inner = shape.properties.get(key)
             if inner is None:
                 self._note_unknown(written, shape, (*path, key))

@@ -18,11 +18,15 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Attached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.comparison import compare
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import HOST
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials import private_host
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.audit import Audit, plan_audit
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.rehearsal import Rehearsal
 from ansible_collections.podwire.cni.tests.host.footprint import damage, pictures
-from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME, CHAINS
+from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME, CHAINS, Chain
 from ansible_collections.podwire.cni.tests.host.footprint.site import links
 from ansible_collections.podwire.cni.tests.host.host import sh
 
@@ -322,3 +326,58 @@ def test_the_recorded_and_the_rehearsed_footprint_are_equal(owned):
             key: value.value for key, value in recorded.host.items() if key[0] != "link"
         }
         assert HOST == ""
+
+
+STORE = Path("/opt/podwire-leases")
+RANGES = [[{"subnet": "10.88.0.0/16"}]]
+LEASED = {"type": "host-local", "ranges": RANGES}
+# Of several spellings, plugins take the last one in the order of bytes; two objects are one.
+SPELLINGS = {
+    "lower": {"ipam": {**LEASED, "datadir": str(STORE)}},
+    "upper": {"ipam": {**LEASED, "DATADIR": str(STORE)}},
+    "last wins": {"ipam": {**LEASED, "dataDir": "/nowhere", "dataDIR": "/nowhere", "datadir": str(STORE)}},
+    "all": {"IPAM": {"TYPE": "host-local", "Ranges": [[{"Subnet": "10.88.0.0/16"}]], "DataDir": str(STORE)}},
+    "long s": {"ipam": {"type": "host-local", "range\u017f": RANGES, "datadir": str(STORE)}},
+    "two objects": {"IPAM": {"DataDir": str(STORE), "type": "static"}, "ipam": LEASED},
+    "null": {"ipam": {**LEASED, "DATADIR": str(STORE), "dataDir": None}},
+}
+
+
+class Spelled(Chain):
+    def conflist(self, leases):
+        return {"cniVersion": "1.0.0", "name": self.network, "plugins": self.plugins}
+
+
+@pytest.mark.parametrize("generation", BOTH)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_no_spelling_of_a_key_leads_a_rehearsal_to_the_leases_of_the_host(owned, monkeypatch, generation, spelling):
+    # As kernels before 5.12 do, which cannot make the whole file system read-only.
+    monkeypatch.setattr(private_host, "_MOUNT_SETATTR", 1 << 20)
+    bridge = {"type": "bridge", "BRIDGE": BRIDGE_NAME, "isgateway": True, **SPELLINGS[spelling]}
+    monkeypatch.setitem(CHAINS, "spelled", Spelled("spelled", [bridge]))
+    try:
+        site = owned("spelled", generation, connect=False)
+        leases = stored()
+        assert len([name for name in leases if "/10.88." in name]) == 2
+        found = audit(site)
+        assert drift(found) == []
+        assert stored() == leases
+        for container, one in zip(sorted(site.containers, key=lambda container: container.key), found.attachments):
+            assert "lease" in {key[0] for key in container.footprint().host}
+            assert "lease" in {key[0] for key in one.footprint.host}
+        # A new container gets the next address, and keeps none.
+        network = site.chain.network
+        config = found.attachments[0].live.attached.config
+        new = Attached(Key(network, "new", "eth0"), config, "/run/netns/new", [], {}, None)
+        rehearsal = Rehearsal(new, None, [str(site.plugins)])
+        (answer,) = private_host.work_apart([rehearsal.work], [str(site.plugins)], 1, 20, 20)
+        owned_by = rehearsal.understand(answer).owned
+        places = [key for objects in owned_by.values() for key in objects if key[0] == "lease"]
+        assert places == [("lease", str(STORE), network, "10.88.0.4")]
+        assert stored() == leases
+    finally:
+        shutil.rmtree(STORE, ignore_errors=True)
+
+
+def stored():
+    return {str(path): (path.read_text(), path.stat().st_mtime_ns) for path in STORE.rglob("*") if path.is_file()}

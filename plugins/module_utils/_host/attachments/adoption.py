@@ -16,7 +16,7 @@ from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CNIError
 from .. import leases
 from ..addresses import packed, written
-from ..binaries.types import text_of
+from ..kinds import bridge_of, object_of
 from ..netlink import MAIN_TABLE
 from ..netns import visit
 from ..networks import pools
@@ -47,7 +47,7 @@ def _leased(wanted: WantedAttachment, config: NetworkConfigList) -> Set[bytes]:
     """Return the addresses, packed, that host-local reserves for the interface in subnets of the network."""
     network, container_id, ifname = wanted.key
     plugins = [(network, plugin.network) for plugin in config.plugins]
-    ipams = [plugin["ipam"] for _name, plugin in plugins if isinstance(plugin.get("ipam"), dict)]
+    ipams = [object_of(plugin, "ipam") for _name, plugin in plugins]
     ipams.append({"ranges": wanted.capability_args.get("ipRanges")})
     ranges = [one for ipam in ipams for one in pools.ranges_of(ipam)]
     found = set()
@@ -70,8 +70,7 @@ def _result(
 ) -> Dict[str, Any]:
     """Return the result of version 1.0.0: bridge, host end and interface, its addresses, routes through gateways."""
     host = read_here()
-    bridges = [text_of(plugin.network, "bridge") or "cni0" for plugin in config.plugins if plugin.type == "bridge"]
-    ends = [*(host.interfaces.get(name) for name in bridges), host.other_end(interface)]
+    ends = [*(host.interfaces.get(bridge_of(plugin.network)) for plugin in config.plugins), host.other_end(interface)]
     interfaces: List[Dict[str, Any]] = [{"name": end.name, "mac": end.mac} for end in ends if end]
     interfaces.append({"name": interface.name, "mac": interface.mac, "sandbox": wanted.netns})
     routes = [

@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 from ...libcni import cache
 from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CNIError, JSONError
-from ..addresses import packed
+from ..addresses import packed, result_addresses
 from ..errors import HostError
 from .records import (
     ADDING,
@@ -27,7 +27,6 @@ from .records import (
     Record,
     load_config,
     record_from_bytes,
-    result_addresses,
     result_macs,
 )
 from .request import Key

@@ -12,7 +12,7 @@ from ...libcni.cache import DEFAULT_DIR, list_entries
 from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CacheError, CNIError
 from ..addresses import packed
-from ..binaries.types import member_of, text_of
+from ..kinds import member_of, text_of
 from .outcome import ADD, RENEW, Outcome
 from .records import attached_from_entry
 from .request import PRESENT, Key

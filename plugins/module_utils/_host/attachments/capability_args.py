@@ -20,6 +20,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 from ...libcni.conf import NetworkConfigList
 from ..addresses import packed
 from ..errors import HostError
+from ..kinds import object_of
 from ..networks import pools
 
 Check = Callable[[Any, str], Any]
@@ -49,8 +50,8 @@ def check_ranges(config: NetworkConfigList, arguments: Mapping[str, Any], what: 
     """Raise HostError ``bad_capability_args`` if ranges overlap those of the network, which host-local refuses."""
     given = pools.ranges_of({"ranges": arguments.get("ipRanges")})
     for plugin in config.plugins:
-        ipam = plugin.network.get("ipam")
-        configured = pools.ranges_of(ipam) if plugin.capabilities.get("ipRanges") and isinstance(ipam, dict) else []
+        ipam = object_of(plugin.network, "ipam")
+        configured = pools.ranges_of(ipam) if plugin.capabilities.get("ipRanges") else []
         for one in given:
             for other in configured:
                 if _overlap(one, other):

@@ -17,6 +17,7 @@ from ...libcni.errors import CNIError
 from .. import netlink
 from ..addresses import packed, prefix_length
 from ..firewall.kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, chain_name, instance_hash, made_by
+from ..kinds import member_of
 from ..netlink import MAIN_TABLE, Route
 from ..netns import visit
 from .records import UNKNOWN_LATER, Attached, Record
@@ -292,7 +293,7 @@ class _Comparison:
 
 def _configured_mtu(attached: Attached) -> int:
     """Return the MTU that the chain gives the container's interface, 0 if it is left to the kernel."""
-    told = [plugin.network.get("mtu") for plugin in attached.config.plugins]
+    told = [member_of(plugin.network, "mtu") for plugin in attached.config.plugins]
     return next((mtu for mtu in reversed(told) if isinstance(mtu, int) and mtu > 0), 0)
 
 

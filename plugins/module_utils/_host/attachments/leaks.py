@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 
 from ...libcni.conf import NetworkConfigList
 from .. import leases, netlink
-from ..binaries.types import text_of
 from ..errors import HostError
+from ..kinds import bridge_of, member_of
 from ..netns import visit
 from .request import Key
 
@@ -72,8 +72,7 @@ class Interfaces:
 
     def remove_new_bridges(self, config: NetworkConfigList) -> None:
         """Remove the bridges of the network that did not exist before and have no ports."""
-        plugins = [dict(plugin.network) for plugin in config.plugins]
-        names = {text_of(plugin, "bridge") or "cni0" for plugin in plugins if text_of(plugin, "type") == "bridge"}
+        names = {bridge_of(plugin.network) for plugin in config.plugins}
         here = netlink.links()
         ports = {link.master for link in here.values()}
         for index, link in here.items():
@@ -112,7 +111,7 @@ def makes_rules(config: NetworkConfigList) -> bool:
     """Tell whether a plugin of the network may put rules for a container into the host's firewall."""
     return any(
         plugin.type in ("firewall", "portmap")
-        or any(plugin.network.get(option) is True for option in ("ipMasq", "macspoofchk"))
+        or any(member_of(plugin.network, option) is True for option in ("ipmasq", "macspoofchk"))
         for plugin in config.plugins
     )
 

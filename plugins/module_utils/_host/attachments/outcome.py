@@ -9,9 +9,11 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
+from ..addresses import result_addresses
 from ..errors import HostError
+from ..kinds import text_of
 from ..plan import Plan, Step, workers_of
-from .records import Attached, Record, result_addresses
+from .records import Attached, Record
 from .request import Key, WantedAttachment
 
 TYPE_CHECKING = False
@@ -38,9 +40,10 @@ def injectors(now: bytes, then: bytes, owners: Owners) -> Dict[str, Living]:
         return {}
     found: Dict[str, Living] = {}
     for plugin in [*theirs_now, *theirs_then]:
-        living = owners.injector(plugin["type"])
+        kind = text_of(plugin, "type")
+        living = owners.injector(kind)
         if living is not None and (plugin in theirs_now) != (plugin in theirs_then):
-            found[plugin["type"]] = living
+            found[kind] = living
     return found
 
 

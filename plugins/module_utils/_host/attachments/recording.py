@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ...libcni.conf import NetworkConfigList
-from ..addresses import DEFAULT_DATA_DIR
-from ..binaries.types import REFERENCE, object_of, types_of
+from ...libcni.gojson import fold
+from ..binaries.types import types_of
 from ..errors import HostError
 from ..footprints.attribution import Attribution, Party
 from ..footprints.note import Notes
@@ -33,6 +33,7 @@ from ..footprints.recorder import (
 from ..footprints.state import Store
 from ..kernel.objects import CONF4, CONF6
 from ..kernel.sysctls import interface_defaults
+from ..kinds import REFERENCE, lease_dir, object_of
 from ..netns import apart, enter, visit
 from .outcome import ADD, NOTHING, PUT_BACK, RENEW, AttachPlan, Outcome
 from .records import Attached
@@ -243,11 +244,9 @@ def _stores(configs: Iterable[NetworkConfigList]) -> List[Store]:
     found: Dict[Store, None] = {}
     for config in configs:
         for plugin in config.plugins:
-            ipam = plugin.network.get("ipam")
-            if isinstance(ipam, dict) and ipam.get("type") == "host-local":
-                data_dir = ipam.get("dataDir") or DEFAULT_DATA_DIR
-                if isinstance(data_dir, str) and data_dir.startswith("/") and "\0" not in data_dir:
-                    found[os.path.normpath(data_dir), config.name] = None
+            data_dir = lease_dir(plugin.network)
+            if data_dir:
+                found[data_dir, config.name] = None
     return list(found)
 
 
@@ -258,7 +257,7 @@ def texts_of(config: NetworkConfigList) -> List[str]:
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):
-            waiting += [inner for key, inner in value.items() if key not in ("name", "type", "cniVersion")]
+            waiting += [inner for key, inner in value.items() if fold(key) not in ("name", "type", "cniversion")]
         elif isinstance(value, list):
             waiting += value
         elif isinstance(value, str):

@@ -24,6 +24,7 @@ from ...libcni import cache, gojson
 from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CacheError, CNIError, ConfigError
 from ...libcni.files import read_file
+from ..addresses import result_addresses
 from ..errors import HostError
 from ..paths import replace_unsynced, stage_unsynced
 from ..trust import check_trusted
@@ -124,22 +125,6 @@ def result_macs(result: Optional[Mapping[str, Any]]) -> Dict[str, str]:
     inside = [one for one in interfaces if isinstance(one, dict)] if isinstance(interfaces, list) else []
     found = {str(one.get("name")): str(one.get("mac") or "").lower() for one in inside if one.get("sandbox")}
     return {name: mac for name, mac in found.items() if mac.strip("0:")}
-
-
-def result_addresses(result: Optional[Mapping[str, Any]]) -> List[str]:
-    """Return the addresses of a result of any version, in their order."""
-    found: List[str] = []
-    if result:
-        entries = result.get("ips")
-        for entry in entries if isinstance(entries, list) else []:
-            if isinstance(entry, dict) and isinstance(entry.get("address"), str):
-                found.append(entry["address"])
-        # Results before 0.3.0.
-        for family in ("ip4", "ip6"):
-            entry = result.get(family)
-            if isinstance(entry, dict) and isinstance(entry.get("ip"), str):
-                found.append(entry["ip"])
-    return found
 
 
 def cache_dirs(cache_dir: str) -> List[str]:

@@ -7,29 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
-REFERENCE = frozenset(
-    (
-        "bandwidth",
-        "bridge",
-        "dhcp",
-        "dummy",
-        "firewall",
-        "host-device",
-        "host-local",
-        "ipvlan",
-        "loopback",
-        "macvlan",
-        "portmap",
-        "ptp",
-        "sbr",
-        "static",
-        "tap",
-        "tuning",
-        "vlan",
-        "vrf",
-    )
-)
-"""The types of the reference plugins, which need nothing but a namespace and their configuration."""
+from ..kinds import member_of, object_of, put_member, text_of
+
 MULTINET = "podwire-multinet"
 """The collection's own plugin for several networks in a pod."""
 MULTINET_DIR = "/var/lib/cni/multinet"
@@ -53,7 +32,7 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
     if own == "flannel":
         # For flannel's defaults, the pointer names the place to write to change them.
         delegate = dict({"type": "bridge"}, **delegate)
-        delegate["ipam"] = dict({"type": "host-local"}, **object_of(delegate, "ipam"))
+        put_member(delegate, "ipam", dict({"type": "host-local"}, **object_of(delegate, "ipam")))
     if delegate:
         found.extend(named_plugins(delegate, pointer + "/delegate"))
     return found
@@ -88,24 +67,3 @@ def inner_plugins(network: Dict[str, Any], pointer: str = "") -> List[Tuple[str,
 def types_of(plugins: List[Dict[str, Any]]) -> List[str]:
     """Return the types of everything that *plugins* execute, each once, sorted."""
     return sorted({name for plugin in plugins for _pointer, name in named_plugins(plugin)})
-
-
-def text_of(data: Dict[str, Any], key: str) -> str:
-    """Return the text of a member, "" if it is anything else. *key* is in lowercase."""
-    value = member_of(data, key)
-    return value if isinstance(value, str) else ""
-
-
-def object_of(data: Dict[str, Any], key: str) -> Dict[str, Any]:
-    """Return the object in a member, an empty one if it is anything else. *key* is in lowercase."""
-    value = member_of(data, key)
-    return value if isinstance(value, dict) else {}
-
-
-def member_of(data: Dict[str, Any], key: str) -> Any:
-    """Return a member as Go does: *key* (in lowercase) matches any case, the last match counts; None for none."""
-    value = None
-    for name, candidate in data.items():
-        if name.lower() == key:
-            value = candidate
-    return value

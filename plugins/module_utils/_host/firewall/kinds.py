@@ -11,6 +11,8 @@ from __future__ import annotations
 import hashlib
 from typing import Any, List, Mapping
 
+from ..kinds import member_of, object_of, text_of
+
 # The plugins that make rules for one container, as far as their rules differ.
 IPMASQ = "ipmasq"
 PORTMAP = "portmap"
@@ -22,17 +24,17 @@ CHAIN_LENGTH = 28
 
 def made_by(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
     """Return the kinds of rules that a plugin makes for an attachment with addresses."""
-    kind = plugin.get("type")
+    kind = text_of(plugin, "type")
     kinds = []
-    if kind in ("bridge", "ptp") and plugin.get("ipMasq") is True:
+    if kind in ("bridge", "ptp") and member_of(plugin, "ipmasq") is True:
         kinds.append(IPMASQ)
-    if kind == "bridge" and plugin.get("macspoofchk") is True:
+    if kind == "bridge" and member_of(plugin, "macspoofchk") is True:
         kinds.append(MACSPOOFCHK)
-    if kind == "portmap" and capability_args.get("portMappings"):
-        capabilities = plugin.get("capabilities")
-        if isinstance(capabilities, dict) and capabilities.get("portMappings") is True:
-            kinds.append(PORTMAP)
-    if kind == "firewall" and plugin.get("backend") in (None, "", "iptables"):
+    # The names of capabilities are no fields of a struct: their case counts.
+    declares = object_of(plugin, "capabilities").get("portMappings") is True
+    if kind == "portmap" and declares and capability_args.get("portMappings"):
+        kinds.append(PORTMAP)
+    if kind == "firewall" and text_of(plugin, "backend") in ("", "iptables"):
         kinds.append(FIREWALL)
     return kinds
 

@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import HostError
 from ..trust import check_trusted
+from ..kinds import member_of, object_of, text_of
 from .kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
 
 IPTABLES, NFT, FIREWALLD = "iptables", "nft", "firewalld"
@@ -28,7 +29,7 @@ _LISTING: Dict[str, Dict[str, Tuple[str, ...]]] = {
 _TIMEOUT = 10.0
 _BUS = "/run/dbus/system_bus_socket"
 # The plugins that can use nftables, by the option that selects it and the table that only they name.
-_BACKENDS = {IPMASQ: ("ipMasqBackend", b"cni_plugins_masquerade"), PORTMAP: ("backend", b"cni_hostport")}
+_BACKENDS = {IPMASQ: ("ipmasqbackend", b"cni_plugins_masquerade"), PORTMAP: ("backend", b"cni_hostport")}
 
 
 def require_tools(
@@ -61,7 +62,8 @@ def try_tools(
             failure = _run(path, arguments) if arguments else ""
             # A table with rules made by nft cannot be listed, but rules can still be added to it.
             if failure and "incompatible" not in failure:
-                text = f"{what}: plugin {plugin['type']} needs {path}, which fails ({failure}); nothing was detached"
+                name = text_of(plugin, "type")
+                text = f"{what}: plugin {name} needs {path}, which fails ({failure}); nothing was detached"
                 raise HostError(f"{text}; fix the command and run again", code="tool_failed")
 
 
@@ -82,16 +84,15 @@ def missing_tool(
     for plugin in plugins:
         for tools in [_tools(kind, plugin, bin_dirs) for kind in _kinds(plugin, capability_args)]:
             if tools and not any(map(shutil.which, tools)):
-                return str(plugin["type"]), tools[0]
+                return text_of(plugin, "type"), tools[0]
     return None
 
 
 def _kinds(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]) -> List[str]:
     """Return what the plugin needs commands for."""
-    if plugin.get("type") == "firewall":
+    if text_of(plugin, "type") == "firewall":
         return [FIREWALL]
-    static = plugin.get("runtimeConfig")
-    if plugin.get("type") == "portmap" and isinstance(static, dict) and static.get("portMappings"):
+    if text_of(plugin, "type") == "portmap" and member_of(object_of(plugin, "runtimeconfig"), "portmappings"):
         return [PORTMAP]
     return made_by(plugin, capability_args)
 
@@ -102,19 +103,20 @@ def _tools(kind: str, plugin: Mapping[str, Any], bin_dirs: Optional[Sequence[str
         return [NFT]
     if kind == FIREWALL:
         return _tools_of_firewall(plugin)
-    if kind == IPMASQ and plugin["type"] == "bridge" and not plugin.get("ipam"):
+    if kind == IPMASQ and text_of(plugin, "type") == "bridge" and not object_of(plugin, "ipam"):
         return []
     option, table = _BACKENDS[kind]
+    backend = text_of(plugin, option)
     # Most hosts have iptables, and then the binary is not read.
-    default = not plugin.get(option) and shutil.which(IPTABLES) is not None
-    if default or not _names(str(plugin["type"]), table, bin_dirs):
+    default = not backend and shutil.which(IPTABLES) is not None
+    if default or not _names(text_of(plugin, "type"), table, bin_dirs):
         return [IPTABLES]
-    return {"iptables": [IPTABLES], "nftables": [NFT]}.get(str(plugin.get(option)), [IPTABLES, NFT])
+    return {"iptables": [IPTABLES], "nftables": [NFT]}.get(backend, [IPTABLES, NFT])
 
 
 def _tools_of_firewall(plugin: Mapping[str, Any]) -> List[str]:
-    backend = plugin.get("backend")
-    if plugin.get("ingressPolicy") in ("same-bridge", "isolated"):
+    backend = text_of(plugin, "backend")
+    if text_of(plugin, "ingresspolicy") in ("same-bridge", "isolated"):
         return [IPTABLES]
     if backend == FIREWALLD:
         return [FIREWALLD]

@@ -15,6 +15,7 @@ from ..containers.live import LiveSet
 from ..containers.namespaces import Namespace
 from ..containers.sources import other_runtime
 from ..errors import HostError
+from ..kinds import bridge_of
 from ..leases import last_reserved
 from ..netlink import Link
 from .outcome import DELETED, LINK, Candidate, GcPlan, GcSettings
@@ -27,9 +28,8 @@ def bridges_of(networks: Networks) -> Dict[str, str]:
     """Return bridge -> network for all plugins of the type bridge."""
     found: Dict[str, str] = {}
     for network, plugin in networks:
-        if plugin.get("type") == "bridge":
-            name = plugin.get("bridge")
-            found.setdefault(name if isinstance(name, str) and name else "cni0", network)
+        if bridge_of(plugin):
+            found.setdefault(bridge_of(plugin), network)
     return found
 
 

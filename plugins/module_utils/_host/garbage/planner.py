@@ -19,13 +19,14 @@ from ..attachments import cache
 from ..attachments.networks import Networks
 from ..attachments.records import check_cache_dir
 from ..attachments.verbs import Verbs
-from ..binaries.types import MULTINET, MULTINET_DIR, text_of
+from ..binaries.types import MULTINET, MULTINET_DIR
 from ..confdir import ConfFile, paths_of, plugins_in, scan_conf_dir
 from ..containers import sources
 from ..containers.live import LiveSet
 from ..errors import HostError
 from ..firewall import rules
 from ..hostview import HostView
+from ..kinds import text_of
 from ..leases import Lease
 from ..plan import DISRUPTIVE, SAFE, Step
 from ..trust import check_trusted
@@ -158,9 +159,7 @@ class GcPlanner:
 def _pod_caches(
     configured: Sequence[Tuple[str, Mapping[str, Any]]], others: Sequence[cache.CacheContents]
 ) -> List[cache.CacheContents]:
-    if not os.path.isdir(MULTINET_DIR) and not any(
-        text_of(dict(plugin), "type") == MULTINET for _name, plugin in configured
-    ):
+    if not os.path.isdir(MULTINET_DIR) and not any(text_of(plugin, "type") == MULTINET for _name, plugin in configured):
         return []
     # Imported late, as above: few hosts have it.
     from .pods import pod_caches

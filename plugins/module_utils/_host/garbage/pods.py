@@ -19,9 +19,10 @@ from ..attachments.cache import LEFTOVER, CacheContents, CachedAttachment, read_
 from ..attachments.records import Attached, check_cache_dir, load_config
 from ..attachments.request import Key
 from ..attachments.verbs import Verbs
-from ..binaries.types import MULTINET, MULTINET_DIR, text_of
+from ..binaries.types import MULTINET, MULTINET_DIR
 from ..containers.live import LiveSet
 from ..errors import HostError
+from ..kinds import text_of
 from ..leases import Lease
 from ..trust import check_trusted
 from .outcome import ATTACHMENT, CACHE, Candidate, GcPlan, GcSettings
@@ -34,9 +35,7 @@ def pod_caches(
 
     Raises HostError ``source_unusable``, ``unsafe_permissions``.
     """
-    folders = {
-        text_of(dict(plugin), "cnidir") for _name, plugin in configured if text_of(dict(plugin), "type") == MULTINET
-    }
+    folders = {text_of(plugin, "cnidir") for _name, plugin in configured if text_of(plugin, "type") == MULTINET}
     folders = {os.path.normpath(folder or MULTINET_DIR) for folder in {*folders, MULTINET_DIR}}
     found = {contents.cache_dir: contents for contents in known}
     caches = []

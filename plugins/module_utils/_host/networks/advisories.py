@@ -9,10 +9,10 @@ import os
 import re
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
-from ..binaries.types import text_of
 from ..binaries.usable import Binaries
 from ..commands import find_command
 from ..errors import HostError
+from ..kinds import text_of
 from ..problems import INFO, WARNING, problem
 from .view import ConfView, Placed
 

@@ -13,15 +13,16 @@ from ...libcni import gojson
 from ...libcni.errors import JSONError
 from ..binaries.types import types_of
 from ..confdir import ConfFile
+from ..kinds import text_of
 
 
 def injected(current: Optional[bytes], wanted: bytes, of_others: Callable[[str], bool]) -> List[Dict[str, Any]]:
     """Return the plugins of the conflist *current* that *wanted* does not have and whose type *of_others* accepts."""
-    asked = {plugin.get("type") for plugin in _plugins(wanted)}
+    asked = {text_of(plugin, "type") for plugin in _plugins(wanted)}
     return [
         plugin
         for plugin in _plugins(current or b"")
-        if isinstance(plugin.get("type"), str) and plugin["type"] not in asked and of_others(plugin["type"])
+        if text_of(plugin, "type") not in asked and of_others(text_of(plugin, "type"))
     ]
 
 
@@ -38,7 +39,7 @@ def split(text: bytes, of_others: Callable[[str], bool]) -> Tuple[Any, List[Dict
     Raises JSONError.
     """
     data = gojson.loads(text)
-    found = [plugin for plugin in _objects(data) if isinstance(plugin.get("type"), str) and of_others(plugin["type"])]
+    found = [plugin for plugin in _objects(data) if of_others(text_of(plugin, "type"))]
     if found:
         data["plugins"] = [plugin for plugin in data["plugins"] if plugin not in found]
     return data, found

@@ -13,6 +13,7 @@ from ..confdir import ConfFile
 from ..errors import HostError
 from ..files import Attributes
 from ..hostview import HostView
+from ..kinds import text_of
 from ..plan import DISRUPTIVE, SAFE
 from ..problems import WARNING, errors_of, place, strict, summary
 from ..runtimes.effective import Effective
@@ -326,12 +327,13 @@ class ConfPlanner:
         text = with_injected(wanted.text, plugins)
         self.plan.changes.leave_injected(target, plugins, text, wanted.text)
         for plugin in plugins:
-            owner = self.state.owners.injector(plugin["type"])
+            kind = text_of(plugin, "type")
+            owner = self.state.owners.injector(kind)
             if owner is not None:
                 self.state.warning(
                     "foreign_owner",
                     f"{owner.owner.name}, which is running ({owner.process}, process {owner.pid}), has added its "
-                    f"plugin {plugin['type']} to this conflist, so the plugin stays; to get rid of it, {owner.setting} "
+                    f"plugin {kind} to this conflist, so the plugin stays; to get rid of it, {owner.setting} "
                     "('force: true' removes it only until it is added again)",
                     target,
                 )

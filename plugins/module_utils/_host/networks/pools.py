@@ -8,11 +8,11 @@ Ranges are read as the plugin reads them (plugins/ipam/host-local/backend/alloca
 
 from __future__ import annotations
 
-import os
 import socket
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ..addresses import DEFAULT_DATA_DIR, packed, prefix_length
+from ..addresses import packed, prefix_length
+from ..kinds import lease_dir, member_of, object_of, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,11 +66,10 @@ def pool_rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequenc
     # The ranges of a network that is in two files count once.
     pools: Dict[Tuple[str, str], Dict[str, Range]] = {}
     for network, plugin in networks:
-        ipam = plugin.get("ipam")
-        if isinstance(ipam, dict) and ipam.get("type") == "host-local":
-            data_dir = ipam.get("dataDir")
-            place = os.path.normpath(data_dir) if isinstance(data_dir, str) and data_dir else DEFAULT_DATA_DIR
-            pools.setdefault((network, place), {}).update((one.text, one) for one in ranges_of(ipam))
+        place = lease_dir(plugin)
+        if place:
+            parts = ranges_of(object_of(plugin, "ipam"))
+            pools.setdefault((network, place), {}).update((part.text, part) for part in parts)
     found = []
     for (network, place), ranges in sorted(pools.items()):
         own = [lease for lease in leases if (lease.network, lease.data_dir) == (network, place)]
@@ -104,17 +103,25 @@ def _row(network: str, data_dir: str, family: int, ranges: Sequence[Range], own:
 
 def ranges_of(ipam: Mapping[str, Any]) -> List[Range]:
     """Return the ranges of host-local's configuration, without those that it would refuse."""
-    sets = ipam.get("ranges")
-    entries: List[Any] = [ipam] if ipam.get("subnet") else []
-    for one in sets if isinstance(sets, list) else []:
-        entries += one if isinstance(one, list) else []
-    found = [range_of(entry) for entry in entries if isinstance(entry, dict)]
-    return [one for one in found if one is not None]
+    parts = [range_of(entry) for _pointer, entries in range_sets(ipam) for entry in entries]
+    return [part for part in parts if part is not None]
+
+
+def range_sets(ipam: Mapping[str, Any]) -> List[Tuple[str, List[Mapping[str, Any]]]]:
+    """Return the JSON pointer and the entries of each set of ranges; a container gets one address from each set."""
+    ranges = member_of(ipam, "ranges")
+    sets = [(f"/ranges/{number}", entries) for number, entries in enumerate(ranges if isinstance(ranges, list) else [])]
+    listed: List[Tuple[str, List[Mapping[str, Any]]]] = [
+        (pointer, [entry for entry in entries if isinstance(entry, dict)])
+        for pointer, entries in sets
+        if isinstance(entries, list)
+    ]
+    return [("", [ipam]), *listed] if text_of(ipam, "subnet") else listed
 
 
 def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
     """Return one range, None if host-local would refuse it."""
-    address, _slash, text = str(entry.get("subnet") or "").partition("/")
+    address, _slash, text = text_of(entry, "subnet").partition("/")
     raw = packed(address)
     family, number = address_number(raw)
     bits = 32 if family == socket.AF_INET else 128
@@ -127,13 +134,13 @@ def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
     if family == socket.AF_INET:
         # The broadcast address.
         last -= 1
-    start, end = _given(entry, "rangeStart", first + 1), _given(entry, "rangeEnd", last)
+    start, end = _given(entry, "rangestart", first + 1), _given(entry, "rangeend", last)
     gateway = _given(entry, "gateway", first + 1)
     return Range(family, first, length, start, end, gateway) if first <= start <= end else None
 
 
 def _given(entry: Mapping[str, Any], key: str, default: int) -> int:
-    raw = packed(str(entry.get(key) or ""))
+    raw = packed(text_of(entry, key))
     return address_number(raw)[1] if raw else default
 
 

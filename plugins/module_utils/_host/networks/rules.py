@@ -11,10 +11,11 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from ...libcni import gojson
 from ...libcni.errors import JSONError
-from ..binaries.types import is_multus, member_of, object_of, text_of
+from ..binaries.types import is_multus
 from ..binaries.usable import Binaries, Use, check_uses, uses_of
 from ..confdir import ConfFile, drop_ins, sort_key
 from ..errors import HostError
+from ..kinds import META, kind_of, member_of, object_of, text_of
 from ..problems import ERROR, INFO, WARNING, problem
 from .advisories import security_problems
 from .plan import ConfPlan
@@ -64,7 +65,7 @@ def _check_tools(plan: ConfPlan, file: ConfFile, binaries: Binaries) -> None:
 
     It is not an error: the runtime may have another PATH, and the command may be installed later.
     """
-    if not any(plugin.get("type") in ("bridge", "ptp", "portmap", "firewall") for plugin in file.plugins):
+    if not any(kind_of(plugin).rules for plugin in file.plugins):
         return
     # No other plugin needs commands, so most calls do not have to compile this.
     from ..firewall.tools import require_tools
@@ -199,10 +200,6 @@ def _json(text: bytes) -> Any:
         return None
 
 
-# They work on the interface that another plugin has created, and fail without it.
-_META = {"portmap", "bandwidth", "firewall", "tuning", "sbr", "vrf"}
-# They create an interface with the name that the runtime asks for, and fail if it exists. tap and ipvlan do not fail.
-_INTERFACE = {"bridge", "ptp", "macvlan", "vlan", "host-device", "dummy", "flannel"}
 _RATES = ("ingressrate", "egressrate")
 
 
@@ -215,9 +212,9 @@ def chain_problems(view: ConfView, file: ConfFile) -> Iterator[Problem]:
 
 
 def _chain_order(view: ConfView, file: ConfFile, chain: List[Placed]) -> Iterator[Problem]:
-    makers = [placed for placed in chain if text_of(placed.plugin, "type") in _INTERFACE]
+    makers = [placed for placed in chain if kind_of(placed.plugin).alone]
     first = text_of(chain[0].plugin, "type") if chain else ""
-    if first in _META:
+    if chain and kind_of(chain[0].plugin).role == META:
         after = f"put it after {text_of(makers[0].plugin, 'type')}" if makers else "begin with one such as bridge"
         text = (
             f"{first} comes first, but works on the interface that another plugin creates, so every ADD fails; {after}"

@@ -9,8 +9,8 @@ import socket
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from ..addresses import packed, prefix_length
-from ..binaries.types import member_of, object_of, text_of
 from ..errors import HostError
+from ..kinds import kind_of, member_of, object_of, text_of
 from ..netlink import MAIN_TABLE, host_addresses, links, routes
 from ..problems import INFO, problem
 from .pools import address_number, address_text
@@ -18,8 +18,6 @@ from .view import Bridge, ConfView, Pool, Uses
 
 # What plugins create for single containers.
 _OF_CONTAINERS = {"veth"}
-# They create their interface on an interface of the host.
-_ON_MASTER = {"macvlan", "ipvlan", "vlan"}
 # The most addresses and routes that one message names.
 _LISTED = 3
 
@@ -103,7 +101,7 @@ def _masters(view: ConfView, made: Set[str]) -> Iterator[Problem]:
         for index, (path, pointer, plugin) in enumerate(view.chain(file)):
             for place, part in ((pointer, plugin), (pointer + "/delegate", object_of(plugin, "delegate"))):
                 kind, name = text_of(part, "type"), text_of(part, "master")
-                if kind not in _ON_MASTER or member_of(part, "linkincontainer") is True:
+                if kind_of(part).parent != "master" or member_of(part, "linkincontainer") is True:
                     continue
                 if name and name not in made and not _is_there(name):
                     text = (

@@ -12,9 +12,10 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from ..binaries.types import MULTINET, delegates_of, inner_plugins, is_multus, member_of, text_of
+from ..binaries.types import MULTINET, delegates_of, inner_plugins, is_multus
 from ..binaries.usable import Binaries, check_uses, uses_of
 from ..confdir import ConfFile
+from ..kinds import member_of, text_of
 from ..problems import WARNING, problem
 from ..runtimes.through import network_file
 from .view import ConfView, Placed

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Optional, Sequence, Set, Tuple
 
 from ..errors import HostError
 from ..files import Attributes, Directory, make_directory, stage, write
+from ..kinds import text_of
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
 from .difference import difference_in_words, moves_addresses, shown_change, shown_conflist
@@ -284,7 +285,7 @@ class ConfSteps:
 
     def leave_injected(self, name: str, plugins: Sequence[Dict[str, Any]], text: bytes, wanted: bytes) -> None:
         """Report that a running program has added *plugins* to the conflist *wanted*, which makes it *text*."""
-        added = ", ".join(str(plugin["type"]) for plugin in plugins)
+        added = ", ".join(text_of(plugin, "type") for plugin in plugins)
         self.leave(name, f"a running program has added {added}", *shown_change(text, wanted))
 
     def _own(self, path: str, network: str, digest: str) -> None:

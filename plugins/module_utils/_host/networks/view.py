@@ -8,16 +8,11 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..addresses import DEFAULT_DATA_DIR
-from ..binaries.types import member_of, object_of, text_of
 from ..confdir import ConfFile, drop_ins
 from ..hostview import HostView
+from ..kinds import bridge_of, kind_of, lease_dir, member_of, object_of, text_of
 from ..problems import ERROR, INFO, WARNING
-from .pools import Range, range_of
-
-# Plugins whose interface is part of a network outside the host, so that the host routes nothing to it.
-_OUTSIDE = {"macvlan", "ipvlan", "vlan", "host-device", "sriov", "ovs", "tap", "dummy"}
-_RANGE_KEYS = ("subnet", "rangeStart", "rangeEnd", "gateway")
+from .pools import Range, range_of, range_sets
 
 
 class Pool(NamedTuple):
@@ -69,53 +64,46 @@ def uses_of_network(view: ConfView, file: ConfFile) -> Uses:
 
 
 def _collect(file: ConfFile, placed: Placed, uses: Uses) -> None:
-    plugin, kind = placed.plugin, text_of(placed.plugin, "type")
-    if kind == "flannel":
+    plugin = placed.plugin
+    if text_of(plugin, "type") == "flannel":
         # By default, it delegates to bridge, with a subnet that it reads when it runs.
         delegate = dict({"type": "bridge"}, **object_of(plugin, "delegate"))
         _collect(file, Placed(placed.path, placed.pointer + "/delegate", delegate), uses)
         return
-    name = text_of(plugin, "bridge") or "cni0" if kind == "bridge" else ""
-    vlan = _number(member_of(plugin, "vlan")) if kind == "bridge" else 0
+    name = bridge_of(plugin)
+    vlan = _number(member_of(plugin, "vlan")) if name else 0
     gateway = bool(member_of(plugin, "isgateway") or member_of(plugin, "isdefaultgateway"))
-    if kind == "bridge":
+    if name:
         # The gateway of a VLAN is on a separate interface above the bridge.
         link, routed = f"{name}.{int(vlan)}" if vlan else name, gateway
     else:
-        link, routed = _lower(plugin, kind), kind not in _OUTSIDE
+        routed = not kind_of(plugin).outside
+        link = "" if routed else _lower(plugin)
     pools = _pools(file, placed, link, routed)
     uses.pools.extend(pools)
-    if kind == "bridge":
+    if name:
         force = member_of(plugin, "forceaddress") is True
         uses.bridges.append(Bridge(file, placed.path, placed.pointer, name, vlan, link, gateway, force, tuple(pools)))
 
 
-def _lower(plugin: Dict[str, Any], kind: str) -> str:
-    if kind not in _OUTSIDE:
-        return ""
+def _lower(plugin: Dict[str, Any]) -> str:
     lower = text_of(plugin, "master") or text_of(plugin, "device") or text_of(plugin, "bridge")
     vlan = _number(member_of(plugin, "vlanid")) or _number(member_of(plugin, "vlan"))
     return f"{lower}.{int(vlan)}" if vlan else lower
 
 
 def _pools(file: ConfFile, placed: Placed, link: str, routed: bool) -> List[Pool]:
-    ipam = object_of(placed.plugin, "ipam")
-    if text_of(ipam, "type") != "host-local":
+    data_dir = lease_dir(placed.plugin)
+    if not data_dir:
         return []
-    data_dir = text_of(ipam, "datadir") or DEFAULT_DATA_DIR
-    store = os.path.join(os.path.normpath(data_dir), str(file.network))
-    entries = [(0, "", ipam)] if text_of(ipam, "subnet") else []
-    sets = member_of(ipam, "ranges")
-    for group, one in enumerate(sets if isinstance(sets, list) else []):
-        for index, entry in enumerate(one if isinstance(one, list) else []):
-            if isinstance(entry, dict):
-                entries.append((group + 1, f"/ranges/{group}/{index}", entry))
+    store = os.path.join(data_dir, str(file.network))
     pools = []
-    for group, pointer, entry in entries:
-        found = range_of({key: member_of(entry, key.lower()) for key in _RANGE_KEYS})
-        if found is not None:
-            place = placed.pointer + "/ipam" + pointer
-            pools.append(Pool(file, placed.path, place, found, group, store, link, routed))
+    for group, (pointer, entries) in enumerate(range_sets(object_of(placed.plugin, "ipam"))):
+        for index, entry in enumerate(entries):
+            part = range_of(entry)
+            if part is not None:
+                place = f"{placed.pointer}/ipam{pointer}" + (f"/{index}" if pointer else "")
+                pools.append(Pool(file, placed.path, place, part, group, store, link, routed))
     return pools
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterator
 
-from ..binaries.types import delegates_of, inner_plugins, named_plugins, text_of
+from ..binaries.types import delegates_of, inner_plugins, named_plugins
 from ..binaries.usable import Binaries
+from ..kinds import text_of
 from .obstacle import Obstacle
 from .plugin_files import found_plugin, why_not_there
 

@@ -10,13 +10,14 @@ from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ...libcni.errors import CNIError
 from ...libcni.validate import validate_network_name
-from ..addresses import DEFAULT_DATA_DIR, packed
-from ..binaries.types import is_multus, member_of, named_plugins, object_of, text_of
+from ..addresses import packed
+from ..binaries.types import is_multus, named_plugins
 from ..binaries.usable import Binaries, highest_common
 from ..errors import HostError
 from ..firewall.tools import missing_tool
+from ..kinds import INTERFACE, bridge_of, kind_of, lease_dir, member_of, object_of, text_of
 from ..leases import Lease, read_leases
-from ..networks.pools import Range, range_of
+from ..networks.pools import Range, range_of, range_sets
 from ..networks.rules import directory_problems
 from ..networks.view import ConfView
 from ..problems import ERROR, INFO, WARNING
@@ -27,7 +28,6 @@ from .plugin_files import found_plugin, read_only_or_full, why_not_executed, why
 
 # The newest result that each release of libcni understands (Go: pkg/types/create).
 _NEWEST = {"1.1": (1, 0)}
-_MAKES_INTERFACE = {"bridge", "ptp", "macvlan", "ipvlan", "vlan", "host-device", "tap"}
 # The conflicts with host and other files that make every ADD fail; the level of others is that of the rules.
 _ALWAYS_FAIL = {"master_missing", "chain_order", "bridge_address"}
 _CONFLICTS = {"host_overlap", "range_overlap", "subnet_overlap", "bridge_two_subnets", "shared_store", *_ALWAYS_FAIL}
@@ -148,11 +148,7 @@ class NetworkCauses:
 
     def _state(self) -> Iterator[Obstacle]:
         """Yield directories that plugins and libcni write to, and cannot."""
-        stores = [
-            text_of(object_of(plugin, "ipam"), "datadir") or DEFAULT_DATA_DIR
-            for plugin in self.plugins
-            if text_of(object_of(plugin, "ipam"), "type") == "host-local"
-        ]
+        stores = [data_dir for data_dir in map(lease_dir, self.plugins) if data_dir]
         reasons: Dict[str, str] = {}
         for path in [*stores, self.cache_dir]:
             reasons.setdefault(read_only_or_full(path), path)
@@ -189,31 +185,22 @@ class NetworkCauses:
         if device and not os.path.exists(f"/sys/class/net/{device}") and "/" not in device:
             text = f"host-device: the host has no interface {device} to give to a container"
             yield Obstacle("no_device", text, f"/sys/class/net/{device} does not exist", "write an existing interface")
-        if text_of(ipam, "type") == "host-local":
-            yield from self._pools(ipam)
+        data_dir = lease_dir(plugin)
+        if data_dir:
+            yield from self._pools(ipam, data_dir)
 
-    def _pools(self, ipam: Mapping[str, Any]) -> Iterator[Obstacle]:
+    def _pools(self, ipam: Mapping[str, Any], data_dir: str) -> Iterator[Obstacle]:
         """Yield the sets of ranges that have no free address: a container needs one of each."""
-        ipam = dict(ipam)
-        sets = [[ipam]] if text_of(ipam, "subnet") else []
-        ranges = member_of(ipam, "ranges")
-        sets += [one for one in ranges if isinstance(one, list)] if isinstance(ranges, list) else []
+        sets = [entries for _pointer, entries in range_sets(ipam)]
         if not any(sets):
             text = "host-local has no range to take an address from"
             yield Obstacle("no_range", text, "its configuration has neither subnet nor ranges", 'write "ranges"')
-        leases = read_leases(text_of(ipam, "datadir") or DEFAULT_DATA_DIR, self.network.name)[0] if sets else []
+        leases = read_leases(data_dir, self.network.name)[0] if sets else []
         for entries in sets:
-            parts = [
-                range_of(
-                    {key: member_of(entry, key.lower()) for key in ("subnet", "rangeStart", "rangeEnd", "gateway")}
-                )
-                for entry in entries
-                if isinstance(entry, dict)
-            ]
-            known = [part for part in parts if part is not None]
+            known = [part for part in map(range_of, entries) if part is not None]
             if entries and len(known) < len(entries):
                 text = "host-local refuses one of its ranges, and so every ADD"
-                evidence = "; ".join(str(member_of(entry, "subnet")) for entry in entries if isinstance(entry, dict))
+                evidence = "; ".join(str(member_of(entry, "subnet")) for entry in entries)
                 yield Obstacle(
                     "bad_range", text, f"the subnets are {evidence}", "correct subnet, rangeStart and rangeEnd"
                 )
@@ -237,15 +224,16 @@ class NetworkCauses:
             yield Obstacle("missing_tool", text, evidence, f"install it (package {found[1]})")
 
     def _kernel(self) -> Iterator[Obstacle]:
-        kinds = {text_of(plugin, "type"): plugin for plugin in self.plugins}
-        forwards = "ptp" in kinds or member_of(kinds.get("bridge", {}), "isgateway") is True
+        bridges = [plugin for plugin in self.plugins if bridge_of(plugin)]
+        forwards = any(member_of(bridge, "isgateway") is True for bridge in bridges)
+        forwards = forwards or any(text_of(plugin, "type") == "ptp" for plugin in self.plugins)
         path = f"{_PROC}/ipv4/ip_forward"
         if forwards and _first_line(path) == "0" and os.path.exists(path) and _is_read_only(path):
             text = "the plugin cannot switch on the forwarding of packets"
             evidence = f"{path} is 0, and /proc/sys is mounted read-only"
             yield Obstacle("ip_forward", text, evidence, "sysctl -w net.ipv4.ip_forward=1 outside of this namespace")
         path = f"{_PROC}/bridge/bridge-nf-call-iptables"
-        if "bridge" in kinds and _first_line(path) != "1" and self.kubelet:
+        if bridges and _first_line(path) != "1" and self.kubelet:
             text = "packets between pods of this node do not pass iptables, so that addresses of services do not work"
             evidence = f"{path} is {_first_line(path) or 'missing'}"
             remedy = "modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1"
@@ -255,17 +243,13 @@ class NetworkCauses:
         """Yield an obstacle if the runtime wants an address, and no plugin assigns one."""
         if self.runtime.rules.choice != "first" or not self.runtime.address:
             return
-        makers = [plugin for plugin in self.plugins if text_of(plugin, "type") in _MAKES_INTERFACE]
-        others = [plugin for plugin in self.plugins if plugin not in makers]
-        third = [plugin for plugin in others if text_of(plugin, "type") not in _META]
+        makers = [plugin for plugin in self.plugins if kind_of(plugin).role == INTERFACE]
+        third = [plugin for plugin in self.plugins if not kind_of(plugin).reference]
         if makers and not third and not any(text_of(object_of(plugin, "ipam"), "type") for plugin in makers):
             text = f"the network assigns no address, and {self.runtime.name} refuses a pod without one"
             kinds = ", ".join(text_of(plugin, "type") for plugin in makers)
             evidence = f'{kinds} has no "ipam" with a type'
             yield Obstacle("no_addresses", text, evidence, 'write "ipam", for example with the type host-local')
-
-
-_META = {"portmap", "bandwidth", "firewall", "tuning", "sbr", "vrf", "loopback"}
 
 
 def _full(ranges: Sequence[Range], leases: Sequence[Lease]) -> Iterator[Obstacle]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..binaries.types import is_multus, text_of
+from ..binaries.types import is_multus
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile, drop_ins, scan_conf_dir
 from ..errors import HostError
 from ..hostview import HostView
+from ..kinds import text_of
 from ..problems import ERROR, WARNING, problem
 from ..trust import check_trusted
 from . import discover

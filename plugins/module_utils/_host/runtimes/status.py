@@ -16,11 +16,11 @@ from ...libcni.api import CNIConfig
 from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError, PluginError
 from ...libcni.version import greater_than_or_equal_to
-from ..binaries.types import text_of
 from ..binaries.usable import Binaries
 from ..confdir import paths_of
 from ..errors import HostError
 from ..executor import SafeExecutor
+from ..kinds import text_of
 from ..secrets import mask_text
 from ..trust import check_trusted
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, List, Optional, Sequence
 
-from ..binaries.types import MULTINET, delegates_of, is_multus, member_of, text_of
+from ..binaries.types import MULTINET, delegates_of, is_multus
 from ..confdir import ConfFile
 from ..errors import HostError
 from ..hostview import HostView
+from ..kinds import member_of, text_of
 
 # The plugins' own defaults.
 _CONF_DIR, _CONF_DIR_OF_MULTINET = "/etc/cni/multus/net.d", "/etc/cni/multinet/net.d"

@@ -20,7 +20,6 @@ from ..attachments.cache import CacheContents, CachedAttachment, read_cache, rea
 from ..attachments.in_place import InPlaceSteps, lost_phrases
 from ..attachments.records import Attached
 from ..attachments.request import Key
-from ..binaries.types import text_of
 from ..containers.live import LiveSet
 from ..containers.namespaces import Namespace
 from ..containers.sources import RUNTIMES, find_live
@@ -30,6 +29,7 @@ from ..footprints.note import Footprint, Objects
 from ..footprints.repair import Wanted, why_not
 from ..footprints.state import HOST, Look, read_look
 from ..footprints.words import summarize
+from ..kinds import bridge_of
 from ..lock import LOCK_PATH
 from ..netns import look, same
 from ..paths import replace_unsynced
@@ -374,8 +374,8 @@ def _is_of_runtime(entry: CachedAttachment) -> bool:
 
 
 def _bridges(caches: Sequence[CacheContents]) -> List[str]:
-    plugins = [dict(plugin) for contents in caches for _network, plugin in contents.networks]
-    return [text_of(plugin, "bridge") or "cni0" for plugin in plugins if plugin.get("type") == "bridge"]
+    names = {bridge_of(plugin) for contents in caches for _network, plugin in contents.networks}
+    return sorted(names - {""})
 
 
 def _digest(live: Live, bin_dirs: Sequence[str]) -> str:

@@ -16,19 +16,18 @@ from ..attachments.cache import CachedAttachment, read_cache, remove_files
 from ..attachments.networks import Networks
 from ..attachments.records import check_cache_dir
 from ..attachments.verbs import Verbs
-from ..binaries.types import REFERENCE, member_of, object_of, text_of, types_of
+from ..binaries.types import types_of
 from ..confdir import ConfFile, paths_of, scan_conf_dir
 from ..errors import HostError
 from ..firewall.tools import require_tools
 from ..hostview import HostView
+from ..kinds import kind_named, kind_of, member_of, object_of, text_of
 from ..plan import SAFE, Step
 from ..secrets import mask_text
 from ..trust import check_trusted
 from .trial import TAKE_BACK, SmokePlan, SmokeSettings, Trial, Trier
 
 _DHCP_SOCKET = "/run/cni/dhcp.sock"
-# They move a device into the container, or make one that can exist only once.
-_TAKE_DEVICES = {"host-device", "ib-sriov", "sriov", "vlan"}
 
 Reason = Tuple[str, str]
 
@@ -70,7 +69,7 @@ def load(file: ConfFile) -> NetworkConfigList:
 def reason_against(config: NetworkConfigList) -> Optional[Reason]:
     """Return (word, sentence) for why the network is tested only if it is requested by name, None if nothing is."""
     plugins = [plugin.network for plugin in config.plugins]
-    unknown = [name for name in types_of(plugins) if name not in REFERENCE | _TAKE_DEVICES]
+    unknown = [name for name in types_of(plugins) if not (kind_named(name).reference or kind_named(name).takes_device)]
     if unknown:
         names = ", ".join(unknown)
         return "third_party", f"it is not known whether {names} works outside of a runtime, and what it leaves behind"
@@ -78,9 +77,8 @@ def reason_against(config: NetworkConfigList) -> Optional[Reason]:
 
 
 def _reasons(plugin: Mapping[str, Any]) -> Iterator[Reason]:
-    plugin = dict(plugin)
     kind, ipam = text_of(plugin, "type"), object_of(plugin, "ipam")
-    if kind in _TAKE_DEVICES or (kind == "macvlan" and text_of(plugin, "mode") == "passthru"):
+    if kind_of(plugin).takes_device or (kind == "macvlan" and text_of(plugin, "mode") == "passthru"):
         yield "takes_device", f"{kind} takes a device that a container may have or need"
     if text_of(ipam, "type") == "static":
         yield "fixed_address", "its address is fixed, and a container may have it"

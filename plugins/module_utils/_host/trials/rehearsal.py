@@ -23,10 +23,10 @@ from ...libcni.errors import CNIError
 from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
-from ..addresses import DEFAULT_DATA_DIR
+from ..addresses import result_addresses
 from ..attachments.recording import interface_sysctls_set_by, sysctls_set_by, texts_of
-from ..attachments.records import Attached, result_addresses
-from ..binaries.types import REFERENCE, object_of, text_of, types_of
+from ..attachments.records import Attached
+from ..binaries.types import types_of
 from ..errors import HostError
 from ..executor import SafeExecutor
 from ..firewall.chains import CHAIN, FoundChains, read_chains
@@ -45,6 +45,7 @@ from ..footprints.recorder import (
 from ..footprints.state import CHAIN_KEY_LENGTH, HOST, LEASE, Look, read_stores
 from ..kernel.objects import LINK, ROUTE, ObjectKey, read_objects
 from ..kernel.sysctls import interface_defaults, read_globals, write_global
+from ..kinds import HOST_LOCAL, REFERENCE, kind_of, lease_dir, member_of, object_of, put_member, text_of
 from ..netlink import MAIN_TABLE, Dumps, Route, links, routes
 from ..netns import visit
 from ..processes import processes
@@ -54,8 +55,6 @@ from .real_names import FAKE_PEER, RealNames, private_store
 
 # Types that need a daemon, and IPAM plugins that are asked for the known addresses or replaced.
 _NOT_REHEARSED = ("dhcp",)
-_PARENT_OPTIONS = {"macvlan": "master", "ipvlan": "master", "vlan": "master", "host-device": "device"}
-_MAY_USE_DEFAULT = ("macvlan", "ipvlan")
 _DEFAULT_MTU = 1500
 # What a private host cannot tell of an interface. udev and the host's defaults set them.
 _OF_THE_HOST = ("alias", "genmode")
@@ -173,11 +172,12 @@ class Rehearsal:
         raw = gojson.loads(attached.config.expanded_bytes())
         kept = []
         for plugin in raw["plugins"]:
-            if plugin["type"] == "firewall" and plugin.get("backend") != "iptables" and processes("firewalld"):
+            kind = text_of(plugin, "type")
+            if kind == "firewall" and text_of(plugin, "backend") != "iptables" and processes("firewalld"):
                 self.partly = "the rules that firewalld keeps for it are not compared"
                 continue
-            if plugin["type"] == "tuning":
-                plugin.pop("dataDir", None)
+            if kind == "tuning":
+                put_member(plugin, "dataDir", None)
             self._fix_addresses(plugin)
             self._find_parent(plugin)
             kept.append(plugin)
@@ -188,23 +188,34 @@ class Rehearsal:
         self._config = network_conf_from_bytes(gojson.dumps(raw))
 
     def _fix_addresses(self, plugin: Dict[str, Any]) -> None:
-        ipam = plugin.get("ipam")
-        if not isinstance(ipam, dict) or not ipam.get("type"):
+        ipam = object_of(plugin, "ipam")
+        kind = text_of(ipam, "type")
+        if not kind:
             return
         result = self._attached.result or {}
-        if ipam["type"] == "host-local":
-            self._stores.append((os.path.normpath(ipam.get("dataDir") or DEFAULT_DATA_DIR), self._attached.key.network))
-            ipam["dataDir"] = private_store(len(self._stores) - 1)
+        if kind == HOST_LOCAL:
+            real = lease_dir(plugin)
+            if not real:
+                self.obstacle = "the dataDir of host-local is not an absolute path"
+                return
+            self._stores.append((real, self._attached.key.network))
+            # Instead of all spellings: host-local would take another one that sorts after it.
+            put_member(ipam, "dataDir", private_store(len(self._stores) - 1))
+            put_member(plugin, "ipam", ipam)
             if self._is_new:
                 self._copy_leases(len(self._stores) - 1)
                 return
             given = [address.partition("/")[0] for address in self._attached.ips]
-            arguments = plugin.setdefault("args", {})
-            arguments["cni"] = dict(arguments.get("cni") or {}, ips=given)
-        elif ipam["type"] != "static":
+            arguments = object_of(plugin, "args")
+            of_plugin = object_of(arguments, "cni")
+            put_member(of_plugin, "ips", given)
+            put_member(arguments, "cni", of_plugin)
+            put_member(plugin, "args", arguments)
+        elif kind != "static":
             names = ("address", "gateway")
             addresses = [{name: entry[name] for name in names if name in entry} for entry in result.get("ips") or ()]
-            plugin["ipam"] = {"type": "static", "addresses": addresses, "routes": result.get("routes") or []}
+            routes_given = result.get("routes") or []
+            put_member(plugin, "ipam", {"type": "static", "addresses": addresses, "routes": routes_given})
 
     def _copy_leases(self, number: int) -> None:
         """Read the store of host-local, so that it chooses the address that it would choose on the host."""
@@ -222,17 +233,17 @@ class Rehearsal:
                     self._leases[self._stores.index((str(key[1]), str(key[2]))), str(key[3])] = one.value.encode()
 
     def _find_parent(self, plugin: Mapping[str, Any]) -> None:
-        option = _PARENT_OPTIONS.get(plugin["type"])
-        if option is None:
+        kind = kind_of(plugin)
+        if not kind.parent:
             return
         there = links()
-        name = plugin.get(option)
-        if not name and plugin["type"] in _MAY_USE_DEFAULT:
+        name = text_of(plugin, kind.parent)
+        if not name and kind.default_parent:
             default = min((route for route in routes() if _is_default(route)), key=lambda one: one.metric, default=None)
             name = self._default = there[default.link].name if default is not None and default.link in there else ""
         if name:
             mtus = {link.name: link.mtu for link in there.values()}
-            self._parents[str(name)] = mtus.get(str(name), _DEFAULT_MTU)
+            self._parents[name] = mtus.get(name, _DEFAULT_MTU)
 
     # ---- in the private host
 
@@ -349,14 +360,14 @@ def _renamed(look: Look, space: str, kind: str, mac: bytes) -> Tuple[int, Tuple[
 
 def _why_not_plugin(plugin: Mapping[str, Any]) -> str:
     """Return why a plugin of a chain cannot be rehearsed, "" if it can."""
-    kind, ipam = text_of(dict(plugin), "type"), text_of(object_of(dict(plugin), "ipam"), "type")
+    kind, ipam = text_of(plugin, "type"), text_of(object_of(plugin, "ipam"), "type")
     if kind not in REFERENCE:
         return f"it is not known what the plugin {kind} needs and changes"
     if ipam in _NOT_REHEARSED or kind in _NOT_REHEARSED:
         return "addresses of dhcp come from a server"
-    if plugin.get("linkInContainer"):
+    if member_of(plugin, "linkincontainer"):
         return f"the parent of {kind} is in the container"
-    if kind == "host-device" and not plugin.get("device"):
+    if kind == "host-device" and not text_of(plugin, "device"):
         return "host-device names its device by hardware"
     return ""
 

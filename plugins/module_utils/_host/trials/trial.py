@@ -11,10 +11,10 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from ...libcni.conf import NetworkConfigList
 from .. import commands, netlink
-from ..addresses import packed
+from ..addresses import packed, result_addresses
 from ..attachments import leaks
 from ..attachments.dead_netns import EmptyNetns
-from ..attachments.records import Attached, Record, read_cached, result_addresses
+from ..attachments.records import Attached, Record, read_cached
 from ..attachments.request import Key
 from ..attachments.verbs import Verbs, can_check
 from ..binaries.usable import Binaries

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import DEFAULT_DATA_DIR
 from ansible_collections.podwire.cni.plugins.module_utils._host.leases import Lease
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import pools
 
@@ -74,7 +75,7 @@ def test_pools_are_counted_per_address_family():
 
 def test_a_family_without_ranges_has_a_row_if_it_has_leases():
     network = ("demo", {"ipam": {"type": "host-local", "subnet": "10.1.0.0/30"}})
-    (v4, v6) = pools.pool_rows([network], [Lease(pools.DEFAULT_DATA_DIR, "demo", "fd00::2", "web", "eth0")])
+    (v4, v6) = pools.pool_rows([network], [Lease(DEFAULT_DATA_DIR, "demo", "fd00::2", "web", "eth0")])
     assert (v4["family"], v4["owners"]) == ("ipv4", [])
     assert counted([v6]) == [("ipv6", 0, 0, 0, 1)]
     assert counted(pools.pool_rows([("demo", {"ipam": {"type": "host-local"}})], [])) == [("ipv4", 0, 0, 0, 0)]

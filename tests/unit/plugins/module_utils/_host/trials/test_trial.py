@@ -9,6 +9,7 @@ import os
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host import kinds
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import leaks, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
@@ -34,7 +35,8 @@ class Smoke:
         monkeypatch.setattr(planner, "Verbs", lambda *a: verbs.Verbs(*a, executor=host))
         monkeypatch.setattr(smoke_trial, "EmptyNetns", self.netns)
         monkeypatch.setattr(leaks, "Interfaces", lambda netns: self)
-        monkeypatch.setattr(planner, "REFERENCE", {"main", "meta", "ipam"})
+        for name in ("main", "meta", "ipam"):
+            monkeypatch.setitem(kinds.KINDS, name, kinds.PluginKind({}))
         monkeypatch.setattr(leaks, "leases_left", lambda key, config: [])
         monkeypatch.setattr(smoke_ping, "find_ping", lambda: "/bin/ping")
         monkeypatch.setattr(smoke_ping, "targets", lambda result: [smoke_ping.Target("10.1.0.1", "10.1.0.2")])
