@@ -339,11 +339,12 @@ def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
                 continue
             # The problem is reported at the requested network, or else at the later file.
             one, other = sorted((left, right), key=lambda pool: (pool.file.name in view.wanted, pool.file.name))
-            found = _overlap(other, one)
-            if found:
-                seen.add(pair)
-                place = other.pointer + "/subnet"
-                yield problem(view.level(one.file, other.file), found[0], found[1], other.path, place)
+            for pool, rival in ((other, one), (one, other))[: 2 if view.at_each else 1]:
+                found = _overlap(pool, rival)
+                if found:
+                    seen.add(pair)
+                    place = pool.pointer + "/subnet"
+                    yield problem(view.level(pool.file, rival.file), found[0], found[1], pool.path, place)
 
 
 def _overlap(pool: Pool, other: Pool) -> Tuple[str, ...]:

@@ -123,8 +123,8 @@ class ConfView:
     """``before`` is the current state, ``files`` the planned one, both in the order of the runtimes.
 
     ``managed`` are the names of the managed files, ``wanted`` those of the requested networks' files, ``own_drop_ins``
-    those of their drop-ins (``NETWORK/FILE``). ``host`` has the other directories. *folder_of* returns the drop-ins of
-    a network.
+    those of their drop-ins (``NETWORK/FILE``). ``at_each``: an overlap is reported at both files. ``host`` has the
+    other directories. *folder_of* returns the drop-ins of a network.
     """
 
     def __init__(
@@ -144,6 +144,7 @@ class ConfView:
         self.managed = managed
         self.wanted = wanted
         self.own_drop_ins: Set[str] = set()
+        self.at_each = False
         self._folder_of = folder_of
         self._drop_ins: Dict[str, List[ConfFile]] = {}
 

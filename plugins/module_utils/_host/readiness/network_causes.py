@@ -13,6 +13,7 @@ from ...libcni.validate import validate_network_name
 from ..addresses import packed
 from ..binaries.types import is_multus, named_plugins
 from ..binaries.usable import Binaries, highest_common
+from ..confdir import ConfFile
 from ..errors import HostError
 from ..firewall.tools import missing_tool
 from ..kinds import INTERFACE, bridge_of, kind_of, lease_dir, member_of, object_of, text_of
@@ -62,10 +63,21 @@ def plugin_obstacles(kind: str, cni_version: str, binaries: Binaries, other_dirs
         yield Obstacle("unsupported_by_plugin", text, f"{kind} supports {', '.join(versions)}", "")
 
 
+def conflicts(conf_dir: str, files: Sequence[ConfFile], binaries: Binaries) -> Dict[str, List[Dict[str, Any]]]:
+    """Return path -> problems for the files of a directory that conflict with each other or with the host."""
+    view = ConfView(conf_dir, files, files, set(), {file.name for file in files})
+    view.at_each = True
+    found: Dict[str, List[Dict[str, Any]]] = {}
+    for entry in directory_problems(view, binaries):
+        if entry["code"] in _CONFLICTS:
+            found.setdefault(str(entry["file"]), []).append(entry)
+    return found
+
+
 class NetworkCauses:
     """The obstacles of one *network* of *runtime*.
 
-    *view* shows its directory, with the network's file as a wanted one. *binaries* are those that it finds, and may
+    *problems* are those of its file, as :func:`conflicts` returns them. *binaries* are those that it finds, and may
     also be in *other_dirs*. *kubelet*: a kubelet runs here.
     """
 
@@ -73,7 +85,7 @@ class NetworkCauses:
         self,
         runtime: Runtime,
         network: Network,
-        view: ConfView,
+        problems: Sequence[Dict[str, Any]],
         binaries: Binaries,
         cache_dir: str,
         other_dirs: Sequence[str] = (),
@@ -81,7 +93,7 @@ class NetworkCauses:
     ) -> None:
         self.runtime = runtime
         self.network = network
-        self.view = view
+        self.problems = problems
         self.binaries = binaries
         self.cache_dir = cache_dir
         self.other_dirs = other_dirs
@@ -208,13 +220,12 @@ class NetworkCauses:
                 yield from _full(known, leases)
 
     def _conflicts(self) -> Iterator[Obstacle]:
-        for entry in directory_problems(self.view, self.binaries):
-            if entry["code"] in _CONFLICTS and entry["file"] == self.network.file.path:
-                always = entry["code"] in _ALWAYS_FAIL and entry["level"] != INFO
-                level = ERROR if always else entry["level"]
-                message, _semicolon, remedy = str(entry["message"]).rpartition("; ")
-                evidence = f"{entry['file']}, {entry['pointer']}"
-                yield Obstacle(entry["code"], message or remedy, evidence, remedy, level, file=entry["file"])
+        for entry in self.problems:
+            always = entry["code"] in _ALWAYS_FAIL and entry["level"] != INFO
+            level = ERROR if always else entry["level"]
+            message, _semicolon, remedy = str(entry["message"]).rpartition("; ")
+            evidence = f"{entry['file']}, {entry['pointer']}"
+            yield Obstacle(entry["code"], message or remedy, evidence, remedy, level, file=entry["file"])
 
     def _tools(self) -> Iterator[Obstacle]:
         found = missing_tool(self.plugins, {}, self.binaries.bin_dirs)

@@ -11,7 +11,6 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ...libcni.cache import DEFAULT_DIR
 from ..binaries.usable import Binaries
 from ..errors import HostError
-from ..networks.view import ConfView
 from ..problems import ERROR, INFO, WARNING
 from ..processes import Process, processes
 from ..runtimes import asking, cri
@@ -22,7 +21,7 @@ from ..runtimes.rules import Network, Verdict
 from ..runtimes.status import NOT_READY, UNKNOWN, PluginsStatus, status_of
 from ..secrets import mask_text
 from .asked import not_as_judged
-from .network_causes import NetworkCauses, plugin_obstacles
+from .network_causes import NetworkCauses, conflicts, plugin_obstacles
 from .obstacle import Obstacle
 
 # A runtime whose plugin hangs in STATUS does not answer within any time.
@@ -72,6 +71,7 @@ class Readiness:
         self._timeout = timeout
         self._other_dirs = [*bin_dirs, *(path for one in effective.runtimes for path in one.bin_dirs)]
         self._kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
+        self._conflicts: Dict[Tuple[str, ...], Dict[str, List[Dict[str, Any]]]] = {}
         self._running = [one for one in effective.runtimes if one.reads and one.found.startswith(_RUNNING)]
 
     def rows(self) -> Dict[str, Any]:
@@ -167,10 +167,13 @@ class Readiness:
         ]
 
     def _causes(self, runtime: Runtime, network: Network) -> NetworkCauses:
-        files = self._effective.files_of(runtime)
-        view = ConfView(runtime.conf_dir, files, files, set(), {network.file.name})
         binaries = self._binaries(runtime, network)
-        return NetworkCauses(runtime, network, view, binaries, DEFAULT_DIR, self._other_dirs, self._kubelet)
+        place = runtime.conf_dir, runtime.conf_file, runtime.folder
+        if place not in self._conflicts:
+            # Once for all networks: each is compared with all others.
+            self._conflicts[place] = conflicts(runtime.conf_dir, self._effective.files_of(runtime), binaries)
+        problems = self._conflicts[place].get(network.file.path, [])
+        return NetworkCauses(runtime, network, problems, binaries, DEFAULT_DIR, self._other_dirs, self._kubelet)
 
     def _ask_plugins(self, runtime: Runtime, network: Network) -> PluginsStatus:
         loaded = network.loaded

@@ -14,6 +14,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import s
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules import directory_problems
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import network_causes, report
 from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.report import Readiness
@@ -200,3 +201,25 @@ def test_plugins_that_rkt_brings_along_are_not_missed(host, monkeypatch):
         (host.conf_dir / f"{kind}.conf").write_text(json.dumps({"name": kind, "type": kind, "cniVersion": "0.3.1"}))
     missing = [one["network"] for one in host.explain()["obstacles"] if one["code"] == "missing_plugin"]
     assert missing == ["calico"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_directory_is_examined_once_for_all_networks_and_each_has_its_conflicts(host, monkeypatch, named):
+    calls = []
+
+    def examined(view, binaries):
+        calls.append(len(view.files))
+        return directory_problems(view, binaries)
+
+    monkeypatch.setattr(network_causes, "directory_problems", examined)
+    for number in range(1, 12):
+        # The last one has the addresses of the first one.
+        ipam = {"type": "host-local", "ranges": [[{"subnet": f"10.1.{number % 11}.0/24"}]]}
+        text = json.dumps({"cniVersion": "1.0.0", "name": f"n{number}", "plugins": [{"type": "ptp", "ipam": ipam}]})
+        (host.conf_dir / f"{10 + number}-n.conflist").write_text(text)
+    if named:
+        host.runtimes = [Runtime("nomad", "1.9.0", "a running nomad", str(host.conf_dir), ["/opt/cni/bin"])]
+        host.runtimes[0].pid = 7
+    overlaps = {one["network"] for one in host.explain()["obstacles"] if one["code"] == "subnet_overlap"}
+    assert overlaps == ({"pods", "n11"} if named else {"pods"})
+    assert calls == [12]
