@@ -120,8 +120,8 @@ options:
     default: false
   force:
     description:
-      - Remove a network, set it aside, or change its name, bridge, subnet or ranges, even if O(cache_dir) has
-        attachments to it.
+      - Remove a network, set it aside, or change what moves addresses, interfaces or rules, such as its name, bridge or
+        ranges, even if O(cache_dir) has attachments to it.
       - With O(networks[].state=absent), set aside an unmanaged file. With O(networks[].file), take over an unmanaged
         file that holds another network.
       - Remove plugins that Istio or Linkerd inserted into a managed conflist, and write a file that Cilium renamed.
@@ -422,8 +422,9 @@ actions:
       sample: /etc/cni/net.d/10-apps.conflist
     class:
       description:
-        - V(safe) for content, mode and owner of managed files. V(disruptive) for a removed network and for a changed
-          name, bridge, subnet or range. V(foreign) for what a running daemon did to a managed file, which is left.
+        - V(safe) for content, mode and owner of managed files. V(disruptive) for a removed network and for a change
+          that moves addresses, interfaces or rules. V(foreign) for what a running daemon did to a managed file, which
+          is left.
       type: str
       sample: safe
     reason:

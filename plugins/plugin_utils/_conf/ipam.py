@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Iterator, NamedTuple, Optional
 
+from ...module_utils._host.kinds import INTERFACE, kind_of
 from ...module_utils._host.problems import ERROR, INFO, WARNING
 from ...module_utils.libcni import version as spec
 from ...module_utils.libcni.errors import VersionError
@@ -26,8 +27,6 @@ _DEFAULTS = (ipaddress.ip_network("0.0.0.0/0"), ipaddress.ip_network("::/0"))
 _LINK_LOCAL = ipaddress.IPv6Network("fe80::/10")
 # RT_SCOPE_LINK: an IPv4 gateway must be reachable through such a route.
 _LINK_SCOPE = 253
-# Plugins that set up addresses and routes with the same library (plugins/pkg/ipam), and fail where the kernel refuses.
-_ROUTING = frozenset(("bridge", "ptp", "macvlan", "ipvlan", "vlan", "host-device", "dummy", "tap"))
 
 
 def ipam_findings(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]) -> Iterator[Finding]:
@@ -298,7 +297,8 @@ def _routes(
     *subnets* are those of the containers' addresses, empty if unknown; *gateways* are used by routes without ``gw``, by
     family.
     """
-    kind, refused = ipam["type"], ERROR if plugin.get("type") in _ROUTING else WARNING
+    # These set up addresses and routes with the same library (plugins/pkg/ipam), and fail where the kernel refuses.
+    kind, refused = ipam["type"], ERROR if kind_of(plugin).role == INTERFACE else WARNING
     families: set[int] = {subnet.version for subnet in subnets}
     near, seen = list(subnets), _default_routes(ipam, plugin, families, gateways)
     for index, route in enumerate(ipam.get("routes", [])):

@@ -22,6 +22,7 @@ def _no_leftovers():
         for bridge in $(ip -oneline link show type bridge | cut -d: -f2); do
           ip link delete $bridge
         done
+        nft flush ruleset
         rm -rf /var/lib/podwire /var/lib/cni /run/podwire-cni
         """
     )

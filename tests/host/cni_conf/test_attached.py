@@ -57,6 +57,104 @@ def test_a_network_with_attachments_changes_by_force_only(host, change, refuse, 
     assert removed["networks"][0]["action"] == "removed"
 
 
+RANGE = {"type": "host-local", "subnet": "10.58.0.0/24"}
+FIXED = {"type": "static", "addresses": [{"address": "10.58.0.2/24"}]}
+BRIDGE = {"type": "bridge", "bridge": "att0", "ipam": RANGE}
+MACVLAN = {"type": "macvlan", "master": "up0", "ipam": RANGE}
+PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
+# The chain of the attached container, the one that is wanted, and what the refusal names.
+MOVES = {
+    "dataDir": ([BRIDGE], [{**BRIDGE, "ipam": {**RANGE, "dataDir": "/opt/leases"}}], "dataDir of host-local"),
+    "datadir": ([BRIDGE], [{**BRIDGE, "ipam": {**RANGE, "datadir": "/opt/leases"}}], "dataDir of host-local"),
+    "ranges": (
+        [BRIDGE],
+        [{**BRIDGE, "ipam": {**RANGE, "Subnet": "10.59.0.0/24", "subnet": None}}],
+        "subnet of host-local",
+    ),
+    "ipam type": ([BRIDGE], [{**BRIDGE, "ipam": FIXED}], "the type of ipam"),
+    "address": (
+        [{**BRIDGE, "ipam": FIXED}],
+        [{**BRIDGE, "ipam": {"type": "static", "addresses": [{"address": "10.58.0.3/24"}]}}],
+        "addresses of static",
+    ),
+    "vlan": ([BRIDGE], [{**BRIDGE, "vlan": 7}], "vlan of bridge"),
+    "masquerading": ([{**BRIDGE, "ipMasq": True}], [BRIDGE], "ipMasq of bridge"),
+    "master": ([MACVLAN], [{**MACVLAN, "master": "up1"}], "master of macvlan"),
+    "plugin": ([BRIDGE], [{**BRIDGE, "type": "ptp"}], "the plugin bridge, the plugin ptp"),
+    "rules": ([BRIDGE, PORTMAP], [BRIDGE], "the plugin portmap"),
+}
+
+
+@pytest.mark.parametrize("generation", ["old", "new"])
+@pytest.mark.parametrize("what", MOVES)
+def test_what_moves_the_addresses_interfaces_or_rules_of_a_container_is_refused(host, refuse, conf_dir, netns, what):
+    sh("ip link add up0 type bridge; ip link add up1 type bridge; ip link set up0 up; ip link set up1 up")
+    before, after, words = MOVES[what]
+    there, wanted = (network("att", *plugins, version="0.4.0") for plugins in (before, after))
+    harmless = network("att", *(dict(plugin, mtu=1400) for plugin in before), version="0.4.0")
+    path = conf_dir / "10-att.conflist"
+    host.run("cni_conf", networks=[there])
+    host.run("cni_attach", attachments=[{"network": "att", "netns": netns, "container_id": "ctr1"}])
+    address = ["ctr1/eth0 (10.58.0.2/24)"]
+    refuse("attachments_exist", [str(path), f"{words} would change", *address], [wanted])
+    (step,) = host.run("cni_conf", networks=[harmless])["actions"]
+    assert step["class"] == "safe"
+
+    # The file is gone, its attachment is not.
+    kept = path.read_text()
+    path.unlink()
+    refuse("attachments_exist", [str(path), *address], [wanted])
+    path.write_text(kept)
+
+    left = host.run("cni_host", networks={"networks": [wanted], "force": True}, classes=["safe"])["left"]
+    assert [(one["class"], one["target"]) for one in left] == [("disruptive", str(path))]
+    checked = host.run("cni_conf", networks=[wanted], force=True, check_mode=True)["actions"]
+    ran = host.run("cni_conf", networks=[wanted], force=True)["actions"]
+    assert checked == ran
+    assert [(step["kind"], step["class"]) for step in ran] == [("write", "disruptive")]
+    assert ran[0]["reason"].endswith("; moves ctr1/eth0 (10.58.0.2/24)")
+    assert not host.run("cni_conf", networks=[wanted])["changed"]
+
+
+@pytest.mark.parametrize("generation", ["old", "new"])
+def test_two_containers_would_have_one_address(host, conf_dir, netns):
+    """What a change of the leases' directory does, if it is forced."""
+    sh("ip netns add cni_conf_test2")
+
+    def attach(name, container):
+        attachment = {"network": "att", "netns": name, "container_id": container}
+        return host.run("cni_attach", attachments=[attachment])["attachments"][0]["ips"]
+
+    host.run("cni_conf", networks=[network("att", BRIDGE, version="0.4.0")])
+    first = attach(netns, "ctr1")
+    moved = {**BRIDGE, "ipam": {**RANGE, "dataDir": "/opt/leases"}}
+    host.run("cni_conf", networks=[network("att", moved, version="0.4.0")], force=True)
+    assert attach("cni_conf_test2", "ctr2") == first == ["10.58.0.2/24"]
+    sh("rm -r /opt/leases")
+
+
+def test_a_drop_in_moves_rules_and_interfaces_too(host, refuse, conf_dir, netns):
+    def att(**drop_ins):
+        files = [{"file": f"10-{name}.conf", "plugin": plugin} for name, plugin in drop_ins.items()]
+        return network("att", BRIDGE, drop_ins=files)
+
+    first = att(portmap={**PORTMAP, "backend": "iptables"})
+    host.run("cni_conf", networks=[first])
+    host.run("cni_attach", attachments=[{"network": "att", "netns": netns, "container_id": "ctr1"}])
+    words = ["ctr1/eth0 (10.58.0.2/24)"]
+    moved = att(portmap={**PORTMAP, "backend": "nftables"})
+    refuse("attachments_exist", ["backend of portmap would change", *words], [moved])
+    refuse("attachments_exist", ["the plugin portmap would change", *words], [att()])
+    added = host.run("cni_conf", networks=[att(portmap=first["drop_ins"][0]["plugin"], tuning={"type": "tuning"})])
+    assert {step["class"] for step in added["actions"]} == {"safe"}
+    removed = host.run("cni_conf", networks=[first])["actions"]
+    assert {step["class"] for step in removed} == {"safe"}
+    steps = host.run("cni_conf", networks=[moved], force=True)["actions"]
+    assert [(step["kind"], step["class"]) for step in steps] == [("write", "disruptive"), ("write", "safe")]
+    assert steps[0]["reason"].endswith("; moves ctr1/eth0 (10.58.0.2/24)")
+    assert not host.run("cni_conf", networks=[moved])["changed"]
+
+
 IPAM = {"type": "host-local", "subnet": "10.64.0.0/24"}
 TWO_SUBNETS = {"type": "host-local", "ranges": [[{"subnet": "10.64.0.0/24"}], [{"subnet": "10.65.0.0/24"}]]}
 LIMITS = {"type": "bandwidth", "ingressRate": 8000000, "ingressBurst": 8000000}

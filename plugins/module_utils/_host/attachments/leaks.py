@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 from ...libcni.conf import NetworkConfigList
 from .. import leases, netlink
 from ..errors import HostError
-from ..kinds import bridge_of, member_of
+from ..kinds import META, bridge_of, kind_named, member_of
 from ..netns import visit
 from .request import Key
 
@@ -110,7 +110,7 @@ def _leases(key: Key, config: Optional[NetworkConfigList]) -> Iterator[leases.Le
 def makes_rules(config: NetworkConfigList) -> bool:
     """Tell whether a plugin of the network may put rules for a container into the host's firewall."""
     return any(
-        plugin.type in ("firewall", "portmap")
+        (kind_named(plugin.type).rules and kind_named(plugin.type).role == META)
         or any(member_of(plugin.network, option) is True for option in ("ipmasq", "macspoofchk"))
         for plugin in config.plugins
     )

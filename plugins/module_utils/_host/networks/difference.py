@@ -6,14 +6,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Optional, Tuple
+import os
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ...libcni import gojson
 from ...libcni.errors import JSONError
+from ..kinds import META, kind_of, member_of, text_of
 from ..problems import WARNING, problem
 from ..secrets import mask, mask_text
 
-_IPAM_KEYS = ("subnet", "rangestart", "rangeend", "ranges")
+Plugin = Dict[str, Any]
+# Members of every plugin: its own and its IPAM plugin's type, and what names addresses for single containers.
+_OF_ANY = dict.fromkeys(("type", "ipam", "args", "runtimeConfig"))
+_OF_NONE = ("name", "cniversion")
+# Objects with a type of their own, and what they are without one.
+_INNER: Dict[str, Plugin] = {"ipam": {}, "delegate": {"type": "bridge"}}
 
 
 def same_json(one: Optional[bytes], other: bytes) -> bool:
@@ -26,46 +33,97 @@ def same_json(one: Optional[bytes], other: bytes) -> bool:
         return False
 
 
-def moves_addresses(one: Optional[bytes], other: bytes) -> bool:
-    """Tell whether the bridge, a subnet or a range differs, so that attachments of *one* do not fit *other*.
+def moved(before: Optional[bytes], after: bytes) -> List[str]:
+    """Return in words what differs between two conflists so that attachments of *before* do not fit *after*.
 
-    A conflist that does not load has no attachments.
+    That is what decides on addresses, interfaces and rules. A conflist that does not load has no attachments.
     """
     try:
-        return one is not None and _essence(gojson.loads(one)) != _essence(gojson.loads(other))
+        return [] if before is None else _moved_in(gojson.loads(before), gojson.loads(after))
     except JSONError:
-        return False
+        return []
 
 
-def fits(config: bytes, text: bytes) -> bool:
-    """Tell whether an attachment made with *config* fits the conflist *text*; False if one of them cannot be read."""
+def fits(config: bytes, text: bytes, drop_ins: Sequence[Plugin] = ()) -> bool:
+    """Tell whether an attachment made with *config* fits the conflist *text* with *drop_ins*.
+
+    False if one of them cannot be read.
+    """
     try:
-        return _essence(gojson.loads(config)) == _essence(gojson.loads(text))
+        return not _moved_in(gojson.loads(config), gojson.loads(text), drop_ins)
     except JSONError:
         return False
 
 
-def _essence(data: Any) -> List[Tuple[str, bytes]]:
-    found: List[Tuple[str, bytes]] = []
-    plugins = data.get("plugins") if isinstance(data, dict) else None
-    for plugin in plugins if isinstance(plugins, list) else [data]:
-        _collect(plugin, found)
+def would_change(words: Sequence[str]) -> str:
+    """Return what :func:`moved` found, as the beginning of a sentence."""
+    return f"{', '.join(words)} would change"
+
+
+def _moved_in(before: Any, after: Any, drop_ins: Sequence[Plugin] = ()) -> List[str]:
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return []
+    # libcni reads the keys of a list exactly.
+    name = ["the name"] if before.get("name") != after.get("name") else []
+    return name + moved_plugins(_plugins(before), [*_plugins(after), *drop_ins])
+
+
+def _plugins(data: Plugin) -> List[Plugin]:
+    plugins = data.get("plugins", [data])
+    return [plugin for plugin in plugins if isinstance(plugin, dict)] if isinstance(plugins, list) else []
+
+
+def moved_plugins(before: Sequence[Plugin], after: Sequence[Plugin]) -> List[str]:
+    """Return what :func:`moved` does for two chains. A plugin that works on the interface may be added."""
+    words: List[str] = []
+    added = list(after)
+    for plugin in before:
+        kind = text_of(plugin, "type")
+        same = next((other for other in added if text_of(other, "type") == kind), None)
+        if same is not None:
+            added.remove(same)
+            ours, theirs = _moving(plugin), _moving(same)
+            changed = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+            # Another type explains all that is different inside.
+            others = tuple(key[: -len("type")] for key in changed if key.endswith("/type"))
+            changed = [key for key in changed if not key.startswith(others) or key.endswith("/type")]
+            words += [(theirs.get(key) or ours[key])[0] for key in changed]
+        elif not kind_of(plugin).inside:
+            words.append(f"the plugin {kind}")
+    words += [f"the plugin {text_of(plugin, 'type')}" for plugin in added if kind_of(plugin).role != META]
+    return list(dict.fromkeys(words))
+
+
+def _moving(plugin: Plugin) -> Dict[str, Tuple[str, bytes]]:
+    """Return key -> (words, value) for the members of a plugin, or of an object in it, that move attachments."""
+    kind = kind_of(plugin)
+    names = dict.fromkeys(plugin) if kind.moving is None else {**kind.moving, **_OF_ANY}
+    found = {}
+    for name, default in names.items():
+        key = gojson.fold(name)
+        value = member_of(plugin, key)
+        inner = _INNER.get(key) if kind.moving is not None else None
+        if inner is not None:
+            members = _moving({**inner, **value} if isinstance(value, dict) else inner)
+            found.update({f"{key}/{member}": state for member, state in members.items()})
+            if "type" in members:
+                found[f"{key}/type"] = f"the type of {key}", members["type"][1]
+        elif key not in _OF_NONE:
+            if value in (None, ""):
+                value = default
+            elif not value and default is None:
+                value = None
+            found[key] = f"{name} of {text_of(plugin, 'type')}", gojson.dumps(_settled(value))
     return found
 
 
-def _collect(plugin: Any, found: List[Tuple[str, bytes]]) -> None:
-    members = _folded(plugin)
-    if "bridge" in members or members.get("type") == "bridge":
-        # The plugin's default.
-        found.append(("bridge", gojson.dumps(members.get("bridge") or "cni0")))
-    ipam = _folded(members.get("ipam"))
-    found.extend((key, gojson.dumps(ipam[key])) for key in _IPAM_KEYS if key in ipam)
-    if "delegate" in members:
-        _collect(members["delegate"], found)
-
-
-def _folded(data: Any) -> Dict[str, Any]:
-    return {key.lower(): value for key, value in data.items()} if isinstance(data, dict) else {}
+def _settled(value: Any) -> Any:
+    """Return a value in the form in which equal ones are the same: folded keys, clean paths."""
+    if isinstance(value, dict):
+        return {gojson.fold(key): _settled(item) for key, item in value.items()}
+    if isinstance(value, str) and value.startswith("/"):
+        return os.path.normpath(value)
+    return [_settled(item) for item in value] if isinstance(value, list) else value
 
 
 def readable_secret(text: bytes, mode: int, path: str) -> List[Dict[str, Any]]:

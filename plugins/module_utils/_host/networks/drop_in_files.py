@@ -10,12 +10,13 @@ network's own file, and containerd notices only a write of that file.
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List, Tuple
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from ..confdir import ConfFile, drop_ins, parse_conf, sort_key
 from ..errors import HostError
 from ..plan import DISRUPTIVE, SAFE
-from .difference import readable_secret, same_json
+from .difference import moved_plugins, readable_secret, same_json, would_change
 from .request import WantedNetwork
 from .state import ConfState
 from .steps import ABSENT, NOT_REQUESTED
@@ -46,6 +47,7 @@ class DropInFiles:
         present = {file.name: file for file in drop_ins(self._conf_dir, wanted.name)}
         managed = [os.path.basename(path) for path in self._managed().get(wanted.name, [])]
         after = dict(present)
+        steps: List[Callable[[str], None]] = []
         for name, text in wanted.drop_ins.items():
             path = os.path.join(wanted.name, name)
             current = present.get(name)
@@ -53,16 +55,25 @@ class DropInFiles:
             if current is not None and name not in managed:
                 state.error("foreign_file", "this drop-in is unmanaged; move it away, or choose another 'file'", path)
             elif current is None or current.is_link or not same_json(current.text, text):
-                changes.put_drop_in(wanted.name, name, target, None if current is None else current.text or b"", text)
                 after[name] = self._planned(path, name, text)
+                step_class = _class(present.get(name), after[name])
+                before = None if current is None else current.text or b""
+                steps.append(partial(changes.put_drop_in, wanted.name, name, target, before, text, step_class))
         for name in managed:
             if name not in wanted.drop_ins and name in present:
                 text = present[name].text or b""
-                changes.remove_drop_in(wanted.name, name, target, text, SAFE, NOT_REQUESTED)
+                step_class = _class(present[name], None)
+                remove = partial(changes.remove_drop_in, wanted.name, name, target, text, step_class, NOT_REQUESTED)
+                steps.append(remove)
                 del after[name]
         if after == present:
             return None, None
         state.drop_ins_after[wanted.name] = [after[name] for name in sorted(after, key=sort_key)]
+        words, users = moved_plugins(_plugins(present.values()), _plugins(after.values())), ""
+        if words:
+            users = state.refuse_attached(wanted.name, target, would_change(words), wanted.text)
+        for step in steps:
+            step(users)
         return {"drop_ins": sorted(present)}, {"drop_ins": sorted(after)}
 
     def _planned(self, path: str, name: str, text: bytes) -> ConfFile:
@@ -86,7 +97,7 @@ class DropInFiles:
             for name in map(os.path.basename, paths):
                 if name in present:
                     text = present.pop(name).text or b""
-                    state.plan.changes.remove_drop_in(network, name, "", text, DISRUPTIVE, ABSENT)
+                    state.plan.changes.remove_drop_in(network, name, "", text, DISRUPTIVE, ABSENT, "")
             state.drop_ins_after[network] = list(present.values())
 
     def _was_managed(self, network: str) -> bool:
@@ -94,3 +105,11 @@ class DropInFiles:
         state = self._state
         had = any(entry["network"] == network for entry in map(state.entry_of, state.files) if entry)
         return had or any(one.name == network and not one.present for one in state.request.networks)
+
+
+def _plugins(files: Iterable[Optional[ConfFile]]) -> List[Dict[str, Any]]:
+    return [plugin for file in files if file is not None for plugin in file.plugins]
+
+
+def _class(before: Optional[ConfFile], after: Optional[ConfFile]) -> str:
+    return DISRUPTIVE if moved_plugins(_plugins([before]), _plugins([after])) else SAFE

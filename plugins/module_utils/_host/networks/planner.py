@@ -19,7 +19,7 @@ from ..problems import WARNING, errors_of, place, strict, summary
 from ..runtimes.effective import Effective
 from ..secrets import mask
 from ..trust import untrusted
-from .difference import moves_addresses, readable_secret, same_json
+from .difference import moved, readable_secret, same_json, would_change
 from .owners import CILIUM_SUFFIX, injected, with_injected
 from .plan import ConfPlan
 from .request import ConfRequest, WantedNetwork
@@ -269,21 +269,27 @@ class ConfPlanner:
         text = self._keep_injections(wanted, target, current)
         self.state.after[target] = wanted.name
         if current is None:
+            users = ""
+            if all(file.network != wanted.name for file in self.state.files.values()):
+                # The file may have been deleted while containers were attached.
+                why = "its attachments were made with another configuration"
+                users = self.state.refuse_attached(wanted.name, target, why, text)
             self.state.contents[target] = text
-            plan.changes.put(target, wanted.name, None, text, SAFE, replaces=False)
+            step_class = DISRUPTIVE if users else SAFE
+            plan.changes.put(target, wanted.name, None, text, step_class, replaces=False, users=users)
             return "created"
         if current.is_link or not same_json(current.text, text):
             renamed = not held and current.network is not None and current.network != wanted.name
-            moved = moves_addresses(current.text, text)
+            words, users = moved(current.text, text), ""
             if renamed:
                 # Firewall rules and leases of containers are filed under the network's name.
                 why = f"its name would change from {current.network!r} to {wanted.name!r}"
-                self.state.refuse_attached(str(current.network), target, why)
-            if moved and not held:
-                self.state.refuse_attached(wanted.name, target, "its bridge, subnet or ranges would change", text)
-            step_class = DISRUPTIVE if moved or renamed or held else SAFE
+                users = self.state.refuse_attached(str(current.network), target, why)
+            if words and not held:
+                users = self.state.refuse_attached(wanted.name, target, would_change(words), text) or users
+            step_class = DISRUPTIVE if words or held else SAFE
             self.state.contents[target] = text
-            plan.changes.put(target, wanted.name, current.text, text, step_class, replaces=True)
+            plan.changes.put(target, wanted.name, current.text, text, step_class, replaces=True, users=users)
             return "updated" if action == "none" else action
         if (current.mode, current.uid, current.gid) != (wish.mode, wish.uid, wish.gid):
             self.state.contents[target] = current.text or b""

@@ -11,7 +11,7 @@ from typing import Container, Dict, Mapping, Optional, Sequence
 
 from ..binaries.packages import DPKG, packages_of
 from ..confdir import ConfFile
-from .difference import moves_addresses
+from .difference import moved, would_change
 from .request import WantedNetwork
 from .state import ConfState
 from .steps import ABSENT, NOT_REQUESTED
@@ -84,9 +84,9 @@ class Removals:
         if self.state.refuse_owned(file, "set aside"):
             return
         if file.network is not None and file.network in texts:
-            if moves_addresses(file.text, texts[file.network]):
-                why = "its bridge, subnet or ranges would change"
-                self.state.refuse_attached(file.network, file.name, why, texts[file.network])
+            words = moved(file.text, texts[file.network])
+            if words:
+                self.state.refuse_attached(file.network, file.name, would_change(words), texts[file.network])
         elif file.network:
             self.state.refuse_attached(file.network, file.name, "the network would be set aside")
         managed = self.state.manifest.networks[file.path] if self.state.is_managed(file.name) else None

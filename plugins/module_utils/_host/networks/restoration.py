@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 from ..confdir import ConfFile, parse_conf
 from ..errors import HostError
-from .difference import moves_addresses
+from .difference import moved, would_change
 from .state import ConfState
 from .steps import PREVIOUS
 
@@ -117,8 +117,8 @@ def _bring_original(work: _Return, managed: ConfFile, current: str, original: En
     there = standing is not None and standing.text == file.text and not state.is_managed(name)
     if name != current and not there and not _is_free(work, name, file, standing):
         return
-    _refuse_move(state, managed, file)
-    state.plan.changes.restore_original(name, current, original, (managed.text or b"", file.text), there)
+    users = _refuse_move(state, managed, file)
+    state.plan.changes.restore_original(name, current, original, (managed.text or b"", file.text), there, users)
     state.after.pop(current, None)
     if current in state.files:
         (state.replaced if name == current else state.vacated).add(current)
@@ -162,9 +162,11 @@ def _is_free(work: _Return, name: str, file: ConfFile, standing: Optional[ConfFi
     return False
 
 
-def _refuse_move(state: ConfState, managed: ConfFile, file: ConfFile) -> None:
-    if managed.network and moves_addresses(managed.text, file.text or b""):
-        state.refuse_attached(managed.network, managed.name, "its bridge, subnet or ranges would change", file.text)
+def _refuse_move(state: ConfState, managed: ConfFile, file: ConfFile) -> str:
+    words = moved(managed.text, file.text or b"") if managed.network else []
+    if not words:
+        return ""
+    return state.refuse_attached(str(managed.network), managed.name, would_change(words), file.text)
 
 
 def _remove_managed(work: _Return) -> None:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
+from ..addresses import result_addresses
 from ..confdir import ConfFile, drop_ins, parse_conf, read_as, sort_key
 from ..errors import HostError
 from ..hostview import HostView
@@ -219,21 +221,26 @@ class ConfState:
             self._attached = attached(self.request.cache_dir)
         return self._attached.get(network, [])
 
-    def refuse_attached(self, network: str, file: str, why: str, text: Optional[bytes] = None) -> None:
-        """Note an error if containers are attached to *network*, unless force.
+    def refuse_attached(self, network: str, file: str, why: str, text: Optional[bytes] = None) -> str:
+        """Note an error if containers are attached to *network*, unless force. Return whom the change moves.
 
-        *text* is the new conflist. Attachments that were made with its bridge, subnets and ranges do not prevent the
-        change: the file was edited after they were made, and they fit the new conflist again.
+        *text* is the new conflist. Attachments that fit it do not prevent the change: the file was edited after they
+        were made.
         """
-        if self.request.force:
-            return
+        try:
+            attached = self.attached(network)
+        except HostError:
+            if self.request.force:
+                return ""
+            raise
+        drop_ins = self._appended(network, text) if attached and text is not None else []
         users = [
-            f"{entry.container_id}/{entry.if_name}"
-            for entry in self.attached(network)
+            _attachment(entry)
+            for entry in attached
             if not self.view.releases((network, entry.container_id, entry.if_name), renewed=text is not None)
-            and (text is None or not fits(entry.config, text))
+            and (text is None or not fits(entry.config, text, drop_ins))
         ]
-        if users:
+        if users and not self.request.force:
             count = "1 attachment" if len(users) == 1 else f"{len(users)} attachments"
             self.error(
                 "attachments_exist",
@@ -242,6 +249,15 @@ class ConfState:
                 "change the network anyway",
                 file,
             )
+        return ", ".join(users)
+
+    def _appended(self, network: str, text: bytes) -> List[Dict[str, Any]]:
+        """Return the plugins that the drop-ins of *network* will append to the conflist *text*."""
+        file = ConfFile("new.conflist", "")
+        with contextlib.suppress(HostError):
+            parse_conf(file, text)
+        files = [] if file.inlined_only else self.drop_ins(self.request.conf_dir, network)
+        return [plugin for drop_in in files for plugin in drop_in.plugins]
 
     # ---- the directory as it will be
 
@@ -280,6 +296,11 @@ class ConfState:
         except HostError as error:
             file.error = error.msg
         return file
+
+
+def _attachment(entry: Entry) -> str:
+    addresses = ", ".join(result_addresses(entry.result))
+    return f"{entry.container_id}/{entry.if_name}" + (f" ({addresses})" if addresses else "")
 
 
 def _duplicate_text(wanted: WantedNetwork, foreign: ConfFile) -> str:

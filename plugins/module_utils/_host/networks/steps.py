@@ -15,7 +15,7 @@ from ..files import Attributes, Directory, make_directory, stage, write
 from ..kinds import text_of
 from ..manifest import Manifest
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Plan, Step
-from .difference import difference_in_words, moves_addresses, shown_change, shown_conflist
+from .difference import difference_in_words, moved, shown_change, shown_conflist
 
 ABSENT = "state is absent"
 NOT_REQUESTED = "is not one of the requested files"
@@ -59,9 +59,19 @@ class ConfSteps:
         self._step("make_directory", self.conf_dir, SAFE, "does not exist", (None, {"mode": "0755"}), action)
 
     def put(
-        self, name: str, network: str, before: Optional[bytes], after: bytes, step_class: str, replaces: bool
+        self,
+        name: str,
+        network: str,
+        before: Optional[bytes],
+        after: bytes,
+        step_class: str,
+        replaces: bool,
+        users: str = "",
     ) -> None:
-        """Write a managed file; *replaces*: a file is expected to be there, with whatever content."""
+        """Write a managed file; *replaces*: a file is expected to be there, with whatever content.
+
+        *users* are the attachments that this moves.
+        """
         path = self.path(name)
         self._own(path, network, hashlib.sha256(after).hexdigest())
 
@@ -73,10 +83,11 @@ class ConfSteps:
             self._loaded(path)
 
         if replaces:
-            reason = difference_in_words(before, after)
+            reason = difference_in_words(before, after) + _moves(users)
             self._step("write", path, step_class, reason, shown_change(before, after), action)
         else:
-            self._step("create", path, step_class, "does not exist", (None, shown_conflist(after)), action)
+            reason = "does not exist" + _moves(users)
+            self._step("create", path, step_class, reason, (None, shown_conflist(after)), action)
 
     def rename(self, old: str, new: str, network: str) -> None:
         """Rename a managed file; the new name is free, or that of a file adopted just before."""
@@ -143,8 +154,20 @@ class ConfSteps:
 
         self._step("remove", path, DISRUPTIVE, reason, (shown_conflist(before or b""), None), action)
 
-    def put_drop_in(self, network: str, name: str, conflist: str, before: Optional[bytes], after: bytes) -> None:
-        """Write a drop-in of *network*, whose file is *conflist*; *before* is the present content, None for none."""
+    def put_drop_in(
+        self,
+        network: str,
+        name: str,
+        conflist: str,
+        before: Optional[bytes],
+        after: bytes,
+        step_class: str,
+        users: str,
+    ) -> None:
+        """Write a drop-in of *network*, whose file is *conflist*; *before* is the present content, None for none.
+
+        *users* are the attachments that this moves.
+        """
         folder = self.path(network)
         path = os.path.join(folder, name)
         self._own(path, network, hashlib.sha256(after).hexdigest())
@@ -159,12 +182,16 @@ class ConfSteps:
                 write(directory, name, after, self.attributes)
 
         if before is None:
-            self._step("create", path, SAFE, "does not exist", (None, shown_conflist(after)), action)
+            reason = "does not exist" + _moves(users)
+            self._step("create", path, step_class, reason, (None, shown_conflist(after)), action)
         else:
-            self._step("write", path, SAFE, difference_in_words(before, after), shown_change(before, after), action)
+            reason = difference_in_words(before, after) + _moves(users)
+            self._step("write", path, step_class, reason, shown_change(before, after), action)
 
-    def remove_drop_in(self, network: str, name: str, conflist: str, before: bytes, step_class: str, why: str) -> None:
-        """Remove a managed drop-in, and its folder if nothing else is in it."""
+    def remove_drop_in(
+        self, network: str, name: str, conflist: str, before: bytes, step_class: str, why: str, users: str
+    ) -> None:
+        """Remove a managed drop-in, and its folder if nothing else is in it. *users* are those that this moves."""
         folder = self.path(network)
         path = os.path.join(folder, name)
         self._touched.add(path)
@@ -176,7 +203,7 @@ class ConfSteps:
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
 
-        self._step("remove", path, step_class, why, (shown_conflist(before), None), action)
+        self._step("remove", path, step_class, why + _moves(users), (shown_conflist(before), None), action)
 
     def write_again(self, name: str, text: bytes, states: Tuple[Any, Any]) -> None:
         """Write a managed file with the content that it has, so that runtimes notice its drop-ins."""
@@ -252,11 +279,18 @@ class ConfSteps:
             self._step("restore", path, DISRUPTIVE, reason, shown_change(replaced, text or b""), action)
 
     def restore_original(
-        self, name: str, current: str, original: Dict[str, Any], texts: Tuple[bytes, bytes], there: bool
+        self,
+        name: str,
+        current: str,
+        original: Dict[str, Any],
+        texts: Tuple[bytes, bytes],
+        there: bool,
+        users: str,
     ) -> None:
         """Restore a kept original to *name* and remove the managed file *current*, which may be the same or set aside.
 
         *texts* are those of the managed file and of the original; *there*: an interrupted run has restored it already.
+        *users* are the attachments that this moves.
         """
         path, managed = self.path(name), self.path(current)
 
@@ -271,8 +305,8 @@ class ConfSteps:
                 self._open().remove(current)
             self.manifest.networks.pop(managed, None)
 
-        step_class = DISRUPTIVE if moves_addresses(*texts) else SAFE
-        self._step("restore", path, step_class, PREVIOUS, shown_change(*texts), action)
+        step_class = DISRUPTIVE if moved(*texts) else SAFE
+        self._step("restore", path, step_class, PREVIOUS + _moves(users), shown_change(*texts), action)
 
     def remove_aside(self, aside: str) -> None:
         """Remove a managed file that was set aside."""
@@ -388,6 +422,10 @@ class ConfSteps:
         with self.manifest.kept(original["sha256"]) as source:
             attributes = Attributes(original["mode"], original["uid"], original["gid"])
             stage(self._open(), name, source, attributes).publish()
+
+
+def _moves(users: str) -> str:
+    return f"; moves {users}" if users else ""
 
 
 def _describe(attributes: Attributes) -> Dict[str, Any]:

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.types import named_plugins, types_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.difference import (
-    moves_addresses,
+    fits,
+    moved,
     readable_secret,
     same_json,
     shown_conflist,
@@ -33,35 +36,71 @@ def test_what_means_the_same_to_libcni_is_the_same(one, other, same):
     assert same_json(one, other) is same
 
 
-def bridge(**ipam):
-    return ('{"plugins": [{"type": "bridge", "bridge": "b0", "ipam": {"type": "host-local"%s}}]}') % "".join(
-        ', "%s": %s' % item for item in ipam.items()
-    )
+def conflist(*plugins, name="n"):
+    return json.dumps({"name": name, "plugins": plugins}).encode()
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "moves"),
-    [
-        (bridge(subnet='"10.0.0.0/24"'), bridge(subnet='"10.0.1.0/24"'), True),
-        (bridge(ranges='[[{"subnet": "x"}]]'), bridge(ranges='[[{"subnet":"x"}]]'), False),
-        (bridge(ranges='[[{"subnet": "x"}]]'), bridge(ranges='[[{"subnet": "y"}]]'), True),
-        (bridge(), bridge(rangeStart='"10.0.0.5"'), True),
-        (bridge(), bridge(routes="[]"), False),
-        (bridge(), bridge().replace("b0", "b1"), True),
-        ('{"plugins": [{"type": "bridge"}]}', '{"plugins": [{"type": "bridge", "bridge": "cni0"}]}', False),
-        ('{"plugins": [{"type": "bridge", "mtu": 1}]}', '{"plugins": [{"type": "bridge", "mtu": 2}]}', False),
-        ('{"plugins": [{"type": "bridge"}]}', '{"plugins": [{"type": "ptp"}]}', True),
-        (
-            '{"plugins": [{"type": "x", "delegate": {"bridge": "a"}}]}',
-            '{"plugins": [{"type": "x", "delegate": {"bridge": "b"}}]}',
-            True,
-        ),
-        ("{", bridge(), False),
-    ],
-)
-def test_a_change_of_bridge_subnet_or_ranges_is_told_apart(one, other, moves):
-    assert moves_addresses(one.encode(), other.encode()) is moves
-    assert moves_addresses(None, other.encode()) is False
+LOCAL = {"type": "host-local", "subnet": "10.0.0.0/24"}
+BRIDGE = {"type": "bridge", "bridge": "b0", "ipam": LOCAL}
+# The plugin as it is, the members that change (None: removed), and what moves.
+CHANGES = [
+    (BRIDGE, {"mtu": 1400, "hairpinMode": True, "isGateway": True, "capabilities": {"mac": True}}, []),
+    (BRIDGE, {"bridge": "b1"}, ["bridge of bridge"]),
+    ({"type": "bridge"}, {"bridge": "cni0", "vlan": 0, "ipMasq": False, "preserveDefaultVlan": True}, []),
+    (BRIDGE, {"vlan": 7}, ["vlan of bridge"]),
+    (BRIDGE, {"preserveDefaultVlan": False}, ["preserveDefaultVlan of bridge"]),
+    (BRIDGE, {"IPMASQ": True}, ["ipMasq of bridge"]),
+    (BRIDGE, {"args": {"cni": {"ips": ["10.0.0.9"]}}}, ["args of bridge"]),
+    (BRIDGE, {"type": "ptp", "bridge": None}, ["the plugin bridge", "the plugin ptp"]),
+    (BRIDGE, {"ipam": {**LOCAL, "routes": [{"dst": "0.0.0.0/0"}], "resolvConf": "/etc/x"}}, []),
+    (BRIDGE, {"ipam": {**LOCAL, "dataDir": "/srv/leases"}}, ["dataDir of host-local"]),
+    (BRIDGE, {"ipam": {**LOCAL, "dataDir": "/var/lib/cni/networks/"}}, []),
+    (BRIDGE, {"ipam": {**LOCAL, "datadir": "/srv/leases"}}, ["dataDir of host-local"]),
+    (BRIDGE, {"ipam": None, "IPAM": {"Type": "host-local", "SUBNET": "10.0.0.0/24"}}, []),
+    (BRIDGE, {"ipam": {**LOCAL, "rangeStart": "10.0.0.5"}}, ["rangeStart of host-local"]),
+    (BRIDGE, {"ipam": {**LOCAL, "ranges": [[{"subnet": "10.1.0.0/24"}]]}}, ["ranges of host-local"]),
+    (BRIDGE, {"ipam": {"type": "dhcp"}}, ["the type of ipam"]),
+    ({"type": "ptp", "ipam": {"type": "static"}}, {"mtu": 9000}, []),
+    ({"type": "macvlan", "master": "e0"}, {"master": "e1"}, ["master of macvlan"]),
+    ({"type": "macvlan", "master": "e0"}, {"mode": "bridge", "mtu": 1400}, []),
+    ({"type": "ipvlan", "master": "e0"}, {"mode": "l3"}, ["mode of ipvlan"]),
+    ({"type": "vlan", "master": "e0", "vlanId": 5}, {"vlanId": 6}, ["vlanId of vlan"]),
+    ({"type": "host-device", "device": "e0"}, {"device": "e1"}, ["device of host-device"]),
+    ({"type": "tap"}, {"bridge": "b0"}, ["bridge of tap"]),
+    ({"type": "portmap"}, {"backend": "nftables", "markMasqBit": 13, "snat": True}, ["backend of portmap"]),
+    ({"type": "firewall"}, {"ingressPolicy": "same-bridge"}, ["ingressPolicy of firewall"]),
+    ({"type": "flannel"}, {"delegate": {"mtu": 1400, "bridge": "cni0"}}, []),
+    ({"type": "flannel"}, {"delegate": {"bridge": "b1"}}, ["bridge of bridge"]),
+    ({"type": "acme", "a": 1}, {"a": 1.0, "name": "x", "cniVersion": "1.0.0"}, []),
+    ({"type": "acme", "a": 1}, {"a": 2}, ["a of acme"]),
+    ({"type": "acme", "ipam": LOCAL}, {"ipam": {**LOCAL, "routes": []}}, ["ipam of acme"]),
+    ({"type": "ptp", "ipam": {"type": "acme"}}, {"ipam": {"type": "acme", "pool": "x"}}, ["pool of acme"]),
+    (
+        {"type": "ptp", "ipam": {"type": "static", "addresses": [{"address": "10.0.0.2/24"}]}},
+        {"ipam": {"type": "static", "addresses": [{"address": "10.0.0.3/24"}]}},
+        ["addresses of static"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("plugin", "change", "words"), CHANGES)
+def test_what_moves_attachments_is_named(plugin, change, words):
+    after = {key: value for key, value in {**plugin, **change}.items() if value is not None}
+    one, other = conflist(plugin), conflist(after)
+    assert moved(one, other) == words
+    assert fits(one, other) is not bool(words)
+    assert bool(moved(other, one)) is bool(words)
+    assert moved(None, other) == moved(b"{", other) == []
+
+
+def test_the_name_and_the_plugins_of_a_chain_move_attachments():
+    portmap, tuning = {"type": "portmap"}, {"type": "tuning"}
+    assert moved(conflist(BRIDGE), conflist(BRIDGE, name="m")) == ["the name"]
+    assert moved(conflist(BRIDGE), conflist(BRIDGE, tuning, portmap)) == []
+    assert moved(conflist(BRIDGE, tuning, portmap), conflist(BRIDGE, portmap, tuning)) == []
+    assert moved(conflist(BRIDGE, tuning, portmap), conflist(BRIDGE)) == ["the plugin portmap"]
+    assert moved(conflist(BRIDGE), conflist(BRIDGE, {"type": "acme"})) == ["the plugin acme"]
+    assert fits(conflist(BRIDGE, portmap), conflist(BRIDGE), [portmap])
 
 
 def test_a_text_is_shown_laid_out_and_masked():

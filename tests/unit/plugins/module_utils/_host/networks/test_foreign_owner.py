@@ -150,7 +150,7 @@ def test_a_change_keeps_what_was_put_in(host):
 def test_a_plugin_of_a_daemon_that_is_gone_goes(host):
     host.run(want("a"))
     host.put("10-a.conflist", with_plugin(text("a"), type="istio-cni"))
-    assert steps(host.run(want("a"))) == [("write", "10-a.conflist", "safe")]
+    assert steps(host.run(want("a"))) == [("write", "10-a.conflist", "disruptive")]
     assert types(host, "10-a.conflist") == ["bridge"]
 
 
@@ -175,4 +175,4 @@ def test_what_we_are_asked_for_is_nobodys_injection(host):
     host.run(wanted)
     host.put("10-a.conflist", with_plugin(text("a"), type="istio-cni", changed=True))
     host.processes["install-cni"] = 7
-    assert steps(host.run(wanted)) == [("write", "10-a.conflist", "safe")]
+    assert steps(host.run(wanted)) == [("write", "10-a.conflist", "disruptive")]
