@@ -14,8 +14,8 @@ import shutil
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..errors import HostError
-from ..trust import check_trusted
 from ..kinds import member_of, object_of, text_of
+from ..trust import check_trusted
 from .kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, made_by
 
 IPTABLES, NFT, FIREWALLD = "iptables", "nft", "firewalld"
