@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 
 import pytest
 
@@ -35,3 +36,24 @@ def host(tmp_path, repository, keys):
     (made.state / "keys" / "allowed_signers").write_text(f"team@example.org {public}")
     yield made
     shutil.rmtree(made.state)
+
+
+@pytest.fixture
+def quick(host, repository, tmp_path):
+    """A host whose Ansible only notes the words of the playbook, for tests of what comes before."""
+    programs = tmp_path / "quick"
+    programs.mkdir()
+    for name, text in {"ansible-inventory": "", "ansible-playbook": f"cat local.yml >>{host.ran}"}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    host.config["ansible_path"] = str(programs)
+    repository.write("local.yml", "first\n")
+    repository.commit()
+    return host
+
+
+@pytest.fixture
+def silent():
+    """A server that accepts and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]

@@ -35,6 +35,7 @@ class Repository:
         sh("git", "init", "--quiet", "--initial-branch", "main", path)
         for name, value in {"user.name": "a", "user.email": "a@example.org", "gpg.format": "ssh"}.items():
             self.git("config", name, value)
+        self.name("main")
         self.write("hosts.yml", json.dumps({"all": {"hosts": {"node1": {}}, "vars": {"ran": str(ran)}}}))
 
     def git(self, *words, **environment):
@@ -42,6 +43,10 @@ class Repository:
 
     def write(self, name, text):
         (self.path / name).write_text(text)
+
+    def name(self, branch, repository="fleet"):
+        """Write which repository and branch a commit is for."""
+        self.write("podwire-pull.json", json.dumps({"repository": repository, "branch": branch}))
 
     def play(self, text, name="local.yml"):
         """Write a playbook that notes a text."""
@@ -67,6 +72,7 @@ class Puller:
             "name": "node1",
             "ansible_path": str(Path(sys.executable).parent),
             "url": str(url),
+            "repository": "fleet",
             "branch": "main",
             "verify": "ssh",
             "rollback": False,
@@ -79,6 +85,7 @@ class Puller:
             "interval": 1800,
             "timeout": 20,
             "run_timeout": 60,
+            "max_age": 86400,
             "report_dir": str(directory / "report"),
             "push": "",
             "textfile": str(directory / "pull.prom"),
@@ -89,9 +96,9 @@ class Puller:
         path.write_text(json.dumps({**self.config, **config}))
         return [*PYTHON, str(PROGRAM), "--config", str(path), *words]
 
-    def run(self, *words, status=0, trigger="", **config):
+    def run(self, *words, status=0, trigger="", environment=(), **config):
         """Run it, and return the status file."""
-        environment = {**os.environ, "TRIGGER_UNIT": trigger}
+        environment = {**os.environ, "TRIGGER_UNIT": trigger, **dict(environment)}
         done = subprocess.run(
             self.command(*words, **config), env=environment, capture_output=True, text=True, check=False
         )
@@ -108,6 +115,10 @@ class Puller:
         found = self.ran.read_text().split() if self.ran.exists() else []
         self.ran.unlink(missing_ok=True)
         return found
+
+    def edit_status(self, **changed):
+        path = self.state / "status.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
 
     def trees(self):
         return sorted(path.name for path in (self.state / "trees").iterdir()) if (self.state / "trees").exists() else []

@@ -5,18 +5,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import random
 import shutil
-import signal
-import socket
 import subprocess
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -103,35 +97,57 @@ def test_an_old_commit_cannot_come_back(host, repository):
     assert host.codes() == ["older_commit"]
     assert host.noted() == ["fixed", "fixed"]
     # Another branch may be older, and who wants to go back can.
-    repository.git("branch", "stable")
-    assert host.run(branch="stable")["commit"] == old
+    repository.git("switch", "--quiet", "--create", "stable")
+    repository.name("stable")
+    stable = repository.commit(date="1700000000")
+    assert host.run(branch="stable")["commit"] == stable
+    repository.git("switch", "--quiet", "main")
     repository.git("reset", "--hard", "--quiet", new)
     host.run()
     repository.git("reset", "--hard", "--quiet", old)
     assert host.run(rollback=True)["commit"] == old
 
 
-@pytest.fixture
-def silent():
-    """A server that accepts and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield listening.getsockname()[1]
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (None, "not_named"),
+        ("", "not_named"),
+        ("[" * 100_000, "not_named"),
+        ('["fleet", "main"]', "not_named"),
+        ('{"repository": "fleet"}', "not_named"),
+        ('{"repository": "fleet", "branch": ["main"]}', "not_named"),
+        ('{"repository": "fleet", "branch": "canary"}', "other_branch"),
+        ('{"repository": "Fleet", "branch": "main"}', "other_repository"),
+    ],
+)
+def test_a_commit_says_for_which_repository_and_branch_it_is(quick, repository, text, code):
+    """A server can give any signed commit for the branch that a host follows: a canary, or that of another fleet."""
+    host, good = quick, quick.run()["commit"]
+    host.noted()
+    repository.write("local.yml", "stray\n")
+    path = repository.path / "podwire-pull.json"
+    path.unlink() if text is None else path.write_text(text)
+    repository.commit()
+    for verify in ("ssh", "none"):
+        status = host.run(verify=verify, status=1)
+        assert (status["commit"], host.codes(), host.noted(), host.trees()) == (good, [code], ["first"], [good])
+    assert "podwire-pull.json" in status["problems"][0]["message"]
 
 
-@pytest.mark.parametrize("scheme", ["git", "http"])
-def test_a_server_that_never_answers(host, silent, scheme):
-    good = host.run()
-    assert host.noted() == ["first"]
-    status = host.run(url=f"{scheme}://127.0.0.1:{silent}/r", timeout=2)
-    assert (status["result"], host.codes(), host.noted()) == ("ok", ["not_fetched"], ["first"])
-    assert "2 seconds" in status["problems"][0]["message"]
-    assert status["last_fetch"] == good["last_fetch"] and status["last_success"] > good["last_success"]
-
-
-def test_no_server(host):
-    status = host.run(url="http://me:secret@127.0.0.1:1/r", status=1)
-    assert "secret" not in host.said + (host.state / "status.json").read_text()
-    assert (status["commit"], host.codes()) == ("", ["not_fetched", "nothing_verified"])
+def test_a_branch_is_moved_forward_by_a_merge(quick, repository):
+    """As the documentation says: each branch keeps the file that names it."""
+    repository.git("switch", "--quiet", "--create", "stable")
+    repository.name("stable")
+    repository.commit()
+    for turn in ("second", "third"):
+        repository.git("switch", "--quiet", "main")
+        repository.write("local.yml", f"{turn}\n")
+        repository.commit()
+        repository.git("switch", "--quiet", "stable")
+        repository.git("-c", f"user.signingkey={repository.keys['team']}", "merge", "--quiet", "-S", "main")
+        quick.run(branch="stable")
+        assert quick.noted() == [turn]
 
 
 def test_a_failed_commit_is_tried_again_and_the_timer_waits_longer(host, repository):
@@ -239,51 +255,6 @@ def test_only_one_at_a_time(host, repository):
     assert host.noted() == ["a"]
 
 
-class Received(BaseHTTPRequestHandler):
-    def do_PUT(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.got.append((self.path, self.headers["Authorization"], body))
-        self.send_response(self.server.answer)
-        self.send_header("Location", "http://127.0.0.1:1/elsewhere")
-        self.end_headers()
-
-    def log_message(self, *_words):
-        pass
-
-
-@pytest.fixture
-def server():
-    made = HTTPServer(("127.0.0.1", 0), Received)
-    made.got, made.answer = [], 204
-    thread = threading.Thread(target=made.serve_forever)
-    thread.start()
-    yield made
-    made.shutdown()
-    thread.join()
-    made.server_close()
-
-
-def test_records_are_sent(host, server, tmp_path):
-    record = tmp_path / "report" / "hosts" / "node1.json"
-    record.parent.mkdir(parents=True)
-    record.write_text("{}")
-    (host.state / "keys" / "push_token").write_text("secret\n")
-    url = f"http://127.0.0.1:{server.server_port}/records/"
-    host.run(push=url)
-    assert server.got == [("/records/node1.json", "Bearer secret", b"{}")]
-    # What cannot be sent is told, and fails nothing.
-    for answer in (500, 302):
-        server.answer = answer
-        assert host.run(push=url)["result"] == "ok"
-        assert host.codes() == ["not_pushed"]
-    there = tmp_path / "there"
-    there.mkdir()
-    host.run(push=str(there))
-    assert (there / "node1.json").read_text() == "{}"
-    host.run(push=str(tmp_path / "no" / "such"))
-    assert host.codes() == ["not_pushed"]
-
-
 def test_programs_that_cannot_be_started(host, tmp_path, monkeypatch):
     """A damaged file is found, but the kernel refuses it."""
     programs = tmp_path / "bin"
@@ -328,69 +299,6 @@ def test_a_link_beside_the_metrics_leads_nowhere(host):
     assert host.run()["result"] == "ok"
     assert other.read_text() == "as before"
     assert "podwire_cni_pull_failed 0" in (host.directory / "pull.prom").read_text()
-
-
-def test_a_commit_that_cannot_be_written_leaves_the_one_before_in_force(host, repository):
-    good = host.run()["commit"]
-    host.noted()
-    repository.play("second")
-    second = repository.commit()
-    # As if the disk had been full: "archive" cannot write its file.
-    (host.state / "tree.tar").mkdir()
-    status = host.run(status=1)
-    assert (status["commit"], host.codes(), host.noted()) == (good, ["git"], ["first"])
-    (host.state / "tree.tar").rmdir()
-    # The directory for its files cannot be made.
-    fresh = host.state / "trees" / f"{second}.new"
-    fresh.rmdir()
-    fresh.symlink_to("/nowhere")
-    status = host.run(status=1)
-    assert (status["commit"], host.codes(), host.noted()) == (good, ["system"], ["first"])
-    assert str(fresh) in status["problems"][0]["message"]
-    fresh.unlink()
-    assert host.run()["commit"] == second
-
-
-def test_a_status_file_that_cannot_be_written(host):
-    host.run()
-    (host.state / "status.json").unlink()
-    (host.state / "status.json").mkdir()
-    done = subprocess.run(host.command(), capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "status.json" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
-
-
-def test_killed_at_any_moment(host, repository):
-    """Whatever it was doing, the next run converges, and only what was verified is ever run."""
-    chance = random.Random(28)
-    begun = time.monotonic()
-    host.run()
-    whole = time.monotonic() - begun
-    for turn in range(8):
-        repository.play(f"turn{turn}")
-        good = repository.commit(date=int(time.time()) + turn)
-        process = subprocess.Popen(
-            host.command(), start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        time.sleep(chance.random() * whole)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        host.noted()
-        assert host.run()["commit"] == good
-        assert host.noted()[-1] == f"turn{turn}"
-        assert host.trees() == [good]
-    assert [path.name for path in host.state.iterdir() if path.name.endswith(".new")] == []
-
-
-def test_a_damaged_state_is_made_again(host, repository):
-    host.run()
-    for name in ("current.json", "status.json"):
-        for text in ("", "[]", "{", '{"tree": 7, "commit": []}'):
-            (host.state / name).write_text(text)
-            assert host.run()["result"] == "ok", (name, text)
-    shutil.rmtree(host.state / "trees")
-    assert host.run()["result"] == "ok"
 
 
 def test_without_a_configuration(tmp_path):

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Brings this host to what a verified commit of a git repository says: python3 DIRECTORY [--config FILE] [--boot]
 
-Fetches a branch, verifies the signature of its newest commit, and only then writes its files. A commit that does not
-hold changes nothing: the one before stays in force, and its playbooks run. The status file tells what happened.
+Fetches a branch, verifies the signature of its newest commit and that it is for this repository and branch, and only
+then writes its files. A commit that does not hold changes nothing: the one before stays in force and its playbooks run.
+The status file tells what happened.
 At boot, before the runtimes start, the commit that is in force is not replaced: nothing waits for the network then.
 """
 
@@ -78,6 +79,9 @@ class Pull:
         failures, last = self._before.get("failures"), self._before.get("ended")
         if not isinstance(failures, int) or not isinstance(last, (int, float)) or failures < 1:
             return False
+        # If only the fetch failed, drift is repaired as often as before.
+        if self._before.get("played") is True:
+            return False
         if not os.environ.get("TRIGGER_UNIT", "").endswith(".timer"):
             return False
         wait = self.config["interval"] * min(2 ** min(failures - 1, 10), LONGEST_WAIT)
@@ -103,6 +107,16 @@ class Pull:
             self._fetched = True
         except (Problem, OSError) as error:
             self._tell(error)
+            if getattr(error, "code", "") == "not_fetched" and self._repository.current:
+                self._judge_age()
+
+    def _judge_age(self) -> None:
+        """A fetch that fails now and then is no reason to wake somebody; a commit that may be far behind is one."""
+        last, most = self._before.get("last_fetch"), self.config["max_age"]
+        # A time in the future tells nothing.
+        if not isinstance(last, (int, float)) or not 0 <= time.time() - last <= most:
+            text = f"nothing was fetched in the last {most:g} seconds (cni_pull_max_age)"
+            self._tell(Problem("fetch_overdue", f"{text}; check the git server and the way to it"))
 
     def _refuse_stranger(self, current: dict[str, t.Any]) -> None:
         words = ["ansible-inventory", "--inventory", self.config["inventory"], "--host", self.config["name"]]
@@ -192,7 +206,6 @@ class Pull:
         """Write the status, last, so that its age tells that a host has not been reached for long."""
         current, now = self._repository.current, time.time()
         played = bool(self._playbooks) and not any(one["status"] for one in self._playbooks)
-        # A server that does not answer now and then is no reason to wake somebody: the age of last_fetch tells.
         failed = not played or any(one["code"] not in ("not_fetched", "not_pushed") for one in self._problems)
         failures = self._before.get("failures", 0)
         status = {
@@ -202,6 +215,7 @@ class Pull:
             "result": "failed" if failed else "ok",
             "problems": self._problems,
             "playbooks": self._playbooks,
+            "played": played,
             "failures": failures + 1 if failed and isinstance(failures, int) else int(failed),
             "begun": round(begun, 3),
             "ended": round(now, 3),

@@ -1,16 +1,20 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The git repository: what of it is verified, and in force."""
+"""The git repository: which of its commits is verified, and in force."""
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
+import tempfile
 
 from common import Problem, first_line, last_words, read_json, run, write
 
@@ -18,49 +22,82 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
-CANDIDATE, VERIFIED = "refs/heads/candidate", "refs/heads/verified"
+# The file in which a commit names its repository and branch, and the ref for what was fetched.
+NAMES, CANDIDATE = "podwire-pull.json", "refs/heads/candidate"
+# Everything that a run makes, and what earlier releases and killed runs left: only what is in force is kept.
+MADE = ("new-*", "trees/*", "collections-*", "repo.git", "tree.tar")
+# Programs have URLs as arguments, and everybody on the host can read those.
+SECRET_IN_URL = re.compile(r"https?://([^/]*@|[^?]*[?])|[a-z]+://[^/@]*:[^/]*@", re.IGNORECASE)
 
 
 class Repository:
-    """The repository, and what of it is in force: a commit, its files, and the collections that belong to it."""
+    """The commit that is in force, its files, and the collection that belongs to it.
+
+    Each run fetches into a directory of its own, so nothing that a killed git leaves can be in the way of the next run.
+    What a run makes is in force when ``current.json`` names it, and that file is replaced by a rename. Whatever else is
+    there may be half written, and is removed.
+    """
 
     def __init__(self, config: dict[str, t.Any], state: str) -> None:
         self._config = config
         self._state = state
-        self._git = os.path.join(state, "repo.git")
+        self._git = ""
         self._seconds = config["timeout"]
 
     @property
     def current(self) -> dict[str, t.Any]:
-        """What is in force: ``commit``, ``branch``, ``tree`` and ``collections``; {} before the first one."""
-        found = read_json(os.path.join(self._state, "current.json"))
-        return found if os.path.isdir(str(found.get("tree", ""))) else {}
+        """In force: ``repository``, ``branch``, ``commit``, ``date``, ``tree``, ``collections``; {} if nothing is.
+
+        Earlier releases did not note the repository and the date.
+        """
+        current = read_json(os.path.join(self._state, "current.json"))
+        return current if os.path.isdir(str(current.get("tree", ""))) else {}
 
     def update(self) -> None:
-        """Fetch, verify, and put in force. Raises Problem; then nothing has changed."""
-        self._fetch()
-        commit = self._git_run("rev-parse", "--verify", CANDIDATE, code="git").strip()
-        current = self.current
-        # Always, because a signer may have been removed since.
-        self._verify(commit)
-        known = current.get("commit") == commit and current.get("branch") == self._config["branch"]
-        if known and os.path.isdir(str(current["collections"] or current["tree"])):
-            # What a run that was killed has left.
-            self._remove_old(current)
-            return
-        self._refuse_older(commit, current)
-        tree = self._extract(commit)
-        fresh = {"commit": commit, "branch": self._config["branch"], "tree": tree, "collections": self._install(tree)}
-        write(os.path.join(self._state, "current.json"), json.dumps(fresh))
-        self._git_run("update-ref", VERIFIED, commit, code="git")
-        self._remove_old(fresh)
+        """Fetch, verify, and put in force. Raises Problem and OSError; then the commit before stays in force."""
+        try:
+            self._git = tempfile.mkdtemp(prefix="new-", dir=self._state)
+            commit, date = self._fetch()
+            # Always, because a signer may have been removed since.
+            self._verify(commit)
+            self._refuse_other(commit)
+            current = self.current
+            self._refuse_older(commit, date, current)
+            names = {name: self._config[name] for name in ("repository", "branch")}
+            tree = self._check_out(commit, current)
+            fresh = {**names, "commit": commit, "date": date, "tree": tree, "collections": self._install(tree, current)}
+            if fresh != current:
+                # After a loss of power, what is in force must be complete, too.
+                os.sync()
+                write(os.path.join(self._state, "current.json"), json.dumps(fresh))
+        finally:
+            self._remove_others()
 
-    def _fetch(self) -> None:
-        if not os.path.isdir(self._git):
-            self._git_run("init", "--quiet", "--bare", self._git, code="git", inside=False)
+    def _fetch(self) -> tuple[str, int]:
+        """Return the newest commit of the branch, and its date."""
+        url = self._config["url"]
+        if SECRET_IN_URL.match(url):
+            raise Problem(
+                "secret_in_url",
+                "the URL of the repository contains a password, a token or a query, which everybody on the host could "
+                "read in the list of processes; take it out of cni_pull_url, and set cni_pull_credentials or "
+                "cni_pull_ssh_key",
+            )
+        self._git_run("init", "--quiet", "--bare", "--template=", code="git")
+        words = ["fetch", "--quiet", "--depth=1", "--no-tags", "--no-auto-maintenance", "--", url]
         refs = f"+refs/heads/{self._config['branch']}:{CANDIDATE}"
-        words = ["fetch", "--quiet", "--depth", "1", "--no-tags", "--force", "--", self._config["url"], refs]
-        self._git_run("-c", "fetch.fsckObjects=true", *words, code="not_fetched")
+        self._git_run("-c", "fetch.fsckObjects=true", *self._credentials(), *words, refs, code="not_fetched")
+        form = "--format=%(objectname) %(committerdate:unix)"
+        commit, _space, date = self._git_run("for-each-ref", form, CANDIDATE, code="git").strip().partition(" ")
+        return commit, int(date or 0)
+
+    def _credentials(self) -> list[str]:
+        """Return the options with which git reads passwords from a file; of its own, it forgets one that is refused."""
+        path = os.path.join(self._state, "keys", "credentials")
+        if not os.path.isfile(path):
+            return []
+        store = f"git credential-store --file={shlex.quote(path)} get"
+        return ["-c", "credential.helper=", "-c", f'credential.helper=!f() {{ test "$1" != get || {store}; }}; f']
 
     def _verify(self, commit: str) -> None:
         """Accept only what was signed with the kind of key that the configuration names."""
@@ -68,8 +105,8 @@ class Repository:
         if kind == "none":
             return
         keys = os.path.join(self._state, "keys")
-        # The other kind of signature finds no program, and GnuPG's keys are those of the configuration.
-        words = ["-c", "gpg.ssh.allowedSignersFile=" + os.path.join(keys, "allowed_signers")]
+        # Other kinds of signatures find no program, and GnuPG's keys are those of the configuration.
+        words = ["-c", "gpg.x509.program=/bin/false", "-c", f"gpg.ssh.allowedSignersFile={keys}/allowed_signers"]
         words += ["-c", "gpg.program=/bin/false"] if kind == "ssh" else ["-c", "gpg.ssh.program=/bin/false"]
         env = {"GNUPGHOME": os.path.join(keys, "gnupg")}
         try:
@@ -81,37 +118,54 @@ class Repository:
             text = f"commit {commit[:12]} has no valid signature of those in {signers}, so its files were not written"
             raise Problem("not_verified", f"{text} ({error})") from error
 
-    def _refuse_older(self, commit: str, current: dict[str, t.Any]) -> None:
+    def _refuse_other(self, commit: str) -> None:
+        """Accept only a commit for this repository and branch: its signature says nothing about where it was served."""
+        wanted = {name: self._config[name] for name in ("repository", "branch")}
+        try:
+            names = json.loads(self._git_run("cat-file", "blob", f"{commit}:{NAMES}", code="not_named"))
+        except (Problem, ValueError, RecursionError) as error:
+            if isinstance(error, Problem) and error.code != "not_named":
+                raise
+            names = None
+        if not isinstance(names, dict) or not all(isinstance(names.get(name), str) for name in wanted):
+            raise Problem(
+                "not_named",
+                f"commit {commit[:12]} does not say where it belongs, so its files were not written; commit a file "
+                f"{NAMES} with {json.dumps(wanted)}",
+            )
+        for name, value in wanted.items():
+            if names[name] != value:
+                raise Problem(
+                    f"other_{name}",
+                    f"commit {commit[:12]} is for the {name} {names[name]!r:.200}, but this host follows {value!r}, so "
+                    f"its files were not written; correct {NAMES}, or set cni_pull_{name}",
+                )
+
+    def _refuse_older(self, commit: str, date: int, current: dict[str, t.Any]) -> None:
         """A server must not be able to bring back an old commit, whose signature is still valid."""
-        if self._config["rollback"] or not current or current.get("branch") != self._config["branch"]:
-            return
-        dates = []
-        for one in (commit, current["commit"]):
-            dates.append(int(self._git_run("show", "--no-patch", "--format=%ct", one, code="git").split()[0]))
-        if dates[0] < dates[1]:
+        same = all(current.get(name) == self._config[name] for name in ("repository", "branch"))
+        if same and date < current.get("date", 0) and not self._config["rollback"]:
             raise Problem(
                 "older_commit",
                 f"commit {commit[:12]} is older than {current['commit'][:12]}, which is in force; to go back, commit "
                 "the revert, or set cni_pull_rollback",
             )
 
-    def _extract(self, commit: str) -> str:
+    def _check_out(self, commit: str, current: dict[str, t.Any]) -> str:
         """Write the files of a verified commit, and return their directory."""
         tree = os.path.join(self._state, "trees", commit)
-        if not os.path.isdir(tree):
-            fresh = tree + ".new"
-            shutil.rmtree(fresh, ignore_errors=True)
-            os.makedirs(fresh, mode=0o700)
-            archive = os.path.join(self._state, "tree.tar")
-            self._git_run("archive", "--format=tar", f"--output={archive}", commit, code="git")
-            done = run(["tar", "-x", "-C", fresh, "-f", archive], self._seconds, stderr=subprocess.PIPE)
-            os.unlink(archive)
-            if done.returncode:
-                raise Problem("git", f"cannot write the files of commit {commit[:12]}: {last_words(done)}")
-            os.rename(fresh, tree)
+        if tree != current.get("tree"):
+            remove(tree)
+            # Playbooks may copy files with their modes.
+            before = os.umask(0o022)
+            try:
+                os.makedirs(tree)
+                self._git_run("--work-tree", tree, "checkout", "--quiet", "--detach", commit, code="git")
+            finally:
+                os.umask(before)
         return tree
 
-    def _install(self, tree: str) -> str:
+    def _install(self, tree: str, current: dict[str, t.Any]) -> str:
         """Install the collection archive of the repository, and return its directory; "" if there is none."""
         name = self._config["collection"]
         if not name:
@@ -124,34 +178,34 @@ class Repository:
             text = f"there is no checksum for {name}; commit {name}.sha256, or set cni_pull_collection_sha256"
             raise Problem("no_checksum", text)
         with open(path, "rb") as stream:
-            found = hashlib.sha256(stream.read()).hexdigest()
-        if found != wanted.lower():
-            raise Problem("wrong_checksum", f"{name} has the SHA-256 {found}, want {wanted}")
-        target = os.path.join(self._state, f"collections-{found[:16]}")
-        if not os.path.isdir(target):
-            fresh = target + ".new"
-            shutil.rmtree(fresh, ignore_errors=True)
+            digest = hashlib.sha256(stream.read()).hexdigest()
+        if digest != wanted.lower():
+            raise Problem("wrong_checksum", f"{name} has the SHA-256 {digest}, want {wanted}")
+        target = os.path.join(self._state, f"collections-{digest[:16]}")
+        if target != current.get("collections") or not os.path.isdir(target):
+            remove(target)
             # Without --force, nothing is installed if the host has the same version somewhere else.
-            words = ["ansible-galaxy", "collection", "install", "--force", "--offline", "--collections-path", fresh]
+            words = ["ansible-galaxy", "collection", "install", "--force", "--offline", "--collections-path", target]
             done = run([*words, path], self._config["run_timeout"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             if done.returncode:
                 raise Problem("no_collection", f"cannot install {name}: {last_words(done)}")
-            os.rename(fresh, target)
         return target
 
-    def _remove_old(self, current: dict[str, t.Any]) -> None:
-        kept = {current["tree"], current["collections"]}
-        for path in glob.glob(f"{self._state}/trees/*") + glob.glob(f"{self._state}/collections-*"):
-            if path not in kept:
-                shutil.rmtree(path, ignore_errors=True)
+    def _remove_others(self) -> None:
+        current = self.current
+        kept = {current.get("tree"), current.get("collections")}
+        for pattern in MADE:
+            for path in glob.glob(os.path.join(glob.escape(self._state), pattern)):
+                if path not in kept:
+                    # What a git whose run was killed still writes to goes the next time.
+                    with contextlib.suppress(OSError):
+                        remove(path)
 
-    def _git_run(self, *words: str, code: str, inside: bool = True, env: t.Mapping[str, str] | None = None) -> str:
-        where = ["--git-dir", self._git] if inside else []
+    def _git_run(self, *words: str, code: str, env: t.Mapping[str, str] | None = None) -> str:
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         try:
-            done = run(
-                ["git", *where, *words], self._seconds, env={**os.environ, **self._limits(), **(env or {})}, **options
-            )
+            words = ("git", "--git-dir", self._git, *words)
+            done = run([*words], self._seconds, env={**os.environ, **self._limits(), **(env or {})}, **options)
         except Problem as error:
             if error.code != "timeout":
                 raise
@@ -171,3 +225,11 @@ class Repository:
             ssh += f" -oStrictHostKeyChecking=yes -oUserKnownHostsFile={keys}/known_hosts"
         limits = {"GIT_HTTP_LOW_SPEED_LIMIT": "1000", "GIT_HTTP_LOW_SPEED_TIME": "20", "GIT_TERMINAL_PROMPT": "0"}
         return {**limits, "GIT_SSH_COMMAND": ssh}
+
+
+def remove(path: str) -> None:
+    """Remove what is there, and what it contains; a link leads nowhere."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)

@@ -1,0 +1,75 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role refuses before it changes a host, and the configuration that it writes for the program."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROLE = Path(__file__).parents[3] / "roles" / "pull"
+REFUSED = {
+    "cni_pull_url": [
+        "https://me:s3cret@git.example/cni.git",
+        "https://s3cret@git.example/cni.git",
+        "HTTPS://me:s3cret@git.example/cni.git",
+        "https://git.example/cni.git?private_token=s3cret",
+        "ssh://git:s3cret@git.example/cni.git",
+    ],
+    "cni_pull_pip_arguments": ["--index-url https://me:s3cret@index.example/simple"],
+}
+ACCEPTED = {
+    "cni_pull_url": ["https://git.example/@team/cni.git", "ssh://git@git.example/cni.git", "git@git.example:cni.git"],
+    "cni_pull_pip_arguments": ["--no-index --find-links /srv/wheels"],
+}
+
+
+def test_secrets_that_programs_would_have_as_arguments_are_refused(tmp_path):
+    """Of the role, only the task that refuses is run."""
+    tasks = yaml.safe_load((ROLE / "tasks" / "present.yml").read_text())
+    usable = {"cni_pull_url": "https://git.example/cni.git", "cni_pull_allowed_signers": "me ssh-ed25519 AAAA"}
+    cases = [{name: value} for kind in (REFUSED, ACCEPTED) for name, values in kind.items() for value in values]
+    said = run(tmp_path, tasks[:1], {f"host{index}": {**usable, **case} for index, case in enumerate(cases)})
+    refused = [case for index, case in enumerate(cases) if f"[host{index}]: FAILED!" in said]
+    assert refused == [{name: value} for name, values in REFUSED.items() for value in values], said
+    # Not the URL, which journals would keep.
+    assert "s3cret" not in said
+    assert said.count('"msg": "cni_pull_url contains a password') == len(REFUSED["cni_pull_url"])
+
+
+def test_the_configuration_is_complete(host, tmp_path):
+    plain = {
+        "cni_pull_url": "git@git.example:cni.git",
+        "cni_pull_supported": True,
+        "cni_pull_machine": {"content": ""},
+    }
+    hosts = {"plain": plain, "mirror": {**plain, "cni_pull_repository": "fleet", "cni_pull_max_age": "60"}}
+    template = {
+        "src": str(ROLE / "templates" / "pull.json.j2"),
+        "dest": str(tmp_path) + "/{{ inventory_hostname }}.json",
+    }
+    said = run(tmp_path, [{"ansible.builtin.template": template}], hosts)
+    assert said.count("failed=0") == 2, said
+    configured = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name in hosts}
+    assert set(configured["plain"]) == set(host.config)
+    assert [configured["plain"][key] for key in ("repository", "max_age")] == ["git@git.example:cni.git", 86400]
+    assert [configured["mirror"][key] for key in ("repository", "max_age")] == ["fleet", 60]
+
+
+def run(directory, tasks, hosts):
+    """Run tasks on this machine as these hosts (name -> variables), and return what Ansible has printed."""
+    play = {"hosts": "all", "gather_facts": False, "connection": "local", "tasks": tasks}
+    (directory / "play.yml").write_text(yaml.safe_dump([play]))
+    inventory = {"hosts": hosts, "vars": {"ansible_python_interpreter": "/usr/bin/python3"}}
+    (directory / "hosts.json").write_text(json.dumps({"all": inventory}))
+    program = Path(sys.executable).with_name("ansible-playbook")
+    words = [program, "--inventory", directory / "hosts.json", directory / "play.yml"]
+    environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_HOME": str(directory / "ansible")}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
