@@ -14,11 +14,13 @@ from ansible.plugins.action import ActionBase
 
 from ..plugin_utils._report import attention, folder, history
 from ..plugin_utils._report.artifact import artifact
+from ..plugin_utils._report.attention import CUT
+from ..plugin_utils._report.bounds import bounded, plain, reduced
 from ..plugin_utils._report.compare import worse
 from ..plugin_utils._report.fleet import summary_of_fleet
 from ..plugin_utils._report.job_events import BadEvents, records_of
 from ..plugin_utils._report.place import goes_with_the_container
-from ..plugin_utils._report.record import RESULTS, RETURNED, Record, build, summary_of, unusable
+from ..plugin_utils._report.record import RESULTS, RETURNED, Record, build, summary_of
 from ..plugin_utils._report.values import rows, table
 from ..plugin_utils.inspection import Inspection, text_of_warnings
 
@@ -96,14 +98,12 @@ class ActionModule(ActionBase):
     @staticmethod
     def _record(given: dict[str, Any], variables: Mapping[str, Any]) -> Record:
         host = str(variables["inventory_hostname"])
-        try:
-            results = folder.plain(given)
-            error = results.pop("error", None)
-            info = results.pop("info", None)
-            groups = [str(name) for name in variables.get("group_names") or []]
-            return build(host, results, info, [str(error)] if error else [], attention.now(), groups)
-        except RecursionError:
-            return unusable(host, "what the host returned is nested too deeply")
+        results, cut = reduced(given)
+        error = results.pop("error", None)
+        info = results.pop("info", None)
+        groups = [str(name) for name in variables.get("group_names") or []]
+        record = build(host, results, info, [str(error)] if error else [], attention.now(), groups)
+        return bounded({**record, CUT: cut})
 
 
 def _rebuilt(path: str, events: str, variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,8 +122,8 @@ def _rebuilt(path: str, events: str, variables: Mapping[str, Any]) -> dict[str, 
             # It has at least the same findings, and the state of the host, which events lack.
             kept += 1
         else:
-            folder.write_record(path, folder.plain(record))
-    reason = folder.plain(found.reason)
+            folder.write_record(path, bounded(record))
+    reason = plain(found.reason)
     return {"hosts": len(found.records), "kept": kept, "unusable": found.unusable, "reason": reason}
 
 

@@ -9,8 +9,8 @@ from typing import Any, Callable
 
 from ansible.errors import AnsibleFilterError
 
+from ..plugin_utils._report.bounds import bounded
 from ..plugin_utils._report.fleet import fleet, to_json
-from ..plugin_utils._report.folder import plain
 from ..plugin_utils._report.page import render
 
 FORMATS = {"json": to_json, "html": render}
@@ -22,7 +22,7 @@ def cni_report(records: Any, format: str = "json") -> str:
         raise AnsibleFilterError(f"cni_report: format must be 'json' or 'html', not {format!r}")
     if not isinstance(records, list):
         raise AnsibleFilterError("cni_report: the input must be a list of host records")
-    return FORMATS[format](fleet(plain(records)))
+    return FORMATS[format](fleet(map(bounded, records)))
 
 
 class FilterModule:

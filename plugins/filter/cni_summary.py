@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils._report.folder import plain
+from ..plugin_utils._report.bounds import plain
 from ..plugin_utils.summaries import summaries
 
 

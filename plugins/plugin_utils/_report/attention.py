@@ -16,13 +16,14 @@ from .values import number, rows, table, text
 MAX_AGE = 7.0
 """After how many days a record is too old, unless the caller says otherwise."""
 
-NOT_READY, LOST, POOL_FULL, PROBLEM, VULNERABLE, LEAKS, STALE = (
+NOT_READY, LOST, POOL_FULL, PROBLEM, VULNERABLE, LEAKS, CUT, STALE = (
     "not_ready",
     "runtime_attachment",
     "pool_full",
     "problem",
     "vulnerable",
     "leaks",
+    "cut",
     "stale",
 )
 CODES = {
@@ -32,6 +33,7 @@ CODES = {
     PROBLEM: "with a problem",
     VULNERABLE: "vulnerable",
     LEAKS: "with leaks",
+    CUT: "with a record that was cut",
     STALE: "not inspected lately",
 }
 """The codes from the worst on, each with the words that follow a number of hosts."""
@@ -93,8 +95,18 @@ def _reasons(record: Mapping[str, Any], limits: Limits) -> Iterator[dict[str, st
     leaks = sum(leak.get("collectable") is True for leak in rows(info.get("garbage")))
     if leaks:
         yield _reason(LEAKS, f"{leaks} leak{'' if leaks == 1 else 's'} of dead containers")
+    cut = table(record.get(CUT))
+    if cut:
+        told = ", ".join(f"{number(count):,} of {name}" for name, count in sorted(cut.items()))
+        yield _reason(CUT, f"its record was too large or not valid; values that were left out or shortened: {told}")
     if limits.is_stale(record["time"]):
         yield _reason(STALE, f"last inspected on {record['time']}")
+
+
+def is_future(inspected: str) -> bool:
+    """Return whether a time is later than the clock of another machine can be ahead by mistake."""
+    then = seconds(inspected)
+    return then is not None and then - time.time() > 86400
 
 
 def _not_ready(record: Mapping[str, Any], readiness: Mapping[str, Any]) -> Iterator[dict[str, str]]:

@@ -13,8 +13,9 @@ MOST_LINES = 120
 """The most lines of one difference. A longer one reports how many were left out."""
 MOST_SETTINGS = 12
 """The most settings of a table. If more of them differ, the difference is shown as lines."""
-_MOST_READ = 2000
+_MOST_READ = 500
 _LONGEST = 200
+_LONGEST_LINE = 400
 _GONE = object()
 
 
@@ -43,7 +44,7 @@ def diff(before: Any, after: Any) -> Diff:
     old, new = _lines(before), _lines(after)
     lines = []
     for line in list(difflib.unified_diff(old[:_MOST_READ], new[:_MOST_READ], lineterm="", n=3))[2:]:
-        lines.append(("@", "") if line.startswith("@@") else (line[0], line[1:]))
+        lines.append(("@", "") if line.startswith("@@") else (line[0], line[1:_LONGEST_LINE]))
     if lines and lines[0][0] == "@":
         del lines[0]
     unread = max(0, len(old) - _MOST_READ) + max(0, len(new) - _MOST_READ)

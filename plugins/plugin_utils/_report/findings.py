@@ -10,7 +10,7 @@ import re
 from typing import Any, Iterator, Mapping, NamedTuple
 
 from ...module_utils._host.plan import FOREIGN, SAFE
-from .attention import LEAKS, LOST, STALE
+from .attention import CUT, LEAKS, LOST, STALE
 from .fleet import ATTENTION
 from .record import DRIFT, ERROR
 from .values import text
@@ -42,7 +42,11 @@ _PRICES = {
     "write": "changes a network in use",
 }
 # Each host has a number or a time of its own in these reasons.
-_OF_MANY = {LEAKS: "leases, rules or interfaces of dead containers", STALE: "the record is too old"}
+_OF_MANY = {
+    LEAKS: "leases, rules or interfaces of dead containers",
+    CUT: "the record is too large, or not valid",
+    STALE: "the record is too old",
+}
 _NETWORK_GOES = ("remove", "rename", "restore", "set_aside", "adopt")
 
 
@@ -65,8 +69,8 @@ class Finding(NamedTuple):
     @property
     def key(self) -> str:
         """What tells this finding from the others of its host, also in the next report."""
-        # The number of leaks and the age of a record change all the time.
-        return self.kind if self.kind in (LEAKS, STALE) else f"{self.kind} {self.what}: {self.reason}"
+        # The number of leaks, the size of a record and its age change all the time.
+        return self.kind if self.kind in _OF_MANY else f"{self.kind} {self.what}: {self.reason}"
 
     @property
     def cause(self) -> tuple[str, ...]:
@@ -164,5 +168,6 @@ _SUBJECTS = {
     "problem": "Problem",
     "vulnerable": "Vulnerable",
     LEAKS: "Leaks",
+    CUT: "Record cut",
     STALE: "Not inspected lately",
 }

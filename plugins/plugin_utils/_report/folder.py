@@ -14,16 +14,15 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import math
 import os
 import re
 import tempfile
 import time
-from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from ...module_utils._host.secrets import visible
 from . import exports, history
 from .attention import Limits, now
+from .bounds import bounded
 from .commands import LIMITS, Commands
 from .fleet import BadRecord, check, fleet, json_lines, one_line
 from .page import Past, found_in, page_name, pages
@@ -34,7 +33,8 @@ from .values import table, texts
 HOSTS, JSON_NAME, HTML_NAME, _LOCK = "hosts", "report.json", "report.html", ".lock"
 _SAFE = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,99}\Z")
 _PAGE = re.compile(r"report-\d{1,6}\.html\Z")
-MAX_SIZE = 256 << 20
+MAX_SIZE = 64 << 20
+"""The most bytes of a record. One that was written here is much smaller, see ``bounds``."""
 _LONGEST_HEAD = 1 << 20
 _WEEK = 7 * 86400
 
@@ -202,9 +202,9 @@ def read_records(folder: str) -> Iterator[Record]:
 def _read(path: str, name: str) -> Record:
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > MAX_SIZE:
-            raise BadRecord("it is not a regular file, or is larger than 256 MiB")
+            raise BadRecord("it is not a regular file, or is larger than 64 MiB")
         with open(path, encoding="utf-8") as stream:
-            record = check(json.load(stream, parse_constant=_no_number))
+            record = check(bounded(json.load(stream, parse_constant=_no_number)))
         if file_name(record["host"]) != name:
             raise BadRecord(f"it is the record of the host {record['host']!r}, whose file has another name")
     except OSError as error:
@@ -244,21 +244,3 @@ def _locked(folder: str) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
-
-
-def plain(value: Any) -> Any:
-    """Return a copy of *value* with only Python's own types; Ansible's types have tags and are evaluated late.
-
-    A compromised host may return anything, and parts of this are printed, so terminal escapes are removed.
-    """
-    return json.loads(json.dumps(_copy(value), allow_nan=False))
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _copy(value[key]) for key in value}
-    if isinstance(value, (list, tuple)):
-        return [_copy(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, (int, float, type(None))) else visible(str(value))

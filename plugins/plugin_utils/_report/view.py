@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 from ...module_utils._host.plan import FOREIGN
-from .attention import LEAKS, vulnerabilities
+from .attention import CUT, LEAKS, vulnerabilities
 from .causes import repairs
 from .commands import Commands
 from .differences import diff
@@ -20,16 +20,35 @@ from .values import number, rows, table, text, texts
 
 MOST_ROWS = 100
 """The most entries of any list of a host."""
+_MOST_CHARACTERS = 100_000
+"""The most characters of any list of a host."""
 _NEARLY_FULL = 80
 
 
 class Bounded:
-    """The first entries of a list, and how many more there are."""
+    """The first entries of a list, as far as they are not too long, and how many more there are."""
 
     def __init__(self, entries: list[Any], most: int = MOST_ROWS) -> None:
-        self.shown = entries[:most]
-        self.more = max(0, len(entries) - most)
+        self.shown: list[Any] = []
+        room = _MOST_CHARACTERS
+        for entry in entries[:most]:
+            room -= _length(entry)
+            if room < 0:
+                break
+            self.shown.append(entry)
+        self.more = len(entries) - len(self.shown)
         self.all = len(entries)
+
+
+def _length(value: Any) -> int:
+    """Return how many characters the page needs for a value, without its markup."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(_length, value.values()))
+    if isinstance(value, Bounded):
+        return _length(value.shown)
+    return sum(map(_length, value)) if isinstance(value, (list, tuple)) else 1
 
 
 def host_view(
@@ -47,6 +66,8 @@ def host_view(
     owners = _owners(info)
     times = {(one.what, one.reason): since.get(one.key, "") for one in found}
     steps = [_step(step, owners, times) for step in record["steps"]]
+    for step, row in zip(steps[:MOST_ROWS], record["steps"]):
+        step["diff"] = diff(row.get("before"), row.get("after"))
     classes = {name: sum(step["class"] == name for step in steps) for name in CLASSES}
     problems = list(_told_once([*rows(record["problems"]), *rows(info.get("problems"))]))
     leaks = [_leak(row) for row in rows(info.get("garbage"))]
@@ -66,15 +87,15 @@ def host_view(
         "status": record["status"],
         "error": record["error"] or "",
         "attention": record["attention"],
+        "cut": next((reason["message"] for reason in record["attention"] if reason["code"] == CUT), ""),
         "found": shown[:1],
         "more": max(0, len(shown) - 1),
         "known": record["info"] is not None,
         "steps": Bounded(steps),
         "classes": {name: count for name, count in classes.items() if count},
-        "effective": _runtimes(info),
+        "effective": Bounded(_runtimes(info)).shown,
         "obstacles": Bounded([_obstacle(row) for row in rows(table(info.get("readiness")).get("obstacles"))]),
-        "vulnerable": [problem for problem in problems if problem["code"] == "known_vulnerability"],
-        "problems": Bounded([problem for problem in problems if problem["code"] != "known_vulnerability"]),
+        "problems": Bounded(sorted(problems, key=lambda problem: problem["code"] != "known_vulnerability")),
         "warnings": Bounded(list({row["message"]: row for row in warnings}.values())),
         "pools": Bounded(pools),
         "fill": pools[0]["percent"] if pools else None,
@@ -103,7 +124,6 @@ def _step(step: Mapping[str, Any], owners: Mapping[str, str], times: Mapping[tup
         "price": price(kind, text(step.get("class"))),
         "owner": owners.get(target, ""),
         "since": times.get((target, reason), ""),
-        "diff": diff(step.get("before"), step.get("after")),
     }
 
 

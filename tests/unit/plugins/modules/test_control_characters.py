@@ -10,7 +10,7 @@ import json
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.secrets import one_line, published, visible
-from ansible_collections.podwire.cni.plugins.plugin_utils._report import folder
+from ansible_collections.podwire.cni.plugins.plugin_utils._report import bounds, folder
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
 from ansible_collections.podwire.cni.tests.unit.plugins.modules.test_secrets import CALLS, NETWORK
 
@@ -54,7 +54,7 @@ def test_a_plugin_is_quoted_with_its_escapes_spelled_out(run, monkeypatch):
 
 def test_a_report_of_a_host_that_was_taken_over_prints_no_control_character(tmp_path):
     result = {"failed": True, "msg": EVIL, "warnings": [EVIL], "actions": [{"target": EVIL}]}
-    record = build("web", folder.plain({"networks": result}), None)
+    record = build("web", bounds.plain({"networks": result}), None)
     assert all(visible(text) == text for _key, text in texts(record))
     folder.write_record(str(tmp_path), record)
     folder.write_report(str(tmp_path))

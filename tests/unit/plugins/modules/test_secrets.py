@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report import folder
+from ansible_collections.podwire.cni.plugins.plugin_utils._report import bounds, folder
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
 
 SECRET = "hush-4711-hush"
@@ -55,7 +55,7 @@ def test_no_module_lets_a_planted_secret_out(run, tmp_path, call, check_mode):
     done = run(name, check_mode, **CALLS[call])
     assert done.logged and done.logged[0].startswith("Invoked with ")
     assert done.result["invocation"]["module_args"]
-    results = folder.plain({"networks": done.result, "attachments": done.result})
+    results = bounds.plain({"networks": done.result, "attachments": done.result})
     record = build("web", results, done.result, [done.result.get("msg")])
     folder.write_record(str(tmp_path / "report"), record)
     folder.write_report(str(tmp_path / "report"))

@@ -158,10 +158,6 @@ def test_nobody_else_renders_between_reading_and_writing(tmp_path, monkeypatch):
     assert tried == ["read_records", "_write", "_write", "_write"]
 
 
-def test_plain_takes_what_json_does_not():
-    assert folder.plain({1: (float("nan"), float("inf"), {"a"}, None)}) == {"1": [None, None, "{'a'}", None]}
-
-
 def test_a_large_fleet_has_pages_and_a_smaller_one_loses_them(tmp_path, monkeypatch):
     monkeypatch.setattr(folder, "pages", functools.partial(folder.pages, most=2))
     for number in range(5):

@@ -165,7 +165,7 @@ def test_the_time_in_a_record_decides_neither_a_name_nor_the_age_of_a_run(nodes,
     nodes.report(1, record("a", 1, MTU))
     nodes.report(2, record("a", 2, MTU, time=time), record("b", 2, MTU, time=time))
     assert nodes.runs() == ["00-01", "00-02"]
-    assert nodes.since("a") == {WRITE + MTU: at(1)}
+    assert nodes.since("a")[WRITE + MTU] == at(1)
     assert nodes.since("b")[WRITE + MTU] == (time if time.startswith("0001") else at(2))
 
 

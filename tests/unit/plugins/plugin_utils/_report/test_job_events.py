@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import job_events
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.folder import plain
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.bounds import plain
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.job_events import BadEvents, records_of
 
 REPORT = Path(job_events.__file__).with_name("report.schema.json")
