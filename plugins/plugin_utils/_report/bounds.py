@@ -96,6 +96,9 @@ class _Field:
 
     def copy(self, value: Any, depth: int) -> Any:
         self._room -= _PRICE_OF_VALUE
+        # Most values are of these types, and a fleet has millions of them.
+        if type(value) is str:
+            return self._text(value)
         if isinstance(value, Mapping):
             pairs = self._fitting(value.items(), len(value), depth)
             return {self._text(str(key)): self.copy(entry, depth + 1) for key, entry in pairs}
@@ -121,6 +124,10 @@ class _Field:
         self.cut += 1
 
     def _text(self, text: str) -> str:
+        length = len(text)
+        if length <= LONGEST and length <= self._room and text.isprintable() and type(text) is str:
+            self._room -= length
+            return text
         longest = min(LONGEST, max(1, self._room))
         shown = visible(text[: longest + 1])
         if len(shown) > longest:
