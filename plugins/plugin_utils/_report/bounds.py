@@ -99,7 +99,7 @@ class _Field:
         # Most values are of these types, and a fleet has millions of them.
         if type(value) is str:
             return self._text(value)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             pairs = self._fitting(value.items(), len(value), depth)
             return {self._text(str(key)): self.copy(entry, depth + 1) for key, entry in pairs}
         if isinstance(value, (list, tuple)):
