@@ -12,22 +12,34 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Container, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .. import commands
 from ..errors import HostError
-from .iptables import BACKENDS, FAMILIES, NFT, TIMEOUT, iptables_in_use, tool
-from .nftables import BACKEND, query_nft
-from .nftables import FAMILIES as NFT_FAMILIES
 
 # Texts; readers of whole states keep them among keys that have numbers, too.
 ChainKey = Tuple[Any, ...]
 CHAIN, TABLE = "chain", "table"
-NFTABLES = BACKEND
+LEGACY, NFT, NFTABLES = "iptables-legacy", "iptables-nft", "nftables"
+BACKENDS = (NFT, LEGACY)
+FAMILIES = {"ipv4": "iptables", "ipv6": "ip6tables"}
+NFT_FAMILIES = {"ip": "ipv4", "ip6": "ipv6"}
+TIMEOUT = 30
+INCOMPATIBLE, NOT_INSTALLED, NOT_UNDERSTOOD = "rules_incompatible", "rules_tool_missing", "rules_unreadable"
 # What iptables-nft shows of its tables is the better text: nft does not know all of their matches.
 _XTABLES = frozenset(("filter", "nat", "mangle", "raw", "security"))
-_COUNTER = re.compile(r" \[\d+:\d+\]$")
+_NAMES = {"ipv4": "/proc/net/ip_tables_names", "ipv6": "/proc/net/ip6_tables_names"}
+_WORD = r'"(?:[^"\\]|\\.)*"|[^\s"]+'
+_WORDS = re.compile(_WORD, re.ASCII | re.DOTALL)
+# Texts in quotes may contain line breaks, and then what looks like a line is none.
+_RULE = re.compile(rf"-A (\S+)((?: +(?:{_WORD}))*) *$", re.ASCII | re.DOTALL | re.MULTILINE)
+_CHAIN = re.compile(r":(\S+) (\S+)(?: \[\d+:\d+\])?", re.ASCII)
+_TABLE = re.compile(r"\*(\S+)", re.ASCII)
 _INCOMPATIBLE = re.compile(r"# Table `([^']*)' is incompatible")
+_PLAIN = re.compile(r"[^\x00-\x20\x7f\"'\\]+")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SHOWN = 80
+_ENTRIES = frozenset((TABLE, CHAIN, "rule", "set", "map"))
 _PASSING = frozenset(("handle", "packets", "bytes", "used", "expires", "index"))
 _OF_A_BASE_CHAIN = ("type", "hook", "prio", "policy", "dev")
 EMPTY_POLICY = "ACCEPT"
@@ -41,18 +53,32 @@ class Chain(NamedTuple):
 
 
 class FoundChains:
-    """What was read: ``chains``, and ``unread``: (backend, family, table or "" for all) -> why it could not be read."""
+    """What was read: ``chains``, of those of nftables the ``handles`` of their rules, and what is ``unread``.
 
-    __slots__ = ("chains", "unread")
+    ``unread``: (backend, family, table, chain), or the beginning of it for all of a table, family or backend -> why.
+    A line that nothing is known of stands in the place of the chain.
+    """
+
+    __slots__ = ("chains", "handles", "unread")
 
     def __init__(self) -> None:
         self.chains: Dict[ChainKey, Chain] = {}
-        self.unread: Dict[Tuple[str, str, str], str] = {}
+        self.handles: Dict[ChainKey, List[int]] = {}
+        self.unread: Dict[Tuple[str, ...], HostError] = {}
 
     def why_unread(self, key: ChainKey) -> str:
         """Return why nothing is known of the chain *key*, "" if it was read."""
-        _kind, backend, family, table = key[:4]
-        return self.unread.get((backend, family, "")) or self.unread.get((backend, family, table), "")
+        reasons = (self.unread.get(key[1:end]) for end in range(2, 6))
+        return next((error.msg for error in reasons if error is not None), "")
+
+    def require(self, *place: str) -> None:
+        """Raise the HostError why nothing is known of a *place*: a backend, and its family, table or chain."""
+        if place in self.unread:
+            raise self.unread[place]
+
+    def table(self, backend: str, family: str, table: str) -> Dict[str, List[str]]:
+        """Return the rules of each chain of one table."""
+        return {key[4]: chain.rules for key, chain in self.chains.items() if key[:4] == (CHAIN, backend, family, table)}
 
 
 def read_chains() -> FoundChains:
@@ -61,99 +87,213 @@ def read_chains() -> FoundChains:
     shown: Set[Tuple[str, str]] = set()
     for backend in BACKENDS:
         for family in FAMILIES:
-            tables = _read_iptables(found, backend, family)
+            tables = read_iptables(found, backend, family)
             if backend == NFT:
                 shown.update((kind, table) for kind in NFT_FAMILIES if NFT_FAMILIES[kind] == family for table in tables)
-    _read_nftables(found, shown)
+    read_nftables(found, shown)
     return found
 
 
-def _read_iptables(found: FoundChains, backend: str, family: str) -> Set[str]:
-    """Add the chains of one backend. Returns the tables that it shows."""
-    if not iptables_in_use(backend, family):
+# ---- iptables
+
+
+def tool(backend: str, family: str, verb: str) -> Optional[str]:
+    """Return the path of the command for *verb* (``save`` or ``restore``), None if it is not installed.
+
+    The command without a backend in its name can be of either; ``--version`` tells which. Raises HostError.
+    """
+    base = FAMILIES[family]
+    suffix = backend.partition("-")[2]
+    path = commands.find_command(f"{base}-{suffix}-{verb}")
+    if path is not None:
+        return path
+    path = commands.find_command(f"{base}-{verb}")
+    if path is None:
+        return None
+    is_nft = b"nf_tables" in commands.run_command([path, "--version"], TIMEOUT).stdout
+    return path if is_nft == (backend == NFT) else None
+
+
+def _may_have_tables(backend: str, family: str) -> bool:
+    """Tell whether tables of *backend* may exist; running the tool would make the kernel create them."""
+    if backend == NFT:
+        return True
+    try:
+        with open(_NAMES[family], encoding="ascii", errors="replace") as stream:
+            return bool(stream.read(4096).strip())
+    except OSError:
+        return False
+
+
+def read_iptables(found: FoundChains, backend: str, family: str) -> Set[str]:
+    """Add the chains of one backend and family. Returns the tables that it shows."""
+    if not _may_have_tables(backend, family):
         return set()
     try:
         save = tool(backend, family, "save")
         if save is None:
             text = f"{FAMILIES[family]}-save of {backend} is not installed; install it (package iptables)"
-            found.unread[backend, family, ""] = text
-            return set()
+            raise HostError(text, code=NOT_INSTALLED)
         done = commands.run_command([save], TIMEOUT)
         if done.rc != 0:
             raise commands.failure([save], f"exit status {done.rc}", done.stderr)
     except HostError as error:
-        found.unread[backend, family, ""] = error.msg
+        found.unread[backend, family] = error
         return set()
-    return _parse_iptables(found, backend, family, done.stdout.decode("utf-8", "surrogateescape"))
+    return parse_iptables(found, backend, family, done.stdout.decode("utf-8", "surrogateescape"))
 
 
-def _parse_iptables(found: FoundChains, backend: str, family: str, dump: str) -> Set[str]:
-    table, tables = "", set()
-    for line in dump.split("\n"):
-        if line.startswith("*"):
-            table = line[1:]
+def parse_iptables(found: FoundChains, backend: str, family: str, dump: str) -> Set[str]:
+    """Add what iptables-save has printed, whatever it is. Returns the tables that it shows."""
+    table, tables, place = "", set(), 0
+    while place < len(dump):
+        rule = _RULE.match(dump, place)
+        end = rule.end() if rule else dump.find("\n", place)
+        line = dump[place:end] if end >= 0 else dump[place:]
+        place += len(line) + 1
+        section, chain, hidden = _TABLE.fullmatch(line), _CHAIN.fullmatch(line), _INCOMPATIBLE.match(line)
+        if hidden:
+            text = (
+                f"the table {hidden.group(1)} of {backend} ({family}) contains rules that were made with nft and that "
+                "iptables cannot show; move those rules to a table of their own"
+            )
+            found.unread[backend, family, hidden.group(1)] = HostError(text, code=INCOMPATIBLE)
+        elif section:
+            table = section.group(1)
             tables.add(table)
-        elif line.startswith(":"):
-            name, _blank, policy = _COUNTER.sub("", line[1:]).partition(" ")
-            found.chains[CHAIN, backend, family, table, name] = Chain(policy, [])
-        elif line.startswith("-A "):
-            _add, name, rule = line.split(" ", 2)
-            chain = found.chains.setdefault((CHAIN, backend, family, table, name), Chain("-", []))
-            chain.rules.append(rule)
-        else:
-            hidden = _INCOMPATIBLE.match(line)
-            if hidden:
-                text = f"the table {hidden.group(1)} of {backend} ({family}) contains rules that iptables cannot show"
-                found.unread[backend, family, hidden.group(1)] = text
-    return (tables & _XTABLES) - {key[2] for key in found.unread if key[:2] == (backend, family)}
+        elif line == "COMMIT":
+            table = ""
+        elif table and chain:
+            found.chains[CHAIN, backend, family, table, chain.group(1)] = Chain(chain.group(2), [])
+        elif table and rule:
+            key = CHAIN, backend, family, table, rule.group(1)
+            found.chains.setdefault(key, Chain("-", [])).rules.append(rule.group(2).strip(" "))
+        elif line.strip() and not line.startswith("#"):
+            # Outside of a table, the line that begins one was not understood.
+            where = (backend, family, table, _chain_in(line)) if table else (backend, family)
+            found.unread.setdefault(where, _not_understood(f"{FAMILIES[family]}-save of {backend}", line))
+    return (tables & _XTABLES) - {key[2] for key in found.unread if key[:2] == (backend, family) and len(key) == 3}
 
 
-def _read_nftables(found: FoundChains, shown: Set[Tuple[str, str]]) -> None:
+def _chain_in(line: str) -> str:
+    """Return the chain of a line of iptables-save that is not understood; the line if it names none."""
+    name = re.match(r"(?:-A |:)(\S+)", line)
+    return name.group(1) if name else line
+
+
+def _not_understood(whose: str, text: str) -> HostError:
+    return HostError(f"{whose} printed {text[:_SHOWN]!r}, which is not understood", code=NOT_UNDERSTOOD)
+
+
+def words_of(rule: str) -> List[str]:
+    """Return the words of a rule of iptables, without the quotes and backslashes that xtables_save_string adds."""
+    return [
+        re.sub(r"\\(.)", r"\1", word[1:-1], flags=re.DOTALL) if word.startswith('"') else word
+        for word in _WORDS.findall(rule)
+    ]
+
+
+def rule_line(rule: str) -> str:
+    """Return a rule of iptables, built from its words, for iptables-restore. Raises ValueError if that is another rule.
+
+    iptables-restore reads lines, so that what follows a line break in a comment would be a rule of its own.
+    """
+    words = words_of(rule)
+    parts = []
+    for word in words:
+        escaped = re.sub(r'(["\\\'])', r"\\\1", word)
+        parts.append(word if _PLAIN.fullmatch(word) else f'"{escaped}"')
+    line = " ".join(parts)
+    read = _RULE.fullmatch(f"-A - {rule}".rstrip(" "))
+    if not read or _CONTROL.search(line) or words_of(line) != words:
+        raise ValueError(f"the rule {rule[:_SHOWN]!r} cannot be written as it was read")
+    return line
+
+
+# ---- nftables
+
+
+def read_nftables(found: FoundChains, shown: Container[Tuple[str, str]] = ()) -> None:
+    """Add what nft shows, but for the tables (family, name) that are *shown* by iptables."""
+    nft = commands.find_command("nft")
     try:
-        nft = commands.find_command("nft")
-        entries = query_nft(nft, ["ruleset"]) if nft is not None else None
-        why = "nft is not installed; install it (package nftables)"
+        if nft is None:
+            raise HostError("nft is not installed; install it (package nftables)", code=NOT_INSTALLED)
+        entries = _query_nft(nft)
     except HostError as error:
-        entries, why = None, error.msg
-    if entries is None:
-        for family in ("ip", "ip6", "inet", "bridge", "arp", "netdev"):
-            found.unread[NFTABLES, family, ""] = why
+        found.unread[(NFTABLES,)] = error
         return
-    for entry in entries:
-        if isinstance(entry, dict) and len(entry) == 1:
+    parse_nftables(found, entries, shown)
+
+
+def _query_nft(nft: str) -> Any:
+    argv = [nft, "-j", "list", "ruleset"]
+    done = commands.run_command(argv, TIMEOUT)
+    if done.rc != 0:
+        raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
+    try:
+        entries = json.loads(done.stdout.decode("utf-8", "surrogateescape"))["nftables"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise commands.failure(argv, "its output is not JSON of nftables") from error
+    return entries
+
+
+def parse_nftables(found: FoundChains, entries: Any, shown: Container[Tuple[str, str]] = ()) -> None:
+    """Add the entries of nft's JSON, whatever they are."""
+    for entry in entries if isinstance(entries, list) else [entries]:
+        family = table = name = ""
+        try:
             ((kind, body),) = entry.items()
-            if isinstance(body, dict) and kind != "metainfo":
-                place = (str(body.get("family")), str(body.get("table", body.get("name"))))
-                if place not in shown:
-                    _add_entry(found.chains, kind, place, body)
+            if kind not in _ENTRIES:
+                continue
+            family, table = _text(body["family"]), _text(body["name" if kind == TABLE else "table"])
+            name = "" if kind == TABLE else _text(body["chain" if kind == "rule" else "name"])
+            if (family, table) not in shown:
+                _add_entry(found, kind, (NFTABLES, family, table), name, body)
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+            where = (NFTABLES, *(part for part in (family, table, name) if part))
+            text = repr(entry)
+            found.unread.setdefault(where if table else (*where, "", "", text), _not_understood("nft", text))
 
 
-def _add_entry(chains: Dict[ChainKey, Chain], kind: str, place: Tuple[str, str], body: Mapping[str, Any]) -> None:
-    name = str(body.get("name"))
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError("no text")
+    return value
+
+
+def _add_entry(found: FoundChains, kind: str, place: Tuple[str, str, str], name: str, body: Mapping[str, Any]) -> None:
     if kind == TABLE:
         # nft shows it from 1.1 on.
-        shown = {"comment": body["comment"]} if isinstance(body.get("comment"), str) else {}
-        chains[(TABLE, NFTABLES, *place)] = Chain(shown, [])
+        comment = {"comment": body["comment"]} if isinstance(body.get("comment"), str) else {}
+        found.chains[(TABLE, *place)] = Chain(comment, [])
     elif kind == CHAIN:
         base = {key: body[key] for key in _OF_A_BASE_CHAIN if body.get(key) is not None}
-        chains[(CHAIN, NFTABLES, *place, name)] = Chain(base, [])
+        found.chains[(CHAIN, *place, name)] = Chain(base, [])
     elif kind == "rule":
-        chain = chains.setdefault((CHAIN, NFTABLES, *place, str(body.get("chain"))), Chain({}, []))
-        chain.rules.append(rule_text(body))
-    elif kind in ("set", "map"):
-        elements = body.get("elem")
-        texts = sorted(json.dumps(_lasting(one), sort_keys=True) for one in elements) if elements else []
+        key, handle = (CHAIN, *place, name), int(body["handle"])
+        found.chains.setdefault(key, Chain({}, [])).rules.append(rule_text(body))
+        found.handles.setdefault(key, []).append(handle)
+    else:
+        elements = list(body.get("elem") or ())
+        texts = sorted(json.dumps(_lasting(element), sort_keys=True) for element in elements)
         rest = {key: value for key, value in body.items() if key not in ("elem", "handle")}
         # The elements of a set with timeouts come and go.
         dynamic = "timeout" in rest or "timeout" in rest.get("flags", ()) or "dynamic" in rest.get("flags", ())
-        chains[(kind, NFTABLES, *place, name)] = Chain(_lasting(rest), [] if dynamic else texts)
+        found.chains[(kind, *place, name)] = Chain(_lasting(rest), [] if dynamic else texts)
 
 
 def rule_text(rule: Mapping[str, Any]) -> str:
     """Return a rule of nft's JSON without what changes by itself."""
-    shown: Dict[str, Any] = {"expr": _lasting(rule.get("expr"))}
-    if rule.get("comment") is not None:
-        shown["comment"] = rule["comment"]
+    statements = rule.get("expr") or []
+    if not isinstance(statements, list) or not all(isinstance(statement, dict) for statement in statements):
+        raise TypeError("no statements")
+    shown: Dict[str, Any] = {"expr": _lasting(statements)}
+    comment = rule.get("comment")
+    if comment is not None:
+        if not isinstance(comment, str):
+            raise TypeError("no comment")
+        shown["comment"] = comment
     return json.dumps(shown, sort_keys=True)
 
 
@@ -168,7 +308,8 @@ def _lasting(part: Any) -> Any:
 def jumps_of(backend: str, rule: str) -> List[str]:
     """Return the chains that a rule leads to."""
     if backend != NFTABLES:
-        return re.findall(r"(?:^| )-[jg] (\S+)", rule)
+        words = words_of(rule)
+        return [target for option, target in zip(words, words[1:]) if option in ("-j", "-g")]
     return re.findall(r'"(?:jump|goto)": \{"target": "([^"]+)"', rule)
 
 

@@ -3,38 +3,29 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The plugins' chains and rules in iptables, of either backend.
 
-Read with iptables-save, and removed with one transaction of iptables-restore, which fails as a whole if a rule or
-chain has changed since it was read.
+Removed with one transaction of iptables-restore, which fails as a whole if a rule or chain has changed since it was
+read.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Set
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Set
 
 from .. import commands
 from ..errors import HostError
+from .chains import FAMILIES, TIMEOUT, FoundChains, read_iptables, tool, words_of
 from .kinds import FIREWALL, IPMASQ, PORTMAP, chain_name
 from .ownership import Rule, RuleOwner, RuleSet, chain_kind, of_iptables
 
-LEGACY = "iptables-legacy"
-NFT = "iptables-nft"
-BACKENDS = (NFT, LEGACY)
-FAMILIES = {"ipv4": "iptables", "ipv6": "ip6tables"}
-TIMEOUT = 30
 TRIES = 3
 # The chain from which each kind of a container's chains is entered.
 _ENTRIES = {"": "POSTROUTING", "DN-": "CNI-HOSTPORT-DNAT", "SN-": "CNI-HOSTPORT-SNAT"}
 _FORWARD = "CNI-FORWARD"
-_NAMES = {"ipv4": "/proc/net/ip_tables_names", "ipv6": "/proc/net/ip6_tables_names"}
 _HOST_BITS = {"ipv4": "/32", "ipv6": "/128"}
-INCOMPATIBLE = "rules_incompatible"
-_INCOMPATIBLE = re.compile("^# Table `(nat|filter)' is incompatible", re.MULTILINE)
-_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
 
 
 class Line(NamedTuple):
-    """One rule of a dump: its chain, the words after the chain, the whole line."""
+    """One rule: its chain, the words after the chain, the line of iptables-save."""
 
     chain: str
     words: List[str]
@@ -45,110 +36,34 @@ class Line(NamedTuple):
         return [value for option, value in zip(self.words, self.words[1:]) if option in options]
 
 
-class IptablesTable:
-    """The chains and rules of one table that mention CNI."""
-
-    __slots__ = ("chains", "lines")
-
-    def __init__(self) -> None:
-        self.chains: List[str] = []
-        self.lines: List[Line] = []
-
-
-def tool(backend: str, family: str, verb: str) -> Optional[str]:
-    """Return the path of the command for *verb* (``save`` or ``restore``), None if it is not installed.
-
-    The command without a backend in its name can be of either; ``--version`` tells which. Raises HostError.
-    """
-    base = FAMILIES[family]
-    suffix = backend.partition("-")[2]
-    path = commands.find_command(f"{base}-{suffix}-{verb}")
-    if path is not None:
-        return path
-    path = commands.find_command(f"{base}-{verb}")
-    if path is None:
-        return None
-    is_nft = b"nf_tables" in commands.run_command([path, "--version"], TIMEOUT).stdout
-    return path if is_nft == (backend == NFT) else None
-
-
-def iptables_in_use(backend: str, family: str) -> bool:
-    """Tell whether tables of *backend* may exist; running the tool would make the kernel create them."""
-    if backend == NFT:
-        return True
-    try:
-        with open(_NAMES[family], encoding="ascii", errors="replace") as stream:
-            return bool(stream.read(4096).strip())
-    except OSError:
-        return False
-
-
-def read_iptables(backend: str, family: str) -> Optional[List[RuleSet]]:
-    """Return the containers' rules, None if the tool is not installed.
-
-    Raises HostError, with the code :data:`INCOMPATIBLE` if a table cannot be shown.
-    """
-    if not iptables_in_use(backend, family):
-        return []
-    save = tool(backend, family, "save")
-    if save is None:
-        return None
-    done = commands.run_command([save], TIMEOUT)
-    if done.rc != 0:
-        raise commands.failure([save], f"exit status {done.rc}", done.stderr)
-    dump = done.stdout.decode("utf-8", "surrogateescape")
-    hidden = _INCOMPATIBLE.search(dump)
-    if hidden:
-        raise HostError(
-            f"the table {hidden.group(1)} of {backend} ({family}) contains rules that were made with nft and that "
-            "iptables cannot show, so it shows no rule of that table; move those rules to a table of their own",
-            code=INCOMPATIBLE,
-        )
-    return group_iptables(backend, family, dump)
-
-
-def group_iptables(backend: str, family: str, dump: str) -> List[RuleSet]:
-    """Return the containers' rules in the output of iptables-save."""
-    tables = parse_iptables(dump)
-    return _chains(backend, family, tables.get("nat", IptablesTable())) + _forwards(
-        backend, family, tables.get("filter", IptablesTable())
+def group_iptables(found: FoundChains, backend: str, family: str) -> List[RuleSet]:
+    """Return the containers' rules of one backend and family."""
+    nat, filters = (found.table(backend, family, table) for table in ("nat", "filter"))
+    return _chains(backend, family, nat, _lines(nat)) + _forwards(
+        backend, family, _lines({_FORWARD: filters.get(_FORWARD, [])})
     )
 
 
-def parse_iptables(dump: str) -> Dict[str, IptablesTable]:
-    """Return the tables of a dump. Only rules that name a chain of CNI are kept."""
-    tables: Dict[str, IptablesTable] = {}
-    table = IptablesTable()
-    for text in dump.split("\n"):
-        if text.startswith("*"):
-            table = tables.setdefault(text[1:], IptablesTable())
-        elif text.startswith(":CNI-"):
-            table.chains.append(text[1:].partition(" ")[0])
-        elif text.startswith("-A ") and "CNI-" in text:
-            words = _split(text)
-            table.lines.append(Line(words[1], words[2:], text))
-    return tables
+def _lines(table: Mapping[str, Sequence[str]]) -> List[Line]:
+    """Return the rules that name a chain of CNI, or are in one."""
+    return [
+        Line(chain, words_of(rule), f"-A {chain} {rule}")
+        for chain, rules in table.items()
+        for rule in rules
+        if "CNI-" in chain or "CNI-" in rule
+    ]
 
 
-def _split(text: str) -> List[str]:
-    """Return the words of a line, without the quotes and backslashes that xtables_save_string adds."""
-    words = []
-    for found in _WORD.finditer(text):
-        quoted, plain = found.groups()
-        words.append(plain if quoted is None else re.sub(r"\\(.)", r"\1", quoted))
-    return words
-
-
-def _chains(backend: str, family: str, table: IptablesTable) -> List[RuleSet]:
+def _chains(backend: str, family: str, chains: Iterable[str], lines: Sequence[Line]) -> List[RuleSet]:
     """Return one set for each chain that a plugin made for one container."""
     jumps: Dict[str, List[Line]] = {}
     inside: Dict[str, List[Line]] = {}
-    for line in table.lines:
+    for line in lines:
         inside.setdefault(line.chain, []).append(line)
         for target in line.after("-j", "-g"):
             jumps.setdefault(target, []).append(line)
     sets = []
-    for chain in sorted(set(table.chains)):
+    for chain in sorted(chains):
         prefix = chain_kind(chain)
         if prefix is not None:
             sets.append(_chain(backend, family, chain, prefix, jumps.get(chain, []), inside.get(chain, [])))
@@ -209,12 +124,10 @@ def _single(family: str, network: str) -> str:
     return address if network.endswith(bits) else ""
 
 
-def _forwards(backend: str, family: str, table: IptablesTable) -> List[RuleSet]:
+def _forwards(backend: str, family: str, lines: Iterable[Line]) -> List[RuleSet]:
     """Return one set for each address that the plugin firewall lets through; only the address identifies the owner."""
     rules: Dict[str, List[Rule]] = {}
-    for line in table.lines:
-        if line.chain != _FORWARD:
-            continue
+    for line in lines:
         address = _forwarded(family, line.words)
         if address:
             rules.setdefault(address, []).append(Rule("filter", line.chain, line.text))
@@ -246,10 +159,11 @@ def remove_iptables(sets: Sequence[RuleSet]) -> None:
     )
     # A plugin's DEL may remove a rule after the reading, and then the transaction fails.
     for _try in range(TRIES if restore is not None else 0):
-        present = read_iptables(backend, family)
-        if present is None:
-            break
-        script = _script(sets, {one.key: one for one in present})
+        found = FoundChains()
+        read_iptables(found, backend, family)
+        for place in ((), ("nat",), ("filter",)):
+            found.require(backend, family, *place)
+        script = _script(sets, {present.key: present for present in group_iptables(found, backend, family)})
         if not script:
             return
         argv = [str(restore), "--noflush", "--wait=10"]

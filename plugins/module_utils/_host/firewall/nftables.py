@@ -3,110 +3,72 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The plugins' rules in tables of nftables (since plugins 1.6; those of macspoofchk since 1.1).
 
-Read as JSON, removed by handle in one transaction. The kernel never gives a handle to a second rule of a table.
+Removed by handle in one transaction. The kernel never gives a handle to a second rule of a table.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from .. import commands
 from ..errors import HostError
-from .iptables import TIMEOUT, TRIES, check_unchanged, not_removed
+from .chains import CHAIN, NFT_FAMILIES, NFTABLES, TIMEOUT, FoundChains, find_nft, read_nftables
+from .iptables import TRIES, check_unchanged, not_removed
 from .kinds import IPMASQ, MACSPOOFCHK, PORTMAP
 from .ownership import Rule, RuleOwner, RuleSet, is_container_id, of_nftables
 
-BACKEND = "nftables"
 _MASQUERADE = ("inet", "cni_plugins_masquerade")
 _HOSTPORTS = (("ip", "cni_hostport"), ("ip6", "cni_hostport"))
 _SPOOFCHECK = ("bridge", "nat")
-TABLES = (_MASQUERADE, *_HOSTPORTS, _SPOOFCHECK)
-FAMILIES = {"ip": "ipv4", "ip6": "ipv6"}
 _SPOOF_CHAIN = "cni-br-iface-"
 _SPOOF_COMMENT = "macspoofchk-"
 
 
+class NftRule:
+    """One rule: its ``chain``, what it does, and ``text``, what tells it from others."""
+
+    __slots__ = ("chain", "comment", "handle", "statements", "text")
+
+    def __init__(self, chain: str, text: str, handle: int) -> None:
+        rule = json.loads(text)
+        self.chain = chain
+        self.text = text
+        self.handle = handle
+        self.comment = str(rule.get("comment") or "")
+        self.statements: List[Mapping[str, Any]] = rule["expr"]
+
+
 class NftTable:
-    """One table: ``rules`` of each of its chains, in order, as nft prints them."""
+    """One table: ``rules`` of each of its chains, in order."""
 
     __slots__ = ("family", "name", "rules")
 
-    def __init__(self, family: str, name: str) -> None:
+    def __init__(self, found: FoundChains, family: str, name: str) -> None:
         self.family = family
         self.name = name
-        self.rules: Dict[str, List[Mapping[str, Any]]] = {}
+        self.rules: Dict[str, List[NftRule]] = {}
+        for chain, texts in found.table(NFTABLES, family, name).items():
+            handles = found.handles.get((CHAIN, NFTABLES, family, name, chain), [])
+            self.rules[chain] = [NftRule(chain, text, handle) for text, handle in zip(texts, handles)]
 
 
-def read_nftables() -> Optional[List[RuleSet]]:
-    """Return the containers' rules, None if nft is not installed. Raises HostError."""
-    nft = commands.find_command("nft")
-    if nft is None:
-        return None
-    existing = {(entry.get("family"), entry.get("name")) for entry in _list(nft, ["tables"], "table")}
-    sets: List[RuleSet] = []
-    for family, name in TABLES:
-        if (family, name) in existing:
-            sets += group_nftables(family, name, query_nft(nft, ["table", family, name]))
-    return sets
-
-
-def has_chains_of_iptables() -> bool:
-    """Tell whether the tables of iptables-nft contain chains of CNI; for hosts where iptables is not installed."""
-    nft = commands.find_command("nft")
-    if nft is None:
-        return False
-    return any(
-        str(entry.get("name")).startswith("CNI-") and entry.get("family") in FAMILIES
-        for entry in _list(nft, ["chains"], "chain")
-    )
-
-
-def query_nft(nft: str, what: Sequence[str]) -> List[Any]:
-    """Return what ``nft -j list WHAT`` lists. *nft* is the command's path. Raises HostError."""
-    argv = [nft, "-j", "list", *what]
-    done = commands.run_command(argv, TIMEOUT)
-    if done.rc != 0:
-        raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
-    try:
-        entries = json.loads(done.stdout.decode("utf-8", "surrogateescape"))["nftables"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise commands.failure(argv, "its output is not JSON of nftables") from error
-    return entries if isinstance(entries, list) else []
-
-
-def _list(nft: str, what: Sequence[str], kind: str) -> List[Mapping[str, Any]]:
-    return [
-        entry[kind] for entry in query_nft(nft, what) if isinstance(entry, dict) and isinstance(entry.get(kind), dict)
-    ]
-
-
-def group_nftables(family: str, name: str, entries: Sequence[Any]) -> List[RuleSet]:
-    """Return the containers' rules in the output of ``nft -j list table``."""
-    table = NftTable(family, name)
-    for entry in entries:
-        chain, rule = (entry.get("chain"), entry.get("rule")) if isinstance(entry, dict) else (None, None)
-        if isinstance(chain, dict) and _is_in(chain, table):
-            table.rules.setdefault(str(chain.get("name")), [])
-        elif isinstance(rule, dict) and _is_in(rule, table) and isinstance(rule.get("handle"), int):
-            table.rules.setdefault(str(rule.get("chain")), []).append(rule)
-    if (family, name) == _MASQUERADE:
-        return _masquerades(table)
-    return _spoofchecks(table) if (family, name) == _SPOOFCHECK else _hostports(table)
-
-
-def _is_in(entry: Mapping[str, Any], table: NftTable) -> bool:
-    return (entry.get("family"), entry.get("table")) == (table.family, table.name)
+def group_nftables(found: FoundChains) -> List[RuleSet]:
+    """Return the containers' rules."""
+    sets = _masquerades(NftTable(found, *_MASQUERADE))
+    for place in _HOSTPORTS:
+        sets += _hostports(NftTable(found, *place))
+    return sets + _spoofchecks(NftTable(found, *_SPOOFCHECK))
 
 
 def _masquerades(table: NftTable) -> List[RuleSet]:
     """Return one set for each attachment: the comments of its rules start with the same hash."""
-    rules: Dict[str, List[Mapping[str, Any]]] = {}
+    rules: Dict[str, List[NftRule]] = {}
     for rule in table.rules.get("masq_checks", []):
-        rules.setdefault(_comment(rule).partition(",")[0], []).append(rule)
+        rules.setdefault(rule.comment.partition(",")[0], []).append(rule)
     sets = []
     for told in sorted(rules):
-        opinions = [of_nftables(_comment(rule)) for rule in rules[told]]
+        opinions = [of_nftables(rule.comment) for rule in rules[told]]
         owner, unclear = opinions[0]
         if len(set(opinions)) > 1:
             owner, unclear = RuleOwner(), "its comments name several containers"
@@ -117,16 +79,16 @@ def _masquerades(table: NftTable) -> List[RuleSet]:
 
 def _hostports(table: NftTable) -> List[RuleSet]:
     """Return one set for each container: its id is the comment."""
-    rules: Dict[str, List[Mapping[str, Any]]] = {}
+    rules: Dict[str, List[NftRule]] = {}
     for chain in ("hostports", "hostip_hostports", "masquerading"):
         for rule in table.rules.get(chain, []):
-            rules.setdefault(_comment(rule), []).append(rule)
+            rules.setdefault(rule.comment, []).append(rule)
     sets = []
     for told in sorted(rules):
         unclear = "" if is_container_id(told) else "its comment is not a container ID"
         owner = RuleOwner() if unclear else RuleOwner(container_id=told)
         addresses = [value for rule in rules[told] for value in _targets(rule)]
-        sets.append(_set(table, FAMILIES[table.family], PORTMAP, told, owner, rules[told], addresses, unclear))
+        sets.append(_set(table, NFT_FAMILIES[table.family], PORTMAP, told, owner, rules[told], addresses, unclear))
     return sets
 
 
@@ -146,7 +108,7 @@ def _spoofcheck(table: NftTable, base: str) -> RuleSet:
     jumps = [rule for name in table.rules for rule in table.rules[name] if name not in chains and _leads(rule, chains)]
     rules = [*jumps, *(rule for name in chains for rule in table.rules[name])]
     unclear = "" if is_container_id(reference) and "-" in reference else "its name contains no container ID"
-    if any(_comment(rule) != _SPOOF_COMMENT + reference for rule in rules):
+    if any(rule.comment != _SPOOF_COMMENT + reference for rule in rules):
         unclear = "rules that the plugin does not make are in it, or jump to it"
     owner = RuleOwner()
     if not unclear:
@@ -166,35 +128,18 @@ def _set(
     plugin: str,
     name: str,
     owner: RuleOwner,
-    rules: Sequence[Mapping[str, Any]],
+    rules: Sequence[NftRule],
     addresses: Sequence[str],
     unclear: str,
 ) -> RuleSet:
-    shown = [
-        Rule(f"{table.family} {table.name}", str(rule.get("chain")), _content(rule), int(rule["handle"]))
-        for rule in rules
-    ]
-    return RuleSet(BACKEND, family, plugin, name, owner, addresses, (), shown, unclear)
+    shown = [Rule(f"{table.family} {table.name}", rule.chain, rule.text, rule.handle) for rule in rules]
+    return RuleSet(NFTABLES, family, plugin, name, owner, addresses, (), shown, unclear)
 
 
-def _content(rule: Mapping[str, Any]) -> str:
-    return json.dumps([rule.get("comment"), rule.get("expr")], sort_keys=True)
-
-
-def _comment(rule: Mapping[str, Any]) -> str:
-    comment = rule.get("comment")
-    return comment if isinstance(comment, str) else ""
-
-
-def _statements(rule: Mapping[str, Any]) -> List[Mapping[str, Any]]:
-    statements = rule.get("expr")
-    return [one for one in statements if isinstance(one, dict)] if isinstance(statements, list) else []
-
-
-def _matched(rule: Mapping[str, Any], field: str) -> List[str]:
+def _matched(rule: NftRule, field: str) -> List[str]:
     """Return the addresses that a rule matches in *field* of the packet."""
     values = []
-    for statement in _statements(rule):
+    for statement in rule.statements:
         match = statement.get("match")
         if not isinstance(match, dict) or not isinstance(match.get("left"), dict):
             continue
@@ -204,16 +149,16 @@ def _matched(rule: Mapping[str, Any], field: str) -> List[str]:
     return values
 
 
-def _targets(rule: Mapping[str, Any]) -> List[str]:
+def _targets(rule: NftRule) -> List[str]:
     """Return the container's addresses in a rule of portmap: the target, or the destination of the masquerading."""
-    targets = [statement["dnat"] for statement in _statements(rule) if isinstance(statement.get("dnat"), dict)]
+    targets = [statement["dnat"] for statement in rule.statements if isinstance(statement.get("dnat"), dict)]
     if targets:
         return [target["addr"] for target in targets if isinstance(target.get("addr"), str)]
     return _matched(rule, "daddr")
 
 
-def _leads(rule: Mapping[str, Any], chains: Sequence[str]) -> bool:
-    verdicts = [statement.get(kind) for statement in _statements(rule) for kind in ("jump", "goto")]
+def _leads(rule: NftRule, chains: Sequence[str]) -> bool:
+    verdicts = [statement.get(kind) for statement in rule.statements for kind in ("jump", "goto")]
     return any(isinstance(verdict, dict) and verdict.get("target") in chains for verdict in verdicts)
 
 
@@ -223,11 +168,14 @@ def remove_nftables(sets: Sequence[RuleSet]) -> None:
     Raises HostError ``rules_changed`` if one of them has gained rules since it was read, ``rules_not_removed`` if the
     transaction failed. Nothing is removed then.
     """
-    nft = commands.find_command("nft")
+    nft = find_nft()
     error = HostError("nft is not installed, so its rules stay; install it and run again", code="rules_not_removed")
     # As in iptables, a DEL may run in between.
     for _try in range(TRIES if nft is not None else 0):
-        wanted = _deletions(sets, {one.key: one for one in read_nftables() or []})
+        found = FoundChains()
+        read_nftables(found)
+        found.require(NFTABLES)
+        wanted = _deletions(sets, {present.key: present for present in group_nftables(found)})
         if not wanted:
             return
         argv = [str(nft), "-j", "-f", "-"]

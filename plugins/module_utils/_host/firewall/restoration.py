@@ -10,16 +10,29 @@ of the nearest one that stood behind it, else to the end.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .. import commands
 from ..errors import HostError
-from .chains import CHAIN, NFTABLES, TABLE, Chain, ChainKey, FoundChains, find_nft, rule_text
-from .iptables import FAMILIES, TIMEOUT, tool
-from .nftables import query_nft
+from .chains import (
+    CHAIN,
+    FAMILIES,
+    NFTABLES,
+    TABLE,
+    TIMEOUT,
+    Chain,
+    ChainKey,
+    FoundChains,
+    find_nft,
+    rule_line,
+    rule_text,
+    tool,
+)
 
 _NO_POLICY = "-"
+_NAME = re.compile(r"[^\s\"'\\-][^\s\"'\\]*|-")
 _KINDS = (TABLE, "set", "map", CHAIN)
 
 
@@ -103,6 +116,28 @@ def _last(rules: Sequence[str], rule: str) -> int:
     return len(rules) - 1 - list(reversed(rules)).index(rule)
 
 
+def survives(backend: str, rule: str) -> bool:
+    """Tell whether a *rule* that was read, or recorded, would be the same rule when it is put back."""
+    try:
+        _replayed(backend, rule)
+    except ValueError:
+        return False
+    return True
+
+
+def _replayed(backend: str, rule: str) -> Any:
+    """Return a rule as the tool gets it: a line of iptables-restore, or JSON of nft. Raises ValueError."""
+    if backend != NFTABLES:
+        return rule_line(rule)
+    try:
+        content = json.loads(rule)
+        if rule_text(content) == rule:
+            return content
+    except (AttributeError, RecursionError, TypeError) as error:
+        raise ValueError(str(error)) from error
+    raise ValueError("no rule of nftables")
+
+
 def restore_chains(repairs: Sequence[ChainRepair], present: FoundChains) -> None:
     """Put back what is missing. Raises HostError ``rules_not_restored``; nothing of that backend is changed then."""
     native = [repair for repair in repairs if repair.key[1] == NFTABLES]
@@ -110,20 +145,23 @@ def restore_chains(repairs: Sequence[ChainRepair], present: FoundChains) -> None
     for repair in repairs:
         if repair.key[1] != NFTABLES:
             groups.setdefault((repair.key[1], repair.key[2]), []).append(repair)
-    for (backend, family), chains in groups.items():
+    try:
+        scripts = [(*place, _iptables_script(chains, present.chains)) for place, chains in groups.items()]
+        entries = _nft_commands(native, present)
+    except ValueError as error:
+        raise HostError(f"{error}; no rule was restored", code="rules_not_restored") from error
+    for backend, family, script in scripts:
         restore = tool(backend, family, "restore")
         if restore is None:
             text = f"{FAMILIES[family]}-restore of {backend} is not installed; install it (package iptables)"
             raise HostError(text, code="rules_not_restored")
-        script = _iptables_script(chains, present.chains)
         _run([restore, "--noflush", "--wait=10"], script.encode("utf-8", "surrogateescape"))
-    if native:
+    if entries:
         nft = find_nft()
         if nft is None:
             text = "nft is not installed; install it (package nftables)"
             raise HostError(text, code="rules_not_restored")
-        text = json.dumps({"nftables": _nft_commands(native, present.chains, _handles(nft))})
-        _run([nft, "-j", "-f", "-"], text.encode("utf-8", "surrogateescape"))
+        _run([nft, "-j", "-f", "-"], json.dumps({"nftables": entries}).encode("utf-8", "surrogateescape"))
 
 
 def _run(argv: Sequence[str], script: bytes) -> None:
@@ -141,32 +179,26 @@ def _iptables_script(repairs: Iterable[ChainRepair], present: Mapping[ChainKey, 
         here = present.get(repair.key)
         # A line for a chain that exists would empty it, even with --noflush; that of a built-in one sets its policy.
         if here is None or (repair.body not in (None, _NO_POLICY, here.body)):
-            chains.append(f":{name} {repair.body or _NO_POLICY} [0:0]")
+            chains.append(f":{_name(name)} {_name(repair.body or _NO_POLICY)} [0:0]")
         now = list(here.rules) if here else []
         for rule in misplaced(repair.order, repair.wanted, now):
-            rules.append(f"-D {name} {rule}")
+            rules.append(f"-D {name} {rule_line(rule)}")
             now.remove(rule)
         for position, rule in places(repair.order, repair.wanted, now):
-            rules.append(f"-I {name} {position + 1} {rule}")
-    return "".join("\n".join([f"*{table}", *chains, *rules, "COMMIT", ""]) for table, (chains, rules) in tables.items())
+            rules.append(f"-I {_name(name)} {position + 1} {rule_line(rule)}")
+    return "".join(
+        "\n".join([f"*{_name(table)}", *chains, *rules, "COMMIT", ""]) for table, (chains, rules) in tables.items()
+    )
 
 
-def _handles(nft: str) -> Dict[Tuple[str, str, str], List[Tuple[str, int]]]:
-    """Return the (text, handle) of the rules of each chain (family, table, name), in order."""
-    found: Dict[Tuple[str, str, str], List[Tuple[str, int]]] = {}
-    for entry in query_nft(nft, ["ruleset"]):
-        rule = entry.get("rule") if isinstance(entry, dict) else None
-        if isinstance(rule, dict):
-            place = (str(rule.get("family")), str(rule.get("table")), str(rule.get("chain")))
-            found.setdefault(place, []).append((rule_text(rule), int(rule.get("handle", 0))))
-    return found
+def _name(text: Any) -> str:
+    """Return the name of a table, chain or policy. Raises ValueError if it is none."""
+    if not isinstance(text, str) or _NAME.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is no name of a chain or table")
+    return text
 
 
-def _nft_commands(
-    repairs: Sequence[ChainRepair],
-    present: Mapping[ChainKey, Chain],
-    handles: Mapping[Tuple[str, str, str], List[Tuple[str, int]]],
-) -> List[Dict[str, Any]]:
+def _nft_commands(repairs: Sequence[ChainRepair], present: FoundChains) -> List[Dict[str, Any]]:
     made: List[Dict[str, Any]] = []
     rules: List[Dict[str, Any]] = []
     tables = set()
@@ -178,11 +210,12 @@ def _nft_commands(
             made.append({"add": {"table": {**(body or {}), "family": family, "name": table}}})
         if kind == TABLE:
             continue
-        name, here = repair.key[4], present.get(repair.key)
+        name, here = repair.key[4], present.chains.get(repair.key)
         where = {"family": family, "table": table, "name": name}
         if kind == CHAIN:
             made.append({"add": {CHAIN: {**where, **(repair.body or {})}}})
-            rules += _nft_rules(repair, handles.get((family, table, name), []))
+            standing = zip(here.rules if here else (), present.handles.get(repair.key, ()))
+            rules += _nft_rules(repair, list(standing))
             continue
         elements = [json.loads(text) for text in repair.wanted if here is None or text not in here.rules]
         if here is None:
@@ -209,7 +242,7 @@ def _nft_rules(repair: ChainRepair, standing: Sequence[Tuple[str, int]]) -> List
     for position, (rule, handle) in enumerate(now):
         if handle:
             continue
-        body = {**base, **json.loads(rule)}
+        body = {**_replayed(NFTABLES, rule), **base}
         follower = next((other for _text, other in now[position + 1 :] if other), 0)
         found.append({"insert": {"rule": {**body, "handle": follower}}} if follower else {"add": {"rule": body}})
     return found

@@ -9,11 +9,24 @@ and rules that no plugin made are never in a set. firewalld's zones are not read
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ..errors import HostError
 from ..problems import WARNING, problem
 from . import iptables, nftables
+from .chains import (
+    BACKENDS,
+    FAMILIES,
+    INCOMPATIBLE,
+    LEGACY,
+    NFT,
+    NFT_FAMILIES,
+    NFTABLES,
+    NOT_INSTALLED,
+    NOT_UNDERSTOOD,
+    FoundChains,
+    read_chains,
+)
 from .ownership import RuleSet, attribute
 
 
@@ -33,62 +46,40 @@ class FoundRules:
 
 def read_rules() -> FoundRules:
     """Read iptables (both backends, both families) and nftables. Needs root; changes nothing."""
+    return group_rules(read_chains())
+
+
+def group_rules(chains: FoundChains) -> FoundRules:
+    """Return the containers' rules among all *chains*."""
     found = FoundRules()
-    for backend in iptables.BACKENDS:
-        for family in iptables.FAMILIES:
-            if not _add(found, f"{backend} {family}", iptables.read_iptables, backend, family):
-                _tell_missing(found, backend, family)
-    _add(found, nftables.BACKEND, nftables.read_nftables)
+    for backend in BACKENDS:
+        for family in FAMILIES:
+            found.sets += iptables.group_iptables(chains, backend, family)
+    found.sets += nftables.group_nftables(chains)
     found.sets.sort(key=lambda one: one.key)
+    # With a table that iptables cannot show, and without the tool, nft shows the chains of iptables-nft.
+    hidden = any(key[1] == NFTABLES and key[2] in NFT_FAMILIES and key[-1].startswith("CNI-") for key in chains.chains)
+    for place, error in chains.unread.items():
+        if error.code == INCOMPATIBLE and not (hidden and place[2] in ("nat", "filter")):
+            continue
+        if error.code == NOT_INSTALLED and place[0] != LEGACY and not (hidden and place[0] == NFT):
+            continue
+        code = error.code if error.code == NOT_INSTALLED else NOT_UNDERSTOOD
+        message = f"cannot read {' '.join(place[:2])}: {error.msg}"
+        found.problems.append(problem(WARNING, code, message))
     return found
 
 
-def _add(found: FoundRules, where: str, get: Callable[..., Optional[List[RuleSet]]], *arguments: str) -> bool:
-    """Add what *get* returns for *arguments*; False if its tool is not installed."""
-    try:
-        sets = get(*arguments)
-    except HostError as error:
-        if error.code == iptables.INCOMPATIBLE and not _kernel_has_chains():
-            return True
-        message = f"cannot read {where}: {error.msg}"
-        found.problems.append(problem(WARNING, "rules_unreadable", message))
-        return True
-    found.sets += sets or []
-    return sets is not None
-
-
-def _tell_missing(found: FoundRules, backend: str, family: str) -> None:
-    """Add a problem if the kernel has tables whose tool is missing."""
-    if backend == iptables.LEGACY or _kernel_has_chains():
-        name = iptables.FAMILIES[family]
-        message = f"the kernel has tables of {backend} ({family}), but {name}-save of that kind is not installed"
-        found.problems.append(problem(WARNING, "rules_tool_missing", message))
-
-
-def _kernel_has_chains() -> bool:
-    """Tell whether tables of iptables-nft contain chains of CNI."""
-    try:
-        return nftables.has_chains_of_iptables()
-    except HostError:
-        # read_nftables reports it.
-        return False
-
-
-def remove_rules(ruleset: RuleSet) -> None:
-    """Remove exactly what *ruleset* had when it was read; rules that are already gone are no error.
-
-    Raises HostError ``rules_unclear`` (never removed), ``rules_changed`` (it has gained rules since),
-    ``rules_not_removed`` or ``command_failed``. After an error, nothing of it was removed.
-    """
-    _remove([ruleset])
-
-
 def remove_all_rules(rulesets: Sequence[RuleSet]) -> List[Tuple[RuleSet, Optional[HostError]]]:
-    """Remove many sets with few transactions. Returns each with the error that prevented it, None if it is gone."""
+    """Remove exactly what the sets had when they were read, with few transactions; what is already gone is no error.
+
+    Returns each with the error that prevented it (``rules_unclear``: never removed; ``rules_changed``: it has gained
+    rules since; ``rules_not_removed``; ``command_failed``), None if it is gone. Of one with an error, all stays.
+    """
     groups: Dict[Tuple[str, str], List[RuleSet]] = {}
     for one in rulesets:
         # One transaction of nftables serves all families.
-        family = "" if one.backend == nftables.BACKEND else one.family
+        family = "" if one.backend == NFTABLES else one.family
         groups.setdefault((one.backend, family), []).append(one)
     return [outcome for group in groups.values() for outcome in _remove_group(group)]
 
@@ -108,4 +99,4 @@ def _remove(group: Sequence[RuleSet]) -> None:
     for one in group:
         if one.unclear:
             raise HostError(f"not removed: {one.text}", code="rules_unclear")
-    (nftables.remove_nftables if group[0].backend == nftables.BACKEND else iptables.remove_iptables)(group)
+    (nftables.remove_nftables if group[0].backend == NFTABLES else iptables.remove_iptables)(group)

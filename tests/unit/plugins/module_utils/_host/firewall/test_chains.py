@@ -157,7 +157,7 @@ def test_elements_of_sets_are_put_back():
 def test_a_table_keeps_its_comment(monkeypatch):
     """nft 1.1 shows and takes it, as portmap's; older releases do neither."""
     table = {"family": "ip", "name": "cni_hostport", "comment": "CNI portmap plugin"}
-    monkeypatch.setattr(chains, "query_nft", lambda nft, what: [{"table": {**table, "handle": 1}}])
+    monkeypatch.setattr(chains, "_query_nft", lambda nft: [{"table": {**table, "handle": 1}}])
     key = ("table", "nftables", "ip", "cni_hostport")
     shown = read_chains().chains[key]
     scripts = []

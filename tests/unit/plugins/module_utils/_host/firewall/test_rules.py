@@ -8,6 +8,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import iptables, nftables, rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import Chain, FoundChains
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import RuleOwner, RuleSet
 
 
@@ -15,65 +16,64 @@ def ruleset(name, backend="iptables-nft", family="ipv4", unclear=""):
     return RuleSet(backend, family, "ipmasq", name, RuleOwner("net", name), unclear=unclear)
 
 
+JUMP = '-s 10.77.0.2/32 -m comment --comment "name: \\"net-a\\" id: \\"web1\\"" -j CNI-550bca792007a5271a5dd6e3'
+
+
 @pytest.fixture
-def backends(monkeypatch):
-    """What each backend answers; all are there and empty."""
-    answers = {}
-
-    def read(*where):
-        answer = answers.get(where, [])
-        if isinstance(answer, HostError):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(iptables, "read_iptables", read)
-    monkeypatch.setattr(nftables, "read_nftables", read)
-    monkeypatch.setattr(nftables, "has_chains_of_iptables", lambda: False)
-    return answers
+def found():
+    """What was read: the same set in each backend of iptables and family."""
+    read = FoundChains()
+    for backend in ("iptables-nft", "iptables-legacy"):
+        for family in ("ipv6", "ipv4"):
+            read.chains["chain", backend, family, "nat", "POSTROUTING"] = Chain("ACCEPT", [JUMP])
+            read.chains["chain", backend, family, "nat", "CNI-550bca792007a5271a5dd6e3"] = Chain("-", [])
+    return read
 
 
-def problems_of(found):
-    return [(entry["code"], entry["level"]) for entry in found.problems]
+def problems_of(read):
+    return [(entry["code"], entry["level"]) for entry in rules.group_rules(read).problems]
 
 
-def test_everything_is_read_and_sorted(backends):
-    backends["iptables-nft", "ipv6"] = [ruleset("c", family="ipv6")]
-    backends["iptables-nft", "ipv4"] = [ruleset("b"), ruleset("a")]
-    backends["iptables-legacy", "ipv4"] = [ruleset("e", "iptables-legacy")]
-    backends[()] = [ruleset("d", "nftables", "inet")]
-    found = rules.read_rules()
-    assert [one.name for one in found.sets] == ["e", "a", "b", "c", "d"]
-    assert not found.problems
+def test_everything_is_read_and_sorted(found):
+    grouped = rules.group_rules(found)
+    assert [(one.backend, one.family) for one in grouped.sets] == [
+        ("iptables-legacy", "ipv4"),
+        ("iptables-legacy", "ipv6"),
+        ("iptables-nft", "ipv4"),
+        ("iptables-nft", "ipv6"),
+    ]
+    assert {one.container_id for one in grouped.sets} == {"web1"}
+    assert not grouped.problems
 
 
-def test_a_backend_that_cannot_be_read_hides_no_other(backends):
-    backends["iptables-nft", "ipv4"] = HostError("iptables-nft-save failed: exit status 4", code="command_failed")
-    backends["iptables-nft", "ipv6"] = [ruleset("c", family="ipv6")]
-    found = rules.read_rules()
-    assert [one.name for one in found.sets] == ["c"]
+def test_what_cannot_be_read_is_told(found):
+    found.unread["iptables-nft", "ipv4"] = HostError("iptables-nft-save failed: exit status 4", code="command_failed")
     assert problems_of(found) == [("rules_unreadable", "warning")]
-    assert found.problems[0]["message"] == "cannot read iptables-nft ipv4: iptables-nft-save failed: exit status 4"
+    message = rules.group_rules(found).problems[0]["message"]
+    assert message == "cannot read iptables-nft ipv4: iptables-nft-save failed: exit status 4"
 
 
-def test_a_missing_tool_is_a_problem_only_where_the_kernel_has_something(backends, monkeypatch):
-    backends["iptables-nft", "ipv4"] = None
-    backends[()] = None
-    assert not rules.read_rules().problems
-    monkeypatch.setattr(nftables, "has_chains_of_iptables", lambda: True)
-    assert problems_of(rules.read_rules()) == [("rules_tool_missing", "warning")]
-    # None of legacy means that the kernel has tables of it.
-    backends.clear()
-    backends["iptables-legacy", "ipv6"] = None
-    found = rules.read_rules()
+# Without iptables, or with a table that it cannot show, nft shows its chains.
+SHOWN_BY_NFT = ("chain", "nftables", "ip", "nat", "CNI-HOSTPORT-DNAT")
+
+
+def test_a_missing_tool_is_a_problem_only_where_the_kernel_has_something(found):
+    missing = HostError("ip6tables-save is not installed", code="rules_tool_missing")
+    found.unread["iptables-nft", "ipv4"] = found.unread[("nftables",)] = missing
+    assert problems_of(found) == []
+    found.chains[SHOWN_BY_NFT] = Chain({}, [])
     assert problems_of(found) == [("rules_tool_missing", "warning")]
-    assert "ip6tables-save" in found.problems[0]["message"]
+    # Of legacy, that is unread only if the kernel has tables of it.
+    found.unread = {("iptables-legacy", "ipv6"): missing}
+    del found.chains[SHOWN_BY_NFT]
+    assert problems_of(found) == [("rules_tool_missing", "warning")]
 
 
-def test_a_table_that_iptables_cannot_show_is_a_problem_only_with_chains_of_cni(backends, monkeypatch):
-    backends["iptables-nft", "ipv4"] = HostError("it hides all", code="rules_incompatible")
-    assert not rules.read_rules().problems
-    monkeypatch.setattr(nftables, "has_chains_of_iptables", lambda: True)
-    assert problems_of(rules.read_rules()) == [("rules_unreadable", "warning")]
+def test_a_table_that_iptables_cannot_show_is_a_problem_only_with_chains_of_cni(found):
+    found.unread["iptables-nft", "ipv4", "nat"] = HostError("it hides all", code="rules_incompatible")
+    assert problems_of(found) == []
+    found.chains[SHOWN_BY_NFT] = Chain({}, [])
+    assert problems_of(found) == [("rules_unreadable", "warning")]
 
 
 class Removals:
@@ -116,17 +116,16 @@ def test_one_that_cannot_go_keeps_no_other(monkeypatch):
 
 
 def test_what_is_unclear_is_never_removed(monkeypatch):
-    removals = Removals(monkeypatch)
-    with pytest.raises(HostError, match="someone else's rule leads there") as caught:
-        rules.remove_rules(ruleset("a", unclear="someone else's rule leads there"))
-    assert caught.value.code == "rules_unclear"
-    assert removals.groups == []
+    Removals(monkeypatch)
     outcomes = rules.remove_all_rules([ruleset("a", unclear="why"), ruleset("b")])
     assert [(one.name, error and error.code) for one, error in outcomes] == [("a", "rules_unclear"), ("b", None)]
 
 
-def test_owners_are_completed_from_known_containers(backends):
-    backends["iptables-nft", "ipv4"] = [RuleSet("iptables-nft", "ipv4", "ipmasq", "CNI-550bca792007a5271a5dd6e3")]
-    found = rules.read_rules()
-    found.attribute(["net-a"], ["web1"])
-    assert (found.sets[0].network, found.sets[0].container_id) == ("net-a", "web1")
+def test_owners_are_completed_from_known_containers(found):
+    for key, chain in found.chains.items():
+        if key[-1] == "POSTROUTING":
+            chain.rules.clear()
+    grouped = rules.group_rules(found)
+    assert grouped.sets[0].container_id is None
+    grouped.attribute(["net-a"], ["web1"])
+    assert (grouped.sets[0].network, grouped.sets[0].container_id) == ("net-a", "web1")

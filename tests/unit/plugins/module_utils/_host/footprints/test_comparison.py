@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import Chain, FoundChains
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.comparison import (
     Difference,
@@ -168,9 +169,9 @@ def test_the_comment_of_a_table_is_no_drift():
 def test_what_cannot_be_read_is_no_drift_but_told():
     footprint = Footprint({(*NAT, "CNI-X", "-j ACCEPT"): Recorded(1)})
     unread = FoundChains()
-    unread.unread["iptables-nft", "ipv4", "nat"] = "it cannot be shown"
+    unread.unread["iptables-nft", "ipv4", "nat"] = HostError("it cannot be shown")
     assert found({}, footprint, chains=unread) == ([], ["it cannot be shown"])
-    unread.unread["iptables-nft", "ipv4", ""] = "not installed"
+    unread.unread["iptables-nft", "ipv4"] = HostError("not installed")
     assert found({}, footprint, chains=unread).unread == ["not installed"]
 
 
@@ -326,5 +327,5 @@ def test_chains_that_iptables_makes_when_it_looks_are_not_recorded():
     after.chains[(*NAT, "X")] = Chain("-", [])
     found_ = changes(Reading({}, before), Reading({}, after), {})
     assert set(found_) == {(*NAT, "PREROUTING", "-j X"), (*NAT, "X")}
-    before.unread["iptables-nft", "ipv4", ""] = "it was not installed"
+    before.unread["iptables-nft", "ipv4"] = HostError("it was not installed")
     assert changes(Reading({}, before), Reading({}, after), {}) == {}
