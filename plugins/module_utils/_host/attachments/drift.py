@@ -68,9 +68,13 @@ class Lost(NamedTuple):
 
 
 class LostParts:
-    """What gets put back in place: of ``attachments``, and what they share, with the reason in words."""
+    """What gets put back in place: of ``attachments``, and what they share, with the reason in words.
+
+    ``order``: that of rules in chains.
+    """
 
     def __init__(self) -> None:
+        self.order: Mapping[Tuple[Any, ...], List[str]] = {}
         self.attachments: List[Tuple[Outcome, Lost]] = []
         self.shared: List[Tuple[Shared, str]] = []
 
@@ -78,15 +82,15 @@ class LostParts:
 class FootprintDrift:
     """Compares footprints with the host. ``footprints``: the attachments that have one, and it is theirs still.
 
-    ``shared``: what their networks share, where something of it has drifted. ``problems``: sentences about what could
-    not be read, so that drift of it goes undetected. ``damages``: notes that *rebuild* has found again, or not; they
-    are no problems.
+    ``shared``: what their networks share, where something of it has drifted. ``order``: that of the rules in chains.
+    ``problems``: sentences about what could not be read, so that drift of it goes undetected. ``damages``: notes that
+    *rebuild* has found again, or not; they are no problems.
     """
 
     def __init__(self, cache_dir: str, rebuild: Optional[Rebuild] = None) -> None:
         self._notes = Notes(cache_dir)
         self._rebuild = rebuild
-        self._order: Mapping[Tuple[Any, ...], List[str]] = {}
+        self.order: Dict[Tuple[Any, ...], List[str]] = {}
         self.damages: List[Damage] = []
         self._compared: Dict[Key, Compared] = {}
         self.footprints: Dict[Key, Footprint] = {}
@@ -107,6 +111,7 @@ class FootprintDrift:
                 there[attached.key] = attached
         lost = [key for key in present if key in self._notes.damaged]
         shared = self._read_shared([*there, *lost])
+        self.order = self._notes.order() if there or lost else {}
         if self._notes.damaged and self._rebuild is not None:
             shared.update(self._rebuild_damaged(self._rebuild, present, identities))
             there.update({key: present[key] for key in self.footprints})
@@ -117,6 +122,7 @@ class FootprintDrift:
         if not there:
             return
         look = self._look(there, shared)
+        comparison.note_order(look, self.order, [*self.footprints.values(), *shared.values()])
         for key, footprint in self.footprints.items():
             self._compared[key] = comparison.compare(look, footprint, there[key].netns)
         for network, footprint in shared.items():
@@ -141,7 +147,7 @@ class FootprintDrift:
             key: None for key in present if key in damaged or (key.network in networks and first[key.network] == key)
         }
         rebuilt = rebuild([present[key] for key in wanted if identities.get(present[key].netns)])
-        self._order = rebuilt.order
+        self.order.update(rebuilt.order)
         shared: Dict[str, Footprint] = {}
         for owner in damaged:
             if len(owner) > 1:
@@ -164,7 +170,7 @@ class FootprintDrift:
     def rewrite(self, damage: Damage) -> None:
         """Set a damaged note aside, and write what was found again. Raises HostError ``record_unwritable``."""
         self._notes.rewrite(damage.owner, damage.footprint)
-        self._notes.rewrite_order(self._order)
+        self._notes.rewrite_order(self.order)
 
     def _read_shared(self, there: Sequence[Key]) -> Dict[str, Footprint]:
         found = {"": self._notes.host()} if there else {}

@@ -61,6 +61,7 @@ class DriftFinder:
         if not there:
             return
         self._drift.compare(there, {path: seen.identity for path, seen in self._seen.items()})
+        self.lost.order = self._drift.order
         for problem in self._drift.problems:
             self._plan.warn("rules_unreadable", f"{problem}; drift of what could not be read goes undetected")
         for damage in self._drift.damages:

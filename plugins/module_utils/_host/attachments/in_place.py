@@ -10,7 +10,6 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ..errors import HostError
 from ..footprints.comparison import Difference, without_consequences
-from ..footprints.note import Notes
 from ..footprints.repair import InPlaceRepair, Owner, Wanted
 from ..footprints.words import phrases_of
 from ..plan import SAFE, Plan, Step
@@ -24,9 +23,9 @@ _WAY_OUT = "; if it stays so, detach the attachment (state: absent), and attach 
 Order = Mapping[Tuple[Any, ...], Sequence[str]]
 
 
-def add_lost(lost: LostParts, cache_dir: str, plan: AttachPlan) -> Callable[[], None]:
+def add_lost(lost: LostParts, plan: AttachPlan) -> Callable[[], None]:
     """Add the steps that put back what is *lost* to a plan. Returns what carries all of them out."""
-    steps = InPlaceSteps(plan, lambda: Notes(cache_dir).order())
+    steps = InPlaceSteps(plan, lambda: lost.order)
     for shared, reason in lost.shared:
         owner = (shared.network,) if shared.network else ()
         wanted = Wanted(owner, shared.footprint)

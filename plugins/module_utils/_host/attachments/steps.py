@@ -71,7 +71,7 @@ class Steps:
             # Imported late: needed only if something is repaired.
             from .in_place import add_lost
 
-            self._put_back = add_lost(lost, self._settings.cache_dir, self._plan)
+            self._put_back = add_lost(lost, self._plan)
         lanes: Dict[str, List[Outcome]] = {}
         for outcome in self._plan.outcomes:
             if outcome.todo not in (NOTHING, PUT_BACK) or outcome.reroutes or (outcome.lost and not outcome.failed):

@@ -10,7 +10,7 @@ from typing import List, Sequence
 
 from ..errors import HostError
 from ..footprints.comparison import Difference
-from ..footprints.note import Footprint, Notes
+from ..footprints.note import Footprint
 from ..footprints.repair import InPlaceRepair, Owner, Wanted, why_not
 from ..footprints.words import summarize
 from ..lock import Lock, read_state
@@ -38,10 +38,10 @@ class Upkeep:
         """Put everything back. Raises HostError if the host cannot be read, or another module holds the lock."""
         check_cache_dir(self._cache_dir)
         with Lock("podwire-cni-repair", _LOCK_TIMEOUT, read_state()):
-            self._find()
+            drift = self._find()
             if not self._wanted:
                 return
-            repair = InPlaceRepair(self._wanted, Notes(self._cache_dir).order())
+            repair = InPlaceRepair(self._wanted, drift.order)
             repair.run()
         for wanted, reason in zip(self._wanted, self._reasons):
             error = repair.errors.get(wanted.owner)
@@ -50,7 +50,7 @@ class Upkeep:
             else:
                 self.left.append(error.msg)
 
-    def _find(self) -> None:
+    def _find(self) -> FootprintDrift:
         cached = [entry.attached for entry in read_cache(self._cache_dir).entries if not entry.interrupted]
         entries = {attached.key: attached for attached in cached if attached is not None and attached.netns}
         seen = look({attached.netns: () for attached in entries.values()})
@@ -62,6 +62,7 @@ class Upkeep:
             self._add(owner, shared.footprint, "", shared.compared.differences)
         for key, footprint in drift.footprints.items():
             self._add(key, footprint, entries[key].netns, drift.of(key).differences)
+        return drift
 
     def _add(self, owner: Owner, footprint: Footprint, netns: str, lost: Sequence[Difference]) -> None:
         if not lost:

@@ -9,10 +9,13 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Seq
 
 from ..addresses import packed
 from ..firewall.chains import CHAIN, TABLE
+from ..firewall.restoration import misplaced
 from ..kernel.objects import KernelObject, ObjectKey, follows
 from .note import Footprint, Objects, Recorded
 from .state import CHAIN_KEY_LENGTH, HOST, ON_INTERFACES, Look, unread
 
+MISPLACED = "misplaced"
+"""The present value of a rule that is there, but on the other side of rules that it stood before or behind."""
 _MAIN_TABLE = 254
 _MTU_WITHOUT_PORTS = 1500
 _UNICAST = 1
@@ -47,6 +50,22 @@ def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[O
     return found
 
 
+def note_order(look: Look, order: Mapping[ObjectKey, Sequence[str]], footprints: Iterable[Footprint]) -> None:
+    """Note in *look* which rules of *footprints* do not stand in the recorded *order*, so that it is drift."""
+    ours: Dict[ObjectKey, List[str]] = {}
+    for footprint in footprints:
+        for key, there in footprint.host.items():
+            if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH and there.value:
+                ours.setdefault(key[:CHAIN_KEY_LENGTH], []).append(str(key[-1]))
+    chains = look.chains.chains if look.chains is not None else {}
+    look.misplaced = frozenset(
+        (*place, rule)
+        for place, rules in ours.items()
+        if place in chains
+        for rule in misplaced(order.get(place, ()), rules, chains[place].rules)
+    )
+
+
 def compare(look: Look, footprint: Footprint, netns: str) -> Compared:
     """Compare one footprint with the present state. *netns* is the path of the container's namespace."""
     differences = list(_differences(look, HOST, footprint.host))
@@ -67,6 +86,8 @@ def _differences(look: Look, space: str, objects: Objects) -> Iterator[Differenc
             now = _without_followed_mtu(look, space, key, wanted.value, now)
         if _differs(space, key, wanted.value, now):
             yield Difference(space, key, wanted.value, now)
+        elif key in look.misplaced:
+            yield Difference(space, key, wanted.value, MISPLACED)
 
 
 def _without_followed_mtu(look: Look, space: str, key: ObjectKey, was: Any, now: Any) -> Any:

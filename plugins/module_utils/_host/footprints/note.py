@@ -106,8 +106,8 @@ class Notes:
         return self._read(_HOST, _footprint, ())
 
     def order(self) -> Dict[_Key, List[str]]:
-        """Return the rules of each chain in their order."""
-        return self._read(_ORDER, _order) or {}
+        """Return the rules of each chain in their order. If it is damaged, so is what all networks share."""
+        return self._read(_ORDER, _order, ()) or {}
 
     def write_attachment(self, key: Sequence[str], footprint: Footprint) -> None:
         """Write a footprint. Raises HostError ``record_unwritable``."""

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..firewall.chains import CHAIN, EMPTY_POLICY, FoundChains, read_chains
+from ..firewall.restoration import arranged, survives
 from ..kernel.objects import KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
 from .attribution import SHARED, Attribution, Owner, Party
@@ -149,7 +150,7 @@ def _compare_chains(before: FoundChains, after: FoundChains, found: Dict[ObjectK
             found[key] = Recorded(chain.body)
         old = Counter(was.rules if was is not None else ())
         for rule, count in Counter(chain.rules).items():
-            if count > old[rule]:
+            if count > old[rule] and survives(str(key[1]), rule):
                 found[(*key, rule)] = Recorded(count)
 
 
@@ -291,7 +292,9 @@ def _write_order(notes: Notes, after: Reading, written: Iterable[Footprint]) -> 
     for place, rules in ours.items():
         chain = after.chains.chains.get(place)
         if chain is not None:
-            order[place] = _with_neighbours(chain.rules, rules.union(order.get(place, ())))
+            # What is out of order stays drift.
+            known = order.get(place, [])
+            order[place] = _with_neighbours(arranged(known, rules, chain.rules), rules.union(known))
     live = {key for key in order if key in after.chains.chains}
     notes.write_order({key: rules for key, rules in order.items() if key in live})
 

@@ -14,7 +14,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, 
 
 from ..addresses import packed
 from ..errors import HostError
-from ..firewall.chains import CHAIN, TABLE
+from ..firewall.chains import CHAIN, TABLE, FoundChains
 from ..firewall.restoration import ChainRepair, restore_chains
 from ..kernel.links import NotInPlace, can_make
 from ..kernel.objects import KernelObject, ObjectKey, State
@@ -22,7 +22,7 @@ from ..kernel.writer import ORDER, Writer, repair_order
 from ..leases import put_lease
 from ..netlink import links
 from ..netns import apart, enter, visit
-from .comparison import Difference, as_object, compare
+from .comparison import Difference, as_object, compare, note_order
 from .note import Footprint, Recorded
 from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, Look, read_look
 
@@ -110,7 +110,9 @@ class InPlaceRepair:
         }
 
     def _look(self, firewall: bool = True) -> Look:
-        return read_look(self._keys(firewall))
+        look = read_look(self._keys(firewall))
+        note_order(look, self._order, [one.footprint for one in self._wanted])
+        return look
 
     def _missing(self, one: Wanted, look: Look) -> List[Difference]:
         return compare(look, one.footprint, one.netns).differences
@@ -237,13 +239,13 @@ class InPlaceRepair:
         if not lost or look.chains is None:
             return
         places = {one.key if one.key[0] == TABLE else one.key[:CHAIN_KEY_LENGTH] for one in lost}
-        repairs = [self._chain_repair(place) for place in sorted(places, key=str)]
+        repairs = [self._chain_repair(place, look.chains) for place in sorted(places, key=str)]
         try:
             restore_chains(repairs, look.chains)
         except HostError as error:
             self._failed.update({(one.space, one.key): error.msg for one in lost})
 
-    def _chain_repair(self, place: ObjectKey) -> ChainRepair:
+    def _chain_repair(self, place: ObjectKey, present: FoundChains) -> ChainRepair:
         objects = self._recorded[HOST]
         wanted: List[str] = []
         for key, there in objects.items():
@@ -252,6 +254,10 @@ class InPlaceRepair:
             elif key[0] in ("set", "map") and len(key) > CHAIN_KEY_LENGTH and key[:CHAIN_KEY_LENGTH] == place:
                 wanted.append(str(key[-1]))
         order = list(self._order.get(place, ()))
+        if not order and place in present.chains:
+            # Where it is not known, rules come first in the table filter, where plugins insert, else last.
+            rules = present.chains[place].rules
+            order = [*wanted, *rules] if place[3] == "filter" else [*rules, *wanted]
         rank = {rule: number for number, rule in enumerate(order)}
         wanted.sort(key=lambda rule: rank.get(rule, len(rank)))
         body: Optional[Any] = objects[place].value if place in objects else None

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
 
 from ..firewall.chains import CHAIN, TABLE, FoundChains, read_chains
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
@@ -30,15 +30,18 @@ Store = Tuple[str, str]
 class Look:
     """What was read: ``spaces`` (space -> objects), and the firewall ``chains`` of the host (None: not asked for).
 
+    ``misplaced`` are recorded rules that are there, but not in their recorded order; see comparison.note_order.
+
     Besides the kinds of kernel.objects there are ``(sysctl, name)`` with a text, and ``(lease, data dir, network,
     address)`` with the text of the file.
     """
 
-    __slots__ = ("_counts", "chains", "spaces")
+    __slots__ = ("_counts", "chains", "misplaced", "spaces")
 
     def __init__(self, spaces: Dict[str, State], chains: Optional[FoundChains] = None) -> None:
         self.spaces = spaces
         self.chains = chains
+        self.misplaced: FrozenSet[ObjectKey] = frozenset()
         self._counts: Dict[ObjectKey, Counter[str]] = {}
 
     def found(self, space: str, key: ObjectKey) -> Optional[KernelObject]:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, List, Sequence
 from ..firewall.chains import CHAIN, NFTABLES, TABLE
 from ..kernel.objects import CONF4, CONF6, follows
 from ..kernel.sysctls import GLOBAL
-from .comparison import Difference, without_consequences
+from .comparison import MISPLACED, Difference, without_consequences
 from .state import CHAIN_KEY_LENGTH, HOST, LEASE
 
 _MANY = 6
@@ -170,7 +170,7 @@ def _simple(one: Difference, what: str) -> str:
 
 def _rules(one: Difference, own: bool) -> str:
     text = " ".join(map(str, one.key[3:]))
-    if own:
+    if own and one.now != MISPLACED:
         for pattern, phrase in _RULES:
             if pattern.search(text):
                 return phrase
@@ -183,7 +183,7 @@ def _rules(one: Difference, own: bool) -> str:
         return f"the {one.key[0]} {name} of the {where} is {'gone' if one.now is None else 'changed'}"
     if len(one.key) == CHAIN_KEY_LENGTH:
         return f"the chain {name} of the {where} is {'gone' if one.now is None else 'changed'}"
-    return f"a rule of the chain {name} of the {where} is gone"
+    return f"a rule of the chain {name} of the {where} is {'out of order' if one.now == MISPLACED else 'gone'}"
 
 
 _WORDS: Dict[str, Callable[[Difference, str], str]] = {

@@ -19,6 +19,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import FoundChains, read_chains
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.restoration import (
     ChainRepair,
+    arranged,
     misplaced,
     places,
     restore_chains,
@@ -244,6 +245,36 @@ def test_the_fewest_rules_move(order, chance):
     for rule in moving:
         more = [one for one in present if one not in moving or one == rule]
         assert more != sorted(more, key=order.index)
+
+
+@given(RULES, st.randoms(use_true_random=False))
+def test_rules_go_back_to_where_they_stood_among_others(order, chance):
+    """Others may have moved theirs, added some and removed some; what is put back is in order after one repair."""
+    ours = [rule for rule in order if chance.random() < 0.5]
+    present = [rule for rule in order if chance.random() < 0.8]
+    for rule in ours:
+        if rule in present:
+            present.remove(rule)
+            present.insert(chance.randrange(len(present) + 1), rule)
+    others = [rule for rule in present if rule not in ours]
+    if chance.random() < 0.3:
+        chance.shuffle(others)
+        places_of_others = iter(others)
+        present = [rule if rule in ours else next(places_of_others) for rule in present]
+    now = arranged(order, ours, present)
+    assert [rule for rule in now if rule not in ours] == others
+    assert misplaced(order, ours, now) == []
+    assert sorted(now) == sorted(present)
+    if others == sorted(others, key=order.index):
+        assert now == sorted(now, key=order.index)
+
+
+def test_the_order_of_rules_that_others_moved_is_not_judged():
+    order = ["drop", "jump", "accept"]
+    assert misplaced(order, ["jump"], ["accept", "jump", "drop"]) == []
+    assert misplaced(order, ["jump"], ["drop", "accept", "jump"]) == ["jump"]
+    assert misplaced(order, ["jump"], ["jump", "drop"]) == ["jump"]
+    assert misplaced(order, ["jump"], ["new", "jump", "newer", "accept"]) == []
 
 
 def test_rules_that_stand_twice():
