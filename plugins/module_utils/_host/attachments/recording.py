@@ -108,7 +108,9 @@ class Recording(AddWatch):
         renewed = [outcome.attached for outcome in made if outcome.todo == RENEW and outcome.attached]
         if renewed:
             everything = changes(before.nothing(), before, {})
-            parties = [Party(attached.key, _addresses(attached), None) for attached in renewed]
+            parties = [
+                Party(one.key, _addresses(one), None, unknown=sysctls_set_by(one.config) is None) for one in renewed
+            ]
             own = set(Attribution({}, parties).owners(everything, shared=False))
             for attached in renewed:
                 footprint = self._notes.attachment(attached.key)
@@ -166,7 +168,7 @@ class Recording(AddWatch):
         usual = interface_defaults() if self._usual is None or named is None else self._usual
         self._usual = usual
         after, defaults = read_unusual(before, named, usual, interface_sysctls_set_by(given.config))
-        party = Party(given.key, _addresses(given), after.state, texts_of(given.config))
+        party = Party(given.key, _addresses(given), after.state, texts_of(given.config), named is None)
         digest = hashlib.sha256(given.config.expanded_bytes()).hexdigest()
         return RecordedAdd(party, before, after, defaults, identity, digest, self._neighbours(given))
 

@@ -15,13 +15,12 @@ from .. import commands
 from ..errors import HostError
 from .chains import FAMILIES, TIMEOUT, FoundChains, read_iptables, tool, words_of
 from .kinds import FIREWALL, IPMASQ, PORTMAP, chain_name
-from .ownership import Rule, RuleOwner, RuleSet, chain_kind, of_iptables
+from .ownership import Rule, RuleOwner, RuleSet, chain_kind, of_forward, of_iptables, single_address
 
 TRIES = 3
 # The chain from which each kind of a container's chains is entered.
 _ENTRIES = {"": "POSTROUTING", "DN-": "CNI-HOSTPORT-DNAT", "SN-": "CNI-HOSTPORT-SNAT"}
 _FORWARD = "CNI-FORWARD"
-_HOST_BITS = {"ipv4": "/32", "ipv6": "/128"}
 
 
 class Line(NamedTuple):
@@ -115,34 +114,20 @@ def _addresses(family: str, prefix: str, jumps: Iterable[Line], inside: Iterable
         return [target.rpartition(":")[0].strip("[]") for target in targets]
     lines = jumps if prefix == "" else inside
     sources = [value for line in lines for value in line.after("-s")]
-    return [address for address in (_single(family, source) for source in sources) if address]
-
-
-def _single(family: str, network: str) -> str:
-    """Return the address of a network of one address, "" for a larger one."""
-    address, bits = network[: -len(_HOST_BITS[family])], _HOST_BITS[family]
-    return address if network.endswith(bits) else ""
+    return [address for address in (single_address(family, source) for source in sources) if address]
 
 
 def _forwards(backend: str, family: str, lines: Iterable[Line]) -> List[RuleSet]:
     """Return one set for each address that the plugin firewall lets through; only the address identifies the owner."""
     rules: Dict[str, List[Rule]] = {}
     for line in lines:
-        address = _forwarded(family, line.words)
+        address = of_forward(family, line.words)
         if address:
             rules.setdefault(address, []).append(Rule("filter", line.chain, line.text))
     return [
         RuleSet(backend, family, FIREWALL, address, addresses=[address], rules=rules[address])
         for address in sorted(rules)
     ]
-
-
-def _forwarded(family: str, words: Sequence[str]) -> str:
-    """Return the address of a rule in exactly one of the plugin's two forms, "" for any other rule."""
-    to_it = ["-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j", "ACCEPT"]
-    if len(words) > 2 and [words[0], *words[2:]] in (["-d", *to_it], ["-s", "-j", "ACCEPT"]):
-        return _single(family, words[1])
-    return ""
 
 
 def remove_iptables(sets: Sequence[RuleSet]) -> None:

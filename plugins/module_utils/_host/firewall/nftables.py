@@ -16,13 +16,11 @@ from ..errors import HostError
 from .chains import CHAIN, NFT_FAMILIES, NFTABLES, TIMEOUT, FoundChains, find_nft, read_nftables
 from .iptables import TRIES, check_unchanged, not_removed
 from .kinds import IPMASQ, MACSPOOFCHK, PORTMAP
-from .ownership import Rule, RuleOwner, RuleSet, is_container_id, of_nftables
+from .ownership import SPOOF_CHAIN, SPOOF_COMMENT, Rule, RuleOwner, RuleSet, is_container_id, of_nftables
 
 _MASQUERADE = ("inet", "cni_plugins_masquerade")
 _HOSTPORTS = (("ip", "cni_hostport"), ("ip6", "cni_hostport"))
 _SPOOFCHECK = ("bridge", "nat")
-_SPOOF_CHAIN = "cni-br-iface-"
-_SPOOF_COMMENT = "macspoofchk-"
 
 
 class NftRule:
@@ -94,7 +92,7 @@ def _hostports(table: NftTable) -> List[RuleSet]:
 
 def _spoofchecks(table: NftTable) -> List[RuleSet]:
     """Return one set for each attachment: two chains, and the rule that jumps to the first."""
-    bases = [name for name in table.rules if name.startswith(_SPOOF_CHAIN) and not _is_second(name, table)]
+    bases = [name for name in table.rules if name.startswith(SPOOF_CHAIN) and not _is_second(name, table)]
     return [_spoofcheck(table, base) for base in sorted(bases)]
 
 
@@ -103,12 +101,12 @@ def _is_second(name: str, table: NftTable) -> bool:
 
 
 def _spoofcheck(table: NftTable, base: str) -> RuleSet:
-    reference = base[len(_SPOOF_CHAIN) :]
+    reference = base[len(SPOOF_CHAIN) :]
     chains = [name for name in (base, base + "-mac") if name in table.rules]
     jumps = [rule for name in table.rules for rule in table.rules[name] if name not in chains and _leads(rule, chains)]
     rules = [*jumps, *(rule for name in chains for rule in table.rules[name])]
     unclear = "" if is_container_id(reference) and "-" in reference else "its name contains no container ID"
-    if any(rule.comment != _SPOOF_COMMENT + reference for rule in rules):
+    if any(rule.comment != SPOOF_COMMENT + reference for rule in rules):
         unclear = "rules that the plugin does not make are in it, or jump to it"
     owner = RuleOwner()
     if not unclear:

@@ -10,7 +10,7 @@ plugins/meta/portmap, pkg/link/spoofcheck.go.
 from __future__ import annotations
 
 import re
-from typing import Any, FrozenSet, Iterable, NamedTuple, Optional, Tuple
+from typing import Any, FrozenSet, Iterable, NamedTuple, Optional, Sequence, Tuple
 
 from .kinds import CHAIN_LENGTH, IPMASQ, MACSPOOFCHK, chain_name, instance_hash
 
@@ -23,6 +23,10 @@ _NFTABLES = re.compile(rf"([0-9a-f]{{16}}-[0-9a-f]{{16}}), net: ({_WORD}), if: (
 # Cut before the id begins.
 _NFTABLES_CUT = re.compile(rf"[0-9a-f]{{16}}-[0-9a-f]{{16}}, net: ({_WORD}), if: ([^\s/:,]+),[ id:]*")
 _ID = re.compile(_WORD)
+_HOST_BITS = {"ipv4": "/32", "ipv6": "/128"}
+# What macspoofchk names its chains, and its rules in their comments; the container ID and the interface follow.
+SPOOF_CHAIN = "cni-br-iface-"
+SPOOF_COMMENT = "macspoofchk-"
 
 
 class Rule(NamedTuple):
@@ -215,6 +219,20 @@ def of_nftables(comment: str) -> Tuple[RuleOwner, str]:
     if found and len(comment) == 128:
         return RuleOwner(found.group(1), None, found.group(2)), ""
     return RuleOwner(), "its comment does not have the plugins' form, with an interface and a container"
+
+
+def of_forward(family: str, words: Sequence[str]) -> str:
+    """Return the address of a rule in exactly one of the two forms of the plugin firewall, "" for any other rule."""
+    to_it = ["-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED", "-j", "ACCEPT"]
+    if len(words) > 2 and [words[0], *words[2:]] in (["-d", *to_it], ["-s", "-j", "ACCEPT"]):
+        return single_address(family, words[1])
+    return ""
+
+
+def single_address(family: str, network: str) -> str:
+    """Return the address of a network of one address, "" for a larger one."""
+    address, bits = network[: -len(_HOST_BITS[family])], _HOST_BITS[family]
+    return address if network.endswith(bits) else ""
 
 
 def is_container_id(text: str) -> bool:

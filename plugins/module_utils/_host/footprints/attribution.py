@@ -3,21 +3,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whose a changed object of the host is: an attachment's, a network's, or what all networks share.
 
-In this order: what is on the host end of an attachment's veth, or on an ifb that its filter leads to; what names the
-container ID or an address of the container; a chain that only rules of one attachment jump to; what is on the bridge
-of a network; rules and sysctls that plugins share. Everything else is a change of somebody else at the same time.
+In this order: what is on the host end of an attachment's veth, or on an ifb that its filter leads to; rules, see
+rule_owners, and what leads to an address of the container; a chain that only rules of one attachment jump to; what is
+on the bridge of a network; rules and sysctls that plugins share. Everything else is a change of somebody else at the
+same time.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from collections import Counter
+from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..firewall.chains import CHAIN, jumps_of
-from ..firewall.ownership import chain_kind
 from ..kernel.objects import ObjectKey, State
 from ..kernel.sysctls import GLOBAL
-from .state import CHAIN_KEY_LENGTH, IN_FIREWALL, ON_INTERFACES
+from .rule_owners import RuleOwners, is_of_container
+from .state import CHAIN_KEY_LENGTH, IN_FIREWALL, LEASE, ON_INTERFACES
 
 Owner = Tuple[str, ...]
 SHARED: Owner = ()
@@ -31,6 +33,8 @@ _OF_DAEMONS = re.compile(r"[^/]*/(KUBE-|DOCKER|cali-|CILIUM|FLANNEL|LIBVIRT_)|fi
 _INTERFACE = re.compile(r"(?:^| )-[io] |ifname")
 # An address, or the comment of a rule in nftables.
 _ONE = re.compile(r'/32 |/128 |\bid: \\*"|^\{"comment"')
+# Chains that containers share, whether a second one is there or not.
+_SHARED_CHAIN = re.compile(r"CNI-(HOSTPORT-|FORWARD$|ADMIN$|ISOLATION-)")
 # How plugins name their chains and tables.
 _OF_PLUGINS = re.compile(r"\bCNI-|\bcni[_-]", re.IGNORECASE)
 
@@ -43,6 +47,8 @@ class Party(NamedTuple):
     inside: Optional[State]
     named: Sequence[str] = ()
     """Interfaces of the host that the network's configuration names."""
+    unknown: bool = False
+    """Its network has a plugin that is not known, whose rules may name it in any form."""
 
 
 class Attribution:
@@ -53,11 +59,10 @@ class Attribution:
         self._parties = list(parties)
         self._ends = self._find_ends()
         self._bridges: Dict[str, str] = {}
-        self._words: Dict[str, Owner] = {}
-        self._containers: Dict[str, List[Owner]] = {}
-        for party in self._parties:
-            self._words.update((address, party.key) for address in party.addresses)
-            self._containers.setdefault(party.key[1], []).append(party.key)
+        self._rules = RuleOwners(self._parties)
+        owners = [(address, party.key) for party in self._parties for address in party.addresses]
+        often = Counter(address for address, _owner in owners)
+        self._words: Dict[str, Owner] = {address: owner for address, owner in owners if often[address] == 1}
         for name, owner in self._ends.items():
             link = host.get(("link", name))
             master = link.value["master"] if link is not None else ""
@@ -112,21 +117,13 @@ class Attribution:
     def _named_in(self, key: ObjectKey, value: Any) -> Optional[Owner]:
         if key[0] in (*ON_INTERFACES, GLOBAL) or _is_of_daemon(key):
             return None
-        words = _WORD.findall(f"{' '.join(map(str, key))} {value}")
-        for word in words:
-            # Such as 10.88.0.2:80 of a port mapping; words are compared whole, as 10.88.0.2 is in 10.88.0.21.
-            bare = word.rpartition(":")[0] if word.count(":") == 1 else word
-            owner = self._words.get(word) or self._words.get(bare)
-            if owner is not None:
-                return owner
-        for word in words:
-            # The rules of bridge against spoofing name CONTAINER-IFNAME.
-            head = word.rpartition("-")[0]
-            for container_id in (word, head, head.partition("cni-br-iface-")[2]):
-                owners = self._containers.get(container_id, [])
-                if owners:
-                    return next((one for one in owners if one[0] in words or word.endswith(f"-{one[2]}")), owners[0])
-        return None
+        if key[0] in IN_FIREWALL:
+            return self._rules.owner(key)
+        if key[0] == LEASE:
+            owners = {party.key for party in self._parties if party.key[0] == key[2] and key[3] in party.addresses}
+        else:
+            owners = {self._words[word] for word in _WORD.findall(f"{key} {value}") if word in self._words}
+        return owners.pop() if len(owners) == 1 else None
 
     def _chains_of_one(self, changed: Iterable[ObjectKey], found: Dict[ObjectKey, Owner]) -> None:
         """Give chains that only one attachment's rules jump to, and the rules in them, to that attachment."""
@@ -139,7 +136,8 @@ class Attribution:
                     jumps.setdefault((*key[:4], target), set()).add(found.get(key))
             before = len(found)
             for key in changed:
-                owners = jumps.get(key[:CHAIN_KEY_LENGTH], set()) if key[0] == CHAIN and key not in found else set()
+                mine = key[0] == CHAIN and key not in found and not _SHARED_CHAIN.match(str(key[4]))
+                owners = jumps.get(key[:CHAIN_KEY_LENGTH], set()) if mine else set()
                 if len(owners) == 1:
                     owner = next(iter(owners))
                     if owner is not None:
@@ -175,6 +173,6 @@ def _of_one_container(key: ObjectKey) -> bool:
     """Tell whether a chain or rule is one that a plugin made for a single container, which nobody here has attached."""
     jumps = jumps_of(str(key[1]), str(key[-1])) if len(key) > CHAIN_KEY_LENGTH else []
     chains = [str(name) for name in (*key[4:CHAIN_KEY_LENGTH], *jumps)]
-    if any(chain_kind(name) is not None or name.startswith("cni-br-iface-") for name in chains):
+    if any(map(is_of_container, chains)):
         return True
     return len(key) > CHAIN_KEY_LENGTH and _ONE.search(str(key[-1])) is not None

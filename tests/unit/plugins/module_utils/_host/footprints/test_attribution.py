@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import chain_name, instance_hash
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attribution import (
     SHARED,
     Attribution,
@@ -61,7 +64,7 @@ def owner(key, *others, parties=PARTIES):
         ((*NAT, "POSTROUTING", f'-m comment --comment "name: \\"demo\\" id: \\"web\\"" -j {CHAIN}'), WEB),
         ((*NAT, "CNI-HOSTPORT-DNAT", f'-m comment --comment "dnat name: \\"x\\" id: \\"other\\"" -j {CHAIN}'), None),
         ((*NAT, "KUBE-SEP-X", "-p tcp -j DNAT --to-destination 10.88.0.2:80"), None),
-        ((*NAT, "X", "-p tcp -j DNAT --to-destination 10.88.0.2:80"), WEB),
+        ((*NAT, "X", "-p tcp -j DNAT --to-destination 10.88.0.2:80"), None),
         ((*NAT, "X", "-d fd00::2 -j DNAT"), None),
         (("chain", "nftables", "bridge", "nat", "cni-br-iface-web-eth0"), WEB),
         (("chain", "nftables", "bridge", "nat", "cni-br-iface-other-eth0"), None),
@@ -76,14 +79,101 @@ def test_owners(key, whose):
     assert owner(key) == whose
 
 
+def comment(network, container_id, kind="", target="CNI-X"):
+    return f'-m comment --comment "{kind}name: \\"{network}\\" id: \\"{container_id}\\"" -j {target}'
+
+
 def test_a_chain_belongs_to_the_one_whose_rules_jump_to_it():
-    jump = (*NAT, "POSTROUTING", f"-s 10.88.0.2/32 -j {CHAIN}")
-    inner = (*NAT, CHAIN, "-j DEEPER")
+    jump = (*NAT, "POSTROUTING", comment("demo", "web", target="MORE"))
+    inner = (*NAT, "MORE", "-j DEEPER")
     deeper = (*NAT, "DEEPER", "-j MASQUERADE")
-    for key in ((*NAT, CHAIN), inner, (*NAT, "DEEPER"), deeper):
+    for key in ((*NAT, "MORE"), inner, (*NAT, "DEEPER"), deeper):
         assert owner(key, jump, inner, deeper) == WEB
-    other = (*NAT, "POSTROUTING", f"-s 10.88.0.21/32 -j {CHAIN}")
-    assert owner((*NAT, CHAIN), jump, other) is None
+    other = (*NAT, "POSTROUTING", comment("demo", "db", target="MORE"))
+    assert owner((*NAT, "MORE"), jump, other) is None
+
+
+def test_a_chain_that_containers_share_is_nobody_s_even_while_there_is_one():
+    jump = (*NAT, chain_name("DN-", "demo", "web"), "-p tcp -j CNI-HOSTPORT-SETMARK")
+    assert owner(jump) == WEB
+    assert owner((*NAT, "CNI-HOSTPORT-SETMARK"), jump) == SHARED
+
+
+def test_a_chain_is_known_by_the_hash_in_its_name():
+    for prefix in ("", "DN-", "SN-"):
+        chain = chain_name(prefix, "demo", "web")
+        for key in ((*NAT, chain), (*NAT, chain, "-j RETURN"), (*NAT, "POSTROUTING", f"-j {chain}")):
+            assert owner(key) == WEB
+        assert owner((*NAT, chain_name(prefix, "demo", "gone"), "-d 10.88.0.2/32 -j ACCEPT")) is None
+
+
+# IDs that are words of everybody's rules, or of their keys.
+WORDS = ["nat", "filter", "iptables-nft", "ipv4", "chain", "POSTROUTING", "CNI-HOSTPORT-DNAT", "id", "name", "dnat"]
+
+
+@pytest.mark.parametrize(
+    "container_id", [*WORDS, "comment", "tcp", "ACCEPT", "demo", "cni_hostport", "expr", "api-eth0"]
+)
+@pytest.mark.parametrize("unknown", [False, True])
+def test_no_container_gets_another_one_s_rules_because_of_a_word(container_id, unknown):
+    """The other one may be attached in the same run, earlier, or gone."""
+    mine = Party(("demo", container_id, "eth0"), ["10.88.0.7"], None, unknown=unknown)
+    api = Party(("demo", "api", "eth0"), ["10.88.0.8"], None)
+    told = instance_hash("demo", "eth0", "api")
+    masquerade = json.dumps({"comment": f"{told}, net: demo, if: eth0, id: api", "expr": []})
+    hostport = json.dumps({"comment": "api", "expr": [{"dnat": {"addr": "10.88.0.8", "port": 80}}]})
+    rules = [
+        (*NAT, "POSTROUTING", "-s 10.88.0.8/32 " + comment("demo", "api", target=chain_name("", "demo", "api"))),
+        (*NAT, "CNI-HOSTPORT-DNAT", comment("demo", "api", "dnat ", chain_name("DN-", "demo", "api"))),
+        (*NAT, chain_name("DN-", "demo", "api"), "-p tcp -j DNAT --to-destination 10.88.0.8:80"),
+        (*FILTER, "CNI-FORWARD", "-s 10.88.0.8/32 -j ACCEPT"),
+        ("chain", "nftables", "inet", "cni_plugins_masquerade", "masq_checks", masquerade),
+        ("chain", "nftables", "ip", "cni_hostport", "hostports", hostport),
+        (
+            "chain",
+            "nftables",
+            "bridge",
+            "nat",
+            "cni-br-iface-api-eth0",
+            '{"comment": "macspoofchk-api-eth0", "expr": []}',
+        ),
+        ("chain", "nftables", "bridge", "nat", "PREROUTING", '{"comment": "macspoofchk-api-eth0", "expr": []}'),
+    ]
+    for rule in rules:
+        assert owner(rule, parties=[mine, api]) == api.key, rule
+        assert owner(rule, parties=[mine]) is None, rule
+    foreign = (*NAT, "POSTROUTING", '-p tcp -m comment --comment "nat of eth0" -j ACCEPT')
+    assert owner(foreign, parties=[mine]) == (mine.key if unknown and container_id == "nat" else None)
+
+
+def test_rules_of_a_plugin_that_is_not_known_are_told_by_words():
+    """Only by its comment and by addresses, and not if they are of several."""
+    web = Party(("demo", "web", "eth0"), ["10.88.0.2"], None, unknown=True)
+    db = Party(("demo", "db", "eth0"), ["10.88.0.3"], None, unknown=True)
+    known = Party(("other", "db2", "eth0"), ["10.99.0.3"], None)
+    for rule, whose in (
+        ("-p tcp -j DNAT --to-destination 10.88.0.2:80", web.key),
+        ("-s 10.88.0.3/32 -j ACCEPT", db.key),
+        ("-m comment --comment web -j ACCEPT", web.key),
+        ('-m comment --comment "for web-eth0" -j ACCEPT', web.key),
+        ('-m comment --comment "for web and db" -j ACCEPT', None),
+        ("-s 10.88.0.2/32 -d 10.88.0.3/32 -j ACCEPT", None),
+        ("-m comment --comment db2 -j ACCEPT", None),
+        ("-s 10.99.0.3/32 -j ACCEPT", None),
+        ("-p tcp -j web", None),
+        ("", None),
+    ):
+        assert owner((*NAT, "X", rule), parties=[web, db, known]) == whose, rule
+    assert owner((*NAT, "web"), parties=[web]) is None
+    assert owner(("set", "nftables", "ip", "x", "y", '"10.88.0.2"'), parties=[web]) == web.key
+    assert owner(("chain", "nftables", "ip", "x", "y", '{"comment": "web", "expr": []}'), parties=[web]) == web.key
+
+
+def test_an_address_of_two_networks_is_nobody_s():
+    twins = [Party((network, network, "eth0"), ["10.88.0.2"], None) for network in ("a", "b")]
+    assert owner((*FILTER, "CNI-FORWARD", "-s 10.88.0.2/32 -j ACCEPT"), parties=twins) is None
+    assert owner(("route", 2, 254, "10.88.0.2/32", 0, 0, 1, "veth9"), parties=twins) is None
+    assert owner(("lease", "/d", "a", "10.88.0.2"), parties=twins) == twins[0].key
 
 
 def test_the_attachments_of_one_container_are_told_apart():
