@@ -78,7 +78,8 @@ class DriftFinder:
         self._plan.warn("footprint_damaged", f"the footprint of {damage.target} is damaged; {rest}")
         states = {"footprint": "damaged"}, {"footprint": "unknown" if damage.footprint is None else "rebuilt"}
         action = partial(self._drift.rewrite, damage)
-        item = "footprint", damage.target
+        # Of its network, but apart from the attachment's other steps.
+        item = Key("".join(damage.owner[:1]), damage.target, "footprint")
         reason = "its footprint is damaged"
         self._plan.add(Step("record", damage.target, SAFE, *states, action, item, "footprints", reason=reason))
 

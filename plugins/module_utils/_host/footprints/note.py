@@ -12,7 +12,7 @@
 | damaged/ | files that could not be used, which were set aside |
 
 Each is JSON, compressed. They are not synced: after a power loss, the kernel has lost what they describe, too, so each
-holds the ID of the boot. The shape of what is read is never trusted.
+holds the ID of the boot, and a digest of itself: what is put back is what was recorded, or the file is damaged.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import base64
 import binascii
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import zlib
@@ -176,7 +177,11 @@ class Notes:
             data = json.loads(text)
             if data["version"] != _VERSION or data["path"] != path:
                 raise ValueError("of another version or object")
-            return parse(data) if data["boot_id"] == self._boot else None
+            if data["boot_id"] != self._boot:
+                return None
+            if data.pop("digest") != _digest(data):
+                raise ValueError("changed")
+            return parse(data)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error, RecursionError, CNIError):
             self._damage(f"the footprint {full} is damaged", owner)
             return None
@@ -189,13 +194,21 @@ class Notes:
     def _write(self, path: str, content: Mapping[str, Any]) -> None:
         full = os.path.join(self._root, path)
         data = {"version": _VERSION, "path": path, "boot_id": self._boot, **content}
-        packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 1)
+        packed = zlib.compress(_text({**data, "digest": _digest(data)}), 1)
         try:
             for folder in (self._root, os.path.dirname(os.path.dirname(full)), os.path.dirname(full)):
                 os.makedirs(folder, 0o700, exist_ok=True)
             replace_unsynced(full, packed)
         except OSError as error:
             raise HostError(f"cannot write {full}: {error.strerror}", code="record_unwritable") from error
+
+
+def _text(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, separators=(",", ":")).encode()
+
+
+def _digest(data: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_text(data)).hexdigest()
 
 
 def _attachment_path(key: Sequence[str]) -> str:

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Footprints, cache entries and records with any of their values exchanged: no module ends in a traceback.
+
+PODWIRE_MUTATIONS of each file, 0 for all of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import random
+import zlib
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import note
+
+NUMBER = int(os.environ.get("PODWIRE_MUTATIONS", "2"))
+VALUES = [None, True, -1, 2**70, "", "x", "..", "\0", "\udcff", [], [None], [[]], {}, {"x": None}, [1] * 3]
+
+
+def places_in(part, path=()):
+    if path:
+        yield path
+    for key, value in part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ():
+        yield from places_in(value, (*path, key))
+
+
+def exchanged(data, path, value):
+    """Return a copy of *data* with another value at *path*; without it if *value* is ``...``."""
+    copy = json.loads(json.dumps(data))
+    part = copy
+    for key in path[:-1]:
+        part = part[key]
+    if value is ...:
+        del part[path[-1]]
+    else:
+        part[path[-1]] = value
+    return copy
+
+
+def packed(data):
+    return zlib.compress(json.dumps(data).encode())
+
+
+def files_of(site):
+    """Yield (path, its content as data, what writes it)."""
+    for folder in (note.FOLDER, "results", "podwire"):
+        for path in sorted((site.cache / folder).rglob("*")):
+            if path.is_file():
+                raw = path.read_bytes()
+                if folder == note.FOLDER:
+                    yield path, json.loads(zlib.decompress(raw)), packed
+                    continue
+                data = json.loads(raw)
+                yield path, data, lambda content: json.dumps(content).encode()
+                config = json.loads(base64.b64decode(data["config"]))
+
+                def with_config(content, data=data):
+                    return json.dumps(
+                        {**data, "config": base64.b64encode(json.dumps(content).encode()).decode()}
+                    ).encode()
+
+                yield path, config, with_config
+
+
+def mutations(data):
+    found = [(place, value) for place in places_in(data) for value in (..., *VALUES)]
+    if NUMBER:
+        chance = random.Random(len(found))
+        found = chance.sample(found, min(NUMBER, len(found)))
+    for place, value in found:
+        yield place, value, exchanged(data, place, value)
+
+
+@pytest.mark.parametrize("chain", ["full", "portmap-nft", "sbr"])
+def test_no_value_ends_a_module_in_a_traceback(attached, chain):
+    site = attached(chain)
+    wanted = [container.wanted for container in site.containers]
+    failures = []
+    good = {path: path.read_bytes() for path in site.cache.rglob("*") if path.is_file()}
+    for path, data, write in list(files_of(site)):
+        for place, value, content in mutations(data):
+            path.write_bytes(write(content))
+            for module, arguments in (
+                ("cni_attach", {"attachments": wanted, "on_drift": "repair"}),
+                ("cni_host", {"attachments": wanted}),
+                ("cni_info", {"gather": ["attachments", "kernel", "leases", "garbage"]}),
+                ("cni_gc", {}),
+            ):
+                check = {} if module == "cni_info" else {"check_mode": True}
+                result = site.host.attempt(module, **check, **arguments)
+                text = json.dumps(result)
+                told = not result.get("failed") or result.get("code") or "attachments" in result
+                if "Traceback" in text or not told:
+                    failures.append((path.name, place, value, module, text[-600:]))
+            path.write_bytes(good[path])
+    assert failures == []
+    assert not site.run(on_drift="fail")["changed"]
