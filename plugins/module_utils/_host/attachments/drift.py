@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..firewall.chains import switched_backends
 from ..footprints import comparison
 from ..footprints.comparison import Compared, Difference
 from ..footprints.note import Footprint, Notes
@@ -123,6 +124,7 @@ class FootprintDrift:
             return
         look = self._look(there, shared)
         comparison.note_order(look, self.order, [*self.footprints.values(), *shared.values()])
+        look.switched = switched_backends(key for one in self.footprints.values() for key in one.host)
         for key, footprint in self.footprints.items():
             self._compared[key] = comparison.compare(look, footprint, there[key].netns)
         for network, footprint in shared.items():

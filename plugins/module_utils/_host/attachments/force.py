@@ -97,7 +97,7 @@ def _remove_rules(key: Key, attached: Optional[Attached], other_networks: List[s
         return ["its firewall rules were kept, because another interface of the container shares their chains"]
     problems: List[str] = []
     ips = leaks.free(key, attached.config, attached.ips) if attached else []
-    rows = leaks.rules_left({key: ips}, problems, bool(other_networks))
+    rows = leaks.rules_left({key: ips}, problems, [key] if other_networks else [])
     return problems + _left([row for some in rows.values() for row in some])
 
 

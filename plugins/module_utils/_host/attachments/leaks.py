@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from ...libcni.conf import NetworkConfigList
 from .. import leases, netlink
@@ -17,6 +17,7 @@ from .request import Key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..firewall.chains import ChainKey
     from ..firewall.ownership import RuleSet
 
 Links = Mapping[int, netlink.Link]
@@ -116,11 +117,19 @@ def makes_rules(config: NetworkConfigList) -> bool:
     )
 
 
-def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str], others: bool = False) -> Dict[Key, List[Row]]:
+def rules_left(
+    tried: Mapping[Key, Iterable[str]],
+    problems: List[str],
+    others: Container[Key] = (),
+    kinds: Optional[Container[str]] = None,
+    recorded: Optional[Mapping[Key, Iterable[ChainKey]]] = None,
+) -> Dict[Key, List[Row]]:
     """Remove the firewall rules of the attachments in *tried*, and return them; one reading serves all.
 
-    *tried*: attachment -> its addresses that no other container has. *others*: the containers have other attachments,
-    so rules that do not name the network stay. What cannot be read is added to *problems*.
+    *tried*: attachment -> its addresses that no other container has. *others*: those whose containers have other
+    attachments, so rules that do not name the network stay. *kinds*: see firewall.kinds; None: all. *recorded*: rules
+    in footprints; what is left of them and cannot be told to be the attachment's is returned, too, and stays. What
+    cannot be read is added to *problems*.
     """
     # Imported late: most networks have no rules.
     from ..firewall import rules
@@ -129,21 +138,30 @@ def rules_left(tried: Mapping[Key, Iterable[str]], problems: List[str], others: 
     found = rules.read_rules()
     problems += [str(entry["message"]) for entry in found.problems]
     found.attribute({key.network for key in tried}, {key.container_id for key in tried})
-    by_id = {key.container_id: key for key in tried}
+    by_id: Dict[str, List[Key]] = {}
+    for key in tried:
+        by_id.setdefault(key.container_id, []).append(key)
     by_address = {address: key for key, addresses in tried.items() for address in addresses}
     owned: Dict[Tuple[str, str, str, str], Key] = {}
     for one in found.sets:
-        key = by_id.get(one.container_id or "")
-        if key is not None and not _may_be_of(one, key, others):
+        if kinds is not None and one.plugin not in kinds:
             continue
-        if key is None and one.container_id is None and one.plugin == FIREWALL:
-            key = next((by_address[address] for address in one.addresses if address in by_address), None)
-        if key is not None:
-            owned[one.key] = key
+        keys = [key for key in by_id.get(one.container_id or "", ()) if _may_be_of(one, key, key in others)]
+        if not keys and one.container_id is None and one.plugin == FIREWALL:
+            keys = [by_address[address] for address in one.addresses if address in by_address]
+        if keys:
+            owned[one.key] = keys[0]
     rows: Dict[Key, List[Row]] = {}
     for one, error in rules.remove_all_rules([one for one in found.sets if one.key in owned]):
-        entry = {"kind": "rule", "id": " ".join(one.key), "message": one.text, "removed": error is None}
+        text = one.text if error is None else f"{one.text}; {error.msg}"
+        entry = {"kind": "rule", "id": " ".join(one.key), "message": text, "removed": error is None}
         rows.setdefault(owned[one.key], []).append(entry)
+    for key, places in (recorded or {}).items():
+        for place in found.unknown(places):
+            text = (
+                f"the rule {place[-1]} of the chain {place[4]} ({place[1]} {place[2]}, table {place[3]}) is still there"
+            )
+            rows.setdefault(key, []).append({"kind": "rule", "id": " ".join(place), "message": text, "removed": False})
     return rows
 
 

@@ -1,23 +1,30 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Masquerading rules that a DEL of bridge or ptp leaves behind.
+"""Firewall rules that a DEL leaves behind.
 
-Both remove the rules of the addresses that they find on the container's interface
+bridge and ptp remove the masquerading rules of the addresses that they find on the container's interface
 (plugins/main/bridge/bridge.go:cmdDel). If the interface has lost its addresses, or is gone with its namespace, the
 rules stay. They apply to the next container that gets the address, and a later DEL of the same container fails because
-its chain is still referenced.
+its chain is still referenced. No plugin finds rules in another backend of iptables than the present one.
 """
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Dict, List, Sequence, Tuple
 
+from ...libcni.api import CNIConfig
 from ..errors import HostError
-from ..firewall.kinds import IPMASQ, chain_name, instance_hash, made_by
+from ..firewall.chains import CHAIN, ChainKey
+from ..firewall.kinds import IPMASQ, made_by
 from ..netns import visit
 from .kernel_drift import made_rules, parse_address, read_here
 from .records import Attached
+from .request import Key
+
+Deleted = Tuple[Attached, List[ChainKey]]
+"""An attachment after its DEL, and the rules in its footprint."""
+_RULE = 6
 
 
 def makes(attached: Attached) -> bool:
@@ -37,13 +44,33 @@ def would_stay(attached: Attached, netns: str) -> bool:
     return here is None or any(parse_address(ip) not in here.addresses for ip in attached.ips)
 
 
-def remove_masquerading(attached: Attached) -> Tuple[bool, Optional[HostError]]:
-    """Remove all masquerading rules of *attached*. Returns whether there were any, and the error that kept one."""
-    # Imported late: DEL usually removes them.
-    from ..firewall import rules
+def recorded_rules(cache_dir: str, key: Key) -> List[ChainKey]:
+    """Return the firewall rules in the footprint of an attachment, as keys of their chains and the rule."""
+    # Imported late, as below: only detaching needs it.
+    from ..footprints.note import Notes
 
-    network, container_id, ifname = attached.key
-    names = (chain_name("", network, container_id), instance_hash(network, ifname, container_id))
-    found = [one for one in rules.read_rules().sets if one.plugin == IPMASQ and one.name in names]
-    kept = [error for _one, error in rules.remove_all_rules(found) if error is not None]
-    return bool(found), kept[0] if kept else None
+    footprint = Notes(cache_dir).attachment(key)
+    objects = footprint.host if footprint is not None else {}
+    return [place for place, there in objects.items() if place[0] == CHAIN and len(place) == _RULE and there.value]
+
+
+def remove_rules(cni: CNIConfig, deleted: Sequence[Deleted]) -> Dict[Key, HostError]:
+    """Remove the firewall rules that DELs have left, with one reading for all. Returns what kept rules."""
+    from . import leaks
+
+    tried = {attached.key: leaks.free(attached.key, attached.config, attached.ips) for attached, _rules in deleted}
+    others = [
+        key
+        for key in tried
+        if any(other.if_name != key.ifname for other in cni.get_cached_attachments(key.container_id))
+    ]
+    rows = leaks.rules_left(tried, [], others, recorded={attached.key: rules for attached, rules in deleted})
+    kept = {key: [str(row["message"]) for row in some if not row["removed"]] for key, some in rows.items()}
+    return {key: HostError("; ".join(texts), code="rules_not_removed") for key, texts in kept.items() if texts}
+
+
+def remove_masquerading(attached: Attached) -> None:
+    """Remove all masquerading rules of *attached*, as far as possible."""
+    from . import leaks
+
+    leaks.rules_left({attached.key: ()}, [], kinds=(IPMASQ,))

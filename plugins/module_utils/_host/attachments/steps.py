@@ -107,6 +107,10 @@ class Steps:
             self._recording.begin()
 
     def _finish(self) -> None:
+        kept = self._verbs.finish_deletions()
+        for outcome in self._plan.outcomes:
+            if outcome.key in kept:
+                self._note_rules_left(outcome, kept[outcome.key])
         if self._recording is not None:
             self._recording.finish()
         self._note_what_never_was()
@@ -252,7 +256,8 @@ class Steps:
         try:
             if outcome.todo == RENEW:
                 self._test_repair(outcome)
-            kept = self._verbs.delete(*there)
+            later = outcome.todo == DELETE and outcome.item not in self._pods
+            kept = self._verbs.delete(*there, later)
         except HostError as error:
             if outcome.todo == RENEW and error.code == "del_failed" and not self._verbs.is_there(*there):
                 text = f"{error.msg}. The interface is gone, so it is attached again now"
@@ -269,8 +274,10 @@ class Steps:
         if outcome.todo == DELETE:
             self._done_in_pod(outcome, "ADD of", partial(self._attach_again, outcome, outcome.attached))
         if kept is not None:
-            text = f"{outcome.key}: could not remove the masquerading rules that its plugin left ({kept.msg}); "
-            self._plan.note(outcome, "rules_left", text + "podwire.cni.cni_gc collects them")
+            self._note_rules_left(outcome, kept)
+
+    def _note_rules_left(self, outcome: Outcome, kept: HostError) -> None:
+        self._plan.note(outcome, "rules_left", f"{outcome.key}: its DEL left rules ({kept.msg}); cni_gc collects them")
 
     def _remove(self, outcome: Outcome) -> None:
         """Remove what is left of an attachment whose DEL fails or cannot run."""

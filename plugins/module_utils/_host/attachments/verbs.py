@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from typing import Any, Dict, Mapping, NoReturn, Optional, Sequence, Set, Union
+from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Set, Union
 
 from ...libcni import cache
 from ...libcni.api import CNIConfig, RuntimeConf
@@ -22,6 +22,7 @@ from ...libcni.invoke import Executor
 from ...libcni.validate import is_host_netns
 from ...libcni.version import greater_than_or_equal_to
 from ..errors import HostError
+from ..firewall.chains import switched_backends
 from ..netns import Seen, look, look_at, same, visit
 from ..secrets import one_line, scrub, secrets_of
 from . import masquerading
@@ -125,6 +126,7 @@ class Verbs:
         self, bin_dirs: Sequence[str], cache_dir: str, timeout: float, executor: Optional[Executor] = None
     ) -> None:
         self.records = Records(cache_dir)
+        self._deleted: List[masquerading.Deleted] = []
         self._cni = CNIConfig(bin_dirs, cache_dir=cache_dir, timeout=timeout, executor=executor or DeadNetnsExecutor())
 
     def check(self, attached: Attached, netns: str) -> Optional[Failed]:
@@ -235,17 +237,24 @@ class Verbs:
         self.records.remove(given.key)
         _refuse(what, "add_failed", error, known)
 
-    def delete(self, attached: Attached, record: Optional[Record], netns: str) -> Optional[HostError]:
+    def delete(
+        self, attached: Attached, record: Optional[Record], netns: str, later: bool = False
+    ) -> Optional[HostError]:
         """Run DEL with what the ADD was given. *netns* is the namespace of the request, "" if it names none.
 
         A namespace that is no longer the one of the ADD, or that is the host's own, is not passed on, so that no plugin
         acts in the wrong one.
         Raises HostError ``del_failed``; the cache entry stays then. Returns the error that kept firewall rules which
-        the plugins left, None if there is none.
+        the plugins left, None if there is none. *later*: they, and the record, stay until :meth:`finish_deletions`.
         """
         path = living_netns(attached, record, netns)
+        recorded = masquerading.recorded_rules(self._cni.cache_dir, attached.key)
         try:
-            rules_stay = masquerading.would_stay(attached, path) and not self._shares_rules(attached)
+            shares = self._shares_rules(attached)
+            # A plugin removes only what its addresses and its command for rules lead to.
+            check = not shares and (masquerading.would_stay(attached, path) or bool(recorded and later))
+            if recorded and not (shares or check):
+                check = bool(switched_backends(recorded))
             self._delete(attached, _runtime_of_del(attached, path))
         except (CNIError, HostError) as error:
             _refuse(
@@ -255,9 +264,24 @@ class Verbs:
                 _secrets(attached),
                 f"; its cache entry is kept{_WAY_OUT}",
             )
+        if not check:
+            self.records.remove(attached.key)
+            return None
+        if later:
+            self._deleted.append((attached, recorded))
+            return None
+        return self._remove_rules([(attached, recorded)]).get(attached.key)
+
+    def finish_deletions(self) -> Dict[Key, HostError]:
+        """Remove the firewall rules that DELs have left, with one reading for all. Returns what kept rules."""
+        deleted, self._deleted = self._deleted, []
+        return self._remove_rules(deleted) if deleted else {}
+
+    def _remove_rules(self, deleted: Sequence[masquerading.Deleted]) -> Dict[Key, HostError]:
+        kept = masquerading.remove_rules(self._cni, deleted)
         # The record goes last: a run that is killed before is continued by the next, which knows the rules by it.
-        kept = masquerading.remove_masquerading(attached)[1] if rules_stay else None
-        self.records.remove(attached.key)
+        for attached, _rules in deleted:
+            self.records.remove(attached.key)
         return kept
 
     def _delete(self, attached: Attached, runtime: RuntimeConf) -> None:

@@ -10,9 +10,11 @@ counters and handles.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from typing import Any, Container, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+import shutil
+from typing import Any, Container, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from .. import commands
 from ..errors import HostError
@@ -123,6 +125,23 @@ def _may_have_tables(backend: str, family: str) -> bool:
             return bool(stream.read(4096).strip())
     except OSError:
         return False
+
+
+def switched_backends(keys: Iterable[ChainKey]) -> Dict[str, str]:
+    """Return the backends of iptables that have rules of *keys* and that plugins no longer use -> the present one.
+
+    Plugins run ``iptables`` and ``ip6tables``, whichever backend that is. A command that cannot be run tells nothing.
+    """
+    places = dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == CHAIN and key[1] in BACKENDS)
+    found: Dict[str, str] = {}
+    for backend, family in places:
+        path = shutil.which(FAMILIES[family])
+        with contextlib.suppress(HostError):
+            said = commands.run_command([path, "--version"], TIMEOUT).stdout if path is not None else b""
+            present = NFT if b"nf_tables" in said else LEGACY
+            if said.startswith(f"{FAMILIES[family]} v".encode()) and present != backend:
+                found[backend] = present
+    return found
 
 
 def read_iptables(found: FoundChains, backend: str, family: str) -> Set[str]:

@@ -24,6 +24,7 @@ from .chains import (
     NFTABLES,
     NOT_INSTALLED,
     NOT_UNDERSTOOD,
+    ChainKey,
     FoundChains,
     read_chains,
 )
@@ -33,15 +34,27 @@ from .ownership import RuleSet, attribute
 class FoundRules:
     """``sets``, sorted by their key, and ``problems``: what could not be read, so sets may be missing."""
 
-    __slots__ = ("problems", "sets")
+    __slots__ = ("_chains", "problems", "sets")
 
-    def __init__(self) -> None:
+    def __init__(self, chains: Optional[FoundChains] = None) -> None:
+        self._chains = chains or FoundChains()
         self.sets: List[RuleSet] = []
         self.problems: List[Dict[str, Any]] = []
 
     def attribute(self, networks: Iterable[str], container_ids: Iterable[str]) -> None:
         """Complete the container IDs of the owners; see :func:`ownership.attribute`."""
         attribute(self.sets, networks, container_ids)
+
+    def unknown(self, keys: Iterable[ChainKey]) -> List[ChainKey]:
+        """Return those of the *keys* of rules (a chain's, and the rule) that are there and in no set."""
+        known = {(one.backend, rule.chain, rule.text) for one in self.sets for rule in one.rules}
+        found = []
+        for key in keys:
+            chain = self._chains.chains.get(key[:-1])
+            text = key[-1] if key[1] == NFTABLES else f"-A {key[4]} {key[-1]}"
+            if chain is not None and key[-1] in chain.rules and (key[1], key[4], text) not in known:
+                found.append(key)
+        return found
 
 
 def read_rules() -> FoundRules:
@@ -51,7 +64,7 @@ def read_rules() -> FoundRules:
 
 def group_rules(chains: FoundChains) -> FoundRules:
     """Return the containers' rules among all *chains*."""
-    found = FoundRules()
+    found = FoundRules(chains)
     for backend in BACKENDS:
         for family in FAMILIES:
             found.sets += iptables.group_iptables(chains, backend, family)

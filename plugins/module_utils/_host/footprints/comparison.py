@@ -12,7 +12,7 @@ from ..firewall.chains import CHAIN, TABLE
 from ..firewall.restoration import misplaced
 from ..kernel.objects import KernelObject, ObjectKey, follows
 from .note import Footprint, Objects, Recorded
-from .state import CHAIN_KEY_LENGTH, HOST, ON_INTERFACES, Look, unread
+from .state import CHAIN_KEY_LENGTH, HOST, ON_INTERFACES, SWITCH, Look, unread
 
 MISPLACED = "misplaced"
 """The present value of a rule that is there, but on the other side of rules that it stood before or behind."""
@@ -72,6 +72,8 @@ def compare(look: Look, footprint: Footprint, netns: str) -> Compared:
     if netns in look.spaces and netns != HOST:
         differences += _differences(look, netns, footprint.inside)
         differences += _harmful(look, netns, footprint.inside, default_routes=True)
+        used = dict.fromkeys(str(key[1]) for key in footprint.host if key[0] == CHAIN and key[1] in look.switched)
+        differences += [Difference(HOST, (SWITCH, backend), backend, look.switched[backend]) for backend in used]
     differences += _harmful(look, HOST, footprint.host, default_routes=False)
     reasons = dict.fromkeys(unread(look, key) for key in footprint.host)
     return Compared(differences, [reason for reason in reasons if reason])

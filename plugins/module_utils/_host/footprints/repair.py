@@ -24,7 +24,7 @@ from ..netlink import links
 from ..netns import apart, enter, visit
 from .comparison import Difference, as_object, compare, note_order
 from .note import Footprint, Recorded
-from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, Look, read_look
+from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, SWITCH, Look, read_look
 
 Owner = Tuple[str, ...]
 _LEASE_TIMEOUT = 10.0
@@ -56,6 +56,8 @@ def why_not(differences: Iterable[Difference], wanted: Footprint, netns: str) ->
             return f"{one.key[1]} has left the container"
         if one.key[0] == "route" and one.was is not None and one.was["hops"]:
             return "a route leads over several interfaces"
+        if one.key[0] == SWITCH:
+            return f"its plugins now make rules in {one.now}"
         if one.key[0] == LEASE and one.now is not None:
             return f"the address {one.key[3]} is leased to another container"
     return ""

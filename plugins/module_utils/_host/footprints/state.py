@@ -17,6 +17,8 @@ from ..netns import visit
 HOST = ""
 """The space of the host. Other spaces are paths of namespaces."""
 LEASE = "lease"
+SWITCH = "switch"
+"""The kind of a difference: plugins use another backend of iptables than the one that the rules are in."""
 IN_FIREWALL = (CHAIN, TABLE, "set", "map")
 OF_INTERFACES = (CONF4, CONF6)
 ON_INTERFACES = ("link", *OF_INTERFACES, "vlan", "addr", "neigh", "fdb", "qdisc", "class", "filter")
@@ -31,17 +33,19 @@ class Look:
     """What was read: ``spaces`` (space -> objects), and the firewall ``chains`` of the host (None: not asked for).
 
     ``misplaced`` are recorded rules that are there, but not in their recorded order; see comparison.note_order.
+    ``switched``: backend of iptables that plugins no longer use -> the present one.
 
     Besides the kinds of kernel.objects there are ``(sysctl, name)`` with a text, and ``(lease, data dir, network,
     address)`` with the text of the file.
     """
 
-    __slots__ = ("_counts", "chains", "misplaced", "spaces")
+    __slots__ = ("_counts", "chains", "misplaced", "spaces", "switched")
 
     def __init__(self, spaces: Dict[str, State], chains: Optional[FoundChains] = None) -> None:
         self.spaces = spaces
         self.chains = chains
         self.misplaced: FrozenSet[ObjectKey] = frozenset()
+        self.switched: Mapping[str, str] = {}
         self._counts: Dict[ObjectKey, Counter[str]] = {}
 
     def found(self, space: str, key: ObjectKey) -> Optional[KernelObject]:

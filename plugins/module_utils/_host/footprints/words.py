@@ -12,7 +12,7 @@ from ..firewall.chains import CHAIN, NFTABLES, TABLE
 from ..kernel.objects import CONF4, CONF6, follows
 from ..kernel.sysctls import GLOBAL
 from .comparison import MISPLACED, Difference, without_consequences
-from .state import CHAIN_KEY_LENGTH, HOST, LEASE
+from .state import CHAIN_KEY_LENGTH, HOST, LEASE, SWITCH
 
 _MANY = 6
 _UP = 1
@@ -162,6 +162,10 @@ def _lease(one: Difference, _whose: str) -> str:
     return f"{place} is gone" if one.now is None else f"{place} belongs to another container"
 
 
+def _switch(one: Difference, _whose: str) -> str:
+    return f"its rules are in {one.was}, iptables is now {one.now}"
+
+
 def _simple(one: Difference, what: str) -> str:
     if one.was is None:
         return f"{what} is there, which the ADD removed"
@@ -200,6 +204,7 @@ _WORDS: Dict[str, Callable[[Difference, str], str]] = {
     CONF6: _interface_sysctl,
     GLOBAL: _sysctl,
     LEASE: _lease,
+    SWITCH: _switch,
 }
 
 

@@ -186,7 +186,7 @@ class Entries:
         if attached is not None:
             # Its namespace is gone, and the path may lead to that of another container.
             gone = Attached(attached.key, attached.config, "", attached.args, attached.capability_args, attached.result)
-            self._verbs.delete(gone, entry.record, "")
+            self._verbs.delete(gone, entry.record, "", later=True)
 
     def files(self) -> List[Candidate]:
         """Return files that no DEL can use. If attachments are not in scope, also those from before the boot."""

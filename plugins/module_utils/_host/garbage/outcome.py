@@ -204,6 +204,7 @@ class GcPlan(Plan):
         self.why = ""
         self.namespaces = 0
         self.verbs: List[Any] = []
+        self.finish_deletions: Callable[[], Mapping[Any, HostError]] = dict
 
     @property
     def pending(self) -> bool:
@@ -215,6 +216,9 @@ class GcPlan(Plan):
         for kind in ORDER:
             steps = [step for step in self.steps if step.item[0] == kind]
             self.apply_steps(steps, workers if kind == ATTACHMENT else 1)
+            if kind == ATTACHMENT:
+                for key, error in self.finish_deletions().items():
+                    self.warn("rules_left", f"{key}: its DEL left firewall rules ({error.msg}); run again")
         # Plugins get GC when everything else is done, so that they find a clean host.
         for verb in self.verbs:
             if verb.send:

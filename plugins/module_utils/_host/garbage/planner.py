@@ -57,6 +57,7 @@ class GcPlanner:
         ``collected``.
         """
         settings, plan = self._settings, GcPlan()
+        plan.finish_deletions = self._verbs.finish_deletions
         files = scan_conf_dir(settings.conf_dir)
         contents, others = cache.read_cache(settings.cache_dir), cache.read_other_caches(settings.cache_dir)
         _check_access(settings, files, contents)

@@ -170,12 +170,12 @@ def test_rules_are_removed_only_where_a_plugin_makes_some(remove, left):
     assert remove(given("main")) == []
     assert left.asked == []
     assert remove(given("portmap")) == ["a problem"]
-    assert left.asked == [({KEY: ["10.1.0.2/24", "and free"]}, False)]
+    assert left.asked == [({KEY: ["10.1.0.2/24", "and free"]}, [])]
 
 
 def test_rules_of_an_unknown_attachment(remove, left):
     assert remove(None) == ["a problem"]
-    assert left.asked == [({KEY: []}, False)]
+    assert left.asked == [({KEY: []}, [])]
 
 
 def test_rules_that_another_interface_shares_stay(remove, left, tmp_path):
@@ -191,7 +191,7 @@ def test_another_network_of_the_container(remove, left, tmp_path):
     add_entry(tmp_path, Key("other", "web", "eth1"))
     add_entry(tmp_path, Key("demo", "db", "eth1"))
     assert remove(given("portmap")) == ["a problem"]
-    assert left.asked[0][1] is True
+    assert left.asked[0][1] == [KEY]
 
 
 def test_what_is_left_is_returned(remove, left):

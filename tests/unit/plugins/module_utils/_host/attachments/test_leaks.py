@@ -307,7 +307,7 @@ def test_rules_that_may_be_of_another_attachment_of_the_container_stay(firewall)
         ruleset("own", owner=RuleOwner("demo", "web")),
         ruleset("either", "portmap", owner=RuleOwner(None, "web")),
     ]
-    leaks.rules_left({KEY: []}, [], others=True)
+    leaks.rules_left({KEY: []}, [], others=[KEY])
     assert firewall.removed == ["own"]
 
 

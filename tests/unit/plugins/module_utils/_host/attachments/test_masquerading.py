@@ -20,12 +20,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.reco
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import (
-    IPMASQ,
-    PORTMAP,
-    chain_name,
-    instance_hash,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import IPMASQ, chain_name
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import RuleOwner, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 
@@ -49,7 +45,9 @@ def interface(*ips):
 @pytest.fixture
 def firewall(monkeypatch):
     """Return what is in the firewall: pairs of plugin and name, and ``removed`` of them."""
-    made = SimpleNamespace(sets=[], removed=[], error=None)
+    made = SimpleNamespace(
+        sets=[], removed=[], error=None, problems=[], attribute=lambda *_: None, unknown=lambda _places: []
+    )
 
     def remove_all(sets):
         made.removed += sets
@@ -93,25 +91,10 @@ def test_an_add_that_was_killed_may_have_made_rules_for_addresses_that_nobody_kn
     assert not masquerading.would_stay(killed, NETNS)
 
 
-def test_only_the_attachment_s_own_is_removed(firewall):
-    hashed = instance_hash("demo", "eth0", "web")
-    mine = [SimpleNamespace(plugin=IPMASQ, name=name) for name in (CHAIN, CHAIN, hashed)]
-    others = [
-        SimpleNamespace(plugin=PORTMAP, name=CHAIN),
-        SimpleNamespace(plugin=IPMASQ, name=chain_name("", "demo", "web2")),
-        SimpleNamespace(plugin=IPMASQ, name=instance_hash("demo", "eth1", "web")),
-    ]
-    firewall.sets = [*others, *mine]
-    assert masquerading.remove_masquerading(attached()) == (True, None)
-    assert firewall.removed == mine
-
-
-def test_nothing_to_remove_is_told(firewall):
-    assert masquerading.remove_masquerading(attached()) == (False, None)
-
-
 class Libcni:
     """DEL fails as often as there are ``errors``; ``others`` are further interfaces of the container in the network."""
+
+    cache_dir = "/nowhere"
 
     def __init__(self, *errors, others=()):
         self.errors = list(errors)
@@ -129,7 +112,7 @@ class Libcni:
 
 @pytest.fixture
 def verbs(tmp_path, monkeypatch, firewall):
-    firewall.sets = [SimpleNamespace(plugin=IPMASQ, name=CHAIN)]
+    firewall.sets = [RuleSet("iptables-nft", "ipv4", IPMASQ, CHAIN, RuleOwner("demo", "web"))]
     monkeypatch.setattr(attach_verbs, "living_netns", lambda *_: NETNS)
     return attach_verbs.Verbs(["/nowhere"], str(tmp_path), 5)
 
@@ -180,4 +163,19 @@ def test_rules_that_cannot_be_removed_are_told(verbs, monkeypatch, firewall):
     firewall.error = HostError("not removed", code="rules_not_removed")
     monkeypatch.setattr(masquerading, "visit", lambda paths, read: {})
     verbs._cni = Libcni()
-    assert verbs.delete(attached(), None, NETNS) is firewall.error
+    kept = verbs.delete(attached(), None, NETNS)
+    assert (kept.code, kept.msg.endswith("; not removed")) == ("rules_not_removed", True)
+
+
+def test_dels_that_are_finished_together_read_the_firewall_once(verbs, monkeypatch, firewall):
+    readings = []
+    monkeypatch.setattr(rules, "read_rules", lambda: readings.append(1) or firewall)
+    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {})
+    verbs._cni = Libcni()
+    for _time in range(6):
+        assert verbs.delete(attached(), None, NETNS, later=True) is None
+    assert firewall.removed == []
+    assert verbs.finish_deletions() == {}
+    assert (len(readings), len(firewall.removed)) == (1, 1)
+    assert verbs.finish_deletions() == {}
+    assert len(readings) == 1

@@ -241,6 +241,24 @@ def read(backend, family="ipv4"):
     return found
 
 
+@pytest.mark.parametrize(
+    ("said", "switched"),
+    [
+        (b"iptables v1.8.9 (nf_tables)\n", {"iptables-legacy": "iptables-nft"}),
+        (b"iptables v1.8.9 (legacy)\n", {"iptables-nft": "iptables-legacy"}),
+        (b"iptables v1.6.1\n", {"iptables-nft": "iptables-legacy"}),
+        (b"false (GNU coreutils) 9.1\n", {}),
+        (b"", {}),
+    ],
+)
+def test_a_switch_of_iptables_is_told_by_its_version(monkeypatch, said, switched):
+    monkeypatch.setattr(chains.shutil, "which", lambda name: f"/usr/sbin/{name}" if name == "iptables" else None)
+    monkeypatch.setattr(commands, "run_command", lambda *_arguments: commands.Done(0, said, ""))
+    keys = [("chain", backend, "ipv4", "nat", "X", "-j Y") for backend in chains.BACKENDS]
+    others = [("chain", "iptables-nft", "ipv6", "nat", "X"), ("chain", "nftables", "ip", "x", "y"), ("lease", "x")]
+    assert chains.switched_backends([*keys, *others]) == switched
+
+
 def test_a_tool_that_fails_is_told(monkeypatch):
     Host(monkeypatch, "iptables-nft-save", "iptables-nft-restore")
     monkeypatch.setattr(commands, "run_command", lambda *_arguments: commands.Done(4, b"", "no permission"))

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a DEL leaves in the firewall: after a switch of the backend of iptables, and of dead containers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host import commands
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import read_cached
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
+from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, HOST_PORT
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+OF_CONTAINERS = "^-A .*(id:|/32|CNI-DN)|^:CNI-(DN-|[0-9a-f]{24})"
+SAVE = f"{{ iptables-legacy-save; ip6tables-legacy-save; }} 2>/dev/null | grep -E '{OF_CONTAINERS}' || true"
+
+
+@pytest.fixture
+def path_of(tmp_path):
+    """Return a function that makes `iptables` a program of a backend, and returns the environment."""
+
+    def make(backend):
+        folder = tmp_path / backend
+        folder.mkdir(exist_ok=True)
+        for name in ("iptables", "ip6tables"):
+            if not (folder / name).exists():
+                (folder / name).symlink_to(shutil.which(f"{name}-{backend}"))
+        return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+    return make
+
+
+@pytest.fixture
+def switched(new_site, path_of):
+    """Return a function that attaches a container with iptables-legacy and switches to nft."""
+
+    def make(generation):
+        site = new_site("full", generation, path_of("legacy"))
+        site.add_container("ctr")
+        site.attach()
+        assert str(HOST_PORT) in sh(SAVE)
+        site._environment = path_of("nft")
+        return site
+
+    return make
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_a_del_after_a_switch_leaves_nothing(switched, generation):
+    site = switched(generation)
+    (container,) = site.containers
+    checked = site.call(attachments=[container.absent], check_mode=True)
+    assert checked["changed"] and str(HOST_PORT) in sh(SAVE)
+    result = site.run(attachments=[container.absent])
+    assert sh(SAVE) == ""
+    assert "rules_left" not in str(result)
+    assert not site.run(attachments=[container.absent])["changed"]
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_drift_names_a_switch_and_a_repair_follows_it(switched, generation):
+    site = switched(generation)
+    text = "its rules are in iptables-legacy, iptables is now iptables-nft"
+    assert text in str(site.run(check_mode=True)["warnings"])
+    assert text in site.call(check_mode=True, on_drift="fail")["attachments"][0]["error"]["message"]
+    checked = site.run(check_mode=True, on_drift="repair")
+    assert [(step["kind"], step["class"]) for step in checked["actions"]] == [("repair", "disruptive")]
+    site.run(on_drift="repair")
+    assert sh(SAVE) == ""
+    assert str(HOST_PORT) in sh("iptables-nft-save")
+    assert not site.run(on_drift="fail")["changed"]
+
+
+def test_gc_after_a_switch_leaves_nothing(switched):
+    site = switched("new")
+    # Its sockets keep the namespace alive.
+    site._echo.close()
+    site._echo = None
+    sh("ip netns delete pwf-ctr")
+    site.containers.clear()
+    site.host.run("cni_gc", min_age=0, allow_empty=True, scope=["attachments"], environment=site._environment)
+    assert sh(SAVE) == ""
+
+
+def test_dels_of_six_dead_containers_read_the_firewall_once(new_site, monkeypatch):
+    site = new_site("bridge-masq-nft")
+    containers = [site.add_container(f"c{number}") for number in range(6)]
+    site.attach()
+    sh("".join(f"ip netns delete {container.namespace}\n" for container in containers))
+    site.containers.clear()
+    calls, run = [], commands.run_command
+    monkeypatch.setattr(commands, "run_command", lambda argv, *more: calls.append(argv) or run(argv, *more))
+    verbs = Verbs([str(site.plugins)], str(site.cache), 60)
+    for container in containers:
+        key = Key(*container.key)
+        assert verbs.delete(read_cached(str(site.cache), key), verbs.records.read(key), "", later=True) is None
+        assert verbs.records.read(key) is not None
+    assert verbs.finish_deletions() == {}
+    assert "pwf-c" not in sh("nft list ruleset")
+    assert [verbs.records.read(Key(*container.key)) for container in containers] == [None] * 6
+    # Tests before may have made tables of legacy, which are read as well.
+    assert len([argv for argv in calls if "legacy" not in argv[0]]) <= 5, calls
