@@ -86,6 +86,18 @@ def test_one_repair_puts_back_everything_of_a_footprint(site, program):
     assert repair(site, program) == (0, "")
 
 
+@pytest.mark.parametrize("alias", ["\x1b[2J\x1b]0;x\x07", "x\nhost: all is well; put back", "\u202eevil", "\u2028"])
+def test_a_tenant_writes_nothing_into_the_journal(site, program, alias):
+    """Neither what a terminal obeys, nor a line of its own."""
+    assert repair(site, program) == (0, "")
+    subprocess.run(["ip", "-n", "pwf-ctr", "link", "set", "eth0", "alias", alias], check=True)
+    status, said = repair(site, program)
+    assert status == 0
+    [line] = said.splitlines()
+    assert line.isprintable()
+    assert line.startswith("pwf-portmap/pwf-ctr-0001/eth0: ")
+
+
 def test_what_only_add_can_put_back_is_left(new_site, program):
     site = new_site("host-device")
     site.add_container("ctr")

@@ -15,6 +15,7 @@ from ..footprints.repair import InPlaceRepair, Owner, Wanted, why_not
 from ..footprints.words import summarize
 from ..lock import Lock, read_state
 from ..netns import look
+from ..secrets import one_line
 from .cache import read_cache
 from .drift import SHARED_TARGET, FootprintDrift
 from .records import check_cache_dir
@@ -90,6 +91,7 @@ def put_back_all(cache_dir: str) -> int:
         return FAILED
     finally:
         for text in [*upkeep.done, *upkeep.left]:
-            sys.stdout.write(f"{text}\n")
+            # Names and aliases of interfaces are a tenant's.
+            sys.stdout.write(f"{one_line(text)}\n")
             sys.stdout.flush()
     return LEFT if upkeep.left else DONE
