@@ -8,6 +8,7 @@ Uses only the standard library.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -26,7 +27,10 @@ NETNS_ETC = "/etc/netns"
 
 Result = TypeVar("Result")
 
-_OWN = "/proc/self/ns/net"
+# That of this process, and that of the host's first one: only threads of a process enter other namespaces.
+OWN_NETNS = "/proc/self/ns/net"
+_HOSTS = (OWN_NETNS, "/proc/1/ns/net")
+THREAD_NETNS = "/proc/thread-self/ns/net"
 _SO_NETNS_COOKIE = 71
 # The names that iproute2 accepts, except those that cause trouble in a shell: blanks, control characters, leading dash.
 _NAME = re.compile(r"[^\s/\x00-\x20\x7f-][^\s/\x00-\x20\x7f]*")
@@ -71,16 +75,21 @@ def boot_id() -> str:
 class Seen:
     """What a path leads to: ``identity`` (None: no network namespace), and which requested ``links`` exist there.
 
+    ``host``: it is the host's own.
+
     ``identity`` is ``{boot_id, dev, inode, cookie, processes}``. The kernel gives the inode of a dead namespace to a
     new one; the cookie (Linux 5.14, else None) is never given twice. ``processes`` is the PID namespace that it was
     seen from, see ``pid_namespace``.
     """
 
-    __slots__ = ("identity", "links")
+    __slots__ = ("host", "identity", "links")
 
-    def __init__(self, identity: Optional[Dict[str, Any]] = None, links: Iterable[str] = ()) -> None:
+    def __init__(
+        self, identity: Optional[Dict[str, Any]] = None, links: Iterable[str] = (), host: bool = False
+    ) -> None:
         self.identity = identity
         self.links = frozenset(links)
+        self.host = host
 
 
 def same(one: Optional[Mapping[str, Any]], other: Optional[Mapping[str, Any]]) -> bool:
@@ -115,26 +124,103 @@ def apart(work: Callable[[], Result]) -> Result:
     return results[0]
 
 
+class Netns:
+    """The network namespace that *path* leads to when it is opened; with *identity*, only the one that has it.
+
+    A moment later the path may lead elsewhere: its process ends and the PID is used again, or another namespace is
+    mounted there. So a namespace is opened once, the descriptor is compared, and it is entered by that descriptor only.
+    The host's own is never entered.
+
+    ``with`` keeps the descriptor, and what is done meanwhile is all done in one namespace. Else each visit opens the
+    path, and compares again.
+    """
+
+    __slots__ = ("_fd", "identity", "path")
+
+    def __init__(self, path: str, identity: Optional[Mapping[str, Any]] = None) -> None:
+        self.path = path
+        self.identity = identity
+        self._fd: Optional[int] = None
+
+    def __enter__(self) -> Netns:
+        self._fd = self._opened()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None and fd >= 0:
+            os.close(fd)
+
+    @property
+    def fd(self) -> int:
+        """The descriptor while it is kept, -1 if there is no such namespace."""
+        return -1 if self._fd is None else self._fd
+
+    def enter(self) -> bool:
+        """Move this thread permanently into the namespace; False if the path does not lead there, or to the host's.
+
+        Raises HostError ``netns_unusable``.
+        """
+        fd = self._opened() if self._fd is None else self._fd
+        if fd < 0:
+            return False
+        try:
+            # A kernel without cookies has only compared the inode.
+            return _enter(fd, self.path) and (self.identity is None or same(self.identity, seen_here().identity))
+        finally:
+            if self._fd is None:
+                os.close(fd)
+
+    def look(self, names: Iterable[str]) -> Seen:
+        """Return the identity of the namespace, which it keeps, and which of the interface *names* exist there."""
+        seen = apart(lambda: seen_here(names) if self.enter() else Seen())
+        self.identity = self.identity or seen.identity
+        return seen
+
+    @property
+    def at_its_path(self) -> bool:
+        """Whether the path leads to the namespace that is kept open."""
+        try:
+            return self.fd >= 0 and os.path.samestat(os.stat(self.path), os.fstat(self.fd))
+        except (OSError, ValueError):
+            return False
+
+    def require(self, what: str) -> None:
+        """Raise HostError ``netns_replaced``, which begins with *what* cannot be done, unless it is at its path."""
+        if not self.at_its_path:
+            raise HostError(
+                f"{what}: {self.path} does not lead to the same network namespace as before, because its container has "
+                "ended or was replaced; run again when the container is up",
+                code="netns_replaced",
+            )
+
+    def _opened(self) -> int:
+        fd = _open(self.path)
+        if fd < 0:
+            return -1
+        status, identity = os.fstat(fd), self.identity
+        if _is_host(status) or (
+            identity is not None and (status.st_dev, status.st_ino) != (identity.get("dev"), identity.get("inode"))
+        ):
+            os.close(fd)
+            return -1
+        return fd
+
+
 def look(wanted: Mapping[str, Iterable[str]]) -> Dict[str, Seen]:
     """Return for each path the namespace that it leads to, and which of the interface names given for it exist there.
 
     Raises HostError ``netns_unusable``.
     """
-
-    def work() -> Dict[str, Seen]:
-        boot = boot_id()
-        own_device = os.stat(_OWN).st_dev
-        return {path: _look(path, names, boot, own_device) for path, names in wanted.items()}
-
-    return apart(work) if wanted else {}
+    return apart(lambda: {path: _look(path, names) for path, names in wanted.items()}) if wanted else {}
 
 
-def visit(paths: Iterable[str], read: Callable[[], Result]) -> Dict[str, Result]:
-    """Call *read* inside each namespace, and return its results; a path that leads to no namespace is left out.
+def visit(namespaces: Iterable[Netns], read: Callable[[], Result]) -> Dict[str, Result]:
+    """Call *read* inside each namespace, and return its results by path; those that are not there are left out.
 
     Raises HostError ``netns_unusable``, and what *read* raises.
     """
-    return apart(lambda: {path: read() for path in paths if enter(path)})
+    return apart(lambda: {one.path: read() for one in namespaces if one.enter()})
 
 
 def look_at(path: str, name: str) -> Seen:
@@ -142,9 +228,9 @@ def look_at(path: str, name: str) -> Seen:
     return look({path: (name,)})[path]
 
 
-def enter(path: str) -> bool:
-    """Move this thread permanently into the namespace at *path*; False if there is none."""
-    return _open_and_enter(path, os.stat(_OWN).st_dev) is not None
+def enter_host() -> None:
+    """Move this thread permanently into the namespace of this process."""
+    enter_known(OWN_NETNS, os.stat(OWN_NETNS))
 
 
 def enter_known(path: str, status: os.stat_result) -> bool:
@@ -152,8 +238,13 @@ def enter_known(path: str, status: os.stat_result) -> bool:
 
     Raises HostError ``netns_unusable``.
     """
-    here = _open_and_enter(path, status.st_dev)
-    return here is not None and here.st_ino == status.st_ino
+    fd = _open(path)
+    if fd < 0:
+        return False
+    try:
+        return os.path.samestat(os.fstat(fd), status) and _enter(fd, path)
+    finally:
+        os.close(fd)
 
 
 def pid_namespace() -> int:
@@ -175,34 +266,65 @@ def identity_here(status: os.stat_result, boot: str) -> Dict[str, Any]:
     }
 
 
-def _look(path: str, names: Iterable[str], boot: str, own_device: int) -> Seen:
-    status = _open_and_enter(path, own_device)
-    if status is None:
+def seen_here(names: Iterable[str] = ()) -> Seen:
+    """Return what this thread is in."""
+    status = os.stat(THREAD_NETNS)
+    return Seen(identity_here(status, boot_id()), [name for name in names if _link_exists(name)], _is_host(status))
+
+
+def _look(path: str, names: Iterable[str]) -> Seen:
+    fd = _open(path)
+    if fd < 0:
         return Seen()
-    links = [name for name in names if _link_exists(name)]
-    return Seen(identity_here(status, boot), links)
-
-
-def _open_and_enter(path: str, own_device: int) -> Optional[os.stat_result]:
     try:
-        # Anything outside the file system of namespaces is not opened: it may be a device or a pipe.
-        if os.stat(path).st_dev != own_device:
-            return None
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except (OSError, ValueError):
-        # ValueError: a path read from a file can contain a NUL.
-        return None
-    try:
-        setns(fd)
-        return os.fstat(fd)
-    except OSError as error:
-        if error.errno == errno.EINVAL:
-            # A namespace of another kind.
-            return None
-        message = f"cannot enter the network namespace {path}: {error.strerror}"
-        raise HostError(message, code="netns_unusable") from error
+        return seen_here(names) if _enter(fd, path) else Seen()
     finally:
         os.close(fd)
+
+
+def _is_host(status: os.stat_result) -> bool:
+    """Tell whether a namespace is that of this process, or of the first one."""
+    for path in _HOSTS:
+        # The first process may be another user's.
+        with contextlib.suppress(OSError):
+            if os.path.samestat(status, os.stat(path)):
+                return True
+    return False
+
+
+def _open(path: str) -> int:
+    """Open the namespace at *path*, -1 if there is none."""
+    try:
+        # What is behind the path is not opened before it is known to be a namespace: it may be a device or a pipe.
+        found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        # ValueError: a path read from a file can contain a NUL.
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            raise _unusable(path, error) from error
+        return -1
+    try:
+        if os.fstat(found).st_dev != os.stat(OWN_NETNS).st_dev:
+            return -1
+        return os.open(f"/proc/thread-self/fd/{found}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    finally:
+        os.close(found)
+
+
+def _enter(fd: int, path: str) -> bool:
+    """Move this thread into the namespace that is open as *fd*; False if it is one of another kind."""
+    try:
+        setns(fd)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise _unusable(path, error) from error
+    return True
+
+
+def _unusable(path: str, error: OSError) -> HostError:
+    return HostError(f"cannot enter the network namespace {path}: {error.strerror}", code="netns_unusable")
 
 
 def _link_exists(name: str) -> bool:

@@ -99,11 +99,13 @@ def inside(where: str | int) -> t.Iterator[int]:
 
     The value is a descriptor of the namespace that it comes from, for `make_veth`.
     Only this thread moves; threads and processes that it starts meanwhile stay in the namespace. Raises
-    `NamespaceError`. A thread that cannot go back ends its process: it must not work on in the wrong namespace.
+    `NamespaceError`, also for a path that leads to the namespace of the thread itself, the host's: its meaning may have
+    changed since skel compared it (not with CNI_NETNS_OVERRIDE, as there). A thread that cannot go back ends its
+    process: it must not work on in the wrong namespace.
     """
     before = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _enter(where)
+        _enter(where, before)
         try:
             yield before
         finally:
@@ -116,9 +118,11 @@ def inside(where: str | int) -> t.Iterator[int]:
         os.close(before)
 
 
-def _enter(where: str | int) -> None:
+def _enter(where: str | int, before: int) -> None:
     fd = where if isinstance(where, int) else _open(where)
     try:
+        if fd is not where and os.path.samestat(os.fstat(fd), os.fstat(before)) and not _overridden():
+            raise NamespaceError("plugin's netns and netns from CNI_NETNS should not be the same")
         setns(fd)
     except OSError as exc:
         reason = (exc.strerror or str(exc)).lower()
@@ -126,6 +130,10 @@ def _enter(where: str | int) -> None:
     finally:
         if fd is not where:
             os.close(fd)
+
+
+def _overridden() -> bool:
+    return os.environ.get("CNI_NETNS_OVERRIDE", "").upper() in ("1", "TRUE")
 
 
 def _open(path: str) -> int:

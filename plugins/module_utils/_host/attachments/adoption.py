@@ -18,16 +18,16 @@ from .. import leases
 from ..addresses import packed, written
 from ..kinds import bridge_of, object_of
 from ..netlink import MAIN_TABLE
-from ..netns import visit
+from ..netns import Netns, visit
 from ..networks import pools
 from .kernel_drift import Address, Interface, KernelView, read_here
 from .records import Attached
 from .request import WantedAttachment
 
 
-def find_adoptable(wanted: WantedAttachment, config: NetworkConfigList) -> Optional[Attached]:
+def find_adoptable(wanted: WantedAttachment, config: NetworkConfigList, container: Netns) -> Optional[Attached]:
     """Return the attachment *wanted* with a result made from the kernel's state; None without evidence of it."""
-    inside = visit([wanted.netns], read_here).get(wanted.netns)
+    inside = visit([container], read_here).get(container.path)
     interface = inside.interfaces.get(wanted.key.ifname) if inside else None
     if inside is None or interface is None:
         return None

@@ -15,11 +15,13 @@ import os
 import socket
 import struct
 import threading
-from typing import List, Mapping, Optional
+from typing import List, Mapping, Optional, Sequence
 
 from ...libcni.errors import PluginError
+from ...libcni.invoke import Executor
 from ...libcni.kernel import unshare
 from ..executor import SafeExecutor
+from ..netns import Netns
 
 _SIOCSIFNAME = 0x8923
 
@@ -41,6 +43,40 @@ class DeadNetnsExecutor(SafeExecutor):
             except (PluginError, OSError):
                 # The first failure is not affected by this workaround.
                 raise error from None
+
+
+class OneNetnsExecutor(Executor):
+    """Runs plugins with another executor, each only while their path leads to the namespace that is kept open.
+
+    Plugins get the path of the attachment, not that of the descriptor: results and cache entries hold it as those of
+    Go's libcni do, plugins and their daemons keep it beyond this process, and some (sbr, tuning's CHECK) find the
+    interfaces of a result by it. So it is compared directly before and after each plugin. A DEL has no result and must
+    not leave anything in the namespace of its ADD: where the path leads elsewhere, it gets that of the descriptor.
+    """
+
+    __slots__ = ("_container", "_executor")
+
+    def __init__(self, executor: Executor, container: Netns) -> None:
+        super().__init__()
+        self._executor = executor
+        self._container = container
+
+    def find_in_path(self, plugin: str, paths: Sequence[str]) -> str:
+        return self._executor.find_in_path(plugin, paths)
+
+    def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float] = None) -> bytes:
+        container, command = self._container, env.get("CNI_COMMAND")
+        if not container.path or env.get("CNI_NETNS") != container.path:
+            return self._executor.exec_plugin(path, stdin, env, timeout)
+        if command == "DEL":
+            if not container.at_its_path:
+                env = dict(env, CNI_NETNS=f"/proc/{os.getpid()}/fd/{container.fd}" if container.fd >= 0 else "")
+            return self._executor.exec_plugin(path, stdin, env, timeout)
+        what = f"cannot run {command} of the plugin {os.path.basename(path)}"
+        container.require(what)
+        answer = self._executor.exec_plugin(path, stdin, env, timeout)
+        container.require(what)
+        return answer
 
 
 class EmptyNetns:

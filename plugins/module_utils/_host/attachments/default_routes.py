@@ -19,7 +19,7 @@ from ...libcni.multi.routes import with_default_routes, without_default_routes
 from ..errors import HostError
 from ..footprints.note import Notes
 from ..footprints.recorder import read_inside, recorded
-from ..netns import apart, visit
+from ..netns import Netns, visit
 from .outcome import Outcome
 from .pod_part import PodMember, PodPart, PodRoutes
 from .records import Attached, Record, Records
@@ -39,9 +39,9 @@ class RoutesOfPod(MovedRoutes):
         self._routes = routes or PodRoutes()
         self._taken = taken
 
-    def apply(self, attached: Attached, netns: str) -> Attached:
+    def apply(self, attached: Attached, container: Netns) -> Attached:
         before = attached.pod.result if attached.pod and attached.pod.routes else attached.result
-        member = move_default_routes(attached, netns, self._routes, self._taken)
+        member = move_default_routes(attached, container, self._routes, self._taken)
         result = changed_result(before or {}, self._routes)
         write_result(self._cache_dir, attached, result)
         return Attached(
@@ -52,20 +52,20 @@ class RoutesOfPod(MovedRoutes):
         self,
         attached: Attached,
         record: Optional[Record],
-        netns: str,
-        check: Callable[[Attached, str], Optional[Failed]],
+        container: Netns,
+        check: Callable[[Attached, Netns], Optional[Failed]],
     ) -> Tuple[Attached, Optional[Failed]]:
         """Do the same for an attachment that exists; its record and its footprint tell so afterwards.
 
         A CHECK that fails now, as it does with some plugins after an ADD, never works; its failure is returned. Raises
         HostError ``default_route_failed``, ``cache_unwritable`` or ``record_unwritable``.
         """
-        changed = self.apply(attached, netns)
-        failure = check(changed, netns) if can_check(changed.config) else None
+        changed = self.apply(attached, container)
+        failure = check(changed, container) if can_check(changed.config) else None
         if record is not None:
             record.attached, record.check = changed, failure.kept() if failure else None
             Records(self._cache_dir).attached(attached.key, record)
-        renew_footprint(self._cache_dir, changed, netns)
+        renew_footprint(self._cache_dir, changed, container)
         return changed, failure
 
 
@@ -80,14 +80,18 @@ def reroute(
     before, part = outcome.attached, outcome.wanted.pod
     if before is None or part is None:
         return None, lambda: None
-    path = living_netns(before, outcome.record, outcome.wanted.netns)
+    container = living_netns(before, outcome.record, outcome.wanted.netns)
     taken = {family for other in others if _is_before(other, part) for family in _families_back(other)}
-    changed, check = RoutesOfPod(cache_dir, part.routes, taken).change(before, outcome.record, path, verbs.check)
+    with container:
+        moved = RoutesOfPod(cache_dir, part.routes, taken)
+        changed, check = moved.change(before, outcome.record, container, verbs.check)
     outcome.result = changed.result
     routes = before.pod.routes if before.pod else None
 
     def undo() -> None:
-        outcome.attached = RoutesOfPod(cache_dir, routes).change(changed, outcome.record, path, verbs.check)[0]
+        with container:
+            moved_back = RoutesOfPod(cache_dir, routes)
+            outcome.attached = moved_back.change(changed, outcome.record, container, verbs.check)[0]
 
     return check, undo
 
@@ -117,23 +121,20 @@ def changed_result(result: Dict[str, Any], routes: PodRoutes) -> Dict[str, Any]:
 
 
 def move_default_routes(
-    attached: Attached, netns_path: str, wanted: PodRoutes, taken: Collection[str] = ()
+    attached: Attached, container: Netns, wanted: PodRoutes, taken: Collection[str] = ()
 ) -> PodMember:
     """Change the default routes of an attachment from what ``attached.pod`` tells to *wanted*; return the new record.
 
     Routes of the families in *taken* are not put back. Only the kernel is changed. Raises HostError
-    ``default_route_failed``; then the kernel has what it had before.
+    ``default_route_failed`` or ``netns_replaced``; then the kernel has what it had before.
     """
     before = attached.pod or PodMember("", 0, attached.key.network)
     key = attached.key
     result = before.result if before.routes else attached.result
 
-    def work() -> List[Dict[str, Any]]:
-        with kernel_netns.inside(netns_path):
-            return _Move(key.ifname, before, wanted, taken).run()
-
+    container.require(f"cannot change the default routes of {key}")
     try:
-        removed = apart(work)
+        removed = visit([container], _Move(key.ifname, before, wanted, taken).run)[container.path]
     except CNIError as error:
         raise HostError(
             f"cannot change the default routes of {key}: {error}; default-route must name a gateway in a subnet of the "
@@ -217,11 +218,11 @@ def write_result(cache_dir: str, attached: Attached, result: Dict[str, Any]) -> 
         raise HostError(f"cannot write the cache entry of {attached.key}: {error}", "cache_unwritable") from error
 
 
-def renew_footprint(cache_dir: str, attached: Attached, netns_path: str) -> None:
+def renew_footprint(cache_dir: str, attached: Attached, container: Netns) -> None:
     """Write down the default routes that the interface has now, so that their change is no drift."""
     notes, key = Notes(cache_dir), attached.key
     footprint = notes.attachment(key)
-    reading = visit([netns_path], lambda: read_inside(())).get(netns_path)
+    reading = visit([container], lambda: read_inside(())).get(container.path)
     if footprint is None or reading is None:
         return
 

@@ -12,7 +12,7 @@ from ..footprints import comparison
 from ..footprints.comparison import Compared, Difference
 from ..footprints.note import Footprint, Notes
 from ..footprints.state import Look, read_look
-from ..netns import same
+from ..netns import Netns, same
 from .outcome import Outcome
 from .records import Attached
 from .request import Key
@@ -181,10 +181,11 @@ class FootprintDrift:
 
     def _look(self, there: Mapping[Key, Attached], shared: Mapping[str, Footprint]) -> Look:
         wanted = comparison.wanted_keys("", shared.values())
+        namespaces = {one.netns: Netns(one.netns, self.footprints[key].identity) for key, one in there.items()}
         for key, attached in there.items():
             for space, keys in comparison.wanted_keys(attached.netns, [self.footprints[key]]).items():
                 wanted.setdefault(space, []).extend(keys)
-        return read_look(wanted)
+        return read_look(wanted, namespaces.values())
 
     def of(self, key: Key) -> Compared:
         """Return what has drifted of an attachment; nothing for one without a footprint."""

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, Mapping, Sequence
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..hostview import HostView
-from ..netns import Seen, same
+from ..netns import Netns, Seen, same
 from ..plan import SAFE, Step, each_of
 from . import kernel_drift
 from .drift import Damage, FootprintDrift, Lost, LostParts, Shared
@@ -134,8 +134,10 @@ class DriftFinder:
 
         def ask(outcome: Outcome) -> None:
             if outcome.attached is not None and self._may_check(outcome, outcome.attached):
+                netns = outcome.attached.netns
                 try:
-                    failure = self._verbs.check(outcome.attached, outcome.attached.netns)
+                    with Netns(netns, self._seen[netns].identity) as container:
+                        failure = self._verbs.check(outcome.attached, container)
                 except HostError as error:
                     errors[outcome.key] = error
                 else:
@@ -192,7 +194,7 @@ class DriftFinder:
         there = [outcome.attached for outcome in outcomes if outcome.attached is not None]
         if not there:
             return
-        kernel = kernel_drift.read_kernel(there)
+        kernel = kernel_drift.read_kernel(there, {path: seen.identity for path, seen in self._seen.items()})
         for entry in kernel.missing.problems:
             self._plan.warn(entry["code"], f"{entry['message']}; lost firewall rules go undetected")
 

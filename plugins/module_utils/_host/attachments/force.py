@@ -16,7 +16,7 @@ from ...libcni.errors import CNIError, PluginNotFoundError
 from ...libcni.invoke import Executor
 from .. import netlink
 from ..errors import HostError
-from ..netns import visit
+from ..netns import Netns, visit
 from . import leaks
 from .records import Attached
 from .request import Key
@@ -51,11 +51,12 @@ class Tolerant(Executor):
 
 
 def remove_by_force(
-    cni: CNIConfig, key: Key, attached: Optional[Attached], runtime: RuntimeConf, made: bool
+    cni: CNIConfig, key: Key, attached: Optional[Attached], runtime: RuntimeConf, container: Netns, made: bool
 ) -> List[str]:
     """Remove an attachment. Returns the errors of DEL, and what is left.
 
-    *attached*: None if it is not known what was attached. *runtime*: passed to DEL. *made*: its ADD made the interface.
+    *attached*: None if it is not known what was attached. *runtime*: passed to DEL. *container*: its
+    namespace, which may be gone. *made*: its ADD made the interface.
     """
     others = [other for other in cni.get_cached_attachments(key.container_id) if other.if_name != key.ifname]
     said: List[str] = []
@@ -67,25 +68,25 @@ def remove_by_force(
             tolerant.said.append(str(error))
         said += tolerant.said
         moves = any(plugin.type == "host-device" for plugin in attached.config.plugins)
-        if made and runtime.net_ns and key.ifname != "lo":
-            said += _remove_interface(key.ifname, runtime.net_ns, moves)
+        if made and key.ifname != "lo":
+            said += _remove_interface(key.ifname, container, moves)
     said += _remove_rules(key, attached, [other.network for other in others])
     said += _left(leaks.leases_left(key, attached.config if attached else None))
     cache.remove_entry(cni.cache_dir, *key)
     return said
 
 
-def _remove_interface(ifname: str, netns: str, moves: bool) -> List[str]:
+def _remove_interface(ifname: str, container: Netns, moves: bool) -> List[str]:
     def work() -> List[str]:
         for link in netlink.links().values():
             if link.name == ifname:
                 if moves or link.kind not in _VIRTUAL:
-                    return [f"the interface {ifname} is still in {netns}"]
+                    return [f"the interface {ifname} is still in {container.path}"]
                 netlink.delete_link(link.index, ifname)
         return []
 
     try:
-        return visit([netns], work).get(netns, [])
+        return visit([container], work).get(container.path, [])
     except HostError as error:
         return [error.msg]
 

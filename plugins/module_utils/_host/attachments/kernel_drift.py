@@ -19,7 +19,7 @@ from ..addresses import packed, prefix_length
 from ..firewall.kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, chain_name, instance_hash, made_by
 from ..kinds import member_of
 from ..netlink import MAIN_TABLE, Route
-from ..netns import visit
+from ..netns import Netns, visit
 from .records import UNKNOWN_LATER, Attached, Record
 
 TYPE_CHECKING = False
@@ -197,10 +197,18 @@ class Kernel:
         return [difference.text for difference in self.differences(attached) if difference.key not in known]
 
 
-def read_kernel(entries: Sequence[Attached], rules_of: Optional[Sequence[Attached]] = None) -> Kernel:
-    """Return what the kernel has of *entries*; *rules_of*: those whose firewall rules are of interest, if not all."""
-    paths = dict.fromkeys(attached.netns for attached in entries if attached.netns)
-    return Kernel(read_here(), visit(paths, read_here), read_missing_rules(entries if rules_of is None else rules_of))
+def read_kernel(
+    entries: Sequence[Attached],
+    identities: Mapping[str, Optional[Mapping[str, Any]]],
+    rules_of: Optional[Sequence[Attached]] = None,
+) -> Kernel:
+    """Return what the kernel has of *entries*. *identities*: path of a namespace -> what it is, None for nothing.
+
+    *rules_of*: the entries whose firewall rules are of interest, if not all.
+    """
+    namespaces = {one.netns: Netns(one.netns, identities[one.netns]) for one in entries if identities.get(one.netns)}
+    inside = visit(namespaces.values(), read_here)
+    return Kernel(read_here(), inside, read_missing_rules(entries if rules_of is None else rules_of))
 
 
 def never_was(added: Sequence[Tuple[Attached, KernelView]]) -> List[List[str]]:

@@ -12,7 +12,7 @@ from ...libcni.conf import NetworkConfigList
 from .. import leases, netlink
 from ..errors import HostError
 from ..kinds import META, bridge_of, kind_named, member_of
-from ..netns import visit
+from ..netns import Netns, visit
 from .request import Key
 
 TYPE_CHECKING = False
@@ -38,14 +38,14 @@ def leak_row(kind: str, ident: str, message: str, remove: Callable[[], None]) ->
 class Interfaces:
     """The interfaces of the host and of one namespace before an ADD, and which new ones are left after the DEL."""
 
-    def __init__(self, netns: str) -> None:
+    def __init__(self, netns: Netns) -> None:
         self._netns = netns
         self._host = netlink.links()
         self._inside = self._look_inside()
         self._made: Dict[int, str] = {}
 
     def _look_inside(self) -> Links:
-        return visit([self._netns], netlink.links).get(self._netns, {})
+        return visit([self._netns], netlink.links).get(self._netns.path, {})
 
     def note(self, result: Mapping[str, Any]) -> None:
         """Note what an ADD with that *result* made on the host: the interfaces in it, and the other ends of veths."""

@@ -17,7 +17,7 @@ from ...libcni.api import CNIConfig
 from ..errors import HostError
 from ..firewall.chains import CHAIN, ChainKey
 from ..firewall.kinds import IPMASQ, made_by
-from ..netns import visit
+from ..netns import Netns, visit
 from .kernel_drift import made_rules, parse_address, read_here
 from .records import Attached
 from .request import Key
@@ -35,11 +35,11 @@ def makes(attached: Attached) -> bool:
     return IPMASQ in made_rules(attached)
 
 
-def would_stay(attached: Attached, netns: str) -> bool:
-    """Tell whether a DEL in *netns* ("" if it is gone) would miss an address that rules were made for."""
+def would_stay(attached: Attached, container: Netns) -> bool:
+    """Tell whether a DEL in *container*, which may be gone, would miss an address that rules were made for."""
     if not makes(attached):
         return False
-    view = visit([netns], read_here).get(netns) if netns else None
+    view = visit([container], read_here).get(container.path)
     here = view.interfaces.get(attached.key.ifname) if view else None
     return here is None or any(parse_address(ip) not in here.addresses for ip in attached.ips)
 

@@ -14,7 +14,7 @@ from .. import netlink
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..hostview import HostView
-from ..netns import NETNS_ETC, Seen, same, visit
+from ..netns import NETNS_ETC, Netns, Seen, same, visit
 from ..trust import check_trusted
 from .drift_finder import DriftFinder
 from .networks import Networks
@@ -216,7 +216,8 @@ class AttachPlanner:
             # Imported late: entries are seldom lost.
             from .adoption import find_adoptable
 
-            self._restore(outcome, find_adoptable(wanted, outcome.config))
+            container = Netns(wanted.netns, here.identity)
+            self._restore(outcome, find_adoptable(wanted, outcome.config, container))
         self._replace_damaged(outcome)
         attached = outcome.attached
         if attached is None:
@@ -295,7 +296,7 @@ class AttachPlanner:
         identity = record.identity if record else None
         if identity is None and attached.netns:
             identity = self._seen[attached.netns].identity
-            if identity is None and self._has_its_interface(attached, outcome.wanted.netns):
+            if identity is None and self._has_its_interface(attached, Netns(outcome.wanted.netns, here.identity)):
                 # The path of the ADD exists only in the mount namespace of its runtime, or its mount was removed.
                 identity = here.identity
         if not same(here.identity, identity):
@@ -306,10 +307,10 @@ class AttachPlanner:
         return "interface" if expected and outcome.key.ifname not in here.links else ""
 
     @staticmethod
-    def _has_its_interface(attached: Attached, netns: str) -> bool:
-        """Tell whether the interface that the ADD made is in *netns*, by its name and MAC."""
+    def _has_its_interface(attached: Attached, container: Netns) -> bool:
+        """Tell whether the interface that the ADD made is in *container*, by its name and MAC."""
         mac = result_macs(attached.result).get(attached.key.ifname)
-        links = visit([netns], netlink.links).get(netns, {}) if mac else {}
+        links = visit([container], netlink.links).get(container.path, {}) if mac else {}
         return any(link.name == attached.key.ifname and link.mac == mac for link in links.values())
 
     def _decide_absent(self, outcome: Outcome) -> None:

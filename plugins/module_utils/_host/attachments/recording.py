@@ -34,13 +34,12 @@ from ..footprints.state import Store
 from ..kernel.objects import CONF4, CONF6
 from ..kernel.sysctls import interface_defaults
 from ..kinds import REFERENCE, lease_dir, object_of
-from ..netns import apart, enter, visit
+from ..netns import Netns, apart, same, seen_here, visit
 from .outcome import ADD, NOTHING, PUT_BACK, RENEW, AttachPlan, Outcome
 from .records import Attached
 from .request import Key
 from .verbs import AddWatch
 
-_HERE = "/proc/thread-self/ns/net"
 _KINDS = {"ipv4": CONF4, "ipv6": CONF6}
 
 
@@ -86,7 +85,8 @@ class Recording(AddWatch):
         self._notes = Notes(cache_dir)
         self._plan = plan
         self._before: Optional[Reading] = None
-        self._inside: Dict[Key, Reading] = {}
+        # What was read, and of which namespace.
+        self._inside: Dict[Key, Tuple[Reading, Optional[Mapping[str, Any]]]] = {}
         self._done: Dict[Key, Tuple[Attached, Mapping[str, Any]]] = {}
         self._added: Dict[Key, RecordedAdd] = {}
         self._stores: List[Store] = []
@@ -124,19 +124,22 @@ class Recording(AddWatch):
         sysctls = _union(sysctls_set_by(one.config) for one in single.values() if one.config)
         # What cannot be read now is read before its ADD, which tells why not.
         with contextlib.suppress(HostError):
-            for path, reading in visit(single, partial(read_inside, sysctls)).items():
-                self._inside[single[path].key] = reading
+            readings = visit(map(Netns, single), lambda: (read_inside(sysctls), seen_here().identity))
+            self._inside.update((single[path].key, reading) for path, reading in readings.items())
 
-    def before(self, given: Attached) -> None:
+    def before(self, given: Attached, container: Netns) -> None:
         """Read the namespace of the container before its ADD, unless that is done."""
-        if self._before is not None and given.key not in self._inside:
-            read = partial(read_inside, sysctls_set_by(given.config))
-            reading = self._try(lambda: visit([given.netns], read).get(given.netns), given.key)
-            if reading is not None:
-                self._inside[given.key] = reading
+        if self._before is None or same(self._inside.get(given.key, (None, None))[1], container.identity):
+            return
+        self._inside.pop(given.key, None)
+        sysctls = sysctls_set_by(given.config)
+        reading = self._try(lambda: visit([container], partial(read_inside, sysctls)).get(container.path), given.key)
+        if reading is not None:
+            self._inside[given.key] = reading, container.identity
 
-    def after(self, given: Attached, identity: Optional[Mapping[str, Any]]) -> None:
+    def after(self, given: Attached, container: Netns) -> None:
         """Read the namespace of the container after its ADD, or let ``finish`` do so. *given* has the result."""
+        identity = container.identity
         if given.key not in self._inside or not identity:
             return
         self._done[given.key] = given, identity
@@ -155,15 +158,14 @@ class Recording(AddWatch):
         def read() -> None:
             for key in keys:
                 given, identity = self._done[key]
-                # A namespace may have been replaced by another one meanwhile.
-                if enter(given.netns) and os.stat(_HERE).st_ino == identity["inode"]:
+                if Netns(given.netns, identity).enter():
                     self._added[key] = self._read_one(given, identity)
 
         apart(read)
 
     def _read_one(self, given: Attached, identity: Mapping[str, Any]) -> RecordedAdd:
         """Return what this thread's namespace is after the ADD."""
-        named, before = sysctls_set_by(given.config), self._inside[given.key]
+        named, before = sysctls_set_by(given.config), self._inside[given.key][0]
         # A plugin that is not known may set any.
         usual = interface_defaults() if self._usual is None or named is None else self._usual
         self._usual = usual

@@ -12,8 +12,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
-from ...libcni.validate import is_host_netns
 from ..errors import HostError
+from ..netns import look_at
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
 from . import kernel_drift
 from .drift import LostParts
@@ -268,7 +268,7 @@ class Steps:
                 return
             outcome.fail(error)
             raise
-        if outcome.attached.made_interface and is_host_netns(outcome.attached.netns):
+        if outcome.attached.made_interface and look_at(outcome.attached.netns, outcome.key.ifname).host:
             text = f"{outcome.key}: its namespace is the host's own, which no plugin enters; the interface "
             self._plan.note(outcome, "host_netns", f"{text}{outcome.key.ifname} that its ADD made is still on the host")
         if outcome.todo == DELETE:

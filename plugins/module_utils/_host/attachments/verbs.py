@@ -9,6 +9,7 @@ entry.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import time
@@ -19,14 +20,13 @@ from ...libcni.api import CNIConfig, RuntimeConf
 from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import ERR_TRY_AGAIN_LATER, ERR_UNKNOWN, CNIError, PluginError, PluginNotFoundError, VersionError
 from ...libcni.invoke import Executor
-from ...libcni.validate import is_host_netns
 from ...libcni.version import greater_than_or_equal_to
 from ..errors import HostError
 from ..firewall.chains import switched_backends
-from ..netns import Seen, look, look_at, same, visit
+from ..netns import Netns, Seen, look, same, visit
 from ..secrets import one_line, scrub, secrets_of
 from . import masquerading
-from .dead_netns import DeadNetnsExecutor
+from .dead_netns import DeadNetnsExecutor, OneNetnsExecutor
 from .kernel_drift import KernelView, read_here
 from .records import ADDING, ATTACHED, UNKNOWN_LATER, Attached, Record, Records
 from .request import Key
@@ -104,17 +104,17 @@ class Added:
 class AddWatch:
     """Told of each ADD that is tried, in the thread that runs it."""
 
-    def before(self, given: Attached) -> None:
-        """The ADD is about to begin."""
+    def before(self, given: Attached, container: Netns) -> None:
+        """The ADD is about to begin. *container* is its namespace, which is kept open."""
 
-    def after(self, given: Attached, identity: Optional[Mapping[str, Any]]) -> None:
-        """The ADD has succeeded, and *given* has its result. *identity* is that of the namespace."""
+    def after(self, given: Attached, container: Netns) -> None:
+        """The ADD has succeeded, and *given* has its result."""
 
 
 class MovedRoutes:
     """Changes the default routes of an attachment; see default_routes."""
 
-    def apply(self, attached: Attached, netns: str) -> Attached:
+    def apply(self, attached: Attached, container: Netns) -> Attached:
         """Change them in the kernel and in the cache entry. Returns the attachment as it is then. Raises HostError."""
         raise NotImplementedError
 
@@ -129,11 +129,16 @@ class Verbs:
         self._deleted: List[masquerading.Deleted] = []
         self._cni = CNIConfig(bin_dirs, cache_dir=cache_dir, timeout=timeout, executor=executor or DeadNetnsExecutor())
 
-    def check(self, attached: Attached, netns: str) -> Optional[Failed]:
-        """Run CHECK. Returns None if it passed. Raises HostError if it could not run."""
+    def _cni_in(self, container: Netns) -> CNIConfig:
+        """Return libcni for verbs in one namespace, which is kept open."""
+        cni = self._cni
+        return CNIConfig(cni.path, cni.cache_dir, cni.timeout, OneNetnsExecutor(cni.executor, container))
+
+    def check(self, attached: Attached, container: Netns) -> Optional[Failed]:
+        """Run CHECK in *container*, which is kept open; None if it passed. Raises HostError if it could not run."""
         known = _secrets(attached)
         try:
-            self._cni.check_network_list(attached.config, _runtime(attached, netns))
+            self._cni_in(container).check_network_list(attached.config, _runtime(attached, container.path))
         except PluginError as error:
             return Failed(error, known)
         except CNIError as error:
@@ -164,28 +169,39 @@ class Verbs:
         return self._add(given, force, watch, moved)
 
     def _add(self, given: Attached, force: bool, watch: Optional[AddWatch], moved: Optional[MovedRoutes]) -> Added:
+        with Netns(given.netns) as container:
+            return self._add_in(container, given, force, watch, moved)
+
+    def _add_in(
+        self, container: Netns, given: Attached, force: bool, watch: Optional[AddWatch], moved: Optional[MovedRoutes]
+    ) -> Added:
         key = given.key
-        before = look_at(given.netns, key.ifname)
-        require_container(key, given.netns, before)
+        before = container.look((key.ifname,))
+        require_container(key, given.netns, before if before.identity else look({given.netns: ()})[given.netns])
         # True only with force, or for lo.
         existed = key.ifname in before.links
         if existed and key.ifname != "lo" and not force:
             raise HostError(ifname_in_use(key, given.netns), code="ifname_in_use")
         self.records.adding(given, before.identity, existed)
         if watch is not None:
-            watch.before(given)
+            watch.before(given, container)
         try:
-            result = self._cni.add_network_list(given.config, _runtime(given, given.netns)).to_dict()
+            result = self._cni_in(container).add_network_list(given.config, _runtime(given, given.netns)).to_dict()
             given = Attached(key, given.config, given.netns, given.args, given.capability_args, result, given.pod)
             if moved is not None:
-                given = moved.apply(given, given.netns)
+                given = moved.apply(given, container)
         except (CNIError, HostError) as error:
-            self._take_back(given, existed, error)
+            self._take_back(given, container, existed, error)
         if watch is not None:
-            watch.after(given, before.identity)
-        inside = visit([given.netns], read_here).get(given.netns)
+            watch.after(given, container)
+        inside = visit([container], read_here).get(container.path)
         there = inside is not None and key.ifname in inside.interfaces
-        check = self.check(given, given.netns) if can_check(given.config) else None
+        try:
+            check = self.check(given, container) if can_check(given.config) else None
+        except HostError as error:
+            if error.code == "netns_replaced":
+                self._take_back(given, container, existed, error)
+            raise
         record = Record(ATTACHED, before.identity, there, check.kept() if check else None, given)
         self.records.attached(key, record)
         return Added(given.result or {}, check, record, inside)
@@ -212,13 +228,14 @@ class Verbs:
             raise HostError(f"cannot restore the cache entry of {key}: {error}", code="adopt_failed") from error
         if record is not None and record.state == ATTACHED:
             return None
-        check = self.check(attached, attached.netns) if can_check(attached.config) else None
-        identity = look_at(attached.netns, key.ifname).identity
+        with Netns(attached.netns) as container:
+            identity = container.look(()).identity
+            check = self.check(attached, container) if can_check(attached.config) else None
         kept = check.kept() if check else None
         self.records.attached(key, Record(ATTACHED, identity, True, kept, attached, UNKNOWN_LATER))
         return check
 
-    def _take_back(self, given: Attached, existed: bool, error: Failure) -> NoReturn:
+    def _take_back(self, given: Attached, container: Netns, existed: bool, error: Failure) -> NoReturn:
         """Run DEL after an ADD that failed with *error*, and report both.
 
         DEL does not run if the interface *existed* before the ADD, because it would remove that interface.
@@ -230,7 +247,7 @@ class Verbs:
             why = f"; DEL did not run, because {given.key.ifname} existed before and DEL would remove it"
             _refuse(what, "add_failed", error, known, why)
         try:
-            self._delete(given, _runtime_of_del(given, given.netns))
+            self._delete(given, container)
         except (CNIError, HostError) as second:
             # The record stays as it is: the next run begins with a DEL.
             _refuse(what, "cleanup_failed", error, known, f"; the DEL that followed failed, too: {second}{_WAY_OUT}")
@@ -247,15 +264,15 @@ class Verbs:
         Raises HostError ``del_failed``; the cache entry stays then. Returns the error that kept firewall rules which
         the plugins left, None if there is none. *later*: they, and the record, stay until :meth:`finish_deletions`.
         """
-        path = living_netns(attached, record, netns)
         recorded = masquerading.recorded_rules(self._cni.cache_dir, attached.key)
         try:
-            shares = self._shares_rules(attached)
-            # A plugin removes only what its addresses and its command for rules lead to.
-            check = not shares and (masquerading.would_stay(attached, path) or bool(recorded and later))
-            if recorded and not (shares or check):
-                check = bool(switched_backends(recorded))
-            self._delete(attached, _runtime_of_del(attached, path))
+            with living_netns(attached, record, netns) as container:
+                shares = self._shares_rules(attached)
+                # A plugin removes only what its addresses and its command for rules lead to.
+                check = not shares and (masquerading.would_stay(attached, container) or bool(recorded and later))
+                if recorded and not (shares or check):
+                    check = bool(switched_backends(recorded))
+                self._delete(attached, container)
         except (CNIError, HostError) as error:
             _refuse(
                 f"cannot detach {attached.key}",
@@ -284,18 +301,19 @@ class Verbs:
             self.records.remove(attached.key)
         return kept
 
-    def _delete(self, attached: Attached, runtime: RuntimeConf) -> None:
-        """Run DEL, and again if it fails.
+    def _delete(self, attached: Attached, container: Netns) -> None:
+        """Run DEL in *container*, which is kept open if it is there, and again if it fails.
 
         bridge and ptp remove the interface first and then fail if their masquerading rules were flushed, or if rules
         of lost addresses refer to their chain. The second DEL finds no interface and does not look for rules.
         """
+        cni, runtime = self._cni_in(container), _runtime_of_del(attached, container)
         try:
-            self._cni.del_network_list(attached.config, runtime)
+            cni.del_network_list(attached.config, runtime)
         except PluginError:
             if masquerading.makes(attached) and not self._shares_rules(attached):
                 masquerading.remove_masquerading(attached)
-            self._cni.del_network_list(attached.config, runtime)
+            cni.del_network_list(attached.config, runtime)
 
     def remove(self, key: Key, attached: Optional[Attached], record: Optional[Record], netns: str) -> str:
         """Remove an attachment whose DEL fails: interface, firewall rules, leases, cache entry and record.
@@ -305,18 +323,18 @@ class Verbs:
         # Imported late: the last resort.
         from .force import remove_by_force
 
-        runtime = RuntimeConf(key.container_id, "", key.ifname)
+        runtime, container = RuntimeConf(key.container_id, "", key.ifname), Netns("")
         made, known = False, set()
         if attached is not None:
-            try:
-                path = living_netns(attached, record, netns)
-            except HostError:
-                path = ""
-            runtime = _runtime_of_del(attached, path)
+            with contextlib.suppress(HostError):
+                container = living_netns(attached, record, netns)
             made = record is not None or attached.made_interface
             known = _secrets(attached)
         try:
-            said = remove_by_force(self._cni, key, attached, runtime, made)
+            with container:
+                if attached is not None:
+                    runtime = _runtime_of_del(attached, container)
+                said = remove_by_force(self._cni_in(container), key, attached, runtime, container, made)
         except CNIError as error:
             raise HostError(f"cannot remove {key}: {error}", code="del_failed") from error
         self.records.remove(key)
@@ -324,9 +342,9 @@ class Verbs:
 
     def is_there(self, attached: Attached, record: Optional[Record], netns: str) -> bool:
         """Tell whether the interface of *attached* is in the namespace of its ADD or in *netns*."""
-        paths = [path for path in (living_netns(attached, record, netns), netns) if path]
+        paths = [path for path in (living_netns(attached, record, netns).path, netns) if path]
         name = attached.key.ifname
-        return any(name in seen.links for seen in look(dict.fromkeys(paths, (name,))).values())
+        return any(name in seen.links and not seen.host for seen in look(dict.fromkeys(paths, (name,))).values())
 
     def attached_as(self, ifname: str, netns: str) -> bool:
         """Tell whether the cache has an attachment whose interface in *netns* is called *ifname*."""
@@ -350,7 +368,7 @@ def require_container(key: Key, netns: str, seen: Seen) -> None:
     """Raise HostError ``missing_netns`` or ``host_netns`` unless a container's namespace was seen at *netns*."""
     if seen.identity is None:
         raise HostError(f"cannot attach {key}: there is no network namespace {netns}; create it first", "missing_netns")
-    if is_host_netns(netns):
+    if seen.host:
         raise HostError(
             f"cannot attach {key}: {netns} is the host's own network namespace, whose addresses and routes the plugins "
             "would change; give the namespace of a container",
@@ -358,21 +376,21 @@ def require_container(key: Key, netns: str, seen: Seen) -> None:
         )
 
 
-def living_netns(attached: Attached, record: Optional[Record], netns: str) -> str:
-    """Return a path that leads to the namespace of the ADD, "" if none does or it is the host's own.
+def living_netns(attached: Attached, record: Optional[Record], netns: str) -> Netns:
+    """Return the namespace of the ADD; one without a path if none leads there or it is the host's own.
 
-    It is also "" if an interrupted ADD found the interface there: DEL must not remove what this ADD did not make.
+    So it is if an interrupted ADD found the interface there: DEL must not remove what this ADD did not make.
     """
     if record is not None and record.state == ADDING and record.interface:
-        return ""
-    paths = [path for path in (attached.netns, netns) if path and not is_host_netns(path)]
+        return Netns("")
+    paths = [path for path in (attached.netns, netns) if path]
     found = look(dict.fromkeys(paths, ()))
     identity = record.identity if record else None
     for path in paths:
-        here = found[path].identity
+        here = None if found[path].host else found[path].identity
         if same(here, identity) or (here and identity is None and path == attached.netns):
-            return path
-    return ""
+            return Netns(path, here)
+    return Netns("")
 
 
 def can_check(config: NetworkConfigList) -> bool:
@@ -396,8 +414,9 @@ def _runtime(attached: Attached, netns: str) -> RuntimeConf:
     )
 
 
-def _runtime_of_del(attached: Attached, netns: str) -> RuntimeConf:
-    runtime = _runtime(attached, netns)
+def _runtime_of_del(attached: Attached, container: Netns) -> RuntimeConf:
+    """Return what DEL is given in *container*, which is kept open if it is there."""
+    runtime = _runtime(attached, container.path if container.fd >= 0 else "")
     if runtime.capability_args:
         from .capability_args import sound
 

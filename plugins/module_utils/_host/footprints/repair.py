@@ -9,6 +9,7 @@ of ports with their bridge. What would be sent a second time would be a second r
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -21,7 +22,7 @@ from ..kernel.objects import KernelObject, ObjectKey, State
 from ..kernel.writer import ORDER, Writer, repair_order
 from ..leases import put_lease
 from ..netlink import links
-from ..netns import apart, enter, visit
+from ..netns import Netns, apart, visit
 from .comparison import Difference, as_object, compare, note_order
 from .note import Footprint, Recorded
 from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, SWITCH, Look, read_look
@@ -66,7 +67,8 @@ def why_not(differences: Iterable[Difference], wanted: Footprint, netns: str) ->
 def _why_not_made(one: Difference, lost: Recorded, wanted: Footprint) -> str:
     """Return why a lost interface cannot be made again, "" if it can or has only been renamed."""
     kind, name = lost.value["kind"], one.key[1]
-    present = links() if one.space == HOST else visit([one.space], links).get(one.space, {})
+    space = [Netns(one.space, wanted.identity)]
+    present = links() if one.space == HOST else visit(space, links).get(one.space, {})
     renamed = present.get(lost.ifindex)
     if renamed is not None and renamed.kind == kind:
         return ""
@@ -86,6 +88,7 @@ class InPlaceRepair:
         self.errors: Dict[Owner, HostError] = {}
         self._failed: Dict[Tuple[str, ObjectKey], str] = {}
         self._recorded: Dict[str, State] = {HOST: {}}
+        self._namespaces = {one.netns: Netns(one.netns, one.footprint.identity) for one in self._wanted if one.netns}
         for one in self._wanted:
             for space, objects in ((HOST, one.footprint.host), (one.netns, one.footprint.inside)):
                 there = {key: as_object(entry) for key, entry in objects.items() if entry.value is not None}
@@ -94,6 +97,13 @@ class InPlaceRepair:
     def run(self) -> None:
         """Put everything back, and look whether it is. Raises HostError if the state cannot be read."""
         first = self._look()
+        with contextlib.ExitStack() as stack:
+            # Only some are kept open, because a process has a limit, and a firewall that was flushed concerns all.
+            for space in {one.space for one in self._differences(first)} - {HOST}:
+                stack.enter_context(self._namespaces[space])
+            self._put_all(first)
+
+    def _put_all(self, first: Look) -> None:
         known = {space: set(objects) for space, objects in first.spaces.items()}
         # Positions of rules are those that the chains have in the end, so the firewall comes last.
         self._put_kernel(first, known)
@@ -112,7 +122,7 @@ class InPlaceRepair:
         }
 
     def _look(self, firewall: bool = True) -> Look:
-        look = read_look(self._keys(firewall))
+        look = read_look(self._keys(firewall), self._namespaces.values())
         note_order(look, self._order, [one.footprint for one in self._wanted])
         return look
 
@@ -178,9 +188,9 @@ class InPlaceRepair:
         """Call *act* with a writer and each difference in the namespace. What fails is noted, and not tried again."""
 
         def work() -> None:
-            if space != HOST and not enter(space):
+            if space != HOST and not self._namespaces[space].enter():
                 raise NotInPlace(f"the network namespace {space} is gone")
-            with Writer(space, context) as writer:
+            with Writer(space, context, self._namespaces) as writer:
                 for one in differences:
                     try:
                         act(writer, one)

@@ -12,7 +12,7 @@ from ..firewall.chains import CHAIN, TABLE, FoundChains, read_chains
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
 from ..leases import read_leases
-from ..netns import visit
+from ..netns import Netns, visit
 
 HOST = ""
 """The space of the host. Other spaces are paths of namespaces."""
@@ -79,15 +79,14 @@ class Look:
         return self._counts[place][str(key[-1])] or None
 
 
-def read_look(wanted: Mapping[str, Iterable[ObjectKey]]) -> Look:
-    """Read the host and the namespaces that *wanted* names: space -> the keys that will be asked for.
+def read_look(wanted: Mapping[str, Iterable[ObjectKey]], namespaces: Iterable[Netns] = ()) -> Look:
+    """Read the host, and those of *namespaces* that *wanted* names: space -> the keys that will be asked for.
 
-    All kernel objects of these spaces are read; sysctls, leases and the firewall as far as keys ask for them. A path
-    that leads to no namespace is left out. Raises HostError.
+    All kernel objects of these spaces are read; sysctls, leases and the firewall as far as keys ask for them. A
+    namespace that is gone is left out. Raises HostError.
     """
-    inside = [path for path in wanted if path != HOST]
-    names = sorted({name for path in inside for name in sysctls_of(wanted[path])})
-    spaces = visit(inside, lambda: {**read_objects(), **read_globals(names)})
+    names = sorted({name for path in wanted if path != HOST for name in sysctls_of(wanted[path])})
+    spaces = visit([one for one in namespaces if one.path in wanted], lambda: {**read_objects(), **read_globals(names)})
     if HOST not in wanted:
         return Look(spaces)
     keys = list(wanted[HOST])

@@ -30,8 +30,9 @@ def kernel(entries: Sequence[Attached], records: Mapping[Key, Record], cache_dir
     """
     drift = FootprintDrift(cache_dir)
     seen = look({attached.netns: () for attached in entries if attached.netns})
-    drift.compare(entries, {path: there.identity for path, there in seen.items()})
-    state = kernel_drift.read_kernel(entries, [one for one in entries if one.key not in drift.footprints])
+    identities = {path: there.identity for path, there in seen.items()}
+    drift.compare(entries, identities)
+    state = kernel_drift.read_kernel(entries, identities, [one for one in entries if one.key not in drift.footprints])
     routes: Dict[str, Rows] = {path: _routes(view) for path, view in state.inside.items()}
     rows = [
         dict(

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
 import struct
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, pack_attribute, pack_nested
 from ..netlink import Dumps
-from ..netns import apart, enter
+from ..netns import OWN_NETNS, THREAD_NETNS, Netns, apart, enter_host
 from .objects import FLAGS, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
 
 _NEW_LINK, _DELETE_LINK = 16, 17
@@ -21,7 +22,6 @@ _NAME, _NETNS_FD, _NEW_IFINDEX = 3, 28, 49
 # IFLA_VLAN_FLAGS, and VLAN_FLAG_REORDER_HDR, which a new VLAN has.
 _VLAN_FLAGS, _REORDER_HEADERS = 2, 1
 _FLAGS_AND_MASK = struct.Struct("=II")
-_OWN_NETNS = "/proc/self/ns/net"
 # Attribute and member of the value of each setting that is sent back when it differs.
 _SETTINGS = ((4, "mtu"), (13, "txqlen"), (27, "group"), (20, "alias"), (1, "mac"))
 # Kinds that are made from nothing else than their name.
@@ -65,11 +65,13 @@ class Place:
     """The namespace that this thread is in: ``space`` ("" for the host's), and its interfaces' indexes.
 
     *recorded* is what all namespaces should have, space -> objects; a space is a path, and "" the host's.
+    *namespaces*: those of the paths, kept open where something is put back.
     """
 
-    def __init__(self, space: str, recorded: Mapping[str, State]) -> None:
+    def __init__(self, space: str, recorded: Mapping[str, State], namespaces: Mapping[str, Netns]) -> None:
         self.space = space
         self.recorded = recorded
+        self.namespaces = namespaces
         self.dumps = Dumps()
         self.indexes: Dict[str, int] = {}
         self.kinds: Dict[str, str] = {}
@@ -161,38 +163,57 @@ def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, b
     if wanted.value["kind"] == "ipvlan":
         # An ipvlan interface has the MAC of its parent.
         base = b"".join(pack_attribute(kind, old[kind]) for kind in (3, 4, 13) if kind in old)
-    own = os.open(here.space or _OWN_NETNS, os.O_RDONLY | os.O_CLOEXEC)
+    own = os.open(THREAD_NETNS, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        far = os.open(space or _host_netns(), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            head = LINK.pack(0, 0, wanted.ifindex, 0, 0)
-            if wanted.value["kind"] == "veth":
-                theirs = attributes_in(other.raw, LINK.size)
-                peer = LINK.pack(0, 0, other.ifindex, 0, 0)
-                peer += b"".join(pack_attribute(kind, theirs[kind]) for kind in (3, 1, 4, 13) if kind in theirs)
-                peer += pack_attribute(28, struct.pack("=I", far))
+        head = LINK.pack(0, 0, wanted.ifindex, 0, 0)
+        if wanted.value["kind"] == "veth":
+            theirs = attributes_in(other.raw, LINK.size)
+            peer = LINK.pack(0, 0, other.ifindex, 0, 0)
+            peer += b"".join(pack_attribute(kind, theirs[kind]) for kind in (3, 1, 4, 13) if kind in theirs)
+            with _descriptor(here, space) as far:
+                peer += pack_attribute(_NETNS_FD, struct.pack("=I", far))
                 body = pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, peer)))
                 here.dumps.change(_NEW_LINK, head + base + body, CREATE | EXCLUSIVE)
-            else:
-                # The lower device's namespace makes it, and it goes to its own.
-                inner = pack_attribute(5, struct.pack("=I", other.ifindex)) + pack_attribute(28, struct.pack("=I", own))
-                told = info.get(2, b"")
-                replaced = sendable_settings(wanted.value["kind"], attributes_in(told))
-                data = pack_nested(2, pack_kept(told, 0, _NOT_SET.get(wanted.value["kind"], ()), replaced))
-                body = base + inner + pack_nested(18, pack_attribute(1, info[1]), data)
-                _make_at_lower(space, head, body, name, own, wanted.ifindex)
-        finally:
-            os.close(far)
+        else:
+            # The lower device's namespace makes it, and it goes to its own.
+            inner = pack_attribute(5, struct.pack("=I", other.ifindex)) + pack_attribute(28, struct.pack("=I", own))
+            told = info.get(2, b"")
+            replaced = sendable_settings(wanted.value["kind"], attributes_in(told))
+            data = pack_nested(2, pack_kept(told, 0, _NOT_SET.get(wanted.value["kind"], ()), replaced))
+            body = base + inner + pack_nested(18, pack_attribute(1, info[1]), data)
+            _make_at_lower(here, space, head, body, name, own, wanted.ifindex)
     finally:
         os.close(own)
     here.indexes[name] = wanted.ifindex
 
 
-def _make_at_lower(space: str, head: bytes, body: bytes, name: str, own: int, ifindex: int) -> None:
+@contextlib.contextmanager
+def _descriptor(here: Place, space: str) -> Iterator[int]:
+    """Give a descriptor of a namespace."""
+    if space:
+        with contextlib.ExitStack() as stack:
+            namespace = here.namespaces[space]
+            if namespace.fd < 0:
+                # Nothing is lost there, so it is not kept open.
+                namespace = stack.enter_context(Netns(space, namespace.identity))
+            if namespace.fd < 0:
+                raise NotInPlace(f"the network namespace {space} is gone")
+            yield namespace.fd
+        return
+    fd = os.open(OWN_NETNS, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _make_at_lower(here: Place, space: str, head: bytes, body: bytes, name: str, own: int, ifindex: int) -> None:
     """Make an interface in the namespace *space* of its lower device; it moves to that of the descriptor *own*."""
 
     def work() -> None:
-        if not enter(space or _host_netns()):
+        if not space:
+            enter_host()
+        elif not here.namespaces[space].enter():
             raise NotInPlace(f"the network namespace {space} is gone")
         with Dumps() as dumps:
             try:
@@ -218,11 +239,6 @@ def _make_and_move(dumps: Dumps, body: bytes, name: str, own: int, ifindex: int)
     except OSError:
         dumps.change(_DELETE_LINK, there)
         raise
-
-
-def _host_netns() -> str:
-    # Only threads of this process enter other namespaces, never the first one.
-    return f"/proc/{os.getpid()}/ns/net"
 
 
 def _other_end(here: Place, name: str, wanted: KernelObject) -> Tuple[str, KernelObject]:

@@ -13,6 +13,7 @@ import struct
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, number_in, pack_attribute, pack_nested
+from ..netns import Netns
 from . import sysctls
 from .links import NotInPlace, Place, pack_kept, put_link
 from .objects import (
@@ -79,11 +80,11 @@ def repair_order(key: ObjectKey, wanted: KernelObject) -> Tuple[int, int]:
 class Writer:
     """Puts objects back in the namespace that this thread is in.
 
-    *space* and *recorded*: see :class:`links.Place`. Use it as a context manager.
+    *space*, *recorded* and *namespaces*: see :class:`links.Place`. Use it as a context manager.
     """
 
-    def __init__(self, space: str, recorded: Mapping[str, State]) -> None:
-        self._here = Place(space, recorded)
+    def __init__(self, space: str, recorded: Mapping[str, State], namespaces: Mapping[str, Netns]) -> None:
+        self._here = Place(space, recorded, namespaces)
         self._writers: Dict[str, Callable[[ObjectKey, KernelObject, Present], None]] = {
             "vlan": self._put_vlan,
             "addr": self._put_address,

@@ -31,7 +31,7 @@ from ..footprints.state import HOST, Look, read_look
 from ..footprints.words import summarize
 from ..kinds import bridge_of
 from ..lock import LOCK_PATH
-from ..netns import look, same
+from ..netns import Netns, look, same
 from ..paths import replace_unsynced
 from ..plan import FOREIGN, Plan, Step, workers_of
 from ..secrets import mask_text
@@ -223,7 +223,8 @@ class Audit:
         for key, rehearsed in self._rehearsed.items():
             for space, keys in wanted_keys(netns[key], [Footprint(None, rehearsed.inside)]).items():
                 wanted.setdefault(space, []).extend(keys)
-        self._look = read_look(wanted)
+        lives = [one.live for one in self.attachments]
+        self._look = read_look(wanted, {live.netns: Netns(live.netns, live.identity) for live in lives}.values())
         unread: List[str] = []
         for one in list(self.attachments):
             rehearsed_ = self._rehearsed.get(one.live.key)
@@ -278,7 +279,7 @@ class Audit:
             for one in left
             for a in [one.live.attached]
         ]
-        kernel = kernel_drift.read_kernel(there)
+        kernel = kernel_drift.read_kernel(there, {one.live.netns: one.live.identity for one in left})
         self.problems += [(entry["code"], entry["message"]) for entry in kernel.missing.problems]
         for one, attached in zip(left, there):
             one.differences = kernel.drift(attached, None)

@@ -17,6 +17,7 @@ from ..errors import HostError
 from ..footprints.comparison import wanted_keys
 from ..footprints.note import Footprint, Objects
 from ..footprints.state import HOST, read_look
+from ..netns import Netns
 from ..plan import workers_of
 from .private_host import work_apart
 from .rehearsal import Rehearsal, Rehearsed, order_rules
@@ -72,7 +73,7 @@ def _settle(there: Mapping[Key, Attached], rehearsed: Mapping[Key, Rehearsed], r
         everything = [Footprint(objects, one.inside) for objects in one.owned.values()] or [Footprint({}, one.inside)]
         for space, keys in wanted_keys(there[key].netns, everything).items():
             wanted.setdefault(space, []).extend(keys)
-    look = read_look(wanted)
+    look = read_look(wanted, {one.netns: Netns(one.netns) for one in there.values()}.values())
     shared: Dict[str, Objects] = {}
     for key, one in rehearsed.items():
         netns = there[key].netns

@@ -47,7 +47,7 @@ from ..kernel.objects import LINK, ROUTE, ObjectKey, read_objects
 from ..kernel.sysctls import interface_defaults, read_globals, write_global
 from ..kinds import HOST_LOCAL, REFERENCE, kind_of, lease_dir, member_of, object_of, put_member, text_of
 from ..netlink import MAIN_TABLE, Dumps, Route, links, routes
-from ..netns import visit
+from ..netns import Netns, visit
 from ..processes import processes
 from ..secrets import one_line, scrub, secrets_of
 from .private_host import STORE, new_netns
@@ -257,12 +257,13 @@ class Rehearsal:
                 write_global(name, "0")
         self._make_parents()
         netns = new_netns("container")
+        container = Netns(netns)
         stores = [(private_store(number), network) for number, (_real, network) in enumerate(self._stores)]
         self._put_leases(stores)
         # A new namespace has no rules.
         sysctls = sysctls_set_by(config)
         before = Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, FoundChains())
-        inner = visit([netns], lambda: read_inside(sysctls))[netns]
+        inner = visit([container], lambda: read_inside(sysctls))[netns]
         key = attached.key
         cni = CNIConfig(self._put_binaries(), cache_dir=f"{STORE}/cache", timeout=_TIMEOUT, executor=SafeExecutor())
         runtime = RuntimeConf(key.container_id, netns, key.ifname, attached.args, attached.capability_args)
@@ -276,7 +277,7 @@ class Rehearsal:
         def read() -> Tuple[Reading, Defaults]:
             return read_unusual(inner, sysctls, usual, interface_sysctls_set_by(config))
 
-        inner_after, defaults = visit([netns], read)[netns]
+        inner_after, defaults = visit([container], read)[netns]
         after = Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, read_chains())
         party = Party(
             key, [ip.partition("/")[0] for ip in result_addresses(result)], inner_after.state, texts_of(config)

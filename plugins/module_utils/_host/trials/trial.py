@@ -20,7 +20,7 @@ from ..attachments.verbs import Verbs, can_check
 from ..binaries.usable import Binaries
 from ..errors import HostError
 from ..hostview import HostView
-from ..netns import visit
+from ..netns import Netns, visit
 from ..plan import Plan
 
 # An IPv6 address is usable only some seconds after it was assigned.
@@ -65,10 +65,11 @@ def find_ping() -> Optional[str]:
         return None
 
 
-def ping(program: str, netns: str, target: Target) -> str:
-    """Ping from inside *netns*; return "" for an answer, else the error of ping."""
+def ping(program: str, container: Netns, target: Target) -> str:
+    """Ping from inside *container*; return "" for an answer, else the error of ping."""
     # A process that a thread starts inherits the thread's network namespace.
-    return visit([netns], lambda: _until_answered(program, target)).get(netns, "the namespace is gone")
+    answers = visit([container], lambda: _until_answered(program, target))
+    return answers.get(container.path, "the namespace is gone")
 
 
 def _until_answered(program: str, target: Target) -> str:
@@ -221,7 +222,7 @@ class Trier:
         self._tried[key] = trial
         try:
             with EmptyNetns() as netns:
-                interfaces = leaks.Interfaces(netns)
+                interfaces = leaks.Interfaces(Netns(netns))
                 args, capability_args = self._settings.conventions(key.container_id)
                 given = Attached(key, trial.config, netns, args, capability_args, None)
                 try:
@@ -301,10 +302,10 @@ class Trier:
 
     @staticmethod
     def _ping_all(trial: Trial, program: str, netns: str, targets: Sequence[Target]) -> None:
-        trial.ping = PASSED
+        trial.ping, container = PASSED, Netns(netns)
         for target in targets:
             try:
-                said = ping(program, netns, target)
+                said = ping(program, container, target)
             except HostError as error:
                 said = error.msg
             if said:

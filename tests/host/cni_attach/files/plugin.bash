@@ -80,6 +80,16 @@ if said["command"] == "ADD":
     fi
     pass_result_on
     ;;
+  swap-ADD)
+    source "$folder/swap.sh"
+    pass_result_on
+    ;;
+  swapdel-ADD)
+    pass_result_on
+    ;;
+  swapdel-DEL)
+    source "$folder/swapdel.sh"
+    ;;
   stubborn-ADD)
     pass_result_on
     ;;

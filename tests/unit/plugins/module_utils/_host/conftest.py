@@ -9,7 +9,12 @@ import json
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir, netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import kernel_drift, recording, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import (
+    drift_finder,
+    kernel_drift,
+    recording,
+    verbs,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading
@@ -72,7 +77,8 @@ def host(tmp_path, monkeypatch):
     made = Host(tmp_path)
     for module in (verbs, netns):
         monkeypatch.setattr(module, "look", made.look)
-    monkeypatch.setattr(verbs, "look_at", lambda path, name: made.look({path: (name,)})[path])
+    for module in (verbs, drift_finder):
+        monkeypatch.setattr(module, "Netns", made.netns)
     for module in (verbs, kernel_drift):
         monkeypatch.setattr(module, "visit", made.visit)
     monkeypatch.setattr(kernel_drift, "read_here", lambda: made.host)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 
 import pytest
@@ -126,17 +127,86 @@ def test_a_namespace_is_entered_only_if_it_is_still_the_known_one():
     assert netns.apart(lambda: netns.enter_known(OWN, status)) is True
     assert netns.apart(lambda: netns.enter_known(OWN, other)) is False
     assert netns.apart(lambda: netns.enter_known("/nowhere", status)) is False
-    assert netns.apart(lambda: netns.enter(OWN)) is True
-    assert netns.apart(lambda: netns.enter("/nowhere")) is False
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
-def test_what_is_read_in_each_namespace():
-    def read():
-        return os.stat("/proc/thread-self/ns/net").st_ino
+@pytest.fixture
+def containers():
+    """Paths of two namespaces."""
+    paths = ["/run/netns/unit-one", "/run/netns/unit-two"]
+    for path in paths:
+        subprocess.run(["ip", "netns", "add", os.path.basename(path)], check=True)
+    yield paths
+    for path in paths:
+        subprocess.run(["ip", "netns", "delete", os.path.basename(path)], check=False, stderr=subprocess.DEVNULL)
 
-    assert netns.visit([OWN, "/nowhere"], read) == {OWN: os.stat(OWN).st_ino}
+
+def here():
+    return os.stat("/proc/thread-self/ns/net").st_ino
+
+
+def test_what_is_read_in_each_namespace(containers):
+    paths = [*containers, "/nowhere", ""]
+    assert netns.visit(map(netns.Netns, paths), here) == {path: os.stat(path).st_ino for path in containers}
     assert netns.look({}) == {}
+
+
+@pytest.mark.parametrize("path", [OWN, "/proc/1/ns/net", "link"])
+def test_the_own_namespace_of_the_host_is_never_entered(path, tmp_path):
+    if path == "link":
+        path = str(tmp_path / "link")
+        os.symlink("/proc/1/ns/net", path)
+    assert netns.look_at(path, "lo").host
+    for known in (None, netns.look_at(path, "lo").identity):
+        with netns.Netns(path, known) as own:
+            assert own.fd == -1
+            assert not own.at_its_path
+            assert netns.visit([own], here) == {}
+            assert own.look(("lo",)).identity is None
+
+
+def move(path, target):
+    subprocess.run(["umount", "--lazy", path], check=True)
+    subprocess.run(["mount", "--bind", target, path], check=True)
+
+
+@pytest.mark.parametrize("target", ["/run/netns/unit-two", OWN])
+def test_a_namespace_that_is_kept_open_stays_the_same_whatever_its_path_leads_to(containers, target):
+    path = containers[0]
+    inode = os.stat(path).st_ino
+    seen = netns.look_at(path, "lo")
+    with netns.Netns(path) as kept:
+        assert kept.look(("lo", "nosuchif0")).links == {"lo"}
+        assert netns.same(kept.identity, seen.identity)
+        assert kept.at_its_path
+        move(path, target)
+        assert not kept.at_its_path
+        assert netns.visit([kept], here) == {path: inode}
+        with pytest.raises(HostError, match=f"cannot do it: {path} ") as caught:
+            kept.require("cannot do it")
+        assert caught.value.code == "netns_replaced"
+    # It is not opened again by its path.
+    assert netns.visit([kept, netns.Netns(path, seen.identity)], here) == {}
+    with netns.Netns(path, seen.identity) as gone:
+        assert gone.fd == -1
+
+
+def test_a_namespace_with_the_inode_of_a_dead_one_is_another(containers):
+    path = containers[0]
+    identity = netns.look_at(path, "lo").identity
+    assert netns.visit([netns.Netns(path, dict(identity, cookie=None))], here)
+    assert not netns.visit([netns.Netns(path, dict(identity, cookie=identity["cookie"] + 1))], here)
+    assert not netns.visit([netns.Netns(path, {})], here)
+
+
+def test_too_many_open_files_do_not_make_a_namespace_look_gone(containers, monkeypatch):
+    def fail(*_arguments):
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "open", fail)
+        with pytest.raises(HostError, match="Too many open files") as caught:
+            netns.look_at(containers[0], "lo")
+    assert caught.value.code == "netns_unusable"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root enters namespaces")
@@ -146,15 +216,14 @@ def test_a_python_without_these_calls_uses_the_c_library(monkeypatch):
         monkeypatch.delattr(os, name, raising=False)
 
     def work():
-        here = os.stat("/proc/thread-self/ns/net").st_ino
+        first = here()
         kernel.unshare()
-        there = os.stat("/proc/thread-self/ns/net").st_ino
-        entered = netns.enter(f"/proc/{os.getpid()}/ns/net")
-        return here, there, entered, os.stat("/proc/thread-self/ns/net").st_ino
+        second = here()
+        netns.enter_host()
+        return first, second, here()
 
-    here, there, entered, back = netns.apart(work)
-    assert (entered, back) == (True, here)
-    assert there != here
+    first, second, back = netns.apart(work)
+    assert back == first != second
     with pytest.raises(OSError, match="Invalid argument") as caught:
         kernel._call_libc("unshare", 0x1)
     assert caught.value.errno == 22

@@ -16,13 +16,39 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.plan
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import parse_attachments
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
-from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Seen
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, Seen, same
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.invoke import Executor, plugin_error
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
 
 MAIN = {"type": "main", "ipam": {"type": "ipam"}}
 META = {"type": "meta", "capabilities": {"portMappings": True}}
+
+
+class Namespace(Netns):
+    """A namespace of a host in memory. Its descriptor is none of this process."""
+
+    def __init__(self, host, path, identity=None):
+        super().__init__(path, identity)
+        self._host = host
+
+    def __enter__(self):
+        seen = self._host.look({self.path: ()})[self.path]
+        here = None if seen.host else seen.identity
+        self._fd = 1 if here and (self.identity is None or same(here, self.identity)) else -1
+        return self
+
+    def __exit__(self, *_exception):
+        self._fd = None
+
+    def look(self, names):
+        seen = self._host.look({self.path: names})[self.path] if self.fd > 0 else Seen()
+        self.identity = self.identity or seen.identity
+        return seen
+
+    @property
+    def at_its_path(self):
+        return same(self._host.look({self.path: ()})[self.path].identity, self.identity)
 
 
 class Host(Executor):
@@ -39,6 +65,8 @@ class Host(Executor):
         for name in ("main", "meta", "ipam"):
             open(os.path.join(self.bin_dir, name), "w").close()
         self.namespaces = {}
+        # Paths that lead to the host's own namespace.
+        self.own = set()
         self.calls = []
         self.broken = {}
         self.next_ip = 2
@@ -61,14 +89,17 @@ class Host(Executor):
     def look(self, wanted):
         nothing = (None, set())
         return {
-            path: Seen(identity, set(names) & links)
+            path: Seen(identity, set(names) & links, path in self.own)
             for path, names in wanted.items()
             for identity, links in [self.namespaces.get(path, nothing)]
         }
 
-    def visit(self, paths, _read):
+    def netns(self, path, identity=None):
+        return Namespace(self, path, identity)
+
+    def visit(self, namespaces, _read):
         """Return the views of namespaces; each interface has all addresses."""
-        return {path: self.view(path) for path in paths if path in self.namespaces}
+        return {one.path: self.view(one.path) for one in namespaces if one.path in self.namespaces}
 
     def view(self, path):
         have = [address(ip) for ip in self.addresses.get(path, [])]

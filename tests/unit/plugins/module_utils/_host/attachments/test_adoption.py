@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import adoption
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import read_cached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key, parse_attachments
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     MAIN,
@@ -213,7 +214,7 @@ def forgotten(host, monkeypatch):
     before = entry(host)
     lose(host, "gone")
     os.unlink(os.path.join(host.cache_dir, "podwire", "demo-web-eth0"))
-    monkeypatch.setattr(adoption, "find_adoptable", lambda wanted, config: attached)
+    monkeypatch.setattr(adoption, "find_adoptable", lambda wanted, config, container: attached)
     return before
 
 
@@ -293,7 +294,8 @@ def found(store, subnet=f"{SUBNET}.0/24", version="1.0.0", **changed):
         "plugins": [{"type": "bridge", "bridge": "pwadopt0", "ipam": ipam}],
     }
     (wanted,) = parse_attachments([web(**dict({"netns": NETNS, "args": {"K": "v"}}, **changed))])
-    return adoption.find_adoptable(wanted, network_conf_from_bytes(json.dumps(conf).encode()))
+    config = network_conf_from_bytes(json.dumps(conf).encode())
+    return adoption.find_adoptable(wanted, config, Netns(wanted.netns))
 
 
 def test_an_attachment_that_is_visibly_there_is_adopted_without_entry_and_record(container):

@@ -17,6 +17,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import RuleOwner, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.rules import FoundRules
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
 KEY = Key("demo", "web", "eth0")
@@ -38,7 +39,7 @@ class Kernel:
         self.deleted = []
         monkeypatch.setattr(leaks.netlink, "links", lambda: dict(self.host))
         monkeypatch.setattr(leaks.netlink, "delete_link", self.delete)
-        monkeypatch.setattr(leaks, "visit", lambda paths, work: {path: dict(self.inside) for path in paths})
+        monkeypatch.setattr(leaks, "visit", lambda spaces, work: {one.path: dict(self.inside) for one in spaces})
 
     def link(self, index, name, kind="veth", link=0, master=0, abroad=False):
         return Link(index, name, kind, link, master, True, abroad)
@@ -70,13 +71,13 @@ def left(found):
 
 
 def test_nothing_is_left(kernel):
-    found = leaks.Interfaces("/run/netns/web")
+    found = leaks.Interfaces(Netns("/run/netns/web"))
     found.note(result("veth1"))
     assert found.left() == kernel.deleted == []
 
 
 def test_interfaces_of_the_result_and_other_ends_are_removed(kernel):
-    found = leaks.Interfaces("/run/netns/web")
+    found = leaks.Interfaces(Netns("/run/netns/web"))
     kernel.add(5, "named")
     kernel.add(6, "otherend")
     kernel.add(7, "cni0", kind="bridge")
@@ -94,13 +95,13 @@ def test_interfaces_of_the_result_and_other_ends_are_removed(kernel):
 def test_what_was_there_before_stays(kernel):
     kernel.add(5, "named")
     kernel.add_inside(3, "eth0", link=2, abroad=True)
-    found = leaks.Interfaces("/run/netns/web")
+    found = leaks.Interfaces(Netns("/run/netns/web"))
     found.note(result("named"))
     assert found.left() == kernel.deleted == []
 
 
 def test_an_interface_with_the_number_of_one_that_is_gone_stays(kernel):
-    found = leaks.Interfaces("/run/netns/web")
+    found = leaks.Interfaces(Netns("/run/netns/web"))
     kernel.add(5, "named")
     found.note(result("named"))
     kernel.add(5, "another")
@@ -108,7 +109,7 @@ def test_an_interface_with_the_number_of_one_that_is_gone_stays(kernel):
 
 
 def test_an_interface_inside_is_reported_and_ends_with_its_namespace(kernel):
-    found = leaks.Interfaces("/run/netns/web")
+    found = leaks.Interfaces(Netns("/run/netns/web"))
     kernel.add_inside(4, "eth1")
     kernel.add_inside(3, "eth0")
     rows = found.left()
@@ -120,7 +121,7 @@ def test_an_interface_inside_is_reported_and_ends_with_its_namespace(kernel):
 
 
 def test_an_interface_that_cannot_be_removed(kernel):
-    found = leaks.Interfaces("/run/netns/web")
+    found = leaks.Interfaces(Netns("/run/netns/web"))
     kernel.add(5, "stuck")
     found.note(result("stuck"))
     assert found.left() == [
@@ -135,7 +136,7 @@ def test_an_interface_that_cannot_be_removed(kernel):
 
 @pytest.mark.parametrize("interfaces", [None, 7, "x", [None, 7, "x"], [{}]])
 def test_results_that_make_no_sense(kernel, interfaces):
-    found = leaks.Interfaces("/run/netns/web")
+    found = leaks.Interfaces(Netns("/run/netns/web"))
     kernel.add(5, "new")
     found.note({"interfaces": interfaces})
     assert found.left() == []
@@ -143,12 +144,12 @@ def test_results_that_make_no_sense(kernel, interfaces):
 
 def test_a_namespace_that_is_gone(kernel, monkeypatch):
     monkeypatch.setattr(leaks, "visit", lambda paths, work: {})
-    assert leaks.Interfaces("/run/netns/web").left() == []
+    assert leaks.Interfaces(Netns("/run/netns/web")).left() == []
 
 
 def test_new_bridges_without_ports_are_removed(kernel):
     kernel.add(3, "old", kind="bridge")
-    found = leaks.Interfaces("/run/netns/web")
+    found = leaks.Interfaces(Netns("/run/netns/web"))
     kernel.add(4, "cni0", kind="bridge")
     kernel.add(5, "br1", kind="bridge")
     kernel.add(6, "used", kind="bridge")

@@ -22,6 +22,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import IPMASQ, chain_name
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import RuleOwner, RuleSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 
@@ -71,13 +72,12 @@ def firewall(monkeypatch):
     ],
 )
 def test_what_a_plugin_does_not_find_would_stay(monkeypatch, view, network, stays):
-    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {paths[0]: view} if view else {})
-    assert masquerading.would_stay(attached(**network), NETNS) is stays
+    monkeypatch.setattr(masquerading, "visit", lambda namespaces, read: {namespaces[0].path: view} if view else {})
+    assert masquerading.would_stay(attached(**network), Netns(NETNS)) is stays
 
 
-def test_without_a_namespace_all_of_it_would_stay(monkeypatch):
-    monkeypatch.setattr(masquerading, "visit", lambda *_: pytest.fail("there is none to look into"))
-    assert masquerading.would_stay(attached(), "")
+def test_without_a_namespace_all_of_it_would_stay():
+    assert masquerading.would_stay(attached(), Netns(""))
 
 
 @pytest.mark.parametrize(("view", "stays"), [(KernelView([], []), True), (interface(*IPS), False)])
@@ -85,10 +85,10 @@ def test_an_add_that_was_killed_may_have_made_rules_for_addresses_that_nobody_kn
     monkeypatch.setattr(masquerading, "visit", lambda paths, read: {NETNS: view})
     killed = attached()
     killed.result = None
-    assert masquerading.would_stay(killed, NETNS) is stays
+    assert masquerading.would_stay(killed, Netns(NETNS)) is stays
     killed = attached(ipMasq=False)
     killed.result = None
-    assert not masquerading.would_stay(killed, NETNS)
+    assert not masquerading.would_stay(killed, Netns(NETNS))
 
 
 class Libcni:
@@ -113,7 +113,8 @@ class Libcni:
 @pytest.fixture
 def verbs(tmp_path, monkeypatch, firewall):
     firewall.sets = [RuleSet("iptables-nft", "ipv4", IPMASQ, CHAIN, RuleOwner("demo", "web"))]
-    monkeypatch.setattr(attach_verbs, "living_netns", lambda *_: NETNS)
+    monkeypatch.setattr(attach_verbs, "living_netns", lambda *_: Netns(NETNS))
+    monkeypatch.setattr(attach_verbs.Verbs, "_cni_in", lambda self, container: self._cni)
     return attach_verbs.Verbs(["/nowhere"], str(tmp_path), 5)
 
 

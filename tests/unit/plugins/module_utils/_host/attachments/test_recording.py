@@ -74,7 +74,7 @@ def test_what_cannot_be_read_is_a_warning(host, monkeypatch, name):
 
 
 def test_what_cannot_be_written_is_a_warning(host, monkeypatch):
-    monkeypatch.setattr(recording, "visit", lambda paths, read: {path: read() for path in paths})
+    monkeypatch.setattr(recording, "visit", lambda namespaces, read: {one.path: read() for one in namespaces})
     monkeypatch.setattr(recording, "read_inside", lambda _sysctls: Reading({}))
     monkeypatch.setattr(Recording, "_read_after", read_nothing)
     monkeypatch.setattr(Notes, "_write", refuse)
@@ -93,8 +93,11 @@ def test_namespaces_with_one_attachment_are_read_together(host, monkeypatch):
     """Others are read around each of their ADDs, so that each change has one owner."""
     before, after = [], []
 
-    def visit(paths, _read):
-        before.append(sorted(paths))
+    def visit(namespaces, _read):
+        paths = sorted(one.path for one in namespaces)
+        before.append(paths)
+        if not after and len(before) == 1:
+            return {path: (Reading({}), host.namespaces[path][0]) for path in paths}
         return {path: Reading({}) for path in paths}
 
     def read_after(self, keys):

@@ -12,7 +12,7 @@ import json
 import os
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import hostview, named_netns, netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import kernel_drift, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import drift_finder, kernel_drift, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import (
     batch,
     packages,
@@ -81,7 +81,8 @@ class WholeHost(attach_host.Host):
     def _patch(self, monkeypatch):
         for module in (verbs, netns, named_netns):
             monkeypatch.setattr(module, "look", self.look)
-        monkeypatch.setattr(verbs, "look_at", lambda path, name: self.look({path: (name,)})[path])
+        for module in (verbs, drift_finder):
+            monkeypatch.setattr(module, "Netns", self.netns)
         for module in (verbs, kernel_drift):
             monkeypatch.setattr(module, "visit", self.visit)
         monkeypatch.setattr(kernel_drift, "read_here", lambda: self.host)

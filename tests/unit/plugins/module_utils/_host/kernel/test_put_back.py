@@ -19,7 +19,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links imp
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject, read_objects
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.writer import ORDER, Writer, repair_order
-from ansible_collections.podwire.cni.plugins.module_utils._host.netns import visit
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, visit
 
 HERE, THERE = "/run/netns/put-here", "/run/netns/put-there"
 
@@ -79,7 +79,7 @@ def run(*argv):
 def delete(space, key, there):
     name = space.rpartition("/")[2]
     if key[0] in ("route", "rule"):
-        visit([space], lambda: drop(space, key, there))
+        visit([Netns(space)], lambda: drop(space, key, there))
         return
     program, *arguments = DELETE[key[0]](key)
     if key[0] == "fdb":
@@ -88,7 +88,7 @@ def delete(space, key, there):
 
 
 def drop(space, key, there):
-    with Writer(space, {}) as writer:
+    with Writer(space, {}, {}) as writer:
         writer.drop(key, there)
 
 
@@ -101,7 +101,7 @@ def spaces():
 
 
 def look(spaces):
-    return visit(spaces, read_objects)
+    return visit(map(Netns, spaces), read_objects)
 
 
 def differing(recorded, present):
@@ -124,7 +124,7 @@ def put_all(recorded, spaces):
 
         def work(space=first[0], key=first[1], present=present):
             now = present[space].get(key)
-            with Writer(space, recorded) as writer:
+            with Writer(space, recorded, {one: Netns(one) for one in recorded}) as writer:
                 if key[0] in ("conf4", "conf6"):
                     values = zip(sysctls.compared_names(key[0]), recorded[space][key].value)
                     for place, (name, value) in enumerate(values):
@@ -134,7 +134,7 @@ def put_all(recorded, spaces):
                 else:
                     writer.put(key, recorded[space][key], None if now is None else now.value)
 
-        visit([first[0]], work)
+        visit([Netns(first[0])], work)
     return missing
 
 
@@ -202,7 +202,7 @@ def test_packets_that_an_htb_counts_change_nothing(spaces):
             packets.bind(("ifb9", 0x0800))
             packets.send(bytes(64))
 
-    visit([HERE], send)
+    visit([Netns(HERE)], send)
     present = look(spaces)
     assert present[HERE][key].raw != shown, "the packet was not counted"
     assert present[HERE][key].value == recorded[HERE][key].value
@@ -215,10 +215,10 @@ def test_what_only_its_owner_can_make_is_refused(spaces):
     with pytest.raises(NotInPlace, match="physical"):
 
         def work():
-            with Writer(THERE, {THERE: {}}) as writer:
+            with Writer(THERE, {THERE: {}}, {}) as writer:
                 writer.put(("link", "gone0"), physical, None)
 
-        visit([THERE], work)
+        visit([Netns(THERE)], work)
 
 
 def test_all_kinds_have_a_place_in_the_order(spaces):

@@ -60,8 +60,8 @@ class Smoke:
     def remove_new_bridges(self, config):
         self.bridges_looked_at.append(config.name)
 
-    def ping(self, program, netns, target):
-        self.pinged.append((program, netns, target.gateway))
+    def ping(self, program, container, target):
+        self.pinged.append((program, container.path, target.gateway))
         return self.pings
 
     def plan(self, check_mode=False, networks=None, ping=True):
