@@ -10,17 +10,21 @@ Addresses on interfaces that are down count, too; ``/proc/net/fib_trie`` does no
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import struct
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ..libcni import kernel
 from ..libcni.kernel import attributes_in, decode_text, number_in, pack_attribute
 from .errors import HostError
+from .netns import OWN_NETNS, THREAD_NETNS
 
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
 _NEWADDR, _GETADDR = 20, 22
 _NEWROUTE, _GETROUTE = 24, 26
+_NEWNSID, _GETNSID = 88, 90
+_NETNSA_NSID, _NETNSA_FD = 1, 3
 _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBI")
 _ROUTE = struct.Struct("=BBBBBBBBI")
@@ -39,7 +43,8 @@ class Link:
     """One interface. ``link`` is the index of its other end or lower device, ``master`` that of its bridge; else 0.
 
     ``abroad`` tells that ``link`` is an index in another namespace, ``nsid`` is this namespace's number for that one
-    (-1: none, as while that namespace ends). ``mac`` is "" if there is none.
+    (-1: none, as while that namespace ends). In a container, the other one is the host's; ``link`` is 0 for a third
+    one's, in which a container can choose indexes as it likes. ``mac`` is "" if there is none.
     """
 
     __slots__ = ("abroad", "index", "kind", "link", "mac", "master", "mtu", "name", "nsid", "up")
@@ -139,22 +144,24 @@ def links() -> Dict[int, Link]:
     found = {}
     # Without this, counters would be a large part of the answer.
     request = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0) + pack_attribute(_IFLA_EXT_MASK, struct.pack("=I", _SKIP_STATS))
-    for payload in _dump(_GETLINK, _NEWLINK, request):
-        _family, _type, index, flags, _change = _LINK.unpack_from(payload)
-        attributes = attributes_in(payload, _LINK.size)
-        info = attributes_in(attributes.get(_IFLA_LINKINFO, b""), 0)
-        found[index] = Link(
-            index,
-            decode_text(attributes.get(_IFLA_IFNAME)),
-            decode_text(info.get(_INFO_KIND)),
-            number_in(attributes.get(_IFLA_LINK)),
-            number_in(attributes.get(_IFLA_MASTER)),
-            bool(flags & _FLAG_UP),
-            _IFLA_LINK_NETNSID in attributes,
-            ":".join(f"{byte:02x}" for byte in attributes.get(_IFLA_ADDRESS, b"")),
-            number_in(attributes.get(_IFLA_MTU)),
-            struct.unpack("=i", attributes.get(_IFLA_LINK_NETNSID, b"\xff\xff\xff\xff"))[0],
-        )
+    with Dumps() as dumps:
+        for payload in dumps.dump(_GETLINK, _NEWLINK, request):
+            _family, _type, index, flags, _change = _LINK.unpack_from(payload)
+            attributes = attributes_in(payload, _LINK.size)
+            info = attributes_in(attributes.get(_IFLA_LINKINFO, b""), 0)
+            nsid = attributes.get(_IFLA_LINK_NETNSID)
+            found[index] = Link(
+                index,
+                decode_text(attributes.get(_IFLA_IFNAME)),
+                decode_text(info.get(_INFO_KIND)),
+                number_in(attributes.get(_IFLA_LINK)) if dumps.is_at_host(nsid) else 0,
+                number_in(attributes.get(_IFLA_MASTER)),
+                bool(flags & _FLAG_UP),
+                nsid is not None,
+                ":".join(f"{byte:02x}" for byte in attributes.get(_IFLA_ADDRESS, b"")),
+                number_in(attributes.get(_IFLA_MTU)),
+                struct.unpack("=i", nsid or b"\xff\xff\xff\xff")[0],
+            )
     return found
 
 
@@ -192,9 +199,10 @@ class Dumps(kernel.Netlink):
     Raises HostError ``kernel_unreadable`` if the kernel cannot be asked; a change that it refuses is an OSError.
     """
 
-    __slots__ = ()
+    __slots__ = ("_host",)
 
     def __init__(self) -> None:
+        self._host: Optional[bytes] = None
         try:
             super().__init__()
         except OSError as error:
@@ -211,6 +219,30 @@ class Dumps(kernel.Netlink):
             # A timeout has no number.
             text = f"cannot query the kernel: {error.strerror or error}"
             raise HostError(text, code="kernel_unreadable") from error
+
+    def is_at_host(self, nsid: Optional[bytes]) -> bool:
+        """Tell whether an interface's other end is here or in the host's namespace; on the host: anywhere.
+
+        *nsid* is the number of the other end's namespace, as the kernel tells it, None if that is this one.
+        """
+        if nsid is None:
+            return True
+        if self._host is None:
+            self._host = self._number_of_host()
+        return self._host in (b"", nsid)
+
+    def _number_of_host(self) -> bytes:
+        """Return the number by which this thread's namespace knows the host's, b"" in the host's itself."""
+        if os.path.samestat(os.stat(OWN_NETNS), os.stat(THREAD_NETNS)):
+            return b""
+        fd = os.open(OWN_NETNS, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            answer = self.ask(_GETNSID, _NEWNSID, bytes(4) + pack_attribute(_NETNSA_FD, struct.pack("=I", fd)))
+        except OSError as error:
+            raise HostError(f"cannot query the kernel: {error.strerror}", code="kernel_unreadable") from error
+        finally:
+            os.close(fd)
+        return attributes_in(answer, 4).get(_NETNSA_NSID, b"")
 
 
 def _dump(request: int, answer: int, payload: bytes) -> List[bytes]:

@@ -73,6 +73,16 @@ class Netlink:
                 if kind == answer:
                     found.append(content)
 
+    def ask(self, request: int, answer: int, payload: bytes) -> bytes:
+        """Return the one message with which the kernel answers."""
+        self._send(request, REQUEST, payload)
+        for kind, _flags, content in messages(self._socket.recv(_BUFFER)):
+            if kind == answer:
+                return content
+            if kind == _ERROR:
+                _raise_error(content)
+        raise OSError(errno.EIO, "the kernel did not answer")
+
     def change(self, request: int, payload: bytes, flags: int = 0) -> None:
         """Make one change, and wait until the kernel has made it."""
         self._send(request, REQUEST | ACK | flags, payload)

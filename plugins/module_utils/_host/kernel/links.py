@@ -242,18 +242,14 @@ def _make_and_move(dumps: Dumps, body: bytes, name: str, own: int, ifindex: int)
 
 
 def _other_end(here: Place, name: str, wanted: KernelObject) -> Tuple[str, KernelObject]:
-    found = None
-    for space, objects in here.recorded.items():
+    index, abroad = wanted.peer
+    for space, objects in here.recorded.items() if index else ():
+        if abroad == (space == here.space) or (abroad and "" not in (space, here.space)):
+            # The index is one of this namespace, or of another: the host's in a container.
+            continue
         for key, other in objects.items():
-            if key[0] != "link" or other is wanted or other.ifindex != wanted.peer[0]:
+            if key[0] != "link" or other is wanted or other.ifindex != index:
                 continue
-            if wanted.peer[1] == (space == here.space):
-                # The index is one of another namespace, or of this one.
-                continue
-            if wanted.value["kind"] == "veth" and other.peer[0] != wanted.ifindex:
-                continue
-            if found is None or space == "":
-                found = space, other
-    if found is None:
-        raise NotInPlace(f"the other end of {name} is not recorded")
-    return found
+            if wanted.value["kind"] != "veth" or other.peer[0] == wanted.ifindex:
+                return space, other
+    raise NotInPlace(f"the other end of {name} is not recorded")

@@ -74,7 +74,8 @@ _CLASSLESS = frozenset(("tbf", "ingress", "clsact", "fq_codel", "noqueue", "pfif
 class KernelObject(NamedTuple):
     """One object: its value, the message raw of the kernel, and the index of its interface (0: none).
 
-    peer is of links: the index of the other end or lower device, and whether that is in another namespace.
+    peer is of links: the index of the other end or lower device, and whether that is in another namespace, which is the
+    host's in a container (index 0: a third one, where a container can choose indexes as it likes).
     derived tells that the kernel made the object for another one, so that it is not compared.
     """
 
@@ -132,6 +133,7 @@ class _Reading:
             families = attributes_in(parts.get(26, b""))
             inet6 = attributes_in(families.get(10, b""))
             kind, abroad = decode_text(info.get(1)), 37 in parts
+            peer = number_in(parts.get(5)) if self._dumps.is_at_host(parts.get(37)) else 0
             bridges = bridges or kind == "bridge"
             volatile = {"bridge": _VOLATILE_BRIDGE, "macvlan": _VOLATILE_MACVLAN}.get(kind, frozenset())
             value: Dict[str, Any] = {label: number_in(parts.get(key)) for key, label in _LINK_NUMBERS.items()}
@@ -146,7 +148,7 @@ class _Reading:
                 port=_hex_of(attributes_in(info.get(5, b"")), VOLATILE_PORT),
                 genmode=inet6.get(8, b"\0")[0],
             )
-            self.state["link", name] = KernelObject(value, raw, index, (number_in(parts.get(5)), abroad))
+            self.state["link", name] = KernelObject(value, raw, index, (peer, abroad))
             four = attributes_in(families.get(2, b"")).get(1, b"")
             self.state[CONF4, name] = KernelObject(list(struct.unpack(f"={len(four) // 4}I", four)), b"", index)
             six = list(struct.unpack(f"={len(inet6.get(2, b'')) // 4}i", inet6.get(2, b"")))

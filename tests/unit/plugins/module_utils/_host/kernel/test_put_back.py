@@ -11,34 +11,41 @@ import subprocess
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host import netlink
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import read_here
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attribution import Attribution, Party
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import (
     NotInPlace,
+    Place,
+    _other_end,
     can_make,
     sendable_settings,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject, read_objects
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import (
+    KernelObject,
+    follows,
+    read_objects,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.writer import ORDER, Writer, repair_order
-from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, visit
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, apart, visit
 
-HERE, THERE = "/run/netns/put-here", "/run/netns/put-there"
+HERE, THERE = "", "/run/netns/put-there"
 
 # One object of each kind that a plugin makes, and some that only an unknown one would.
 MAKE = """
 set -e
-ip netns add put-here
 ip netns add put-there
-alias here='ip -n put-here' there='ip -n put-there'
-ip -n put-here link add br0 type bridge
-ip -n put-here link add port0 type veth peer name eth0 netns put-there
-ip -n put-here link set port0 master br0
-ip -n put-here link add up0 type veth peer name up1
-for name in lo br0 port0 up0 up1; do ip -n put-here link set $name up; done
+ip link add br0 type bridge
+ip link add port0 type veth peer name eth0 netns put-there
+ip link set port0 master br0
+ip link add up0 type veth peer name up1
+for name in lo br0 port0 up0 up1; do ip link set $name up; done
 for name in lo eth0; do ip -n put-there link set $name up; done
-ip -n put-here link add link up0 name mac0 netns put-there type macvlan mode bridge
+ip link add link up0 name mac0 netns put-there type macvlan mode bridge
 ip -n put-there link set mac0 up
-ip -n put-here addr add 10.60.0.1/24 dev br0
-ip -n put-here addr add fd60::1/64 dev br0 nodad
+ip addr add 10.60.0.1/24 dev br0
+ip addr add fd60::1/64 dev br0 nodad
 ip -n put-there addr add 10.60.0.2/24 dev eth0
 ip -n put-there addr add fd60::2/64 dev eth0 nodad
 ip -n put-there addr add 10.61.0.2/24 dev mac0
@@ -51,13 +58,13 @@ ip -n put-there rule add from 10.60.0.2 table 100 priority 500
 ip -n put-there -6 rule add from fd60::2 table 100 priority 501
 ip -n put-there neigh add 10.60.0.9 lladdr 0a:00:00:00:00:09 dev eth0 nud permanent
 ip -n put-there neigh add proxy 10.60.0.8 dev eth0
-bridge -n put-here fdb add 0a:00:00:00:00:07 dev port0 master static
+bridge fdb add 0a:00:00:00:00:07 dev port0 master static
 tc -n put-there qdisc add dev eth0 root handle 1: tbf rate 8mbit burst 16k latency 25ms
-ip -n put-here link add ifb9 type ifb 2>/dev/null && ip -n put-here link set ifb9 up
-tc -n put-here qdisc add dev port0 ingress
-tc -n put-here filter add dev port0 parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev ifb9
-tc -n put-here qdisc add dev ifb9 root handle 1: htb default 10
-tc -n put-here class add dev ifb9 parent 1: classid 1:10 htb rate 8mbit
+ip link add ifb9 type ifb 2>/dev/null && ip link set ifb9 up
+tc qdisc add dev port0 ingress
+tc filter add dev port0 parent ffff: protocol all u32 match u32 0 0 action mirred egress redirect dev ifb9
+tc qdisc add dev ifb9 root handle 1: htb default 10
+tc class add dev ifb9 parent 1: classid 1:10 htb rate 8mbit
 ip netns exec put-there sysctl -qw net.ipv4.conf.eth0.arp_filter=1 net.ipv6.conf.eth0.accept_ra=0 net.core.somaxconn=321
 """
 
@@ -77,14 +84,18 @@ def run(*argv):
 
 
 def delete(space, key, there):
-    name = space.rpartition("/")[2]
     if key[0] in ("route", "rule"):
-        visit([Netns(space)], lambda: drop(space, key, there))
+        inside(space, lambda: drop(space, key, there))
         return
     program, *arguments = DELETE[key[0]](key)
     if key[0] == "fdb":
         arguments.append("self" if there.value["flags"] & 2 else "master")
-    run(program, "-n", name, *map(str, arguments))
+    run(program, *(["-n", "put-there"] if space else []), *map(str, arguments))
+
+
+def inside(space, work):
+    """Return what *work* returns in the host's namespace or in the other one."""
+    return visit([Netns(space)], work)[space] if space else apart(work)
 
 
 def drop(space, key, there):
@@ -96,12 +107,14 @@ def drop(space, key, there):
 def spaces():
     subprocess.run(["bash", "-c", MAKE], check=True)
     yield [HERE, THERE]
-    for name in ("put-here", "put-there"):
-        subprocess.run(["ip", "netns", "del", name], check=True)
+    subprocess.run(["ip", "netns", "del", "put-there"], check=True)
+    for name in ("br0", "port0", "up0", "ifb9"):
+        # The kernel removes the other ends of a namespace's veths some time after it.
+        subprocess.run(["ip", "link", "del", name], check=False, stderr=subprocess.DEVNULL)
 
 
 def look(spaces):
-    return visit(map(Netns, spaces), read_objects)
+    return {space: inside(space, read_objects) for space in spaces}
 
 
 def differing(recorded, present):
@@ -109,8 +122,16 @@ def differing(recorded, present):
         (space, key)
         for space, objects in recorded.items()
         for key, there in objects.items()
-        if not there.derived and (key not in present[space] or present[space][key].value != there.value)
+        if not there.derived
+        and (key not in present[space] or differs(space, key, there.value, present[space][key].value))
     ]
+
+
+def differs(space, key, value, now):
+    if key[0] != "link":
+        return value != now
+    # The MAC of a host's bridge is that of its ports.
+    return any(value[name] != now[name] for name in value if not follows(space, name, value))
 
 
 def put_all(recorded, spaces):
@@ -134,7 +155,7 @@ def put_all(recorded, spaces):
                 else:
                     writer.put(key, recorded[space][key], None if now is None else now.value)
 
-        visit([Netns(first[0])], work)
+        inside(first[0], work)
     return missing
 
 
@@ -166,22 +187,19 @@ def test_every_object_is_put_back(spaces):
         "ip -n put-there link set eth0 address 0a:0a:0a:0a:0a:0a",
         "ip -n put-there link set eth0 txqueuelen 7",
         "ip -n put-there link set eth0 down; ip -n put-there link set eth0 name eth9",
-        "ip -n put-here link set port0 nomaster",
-        "bridge -n put-here link set dev port0 hairpin on",
-        "ip -n put-here link set br0 type bridge ageing_time 1234",
-        "ip -n put-here link set br0 promisc on",
+        "ip link set port0 nomaster",
+        "bridge link set dev port0 hairpin on",
+        "ip link set br0 type bridge ageing_time 1234",
+        "ip link set br0 promisc on",
         "ip -n put-there addr flush dev eth0",
         "ip -n put-there route flush dev eth0",
-        "ip -n put-here link del br0; ip -n put-there link del eth0; ip -n put-there link del mac0",
+        "ip link del br0; ip -n put-there link del eth0; ip -n put-there link del mac0",
         "ip netns exec put-there sysctl -qw net.ipv4.conf.eth0.arp_filter=0 net.ipv6.conf.eth0.accept_ra=1",
-        "tc -n put-here class change dev ifb9 classid 1:10 htb rate 4mbit",
-        "tc -n put-here qdisc del dev ifb9 root; tc -n put-here qdisc add dev ifb9 root handle 1: htb default 20",
+        "tc class change dev ifb9 classid 1:10 htb rate 4mbit",
+        "tc qdisc del dev ifb9 root; tc qdisc add dev ifb9 root handle 1: htb default 20",
         "tc -n put-there qdisc change dev eth0 root handle 1: tbf rate 4mbit burst 16k latency 25ms",
         "tc -n put-there qdisc del dev eth0 root; tc -n put-there qdisc add dev eth0 root handle 1: htb default 20",
-        (
-            "tc -n put-here qdisc del dev ifb9 root; "
-            "tc -n put-here qdisc add dev ifb9 root handle 1: tbf rate 4mbit burst 16k latency 25ms"
-        ),
+        ("tc qdisc del dev ifb9 root; tc qdisc add dev ifb9 root handle 1: tbf rate 4mbit burst 16k latency 25ms"),
     ],
 )
 def test_settings_are_put_back(spaces, damage):
@@ -192,7 +210,7 @@ def test_settings_are_put_back(spaces, damage):
 
 
 def test_packets_that_an_htb_counts_change_nothing(spaces):
-    subprocess.run(["bash", "-ec", "tc -n put-here class del dev ifb9 classid 1:10"], check=True)
+    subprocess.run(["bash", "-ec", "tc class del dev ifb9 classid 1:10"], check=True)
     recorded = look(spaces)
     key = ("qdisc", "ifb9", 0xFFFFFFFF, 0x10000)
     shown = recorded[HERE][key].raw
@@ -202,7 +220,7 @@ def test_packets_that_an_htb_counts_change_nothing(spaces):
             packets.bind(("ifb9", 0x0800))
             packets.send(bytes(64))
 
-    visit([Netns(HERE)], send)
+    inside(HERE, send)
     present = look(spaces)
     assert present[HERE][key].raw != shown, "the packet was not counted"
     assert present[HERE][key].value == recorded[HERE][key].value
@@ -218,7 +236,7 @@ def test_what_only_its_owner_can_make_is_refused(spaces):
             with Writer(THERE, {THERE: {}}, {}) as writer:
                 writer.put(("link", "gone0"), physical, None)
 
-        visit([Netns(THERE)], work)
+        inside(THERE, work)
 
 
 def test_all_kinds_have_a_place_in_the_order(spaces):
@@ -274,3 +292,40 @@ def test_a_master_comes_before_its_ports(masters):
     order = sorted(links, key=lambda name: (repair_order(("link", name), KernelObject(links[name])), name))
     for name, master in masters.items():
         assert not master or order.index(master) < order.index(name), order
+
+
+# In a namespace of a container's own, its indexes are those of a pair between the host and another container.
+CHOSEN = """
+ip netns add put-nested
+victim=$(ip -n put-there -json link show eth0 | tr ',' '\\n' | sed -n 's/.*"ifindex"://p')
+port=$(ip -json link show port0 | tr ',' '\\n' | sed -n 's/.*"ifindex"://p')
+ip netns add put-tenant
+ip -n put-tenant link add eth0 index $victim type veth peer name x index $port netns put-nested
+"""
+
+
+@pytest.fixture
+def tenant(spaces):
+    subprocess.run(["bash", "-ec", CHOSEN], check=True)
+    yield "/run/netns/put-tenant"
+    for name in ("put-tenant", "put-nested"):
+        subprocess.run(["ip", "netns", "del", name], check=True)
+
+
+def test_indexes_that_a_container_chooses_make_its_interface_no_end_of_the_host(spaces, tenant):
+    host, there, mine = (inside(space, read_objects) for space in (HERE, THERE, tenant))
+    key = "link", "eth0"
+    port = host["link", "port0"]
+    assert there[key].ifindex == mine[key].ifindex == port.peer[0]
+    assert there[key].peer == (port.ifindex, True)
+    assert mine[key].peer == (0, True)
+    links = inside(tenant, netlink.links)[mine[key].ifindex]
+    assert (links.link, links.abroad) == (0, True)
+    parties = [Party(("n", "tenant", "eth0"), [], mine), Party(("n", "web", "eth0"), [], there)]
+    assert Attribution(host, parties).owners({("link", "port0"): 1}) == {("link", "port0"): ("n", "web", "eth0")}
+    views = {space: inside(space, read_here) for space in (HERE, THERE, tenant)}
+    assert views[HERE].other_end(views[tenant].interfaces["eth0"]) is None
+    assert views[HERE].other_end(views[THERE].interfaces["eth0"]).name == "port0"
+    # Nor is it the lower device, or the other end, of what is made again.
+    with pytest.raises(NotInPlace, match="not recorded"):
+        _other_end(Place(HERE, {HERE: {}, tenant: mine}, {}), "port0", port)
