@@ -11,9 +11,10 @@ from typing import Dict, List, Optional, Sequence, Union
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from .. import netlink
-from ..binaries.types import types_of
+from ..binaries.types import text_of, types_of
 from ..errors import HostError
 from ..hostview import HostView
+from ..kernel.links import STACKED
 from ..netns import NETNS_ETC, Netns, Seen, same, visit
 from ..trust import check_trusted
 from .drift_finder import DriftFinder
@@ -337,6 +338,8 @@ class AttachPlanner:
             try:
                 self._networks.test_plugins(outcome.config)
                 self._test_tools(outcome, outcome.config)
+                if outcome.todo == RENEW:
+                    _test_lower_devices(outcome.key, outcome.config)
             except HostError as error:
                 self._plan.tolerate(outcome, error)
 
@@ -349,6 +352,21 @@ class AttachPlanner:
         changing = self._view.changing_binaries(types_of(plugins), self._settings.bin_dirs)
         bin_dirs = None if changing else self._settings.bin_dirs
         require_tools(f"cannot attach {outcome.key}", plugins, arguments, bin_dirs)
+
+
+def _test_lower_devices(key: Key, config: NetworkConfigList) -> None:
+    """Raise HostError ``master_missing`` where DEL would succeed and ADD would not."""
+    for plugin in config.plugins:
+        master = text_of(plugin.network, "master")
+        if plugin.type not in STACKED or not master or plugin.network.get("linkInContainer"):
+            continue
+        device = next((link for link in netlink.links().values() if link.name == master), None)
+        if device is None or not device.up:
+            raise HostError(
+                f"cannot repair {key}: its lower device {master} is {'down' if device else 'gone'}; nothing was "
+                "detached; bring the device up and run again",
+                code="master_missing",
+            )
 
 
 def _unknown(key: Key, error: HostError) -> HostError:

@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..firewall.chains import CHAIN, EMPTY_POLICY, FoundChains, read_chains
 from ..firewall.restoration import arranged, survives
+from ..kernel.links import STACKED
 from ..kernel.objects import KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
 from .attribution import SHARED, Attribution, Owner, Party
@@ -198,6 +199,21 @@ def changes_inside(added: RecordedAdd) -> Objects:
     return {key: there for key, there in found.items() if device_of(key) not in added.others}
 
 
+def _with_lower_devices(inside: Objects, host: State) -> Objects:
+    """Return the objects of a container with the names and kinds of their lower devices on the host.
+
+    A lower device that is made again has the name, and is another one if its kind differs.
+    """
+    devices = {there.ifindex: (str(key[1]), there.value["kind"]) for key, there in host.items() if key[0] == "link"}
+    found = dict(inside)
+    for key, one in inside.items():
+        if key[0] == "link" and one.value is not None and one.value["kind"] in STACKED and one.peer[0] in devices:
+            name, kind = devices[one.peer[0]]
+            if one.peer[1]:
+                found[key] = one._replace(value=dict(one.value, lower={"name": name, "kind": kind}))
+    return found
+
+
 def write_footprints(notes: Notes, before: Reading, after: Reading, added: Sequence[RecordedAdd]) -> None:
     """Write the footprints of attachments, and of what they share. *before*, *after*: readings of the host.
 
@@ -208,7 +224,8 @@ def write_footprints(notes: Notes, before: Reading, after: Reading, added: Seque
     of = owned_changes(before, after, attribution, defaults)
     written: List[Footprint] = []
     for one in added:
-        footprint = Footprint(of.get(one.party.key, {}), changes_inside(one), one.identity)
+        inside = _with_lower_devices(changes_inside(one), after.state)
+        footprint = Footprint(of.get(one.party.key, {}), inside, one.identity)
         notes.write_attachment(one.party.key, footprint)
         written.append(footprint)
     digests = {one.party.key[0]: one.config for one in added}

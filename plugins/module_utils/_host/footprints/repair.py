@@ -17,7 +17,7 @@ from ..addresses import packed
 from ..errors import HostError
 from ..firewall.chains import CHAIN, TABLE, FoundChains
 from ..firewall.restoration import ChainRepair, restore_chains
-from ..kernel.links import NotInPlace, can_make
+from ..kernel.links import STACKED, NotInPlace, can_make
 from ..kernel.objects import KernelObject, ObjectKey, State
 from ..kernel.writer import ORDER, Writer, repair_order
 from ..leases import put_lease
@@ -74,9 +74,30 @@ def _why_not_made(one: Difference, lost: Recorded, wanted: Footprint) -> str:
         return ""
     if not can_make(kind):
         return f"{name} was a {kind or 'physical'} device"
+    if kind in STACKED:
+        return _why_not_stacked(lost, wanted)
     others = [other for objects in (wanted.host, wanted.inside) for key, other in objects.items() if key[0] == "link"]
     ends = [other for other in others if (other.ifindex, other.peer[0]) == (lost.peer[0], lost.ifindex)]
     return f"the other end of {name} is not recorded" if kind == "veth" and not ends else ""
+
+
+def _why_not_stacked(lost: Recorded, wanted: Footprint) -> str:
+    """Return why an interface cannot be made again on its lower device, "" if it can."""
+    lower, host = lost.value["lower"], links()
+    if not lost.peer[1]:
+        # In its own namespace; it is put back before, or exists.
+        return ""
+    if not isinstance(lower, dict):
+        recorded = any(key[0] == "link" and one.ifindex == lost.peer[0] for key, one in wanted.host.items())
+        return "" if recorded or lost.peer[0] in host else "its lower device is gone"
+    name, kind = lower.get("name"), lower.get("kind")
+    device = next((link for link in host.values() if link.name == name), None)
+    if device is None:
+        return f"its lower device {name} is gone"
+    if device.kind != kind:
+        what = f"a {device.kind or 'physical'} device, and was a {kind or 'physical'} one"
+        return f"its lower device {name} was replaced: it is {what}"
+    return "" if device.up else f"its lower device {name} is down"
 
 
 class InPlaceRepair:

@@ -18,7 +18,7 @@ from ..netns import OWN_NETNS, THREAD_NETNS, Netns, apart, enter_host
 from .objects import FLAGS, LINK, VOLATILE_PORT, KernelObject, ObjectKey, State, follows
 
 _NEW_LINK, _DELETE_LINK = 16, 17
-_NAME, _NETNS_FD, _NEW_IFINDEX = 3, 28, 49
+_NAME, _LOWER, _NETNS_FD, _NEW_IFINDEX = 3, 5, 28, 49
 # IFLA_VLAN_FLAGS, and VLAN_FLAG_REORDER_HDR, which a new VLAN has.
 _VLAN_FLAGS, _REORDER_HEADERS = 2, 1
 _FLAGS_AND_MASK = struct.Struct("=II")
@@ -27,7 +27,9 @@ _SETTINGS = ((4, "mtu"), (13, "txqlen"), (27, "group"), (20, "alias"), (1, "mac"
 # Kinds that are made from nothing else than their name.
 _SIMPLE = ("bridge", "ifb", "dummy", "vrf")
 # Kinds that need the other end or the lower device.
-_PAIRED = ("veth", "macvlan", "ipvlan", "vlan")
+STACKED = ("macvlan", "ipvlan", "vlan")
+"""Kinds that need a lower device."""
+_PAIRED = ("veth", *STACKED)
 # Counts of a macvlan's addresses cannot be set.
 _NOT_SET = {"macvlan": (3, 4, 5, 6, 8)}
 
@@ -157,7 +159,6 @@ def _rename_back(here: Place, name: str, wanted: KernelObject) -> bool:
 
 def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, bytes]) -> None:
     """Make a lost veth pair, macvlan, ipvlan or VLAN interface again, with its name, index and MAC."""
-    space, other = _other_end(here, name, wanted)
     old = attributes_in(wanted.raw, LINK.size)
     base = b"".join(pack_attribute(kind, old[kind]) for kind in (3, 1, 4, 13) if kind in old)
     if wanted.value["kind"] == "ipvlan":
@@ -167,6 +168,7 @@ def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, b
     try:
         head = LINK.pack(0, 0, wanted.ifindex, 0, 0)
         if wanted.value["kind"] == "veth":
+            space, _name, other = _other_end(here, name, wanted)
             theirs = attributes_in(other.raw, LINK.size)
             peer = LINK.pack(0, 0, other.ifindex, 0, 0)
             peer += b"".join(pack_attribute(kind, theirs[kind]) for kind in (3, 1, 4, 13) if kind in theirs)
@@ -176,12 +178,12 @@ def _make_paired(here: Place, name: str, wanted: KernelObject, info: Dict[int, b
                 here.dumps.change(_NEW_LINK, head + base + body, CREATE | EXCLUSIVE)
         else:
             # The lower device's namespace makes it, and it goes to its own.
-            inner = pack_attribute(5, struct.pack("=I", other.ifindex)) + pack_attribute(28, struct.pack("=I", own))
             told = info.get(2, b"")
             replaced = sendable_settings(wanted.value["kind"], attributes_in(told))
             data = pack_nested(2, pack_kept(told, 0, _NOT_SET.get(wanted.value["kind"], ()), replaced))
-            body = base + inner + pack_nested(18, pack_attribute(1, info[1]), data)
-            _make_at_lower(here, space, head, body, name, own, wanted.ifindex)
+            body = base + pack_attribute(_NETNS_FD, struct.pack("=I", own))
+            body += pack_nested(18, pack_attribute(1, info[1]), data)
+            _make_at_lower(here, _lower_device(here, name, wanted), head, body, name, own, wanted.ifindex)
     finally:
         os.close(own)
     here.indexes[name] = wanted.ifindex
@@ -207,22 +209,33 @@ def _descriptor(here: Place, space: str) -> Iterator[int]:
         os.close(fd)
 
 
-def _make_at_lower(here: Place, space: str, head: bytes, body: bytes, name: str, own: int, ifindex: int) -> None:
-    """Make an interface in the namespace *space* of its lower device; it moves to that of the descriptor *own*."""
+def _make_at_lower(
+    here: Place, lower: Tuple[str, str], head: bytes, body: bytes, name: str, own: int, ifindex: int
+) -> None:
+    """Make an interface in the namespace of its *lower* device (space, name); it moves to that of the descriptor *own*.
+
+    The device may have been made again, with another index.
+    """
+    space, device = lower
 
     def work() -> None:
         if not space:
             enter_host()
         elif not here.namespaces[space].enter():
             raise NotInPlace(f"the network namespace {space} is gone")
+        try:
+            index = socket.if_nametoindex(device)
+        except OSError:
+            raise NotInPlace(f"{device}, the lower device of {name}, is gone") from None
+        attributes = pack_attribute(_LOWER, struct.pack("=I", index)) + body
         with Dumps() as dumps:
             try:
-                dumps.change(_NEW_LINK, head + body, CREATE | EXCLUSIVE)
+                dumps.change(_NEW_LINK, head + attributes, CREATE | EXCLUSIVE)
             except OSError as error:
                 if error.errno not in (errno.EEXIST, errno.EBUSY):
                     raise
                 # Another interface of this namespace has the index, which is free where the new one goes.
-                _make_and_move(dumps, body, name, own, ifindex)
+                _make_and_move(dumps, attributes, name, own, ifindex)
 
     apart(work)
 
@@ -241,7 +254,16 @@ def _make_and_move(dumps: Dumps, body: bytes, name: str, own: int, ifindex: int)
         raise
 
 
-def _other_end(here: Place, name: str, wanted: KernelObject) -> Tuple[str, KernelObject]:
+def _lower_device(here: Place, name: str, wanted: KernelObject) -> Tuple[str, str]:
+    """Return the space and the name of a lower device."""
+    lower = wanted.value["lower"]
+    if isinstance(lower, dict):
+        return "", str(lower.get("name"))
+    return (here.space, lower) if not wanted.peer[1] else _other_end(here, name, wanted)[:2]
+
+
+def _other_end(here: Place, name: str, wanted: KernelObject) -> Tuple[str, str, KernelObject]:
+    """Return the space, the name and the object of the other end."""
     index, abroad = wanted.peer
     for space, objects in here.recorded.items() if index else ():
         if abroad == (space == here.space) or (abroad and "" not in (space, here.space)):
@@ -251,5 +273,5 @@ def _other_end(here: Place, name: str, wanted: KernelObject) -> Tuple[str, Kerne
             if key[0] != "link" or other is wanted or other.ifindex != index:
                 continue
             if wanted.value["kind"] != "veth" or other.peer[0] == wanted.ifindex:
-                return space, other
+                return space, str(key[1]), other
     raise NotInPlace(f"the other end of {name} is not recorded")

@@ -92,8 +92,11 @@ State = Dict[ObjectKey, KernelObject]
 def follows(space: str, setting: str, link: Mapping[str, Any]) -> bool:
     """Tell whether a setting of an interface follows: udev sets the MAC of a host end, and ports that of a bridge.
 
-    *space* is "" for the host, *link* the value of the interface.
+    *space* is "" for the host, *link* the value of the interface. A container does not show its lower device on the
+    host, which is recorded as ``{name, kind}``.
     """
+    if setting == "lower":
+        return isinstance(link["lower"], dict)
     return setting == "mac" and space == "" and link["kind"] in ("veth", "bridge")
 
 
