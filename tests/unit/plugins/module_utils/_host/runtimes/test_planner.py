@@ -217,8 +217,29 @@ def test_it_waits_until_the_network_is_loaded(tmp_path, monkeypatch, crio):
     ]
     answers(monkeypatch, *states)
     setup = plan(tmp_path, [again], WANTED._replace(wait=20))
+    searches = []
+    here = setup._here
+    monkeypatch.setattr(setup, "_here", lambda: searches.append(1) or here())
     assert setup.not_loaded("new") == []
     assert setup.plan.configured[0]["networks"] == ["old", "new"]
+    # To look for a runtime runs its program, so only its answer is asked for again.
+    assert len(searches) == 1
+
+
+def test_it_waits_until_the_runtime_runs(tmp_path, monkeypatch, crio):
+    again = read_again(monkeypatch, crio, "/n")
+    pid, again.pid = again.pid, 0
+    setup = plan(tmp_path, [again], WANTED._replace(wait=20))
+    here = setup._here
+    looks = iter([0, 0])
+
+    def started():
+        again.pid = next(looks, pid)
+        return here()
+
+    monkeypatch.setattr(setup, "_here", started)
+    answers(monkeypatch, cri.CriStatus(True, "", ["new"]))
+    assert setup.not_loaded("new") == []
 
 
 @pytest.mark.parametrize(
