@@ -98,7 +98,7 @@ networks:
     reason:
       description:
         - Why the network was skipped. Empty if it was not.
-        - V(takes_device), V(fixed_address), V(no_dhcp_daemon) or V(third_party).
+        - V(takes_device), V(fixed_address), V(no_dhcp_daemon), V(third_party) or V(host_route_lost).
       type: str
       sample: ""
     ready:

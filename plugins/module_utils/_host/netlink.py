@@ -18,7 +18,6 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from ..libcni import kernel
 from ..libcni.kernel import attributes_in, decode_text, number_in, pack_attribute
 from .errors import HostError
-from .netns import OWN_NETNS, THREAD_NETNS
 
 _NEWLINK, _DELLINK, _GETLINK = 16, 17, 18
 _NEWADDR, _GETADDR = 20, 22
@@ -80,7 +79,7 @@ class Route(NamedTuple):
     ``link`` is the index of its interface (0 for none, or several), ``remote`` tells that it leads through a gateway;
     ``gateway`` is the packed address of the gateway, if there is only one and of the same family. ``source`` is the
     packed source address of packets, b"" if the route does not set it. ``unicast`` tells that packets are sent on:
-    other routes drop them, or deliver them to the host itself.
+    other routes drop them, or deliver them to the host itself. ``protocol`` is the number of what made the route.
     """
 
     raw: bytes
@@ -92,6 +91,7 @@ class Route(NamedTuple):
     metric: int = 0
     table: int = MAIN_TABLE
     unicast: bool = True
+    protocol: int = 0
 
 
 def host_addresses() -> Dict[bytes, Tuple[int, int]]:
@@ -116,7 +116,7 @@ def routes() -> List[Route]:
     """Return the routes of this thread's namespace, from all tables."""
     found = []
     for payload in _dump(_GETROUTE, _NEWROUTE, _ROUTE.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0)):
-        family, length, _source, _tos, table, _protocol, _scope, kind, _flags = _ROUTE.unpack_from(payload)
+        family, length, _source, _tos, table, protocol, _scope, kind, _flags = _ROUTE.unpack_from(payload)
         if family not in (socket.AF_INET, socket.AF_INET6):
             continue
         attributes = attributes_in(payload, _ROUTE.size)
@@ -134,6 +134,7 @@ def routes() -> List[Route]:
                 number_in(attributes.get(_RTA_PRIORITY)),
                 number_in(attributes.get(_RTA_TABLE)) or table,
                 kind == _UNICAST,
+                protocol,
             )
         )
     return found
@@ -233,6 +234,9 @@ class Dumps(kernel.Netlink):
 
     def _number_of_host(self) -> bytes:
         """Return the number by which this thread's namespace knows the host's, b"" in the host's itself."""
+        # Imported late: most namespaces that are read have no end elsewhere.
+        from .netns import OWN_NETNS, THREAD_NETNS
+
         if os.path.samestat(os.stat(OWN_NETNS), os.stat(THREAD_NETNS)):
             return b""
         fd = os.open(OWN_NETNS, os.O_RDONLY | os.O_CLOEXEC)

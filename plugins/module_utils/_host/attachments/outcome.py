@@ -138,6 +138,7 @@ class Outcome:
         "reroutes",
         "result",
         "todo",
+        "uplinks",
         "wanted",
         "warnings",
         "words",
@@ -157,6 +158,7 @@ class Outcome:
         self.keep_ips: List[str] = []
         self.injectors: Dict[str, Living] = {}
         self.reroutes = False
+        self.uplinks: List[str] = []
         self.action = "none"
         self.result: Optional[Dict[str, Any]] = None
         self.preview: Optional[Dict[str, Any]] = None
@@ -197,7 +199,8 @@ class Outcome:
         if self.reroutes and self.todo in (NOTHING, PUT_BACK):
             return "default-route differs"
         if self.todo == ADD:
-            return "not attached"
+            lost = f"; the host loses its IPv6 default route on {', '.join(self.uplinks)}" if self.uplinks else ""
+            return f"not attached{lost}"
         if self.reason == "config" and self.attached and self.config:
             # Imported late: networks seldom change.
             from ..changes import change_in_words

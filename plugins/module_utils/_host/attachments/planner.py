@@ -14,7 +14,6 @@ from .. import netlink
 from ..binaries.types import text_of, types_of
 from ..errors import HostError
 from ..hostview import HostView
-from ..kernel.links import STACKED
 from ..netns import NETNS_ETC, Netns, Seen, same, visit
 from ..trust import check_trusted
 from .drift_finder import DriftFinder
@@ -338,10 +337,19 @@ class AttachPlanner:
             try:
                 self._networks.test_plugins(outcome.config)
                 self._test_tools(outcome, outcome.config)
+                self._note_uplinks(outcome, outcome.config)
                 if outcome.todo == RENEW:
                     _test_lower_devices(outcome.key, outcome.config)
             except HostError as error:
                 self._plan.tolerate(outcome, error)
+
+    def _note_uplinks(self, outcome: Outcome, config: NetworkConfigList) -> None:
+        # Imported late, as below: needed only if something is attached.
+        from ..host_routes import explain_uplinks, uplinks_of_routers
+
+        outcome.uplinks = uplinks_of_routers([plugin.network for plugin in config.plugins])
+        if outcome.uplinks:
+            self._plan.note(outcome, "host_route_lost", f"{outcome.key}: {explain_uplinks(outcome.uplinks)}")
 
     def _test_tools(self, outcome: Outcome, config: NetworkConfigList) -> None:
         # Imported late: needed only if something is attached.
@@ -356,6 +364,9 @@ class AttachPlanner:
 
 def _test_lower_devices(key: Key, config: NetworkConfigList) -> None:
     """Raise HostError ``master_missing`` where DEL would succeed and ADD would not."""
+    # Imported late: needed only if something is attached again.
+    from ..kernel.links import STACKED
+
     for plugin in config.plugins:
         master = text_of(plugin.network, "master")
         if plugin.type not in STACKED or not master or plugin.network.get("linkInContainer"):

@@ -31,6 +31,7 @@ from ..footprints.recorder import (
     write_footprints,
 )
 from ..footprints.state import Store
+from ..host_routes import lost_host_routes, read_host_routes
 from ..kernel.objects import CONF4, CONF6
 from ..kernel.sysctls import interface_defaults
 from ..kinds import REFERENCE, lease_dir, object_of
@@ -90,6 +91,7 @@ class Recording(AddWatch):
         self._done: Dict[Key, Tuple[Attached, Mapping[str, Any]]] = {}
         self._added: Dict[Key, RecordedAdd] = {}
         self._stores: List[Store] = []
+        self._routes: Dict[str, str] = {}
         self._usual: Optional[Defaults] = None
 
     def begin(self) -> None:
@@ -97,6 +99,7 @@ class Recording(AddWatch):
         made = [outcome for outcome in self._plan.outcomes if outcome.todo in (ADD, RENEW) and outcome.config]
         if not made:
             return
+        self._routes = self._try(read_host_routes) or {}
         self._stores = _stores(outcome.config for outcome in made if outcome.config)
         self._before = self._try(lambda: self._host_before(made))
         if self._before is not None:
@@ -181,6 +184,8 @@ class Recording(AddWatch):
 
     def finish(self) -> None:
         """Read the host after the last ADD, and the namespaces that were not read yet; write the footprints."""
+        if self._routes:
+            self._try(self._report_lost_routes)
         before = self._before
         if before is None or not self._done:
             return
@@ -188,6 +193,12 @@ class Recording(AddWatch):
         added = list(self._added.values())
         if added:
             self._try(lambda: write_footprints(self._notes, before, read_host(self._stores), added))
+
+    def _report_lost_routes(self) -> None:
+        lost = lost_host_routes(self._routes, read_host_routes())
+        if lost:
+            text = f"the host has lost {'; '.join(lost)} while this run attached containers; find out what removed it"
+            self._plan.warn("host_route_lost", f"{text}, and restore it where the host's network is configured")
 
     def _try(self, read: Callable[[], Any], key: Optional[Key] = None) -> Any:
         try:

@@ -128,7 +128,9 @@ class Steps:
 
     def _add_add(self, outcome: Outcome) -> None:
         outcome.action = "added"
-        self._add_step("add", outcome, SAFE, (None, _after(outcome)), partial(self._attach, outcome), outcome.why())
+        step_class = DISRUPTIVE if outcome.uplinks else SAFE
+        action = partial(self._attach, outcome)
+        self._add_step("add", outcome, step_class, (None, _after(outcome)), action, outcome.why())
 
     def _add_repair(self, outcome: Outcome, attached: Attached) -> None:
         outcome.action = "added" if outcome.reason == "interrupted" else "repaired"

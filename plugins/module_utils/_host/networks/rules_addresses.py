@@ -11,8 +11,9 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 from ..addresses import packed, prefix_length
 from ..errors import HostError
 from ..kinds import kind_of, member_of, object_of, text_of
+from ..host_routes import explain_uplinks, uplinks_of_routers
 from ..netlink import MAIN_TABLE, host_addresses, links, routes
-from ..problems import INFO, problem
+from ..problems import INFO, WARNING, problem
 from .pools import address_number, address_text
 from .view import Bridge, ConfView, Pool, Uses
 
@@ -78,6 +79,7 @@ def _taken(family: int, number: int, length: int, link: str, text: str, remote: 
 def host_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
     """Yield the conflicts between networks and host; *uses* are those of the networks of *view*, in its order."""
     yield from _masters(view, {bridge.link for use in uses for bridge in use.bridges})
+    yield from _uplinks(view)
     pools = [pool for use in uses for pool in use.pools if pool.routed]
     bridges = [bridge for use in uses for bridge in use.bridges if bridge.gateway]
     if not pools and not bridges:
@@ -117,6 +119,20 @@ def _masters(view: ConfView, made: Set[str]) -> Iterator[Problem]:
                         'every ADD fails; write one, such as "master": "eth0"'
                     )
                     yield problem(view.level(file), "master_missing", text, path, place)
+
+
+def _uplinks(view: ConfView) -> Iterator[Problem]:
+    """Yield the networks whose first ADD takes the host's announced default route, whoever runs it."""
+    for file in view.loaded():
+        try:
+            uplinks = uplinks_of_routers([plugin for _path, _pointer, plugin in view.chain(file)])
+        except HostError:
+            # The comparison of addresses reports that they cannot be read.
+            return
+        if uplinks:
+            yield problem(
+                WARNING, "host_route_lost", f"{file.network}: {explain_uplinks(uplinks)}", file.path, "/plugins"
+            )
 
 
 def _has_default_route() -> bool:

@@ -20,6 +20,7 @@ from ..binaries.types import types_of
 from ..confdir import ConfFile, paths_of, scan_conf_dir
 from ..errors import HostError
 from ..firewall.tools import require_tools
+from ..host_routes import explain_uplinks, uplinks_of_routers
 from ..hostview import HostView
 from ..kinds import kind_named, kind_of, member_of, object_of, text_of
 from ..plan import SAFE, Step
@@ -73,6 +74,9 @@ def reason_against(config: NetworkConfigList) -> Optional[Reason]:
     if unknown:
         names = ", ".join(unknown)
         return "third_party", f"it is not known whether {names} works outside of a runtime, and what it leaves behind"
+    uplinks = uplinks_of_routers(plugins)
+    if uplinks:
+        return "host_route_lost", explain_uplinks(uplinks)
     return next((reason for plugin in plugins for reason in _reasons(plugin)), None)
 
 

@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The host's own addresses and routes, lasting or not, and what an ADD takes of them.
+
+A host that forwards IPv6 is a router, and routers do not take their default route from other routers: when a plugin
+switches forwarding on, the kernel removes these routes (net/ipv6/addrconf.c: rt6_purge_dflt_routers), unless accept_ra
+is 2. They do not come back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, List, Mapping
+
+from . import netlink
+from .addresses import written
+from .netlink import LOCAL_TABLE
+
+_BY_KERNEL, _BY_ROUTER = 2, 9
+_FORWARDING = "/proc/sys/net/ipv6/conf/all/forwarding"
+
+
+def read_host_routes() -> Dict[str, str]:
+    """Return what connects the host: phrase -> name of the interface. Raises HostError ``kernel_unreadable``."""
+    names = {index: link.name for index, link in netlink.links().items()}
+    found = {}
+    for raw, index, length in netlink.address_list():
+        name = names.get(index, "")
+        found[f"the address {written(raw)}/{length} on {name}"] = name
+    for route in netlink.routes():
+        # The kernel makes and removes those of addresses itself.
+        if route.table == LOCAL_TABLE or route.protocol == _BY_KERNEL:
+            continue
+        name = names.get(route.link, "")
+        through = f" through {written(route.gateway)}" if route.gateway else ""
+        where = f" on {name}" if name else ""
+        found[f"the route to {written(route.raw)}/{route.length}{through}{where}"] = name
+    return found
+
+
+def lost_host_routes(before: Mapping[str, str], after: Mapping[str, str]) -> List[str]:
+    """Return what is gone, except of interfaces that are gone themselves."""
+    there = {link.name for link in netlink.links().values()}
+    return [phrase for phrase, name in before.items() if phrase not in after and (not name or name in there)]
+
+
+def uplinks_of_routers(plugins: Iterable[Mapping[str, Any]]) -> List[str]:
+    """Return the interfaces that lose an announced default route when a chain of *plugins* is first added."""
+    if not any(_forwards_ipv6(plugin) for plugin in plugins) or _setting(_FORWARDING) != "0":
+        return []
+    names = {index: link.name for index, link in netlink.links().items()}
+    devices = [
+        names.get(route.link, "")
+        for route in netlink.routes()
+        if route.raw[:1] == b"6" and not route.length and route.protocol == _BY_ROUTER
+    ]
+    return [name for name in dict.fromkeys(devices) if _setting(f"/proc/sys/net/ipv6/conf/{name}/accept_ra") == "1"]
+
+
+def explain_uplinks(uplinks: Iterable[str]) -> str:
+    """Return what happens to *uplinks*, and the remedy, as a sentence without a full stop."""
+    names = list(uplinks)
+    settings = " ".join(f"net.ipv6.conf.{name}.accept_ra=2" for name in names)
+    return (
+        f"its first ADD switches IPv6 forwarding on, and the host loses its IPv6 default route on {', '.join(names)}, "
+        f"which a router announced; first set {settings} (sysctl -w, and where the host's network is configured)"
+    )
+
+
+def _forwards_ipv6(plugin: Mapping[str, Any]) -> bool:
+    is_gateway = plugin.get("isGateway") is True or plugin.get("isDefaultGateway") is True
+    if not (plugin.get("type") == "ptp" or (plugin.get("type") == "bridge" and is_gateway)):
+        return False
+    return _names_ipv6(plugin.get("ipam"))
+
+
+def _names_ipv6(value: Any) -> bool:
+    """Tell whether an IPAM configuration has IPv6 addresses."""
+    if isinstance(value, dict):
+        return any(_names_ipv6(inner) for key, inner in value.items() if key != "routes")
+    if isinstance(value, list):
+        return any(_names_ipv6(inner) for inner in value)
+    return isinstance(value, str) and value.count(":") > 1
+
+
+def _setting(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as stream:
+            return stream.read().strip()
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an ADD takes from the host itself: with IPv6 forwarding, the kernel drops default routes that routers announced."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+
+WEB = {"network": "pwademo", "container_id": "web", "netns": "pwa-web"}
+FOUR = {"network": "pwatwo", "container_id": "db", "netns": "pwa-db"}
+# A router advertisement with a lifetime.
+ADVERTISE = """\
+import socket, struct
+s = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+s.sendto(struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0), ("ff02::1", 0, 0, socket.if_nametoindex("pwaup1")))
+"""
+UPLINK = """
+ip netns add pwa-router
+ip link add pwaup0 type veth peer name pwaup1 netns pwa-router
+sysctl -qw net.ipv6.conf.all.forwarding=0 net.ipv6.conf.pwaup0.accept_ra=1
+ip link set pwaup0 up
+ip -n pwa-router link set pwaup1 up
+"""
+
+
+def default_routes():
+    return sh("ip -6 route show default")
+
+
+@pytest.fixture
+def uplink(host):
+    """A host whose IPv6 default route a router has announced."""
+    sh(UPLINK)
+
+    def announced():
+        command = ["ip", "netns", "exec", "pwa-router", sys.executable, "-c", ADVERTISE]
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0 and default_routes()
+
+    wait_until(announced)
+    yield
+    sh("ip link delete pwaup0; sysctl -qw net.ipv6.conf.all.forwarding=0")
+
+
+@pytest.fixture
+def detach(host):
+    yield
+    host.run("cni_attach", attachments=[{**one, "state": "absent"} for one in (WEB, FOUR)])
+
+
+def codes(result):
+    return [warning["code"] for row in result["attachments"] for warning in row["warnings"]]
+
+
+def test_an_add_that_will_take_the_default_route_says_so_before(host, uplink, detach):
+    before = default_routes()
+    assert "proto ra" in before
+    for options in ({"check_mode": True}, {"classes": ["safe"]}):
+        result = host.run("cni_attach", attachments=[WEB, FOUR], **options)
+        (step,) = (step for step in [*result["actions"], *result["left"]] if step["target"] == "pwademo/web/eth0")
+        assert step["class"] == "disruptive"
+        assert "pwaup0" in step["reason"]
+        assert codes(result)[:1] == ["host_route_lost"]
+        (warning,) = (text for text in result["warnings"] if "pwaup0" in text)
+        assert "net.ipv6.conf.pwaup0.accept_ra=2" in warning
+    # The network without IPv6 was attached, and the other one was left.
+    assert [row["action"] for row in result["attachments"]] == ["left", "added"]
+    assert "proto ra" in default_routes()
+
+
+def test_with_the_remedy_nothing_is_lost(host, uplink, detach):
+    sh("sysctl -qw net.ipv6.conf.pwaup0.accept_ra=2")
+    result = host.run("cni_attach", attachments=[WEB])
+    assert [step["class"] for step in result["actions"]] == ["safe"]
+    assert "warnings" not in result
+    assert "proto ra" in default_routes()
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+def test_what_an_add_has_taken_from_the_host_is_reported_at_once(
+    host, uplink, detach, fakes, write_network, networks, lasting
+):
+    """Whatever a plugin takes, in the run that took it; the prediction knows only what the kernel does."""
+    (fakes / "swap.sh").write_text("ip -6 route delete 2001:db8:9::/48; ip address delete 192.0.2.9/24 dev pwaup0")
+    (fakes / "swap").symlink_to("/bin/bash")
+    sh(f"ip -6 route add 2001:db8:9::/48 via fe80::1 dev pwaup0 {'' if lasting else 'expires 600'}")
+    sh(f"ip address add 192.0.2.9/24 dev pwaup0 {'' if lasting else 'valid_lft 600 preferred_lft 600'}")
+    write_network("pwatwo", [*networks["pwatwo"], {"type": "swap"}])
+    result = host.run("cni_attach", attachments=[FOUR])
+    (warning,) = result["warnings"]
+    assert "the address 192.0.2.9/24 on pwaup0" in warning
+    assert "the route to 2001:db8:9::/48 through fe80::1 on pwaup0" in warning
+    again = host.run("cni_attach", attachments=[FOUR])
+    assert "warnings" not in again
+
+
+def test_an_add_that_takes_the_default_route_is_reported(host, uplink, detach):
+    result = host.run("cni_attach", attachments=[WEB])
+    assert default_routes() == ""
+    before, after = result["warnings"]
+    assert "accept_ra=2" in before
+    assert "the route to ::/0 through fe80:" in after
+
+
+@pytest.mark.parametrize("generation", ["new"], indirect=True)
+def test_who_else_runs_or_configures_such_a_network_is_told(host, uplink, work, networks):
+    before = default_routes()
+    trials = {row["network"]: row for row in host.run("cni_smoke")["networks"]}
+    assert (trials["pwademo"]["status"], trials["pwademo"]["reason"]) == ("skipped", "host_route_lost")
+    assert trials["pwatwo"]["status"] == "passed"
+    assert default_routes().split("expires")[0] == before.split("expires")[0]
+    (work / "net.d" / "10-pwademo.conflist").unlink()
+    conflist = {"cniVersion": "1.0.0", "name": "pwademo", "plugins": networks["pwademo"]}
+    result = host.run("cni_conf", networks=[{"conflist": conflist}], check_mode=True)
+    assert "host_route_lost" in [problem["code"] for problem in result["problems"]]
