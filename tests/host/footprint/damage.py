@@ -22,7 +22,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects i
     TRAFFIC,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Dumps, attributes_in
-from ansible_collections.podwire.cni.plugins.module_utils._host.netns import visit
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, visit
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BRIDGE_NAME
 from ansible_collections.podwire.cni.tests.host.footprint.site import Container, flush_legacy
 from ansible_collections.podwire.cni.tests.host.host import sh
@@ -144,7 +144,7 @@ class _Object:
             yield from _firewall(self.key)
 
     def _in_space(self, act: Callable[[], Any]) -> Callable[[], Any]:
-        return partial(visit, [self.container.path], act) if self.namespace else act
+        return partial(visit, [Netns(self.container.path)], act) if self.namespace else act
 
     def _link(self) -> Iterator[tuple[str, Callable[[], Any]]]:
         name, value = self.key[1], self.value

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.netns import visit
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, visit
 from ansible_collections.podwire.cni.tests.host.host import sh
 
 OTHERS = "203.0.113.9"
@@ -46,7 +46,7 @@ def take(spaces: dict[str, str]) -> dict[str, Any]:
         ):
             found[f"{label} {section}"] = lines
         names = [link["ifname"] for link in json.loads(parts[0])]
-        found[f"{label} sysctls"] = visit([path], lambda: sysctls(names))[path] if path else sysctls(names)  # noqa: B023 - called at once
+        found[f"{label} sysctls"] = visit([Netns(path)], lambda: sysctls(names))[path] if path else sysctls(names)  # noqa: B023 - called at once
     found["iptables"] = _iptables()
     found["nftables"] = _nftables()
     return found

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Footprint, Notes
-from ansible_collections.podwire.cni.plugins.module_utils._host.netns import visit
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, visit
 from ansible_collections.podwire.cni.tests.host.footprint import pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import (
     CONTAINER_PORT,
@@ -93,7 +93,7 @@ class Echo:
         """Serve in a namespace, given by its name or by a path."""
         path = namespace if "/" in namespace else path_of(namespace)
         listener = visit(
-            [path], lambda: socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
+            [Netns(path)], lambda: socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
         )
         self._selector.register(listener[path], selectors.EVENT_READ, self._accept)
         self._waker.send(b"!")
@@ -387,7 +387,7 @@ def _open(path: str, target: tuple[str, int], source: str = "") -> socket.socket
             # The neighbours do not know each other yet.
             return None
 
-    return wait_until(lambda: visit([path], attempt)[path] if path else attempt(), 20)
+    return wait_until(lambda: visit([Netns(path)], attempt)[path] if path else attempt(), 20)
 
 
 def links(namespace: str = "") -> dict[str, int]:

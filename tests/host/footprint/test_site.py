@@ -14,6 +14,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import comparison
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import read_look
+from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.tests.host.footprint import pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME
 from ansible_collections.podwire.cni.tests.host.footprint.site import links
@@ -111,7 +112,7 @@ def test_an_untouched_site_is_not_reported(attached, generation):
     wanted = comparison.wanted_keys(container.path, footprints)
     with Visitor(site) as visitor:
         for _look in range(LOOKS):
-            look = read_look(wanted)
+            look = read_look(wanted, [Netns(container.path)])
             for footprint in footprints:
                 assert comparison.compare(look, footprint, container.path).differences == []
         for _call in range(CALLS):
