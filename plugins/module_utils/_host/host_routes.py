@@ -14,6 +14,7 @@ from typing import Any, Dict, Iterable, List, Mapping
 
 from . import netlink
 from .addresses import written
+from .kinds import member_of, text_of
 from .netlink import LOCAL_TABLE
 
 _BY_KERNEL, _BY_ROUTER = 2, 9
@@ -68,10 +69,10 @@ def explain_uplinks(uplinks: Iterable[str]) -> str:
 
 
 def _forwards_ipv6(plugin: Mapping[str, Any]) -> bool:
-    is_gateway = plugin.get("isGateway") is True or plugin.get("isDefaultGateway") is True
-    if not (plugin.get("type") == "ptp" or (plugin.get("type") == "bridge" and is_gateway)):
+    is_gateway = True in (member_of(plugin, "isgateway"), member_of(plugin, "isdefaultgateway"))
+    if not (text_of(plugin, "type") == "ptp" or (text_of(plugin, "type") == "bridge" and is_gateway)):
         return False
-    return _names_ipv6(plugin.get("ipam"))
+    return _names_ipv6(member_of(plugin, "ipam"))
 
 
 def _names_ipv6(value: Any) -> bool:

@@ -11,9 +11,10 @@ from typing import Dict, List, Optional, Sequence, Union
 from ...libcni import gojson
 from ...libcni.conf import NetworkConfigList
 from .. import netlink
-from ..binaries.types import text_of, types_of
+from ..binaries.types import types_of
 from ..errors import HostError
 from ..hostview import HostView
+from ..kinds import member_of, text_of
 from ..netns import NETNS_ETC, Netns, Seen, same, visit
 from ..trust import check_trusted
 from .drift_finder import DriftFinder
@@ -369,7 +370,7 @@ def _test_lower_devices(key: Key, config: NetworkConfigList) -> None:
 
     for plugin in config.plugins:
         master = text_of(plugin.network, "master")
-        if plugin.type not in STACKED or not master or plugin.network.get("linkInContainer"):
+        if plugin.type not in STACKED or not master or member_of(plugin.network, "linkincontainer"):
             continue
         device = next((link for link in netlink.links().values() if link.name == master), None)
         if device is None or not device.up:

@@ -10,8 +10,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
 from ..addresses import packed, prefix_length
 from ..errors import HostError
-from ..kinds import kind_of, member_of, object_of, text_of
 from ..host_routes import explain_uplinks, uplinks_of_routers
+from ..kinds import kind_of, member_of, object_of, text_of
 from ..netlink import MAIN_TABLE, host_addresses, links, routes
 from ..problems import INFO, WARNING, problem
 from .pools import address_number, address_text

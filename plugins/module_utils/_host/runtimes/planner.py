@@ -214,12 +214,10 @@ class Setup:
     def _why_not(self, row: Dict[str, Any], network: str, deadline: float) -> Dict[str, Any]:
         runtime: Optional[Runtime] = None
         while True:
-            runtime = next((one for one in self._here() if one.name == row["runtime"] and one.config), None)
-            if runtime is None:
             # Finding it runs its program twice; that of one that runs does not change while it loads a network.
-            if runtime is None or not runtime.pid:
+            if runtime is None or (runtime.address and not runtime.pid):
                 runtime = next((one for one in self._here() if one.name == row["runtime"] and one.config), None)
-            if runtime is None or not runtime.address:
+            if runtime is None:
                 return {}
             if not runtime.address and not asking.can_be_asked(runtime):
                 # Apptainer, and a podman that was never used, read their files when they start a container.
