@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners
+from ansible_collections.podwire.cni.plugins.module_utils._host import processes as processes_of_root
+from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     MAIN,
     META,
@@ -30,7 +31,11 @@ LEFT = [
 @pytest.fixture(autouse=True)
 def processes(host, monkeypatch):
     found = {"install-cni": 7}
-    monkeypatch.setattr(owners, "_processes_of_root", lambda proc: found)
+
+    def processes(*_names, **_options):
+        return [Process(pid, name=name) for name, pid in found.items()]
+
+    monkeypatch.setattr(processes_of_root, "processes", processes)
     open(f"{host.bin_dir}/istio-cni", "w").close()
     host.run(web())
     return found
