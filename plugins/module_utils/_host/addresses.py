@@ -30,6 +30,15 @@ def prefix_length(text: str, longest: int) -> Optional[int]:
     return int(text) if int(text) <= longest else None
 
 
+def is_in(address: str, network: str, length: int) -> bool:
+    """Tell whether an address is in the subnet of another one. A subnet of one address has no second."""
+    one, other = packed(address), packed(network)
+    bits = 8 * (len(other) - 1) - length
+    if one[:1] != other[:1] or not other or bits <= 0:
+        return False
+    return int.from_bytes(one[1:], "big") >> bits == int.from_bytes(other[1:], "big") >> bits
+
+
 def written(raw: bytes) -> str:
     """Return an address from :func:`packed` as text, "" for none."""
     return socket.inet_ntop(socket.AF_INET6 if raw[:1] == b"6" else socket.AF_INET, raw[1:]) if raw else ""

@@ -315,17 +315,10 @@ def _at_once(container: Container, footprints: list[Footprint]) -> Iterator[Brea
     renamed = f"ip -n {name} link set {ifname} down; ip -n {name} link set {ifname} name eth9"
     yield from found("container interface renamed", renamed, True)
 
-    # What does harm although nothing is gone.
-    other = {4: "10.88.77.77/16", 6: "fd00:88::77/64"}
-    for family in {6 if ":" in str(key[2]) else 4 for key in mine}:
-        command = f"ip -n {name} address add {other[family]} dev {ifname}{' nodad' if family == 6 else ''}"
-        yield from found(f"another IPv{family} address", command, True)
     for key in inside:
         if key[0] == "route" and key[2] == 254 and key[3] == "default/0":
             gateway = inside[key]["gw"]
             family = "-6" if ":" in gateway else "-4"
-            better = f"ip -n {name} {family} route add default via {gateway} metric 1"
-            yield from found(f"a better default route ({family})", better, key[5] > 1)
             near = "fd00:88::77" if ":" in gateway else "10.88.77.78"
             change = f"ip -n {name} {family} route replace default via {near} dev {ifname} onlink metric {key[5]}"
             yield from found(f"another default route ({family})", change, True)

@@ -116,6 +116,9 @@ def test_damaged_notes_are_set_aside_and_rebuilt(attached, chain, generation):
     rebuilt = footprints_of(site)
     assert rebuilt.keys() == recorded.keys()
     for place, objects in recorded.items():
+        if ("link", BRIDGE_NAME) in objects:
+            # A rehearsal does not tell who has made the bridge, so its settings are not known.
+            objects["link", BRIDGE_NAME] = {"kind": "bridge", "flags": 1}
         assert rebuilt[place] == objects, place
     assert len([name for name in files(site) if name.startswith("damaged/")]) == len(contents)
     assert site.picture() == before

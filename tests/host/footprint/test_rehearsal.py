@@ -27,7 +27,9 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.trials.audit imp
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.rehearsal import Rehearsal
 from ansible_collections.podwire.cni.tests.host.footprint import damage, pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME, CHAINS, Chain
+from ansible_collections.podwire.cni.tests.host.footprint.facts import read_facts
 from ansible_collections.podwire.cni.tests.host.footprint.site import links
+from ansible_collections.podwire.cni.tests.host.footprint.test_host_state import LATER, OWN
 from ansible_collections.podwire.cni.tests.host.host import sh
 
 CACHE = Path("/var/lib/cni")
@@ -36,8 +38,10 @@ ALL = os.environ.get("PODWIRE_BREAKS") == "all"
 SAMPLE = 4
 # What only one container can have.
 ALONE = ("host-device", "loopback", "static", "vlan", "vrf")
-# Not part of a rehearsal: entries of the parent's forwarding table, and what the device of host-device is set to.
+# Not part of a rehearsal: entries of the parent's forwarding table, what the device of host-device is set to, and
+# settings of a bridge, which may be the host's own.
 NOT_REHEARSED = {"host-device": ("txqlen", "mtu", "alias", "mac")}
+OF_A_BRIDGE = tuple(f"link {BRIDGE_NAME} {how}" for how in ("txqlen", "mtu", "settings"))
 NONE = "/run/home/none"
 
 
@@ -45,8 +49,9 @@ NONE = "/run/home/none"
 def owned(new_site):
     """Return a function that makes a site whose attachments look as if a runtime had made them."""
 
-    def make(chain, generation="new", connect=True):
+    def make(chain, generation="new", connect=True, first=""):
         site = new_site(chain, generation)
+        sh(first)
         for name in ("ctr",) if chain in ALONE else ("more", "ctr"):
             more = {} if name == "ctr" or "portMappings" not in site.chain.capability_args else {"capability_args": {}}
             site.add_container(name, **more)
@@ -114,6 +119,8 @@ def missing(recorded, rehearsed):
 
 def is_rehearsed(chain, one):
     left_out = NOT_REHEARSED.get(chain, ())
+    if one.what.startswith(OF_A_BRIDGE) or one.what.startswith(f"vlan {BRIDGE_NAME} "):
+        return False
     return "fdb" not in one.kind and not one.kind.endswith(left_out or "nothing")
 
 
@@ -199,6 +206,32 @@ def test_the_modules_report_and_repair_it(owned, generation):
     assert site.dead() == []
     assert links() == indexes
     assert pictures.differences(unordered(before), unordered(site.picture())) == []
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_a_bridge_of_the_host_is_not_reconfigured(owned, generation):
+    """Nor what others set it to later; an ADD would set only what it needs."""
+    site = owned("bridge", generation, connect=False, first=OWN)
+    host = site.host.with_defaults(cache_dir=NONE)
+    for script in ("", LATER):
+        sh(script)
+        before = read_facts()
+        found = audit(site)
+        assert [one.compared for one in found.attachments] == ["fully", "fully"]
+        assert drift(found) == []
+        assert not host.run("cni_host", audit=True)["changed"]
+        assert before.missing_in(read_facts()) == []
+    sh(f"ip link set {BRIDGE_NAME} down; ip address delete 10.88.0.1/16 dev {BRIDGE_NAME}")
+    ran = host.run("cni_host", audit=True)
+    assert [(step["target"], step["class"]) for step in ran["plan"]] == [("pwf-bridge", "safe")]
+    left = before.missing_in(read_facts())
+    # The routes of the administrator went with the interface, and the address is the one that an ADD makes.
+    assert [text for text in left if not any(word in text for word in ("10.88.0.8", "203.0.113.0", '10.88.0.1"'))] == []
+    sh(f"ip address add 10.88.7.7/16 dev {BRIDGE_NAME}")
+    before = read_facts()
+    ran = host.run("cni_host", audit=True)
+    assert [(step["target"], step["class"]) for step in ran["plan"]] == [("pwf-bridge", "foreign")]
+    assert not ran["changed"] and before.missing_in(read_facts()) == []
 
 
 def test_what_only_a_runtime_can_make_again_is_left(owned):

@@ -9,18 +9,24 @@ the network, whose address is on that interface.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Set
+from typing import Any, Dict, List, Optional, Sequence, Set
 
 from ...libcni import gojson, types
 from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CNIError
 from .. import leases
 from ..addresses import packed, written
+from ..errors import HostError
+from ..footprints.comparison import compare, wanted_keys
+from ..footprints.note import Notes
+from ..footprints.state import HOST, read_look
 from ..kinds import bridge_of, object_of
 from ..netlink import MAIN_TABLE
-from ..netns import Netns, visit
+from ..netns import Netns, look, visit
 from ..networks import pools
+from .drift import Rebuild
 from .kernel_drift import Address, Interface, KernelView, read_here
+from .outcome import AttachPlan, AttachSettings
 from .records import Attached
 from .request import WantedAttachment
 
@@ -41,6 +47,50 @@ def find_adoptable(wanted: WantedAttachment, config: NetworkConfigList, containe
     except CNIError:
         return None
     return Attached(wanted.key, config, wanted.netns, wanted.args, wanted.capability_args, data)
+
+
+def write_adopted(settings: AttachSettings, adopted: Sequence[Attached], plan: AttachPlan) -> None:
+    """Write the footprints of adopted attachments, and what they share with others."""
+    for attached in adopted:
+        try:
+            why = _write_one(settings.cache_dir, attached, settings.rebuild) if settings.rebuild else ""
+        except HostError as error:
+            why = error.msg
+        if why:
+            text = f"{attached.key}: its footprint is not known ({why}), so only the result of its ADD is compared"
+            plan.warn("footprint_missing", text)
+
+
+def _write_one(cache_dir: str, attached: Attached, rebuild: Rebuild) -> str:
+    """Write what a rehearsal of the ADD shows of an attachment and its network, as far as it is so now.
+
+    Return why there is no footprint, "" if there is one. Raises HostError.
+    """
+    notes = Notes(cache_dir)
+    if notes.attachment(attached.key) is not None:
+        return ""
+    rebuilt = rebuild([attached])
+    footprint = rebuilt.attachments.get(attached.key)
+    if footprint is None:
+        return rebuilt.obstacles.get(attached.key, "")
+    network = attached.key.network
+    shared = {name: objects for name, objects in rebuilt.shared.items() if name in ("", network)}
+    wanted = wanted_keys(attached.netns, [footprint, *shared.values()])
+    present = read_look(wanted)
+    for one in (footprint, *shared.values()):
+        for difference in compare(present, one, attached.netns).lost:
+            (one.host if difference.space == HOST else one.inside).pop(difference.key, None)
+    footprint.identity = look({attached.netns: ()})[attached.netns].identity
+    notes.write_attachment(attached.key, footprint)
+    for name, one in shared.items():
+        known = notes.network(name) if name else notes.host()
+        one.host.update(known.host if known is not None else {})
+        if name:
+            notes.write_network(name, one)
+        else:
+            notes.write_host(one)
+    notes.write_order({**{place: list(rules) for place, rules in rebuilt.order.items()}, **notes.order()})
+    return ""
 
 
 def _leased(wanted: WantedAttachment, config: NetworkConfigList) -> Set[bytes]:

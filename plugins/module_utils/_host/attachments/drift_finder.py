@@ -12,14 +12,16 @@ from ..binaries.types import types_of
 from ..errors import HostError
 from ..hostview import HostView
 from ..netns import Netns, Seen, same
-from ..plan import SAFE, Step, each_of
+from ..plan import FOREIGN, SAFE, Step, each_of
 from . import kernel_drift
 from .drift import Damage, FootprintDrift, Lost, LostParts, Shared
 from .networks import Networks
-from .outcome import PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome, each_outcome
+from .outcome import NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome, each_outcome
 from .records import Attached
 from .request import Key
 from .verbs import Failed, Verbs, can_check
+
+_ADDED = "others have added it, so it is left"
 
 
 class DriftFinder:
@@ -85,13 +87,18 @@ class DriftFinder:
 
     def _judge_lost(self, outcome: Outcome) -> None:
         """Decide what is done about what an attachment has lost."""
-        lost = self._drift.of(outcome.key).differences
-        if not lost or outcome.attached is None:
+        lost, additions = self._drift.of(outcome.key).lost, self._drift.of(outcome.key).additions
+        if not (lost or additions) or outcome.attached is None:
             return
         # Imported late, as below: needed only if something has drifted.
         from ..footprints.repair import why_not
         from ..footprints.words import summarize
 
+        if additions:
+            self._drifted(outcome, "kernel", f"{summarize(additions, True)}; {_ADDED}", {}, NOTHING)
+            self._leave(str(outcome.key), summarize(additions, True))
+        if not lost:
+            return
         obstacle = why_not(lost, self._drift.footprints[outcome.key], outcome.attached.netns)
         if outcome.reason == "interface":
             if not obstacle:
@@ -101,10 +108,16 @@ class DriftFinder:
         if outcome.todo == PUT_BACK:
             self._put_back(outcome)
 
+    def _leave(self, target: str, reason: str) -> None:
+        """Report what others have added: it is never removed."""
+        if self._settings.on_drift == "repair":
+            states = {"drift": reason}, {"drift": reason, "left": _ADDED}
+            self._plan.add(Step("repair", target, FOREIGN, *states, lambda: None, reason=f"{reason}; {_ADDED}"))
+
     def _put_back(self, outcome: Outcome) -> None:
         outcome.todo, outcome.keep_ips = PUT_BACK, []
         netns = outcome.attached.netns if outcome.attached else ""
-        footprint, lost = self._drift.footprints[outcome.key], self._drift.of(outcome.key).differences
+        footprint, lost = self._drift.footprints[outcome.key], self._drift.of(outcome.key).lost
         self.lost.attachments.append((outcome, Lost(footprint, netns, lost)))
 
     def _judge_shared(self, shared: Shared, outcomes: Iterable[Outcome]) -> None:
@@ -112,9 +125,12 @@ class DriftFinder:
         from ..footprints.repair import why_not
         from ..footprints.words import summarize
 
-        lost = shared.compared.differences
-        reason, obstacle = summarize(lost, False), why_not(lost, shared.footprint, "")
+        lost, additions = shared.compared.lost, shared.compared.additions
+        reason, obstacle = summarize(lost or additions, False), why_not(lost, shared.footprint, "")
         message = f"{shared.target} has drifted: {reason}"
+        if additions:
+            message += f"; {_ADDED}"
+            self._leave(shared.target, summarize(additions, False))
         if obstacle:
             message += f"; it cannot be put back: {obstacle}"
         if self._settings.on_drift == "fail":
@@ -124,7 +140,7 @@ class DriftFinder:
                     outcome.fail(error)
             return
         self._plan.warn("drifted", message)
-        if self._settings.on_drift == "repair" and not obstacle:
+        if self._settings.on_drift == "repair" and lost and not obstacle:
             self.lost.shared.append((shared, reason))
 
     def _check(self, outcomes: Sequence[Outcome]) -> None:
@@ -208,11 +224,12 @@ class DriftFinder:
     def _drifted(self, outcome: Outcome, reason: str, what: str, facts: Dict[str, Any], repair: str = RENEW) -> None:
         message = f"{outcome.key} has drifted: {what}"
         if self._settings.on_drift == "fail":
-            how = "detach it and attach it again" if repair == RENEW else "put it back in place"
-            raise HostError(f"{message}; set on_drift: repair to {how}", code="drifted", **facts)
+            how = {RENEW: "; set on_drift: repair to detach it and attach it again", NOTHING: ""}
+            rest = how.get(repair, "; set on_drift: repair to put it back in place")
+            raise HostError(f"{message}{rest}", code="drifted", **facts)
         outcome.reason, outcome.words = reason, what
         self._plan.note(outcome, "drifted", message)
-        if self._settings.on_drift == "repair":
+        if self._settings.on_drift == "repair" and repair != NOTHING:
             outcome.todo = repair
             if repair == RENEW:
                 outcome.keep_ips = outcome.ips_to_keep()

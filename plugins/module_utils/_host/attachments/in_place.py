@@ -29,7 +29,7 @@ def add_lost(lost: LostParts, plan: AttachPlan) -> Callable[[], None]:
     for shared, reason in lost.shared:
         owner = (shared.network,) if shared.network else ()
         wanted = Wanted(owner, shared.footprint)
-        steps.add(shared.target, reason, wanted, shared.compared.differences, Key(shared.network, "", ""))
+        steps.add(shared.target, reason, wanted, shared.compared.lost, Key(shared.network, "", ""))
     for outcome, mine in lost.attachments:
         outcome.action = "repaired"
         wanted = Wanted(outcome.key, mine.footprint, mine.netns)

@@ -16,7 +16,7 @@ from ...libcni.conf import NetworkConfigList
 from ...libcni.gojson import fold
 from ..binaries.types import types_of
 from ..errors import HostError
-from ..footprints.attribution import Attribution, Party
+from ..footprints.attribution import Attribution, Party, is_of_plugins
 from ..footprints.note import Notes
 from ..footprints.recorder import (
     SWITCHES,
@@ -29,17 +29,29 @@ from ..footprints.recorder import (
     read_unusual,
     write_footprints,
 )
-from ..footprints.state import Store
+from ..footprints.state import LEASE, Store
 from ..host_routes import lost_host_routes, read_host_routes
-from ..kernel.objects import CONF4, CONF6
+from ..kernel.objects import CONF4, CONF6, State
 from ..kernel.sysctls import interface_defaults
-from ..kinds import REFERENCE, lease_dir, object_of
+from ..kinds import REFERENCE, bridge_of, lease_dir, member_of, object_of, text_of
 from ..netns import Netns, apart, same, seen_here, visit
 from .outcome import ADD, NOTHING, PUT_BACK, RENEW, AttachPlan, Outcome
-from .records import Attached
+from .records import Attached, result_gateways
 from .request import Key
 from .verbs import AddWatch
 
+_UP, _PROMISCUOUS = 0x1, 0x100
+# What reference plugins set of interfaces, on the host and in the container.
+_INTERFACE_SYSCTLS = (
+    "accept_dad",
+    "accept_ra",
+    "arp_notify",
+    "disable_ipv6",
+    "enhanced_dad",
+    "keep_addr_on_down",
+    "ndisc_notify",
+    "route_localnet",
+)
 _KINDS = {"ipv4": CONF4, "ipv6": CONF6}
 
 
@@ -82,7 +94,7 @@ class Recording(AddWatch):
     """
 
     def __init__(self, cache_dir: str, plan: AttachPlan) -> None:
-        self._notes = Notes(cache_dir)
+        self._notes = Notes(cache_dir, past=True)
         self._plan = plan
         self._before: Optional[Reading] = None
         # What was read, and of which namespace.
@@ -92,6 +104,7 @@ class Recording(AddWatch):
         self._stores: List[Store] = []
         self._routes: Dict[str, str] = {}
         self._usual: Optional[Defaults] = None
+        self._live: Set[str] = set()
 
     def begin(self) -> None:
         """Read the host before the first ADD, and the namespaces that get one attachment."""
@@ -99,6 +112,7 @@ class Recording(AddWatch):
         if not made:
             return
         self._routes = self._try(read_host_routes) or {}
+        self._live = self._notes.networks()
         self._stores = _stores(outcome.config for outcome in made if outcome.config)
         self._before = self._try(lambda: self._host_before(made))
         if self._before is not None:
@@ -109,15 +123,13 @@ class Recording(AddWatch):
         before = read_host(self._stores)
         renewed = [outcome.attached for outcome in made if outcome.todo == RENEW and outcome.attached]
         if renewed:
-            everything = changes(before.nothing(), before, {})
-            parties = [
-                Party(one.key, _addresses(one), None, unknown=sysctls_set_by(one.config) is None) for one in renewed
-            ]
-            own = set(Attribution({}, parties).owners(everything, shared=False))
-            for attached in renewed:
-                footprint = self._notes.attachment(attached.key)
-                own.update(footprint.host if footprint is not None else ())
-            before.leave_out(own)
+            footprints = {attached.key: self._notes.attachment(attached.key) for attached in renewed}
+            for footprint in footprints.values():
+                before.leave_out(footprint.host if footprint is not None else ())
+            # Without a footprint, only the form of leases and of plugins' rules tells what its first ADD made.
+            parties = [party_of(attached, None) for attached in renewed if footprints[attached.key] is None]
+            owners = Attribution({}, parties).owners(changes(before.nothing(), before, {}), shared=False)
+            before.leave_out([key for key in owners if key[0] == LEASE or is_of_plugins(key)])
         return before
 
     def _read_before(self, added: Iterable[Outcome]) -> None:
@@ -172,7 +184,7 @@ class Recording(AddWatch):
         usual = interface_defaults() if self._usual is None or named is None else self._usual
         self._usual = usual
         after, defaults = read_unusual(before, named, usual, interface_sysctls_set_by(given.config))
-        party = Party(given.key, _addresses(given), after.state, texts_of(given.config), named is None)
+        party = party_of(given, after.state)
         digest = hashlib.sha256(given.config.expanded_bytes()).hexdigest()
         return RecordedAdd(party, before, after, defaults, identity, digest, self._neighbours(given))
 
@@ -191,7 +203,7 @@ class Recording(AddWatch):
         self._try(lambda: self._read_after([key for key in self._done if key not in self._added]))
         added = list(self._added.values())
         if added:
-            self._try(lambda: write_footprints(self._notes, before, read_host(self._stores), added))
+            self._try(lambda: write_footprints(self._notes, before, read_host(self._stores), added, self._live))
 
     def _report_lost_routes(self) -> None:
         lost = lost_host_routes(self._routes, read_host_routes())
@@ -249,8 +261,29 @@ def _set_by_tuning(plugins: Iterable[Dict[str, Any]]) -> List[str]:
     return [path[len("net/") :] for path in paths if path.startswith("net/") and ".." not in path.split("/")]
 
 
-def _addresses(attached: Attached) -> List[str]:
-    return [address.partition("/")[0] for address in attached.ips]
+def party_of(attached: Attached, inside: Optional[State]) -> Party:
+    """Return an attachment with what its plugins do on a host. *inside*: the state of its namespace after the ADD.
+
+    Reference plugins set no other sysctls of interfaces than these and those that tuning is told to.
+    """
+    plugins = [plugin.network for plugin in attached.config.plugins]
+    reference = REFERENCE.issuperset(types_of(plugins))
+    bridges = [plugin for plugin in plugins if bridge_of(plugin)]
+    is_gateway = any(member_of(plugin, name) for plugin in bridges for name in ("isgateway", "isdefaultgateway"))
+    families = {":" in address for address in attached.ips}
+    forwards = is_gateway or any(text_of(plugin, "type") == "ptp" for plugin in plugins)
+    named = [name for kind, name in interface_sysctls_set_by(attached.config)]
+    return Party(
+        attached.key,
+        [address.partition("/")[0] for address in attached.ips],
+        inside,
+        texts_of(attached.config),
+        result_gateways(attached.result) if is_gateway or not reference else (),
+        _UP | (_PROMISCUOUS if any(member_of(plugin, "promiscmode") for plugin in bridges) else 0),
+        {*_INTERFACE_SYSCTLS, *named} if reference else None,
+        [name for name, is_six in zip(SWITCHES, (False, True)) if forwards and is_six in families],
+        not reference,
+    )
 
 
 def _stores(configs: Iterable[NetworkConfigList]) -> List[Store]:

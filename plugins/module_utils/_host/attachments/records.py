@@ -127,6 +127,13 @@ def result_macs(result: Optional[Mapping[str, Any]]) -> Dict[str, str]:
     return {name: mac for name, mac in found.items() if mac.strip("0:")}
 
 
+def result_gateways(result: Optional[Mapping[str, Any]]) -> List[str]:
+    """Return the gateways of a result of any version."""
+    entries = (result or {}).get("ips")
+    entries = [*(entries if isinstance(entries, list) else []), *((result or {}).get(name) for name in ("ip4", "ip6"))]
+    return [str(entry["gateway"]) for entry in entries if isinstance(entry, dict) and entry.get("gateway")]
+
+
 def cache_dirs(cache_dir: str) -> List[str]:
     """Return the directories of a cache. Only root may be able to write to them."""
     return [cache_dir, *(os.path.join(cache_dir, name) for name in ("results", RECORDS, FOOTPRINTS))]

@@ -60,6 +60,7 @@ class Steps:
         self._put_back: Callable[[], None] = lambda: None
         self._added: List[Tuple[Attached, Added]] = []
         self._pods: Dict[Key, PodTransaction] = {}
+        self._adopted: List[Attached] = []
 
     def add(self, lost: LostParts) -> None:
         """Add the steps. Containers run in parallel; each has all DELs in reverse order, then the rest in order.
@@ -113,6 +114,10 @@ class Steps:
                 self._note_rules_left(outcome, kept[outcome.key])
         if self._recording is not None:
             self._recording.finish()
+        if self._adopted:
+            from .adoption import write_adopted
+
+            write_adopted(self._settings, self._adopted, self._plan)
         self._note_what_never_was()
 
     def _add_adopt(self, outcome: Outcome, attached: Attached) -> None:
@@ -243,6 +248,7 @@ class Steps:
         except HostError as error:
             outcome.fail(error)
             raise
+        self._adopted.append(attached)
         if failure is not None:
             self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure, False))
 

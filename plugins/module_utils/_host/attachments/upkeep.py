@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import sys
-from typing import List, Sequence
+from typing import List
 
 from ..errors import HostError
-from ..footprints.comparison import Difference
-from ..footprints.note import Footprint
+from ..footprints.comparison import Compared
+from ..footprints.note import Footprint, Notes
 from ..footprints.repair import InPlaceRepair, Owner, Wanted, why_not
 from ..footprints.words import summarize
 from ..lock import Lock, read_state
@@ -60,12 +60,15 @@ class Upkeep:
         self.left += [f"{problem}; drift of what could not be read goes undetected" for problem in drift.problems]
         for shared in drift.shared:
             owner = (shared.network,) if shared.network else ()
-            self._add(owner, shared.footprint, "", shared.compared.differences)
+            self._add(owner, shared.footprint, "", shared.compared)
         for key, footprint in drift.footprints.items():
-            self._add(key, footprint, entries[key].netns, drift.of(key).differences)
+            self._add(key, footprint, entries[key].netns, drift.of(key))
         return drift
 
-    def _add(self, owner: Owner, footprint: Footprint, netns: str, lost: Sequence[Difference]) -> None:
+    def _add(self, owner: Owner, footprint: Footprint, netns: str, compared: Compared) -> None:
+        lost, additions = compared.lost, compared.additions
+        if additions:
+            self.left.append(f"{_target(owner)}: {summarize(additions, len(owner) > 1)}; left, others have added it")
         if not lost:
             return
         reason = summarize(lost, len(owner) > 1)

@@ -5,7 +5,8 @@
 
 In this order: what is on the host end of an attachment's veth, or on an ifb that its filter leads to; rules, see
 rule_owners, and what leads to an address of the container; a chain that only rules of one attachment jump to; what is
-on the bridge of a network; rules and sysctls that plugins share. Everything else is a change of somebody else at the
+on a bridge that was made for a network; rules and sysctls that plugins share. On an interface that the host had before,
+only what a plugin of the chain is known to make is the network's. Everything else is a change of somebody else at the
 same time.
 """
 
@@ -13,13 +14,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Collection, Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ...libcni.kernel import attributes_in
+from ..addresses import is_in
 from ..firewall.chains import CHAIN, jumps_of
-from ..kernel.objects import ObjectKey, State
+from ..kernel.objects import BY_KERNEL, LINK, ObjectKey, State
 from ..kernel.sysctls import GLOBAL
 from .rule_owners import RuleOwners, is_of_container
-from .state import CHAIN_KEY_LENGTH, IN_FIREWALL, LEASE, ON_INTERFACES
+from .state import CHAIN_KEY_LENGTH, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES
 
 Owner = Tuple[str, ...]
 SHARED: Owner = ()
@@ -38,24 +41,36 @@ _SHARED_CHAIN = re.compile(r"CNI-(HOSTPORT-|FORWARD$|ADMIN$|ISOLATION-)")
 # How plugins name their chains and tables.
 _OF_PLUGINS = re.compile(r"\bCNI-|\bcni[_-]", re.IGNORECASE)
 
+# The chain of the plugin firewall that is for rules of others.
+_OF_ADMINISTRATORS = "CNI-ADMIN"
+
 
 class Party(NamedTuple):
-    """One attachment: its ``key`` (network, container ID, ifname), addresses without length, and what is inside."""
+    """One attachment: its ``key`` (network, container ID, ifname), addresses without length, and what is inside.
+
+    What its plugins do on the host: ``named`` are the interfaces that the configuration names, ``gateways`` the
+    addresses that a bridge gets, ``flags`` those that it gets, ``sysctls`` the names of those that interfaces get
+    (None: any), ``switches`` the global ones.
+    """
 
     key: Owner
     addresses: Sequence[str]
     inside: Optional[State]
     named: Sequence[str] = ()
-    """Interfaces of the host that the network's configuration names."""
+    gateways: Sequence[str] = ()
+    flags: int = 0
+    sysctls: Optional[Collection[str]] = None
+    switches: Optional[Collection[str]] = None
     unknown: bool = False
     """Its network has a plugin that is not known, whose rules may name it in any form."""
 
 
 class Attribution:
-    """Finds the owners of objects. *host* is the state of the host's interfaces after the ADDs."""
+    """Finds the owners of objects. *host*, *before*: the states of the host's interfaces after and before the ADDs."""
 
-    def __init__(self, host: State, parties: Iterable[Party]) -> None:
+    def __init__(self, host: State, parties: Iterable[Party], before: Optional[State] = None) -> None:
         self._host = host
+        self._before = before or {}
         self._parties = list(parties)
         self._ends = self._find_ends()
         self._bridges: Dict[str, str] = {}
@@ -69,15 +84,6 @@ class Attribution:
             if master:
                 self._bridges.setdefault(master, owner[0])
         self._named = {name: party.key[0] for party in self._parties for name in party.named}
-
-    @property
-    def bridges(self) -> Mapping[str, str]:
-        """The bridges that host ends are ports of -> the network."""
-        return self._bridges
-
-    def is_gateway(self, name: str) -> bool:
-        """Tell whether containers reach the host by its interface *name*."""
-        return name in self._bridges or name in self._ends
 
     def _find_ends(self) -> Dict[str, Owner]:
         outer = {(link.ifindex, link.peer): str(key[1]) for key, link in self._host.items() if key[0] == "link"}
@@ -103,16 +109,63 @@ class Attribution:
         found: Dict[ObjectKey, Owner] = {}
         for key, value in changed.items():
             device = str(key[_ROUTE_DEVICE]) if key[0] == "route" else str(key[1]) if key[0] in ON_INTERFACES else ""
-            owner = self._ends.get(device) or self._named_in(key, value)
+            owner = self._ends.get(device) or (self._routed(key) if key[0] == "route" else self._named_in(key, value))
             if owner is None and device:
-                network = self._bridges.get(device) or self._named.get(device)
-                owner = (network,) if network else None
-            if owner is not None:
+                owner = self._on_interface(device, key, value)
+            if owner is not None and self._is_set(owner, key):
                 found[key] = owner
         self._chains_of_one(changed, found)
         if shared:
             self._shared(changed, found)
         return found
+
+    def _routed(self, key: ObjectKey) -> Optional[Owner]:
+        """Return the attachment that a route leads to."""
+        address, _slash, length = str(key[3]).partition("/")
+        return self._words.get(address) if length == ("128" if ":" in address else "32") else None
+
+    def _is_set(self, owner: Owner, key: ObjectKey) -> bool:
+        """Tell whether a sysctl of an interface is one that the plugins of its owner set."""
+        if key[0] not in OF_INTERFACES:
+            return True
+        sets = [party.sysctls for party in self._parties if party.key[: len(owner)] == owner]
+        return any(names is None or key[2] in names for names in sets)
+
+    def _on_interface(self, device: str, key: ObjectKey, value: Any) -> Optional[Owner]:
+        """Return whose an object is on a bridge of a network, or on an interface that a configuration names."""
+        network = self._bridges.get(device) or self._named.get(device)
+        if not network:
+            return None
+        parties = [party for party in self._parties if party.key[0] == network]
+        gateways = [gateway for party in parties for gateway in party.gateways]
+        existed = ("link", device) in self._before
+        if not (existed or gateways):
+            return (network,)
+        if key[0] in ("fdb", "neigh") and existed and value.value is not None:
+            return self._with_mac(parties, key[2] if key[0] == "fdb" else value.value["mac"])
+        if key[0] == "link" and value.value is None:
+            made = self._with_mac(parties, attributes_in(value.raw, LINK.size).get(1, b"").hex()) is not None
+        elif existed and device not in self._bridges:
+            made = False
+        elif key[0] == "addr":
+            made = key[2] in gateways
+        elif key[0] == "route":
+            target, _slash, length = str(key[3]).partition("/")
+            covers = any(is_in(gateway, target, int(length)) or gateway == target for gateway in gateways)
+            made = covers and value.value is not None and value.value["proto"] == BY_KERNEL
+        elif key[0] == "link" and existed:
+            made = not any(value.value["flags"] & ~party.flags for party in parties)
+        else:
+            made = not existed or key[0] in OF_INTERFACES
+        return (network,) if made else None
+
+    @staticmethod
+    def _with_mac(parties: Iterable[Party], mac: Any) -> Optional[Owner]:
+        """Return the attachment that has an interface with a MAC."""
+        for party in parties:
+            if any(key[0] == "link" and mac and link.value["mac"] == mac for key, link in (party.inside or {}).items()):
+                return party.key
+        return None
 
     def _named_in(self, key: ObjectKey, value: Any) -> Optional[Owner]:
         if key[0] in (*ON_INTERFACES, GLOBAL) or _is_of_daemon(key):
@@ -151,18 +204,28 @@ class Attribution:
             if key in found:
                 continue
             if key[0] == GLOBAL:
-                found[key] = SHARED
+                if any(party.switches is None or key[1] in party.switches for party in self._parties):
+                    found[key] = SHARED
             elif key[0] in IN_FIREWALL and not _is_of_daemon(key) and not _of_one_container(key):
                 text = " ".join(map(str, key[3:]))
                 words = set(_WORD.findall(text))
+                # Others name the bridge, too.
                 network = next((name for bridge, name in self._bridges.items() if bridge in words), None)
-                if network is not None:
+                if network is not None and is_of_plugins(key):
                     found[key] = (network,)
                 elif _INTERFACE.search(text):
                     # A rule of a network of somebody else.
                     continue
-                elif _OF_PLUGINS.search(text) or (len(key) == CHAIN_KEY_LENGTH and key in related):
+                elif is_of_plugins(key) or (len(key) == CHAIN_KEY_LENGTH and key in related):
                     found[key] = SHARED
+
+
+def is_of_plugins(key: ObjectKey) -> bool:
+    """Tell whether an object of the firewall is in a chain or table of plugins, or leads to one."""
+    if key[0] not in IN_FIREWALL or (len(key) > CHAIN_KEY_LENGTH and key[4] == _OF_ADMINISTRATORS):
+        return False
+    jumps = jumps_of(str(key[1]), str(key[-1])) if len(key) > CHAIN_KEY_LENGTH else []
+    return any(_OF_PLUGINS.match(str(name)) for name in (*key[3:CHAIN_KEY_LENGTH], *jumps))
 
 
 def _is_of_daemon(key: ObjectKey) -> bool:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ..addresses import packed
+from ...libcni.kernel import attributes_in
+from ..addresses import is_in
 from ..firewall.chains import CHAIN, TABLE
 from ..firewall.restoration import misplaced
-from ..kernel.objects import KernelObject, ObjectKey, follows
+from ..kernel.objects import ROUTE, KernelObject, ObjectKey, follows
 from .note import Footprint, Objects, Recorded
 from .state import CHAIN_KEY_LENGTH, HOST, ON_INTERFACES, SWITCH, Look, unread
 
@@ -19,25 +20,39 @@ MISPLACED = "misplaced"
 _MAIN_TABLE = 254
 _MTU_WITHOUT_PORTS = 1500
 _UNICAST = 1
+# The place of the protocol in the header of a route, and RTA_GATEWAY.
+_PROTOCOL, _GATEWAY = 5, 5
 
 
 class Difference(NamedTuple):
     """One object that differs: where (``space``), which, its recorded value and the present one.
 
-    ``was`` None: an addition that does harm, or an object that the ADD removed; it has to go.
+    ``was`` None: an object that the ADD removed, which has to go, or, if it is ``foreign``, that others have added.
     """
 
     space: str
     key: ObjectKey
     was: Any
     now: Any
+    foreign: bool = False
 
 
 class Compared(NamedTuple):
-    """The ``differences`` of one footprint, and ``unread``: why something of it could not be compared."""
+    """The ``differences`` of one footprint, and ``unread``: why something of it could not be compared.
+
+    What is ``lost`` can be put back. ``additions`` are what others have added and does harm: they are never removed.
+    """
 
     differences: List[Difference]
     unread: List[str]
+
+    @property
+    def lost(self) -> List[Difference]:
+        return [one for one in self.differences if not one.foreign]
+
+    @property
+    def additions(self) -> List[Difference]:
+        return [one for one in self.differences if one.foreign]
 
 
 def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[ObjectKey]]:
@@ -84,12 +99,27 @@ def _differences(look: Look, space: str, objects: Objects) -> Iterator[Differenc
         if unread(look, key):
             continue
         now = look.value(space, key)
-        if key[0] == "link" and now is not None and wanted.value is not None and now["kind"] == "bridge":
+        if wanted.value is None and key[0] == "route" and now is not None and not _is_same(wanted, look, space, key):
+            # Others have added it meanwhile.
+            continue
+        if key[0] == "link" and now is not None and is_whole(wanted.value) and now["kind"] == "bridge":
             now = _without_followed_mtu(look, space, key, wanted.value, now)
         if _differs(space, key, wanted.value, now):
             yield Difference(space, key, wanted.value, now)
         elif key in look.misplaced:
             yield Difference(space, key, wanted.value, MISPLACED)
+
+
+def _is_same(removed: Recorded, look: Look, space: str, key: ObjectKey) -> bool:
+    """Tell whether a route is the one that the ADD removed: of the same protocol, through the same gateway."""
+    present = look.found(space, key)
+    raws = [one.raw for one in (removed, present) if one is not None and one.raw]
+    return len({(raw[_PROTOCOL], attributes_in(raw, ROUTE.size).get(_GATEWAY)) for raw in raws}) < 2
+
+
+def is_whole(link: Any) -> bool:
+    """Tell whether the value of an interface has all settings: of one that the host had, only flags are recorded."""
+    return link is not None and "mtu" in link
 
 
 def _without_followed_mtu(look: Look, space: str, key: ObjectKey, was: Any, now: Any) -> Any:
@@ -104,6 +134,8 @@ def _differs(space: str, key: ObjectKey, was: Any, now: Any) -> bool:
         return (was is None) != (now is None)
     if was == now:
         return False
+    if key[0] == "link" and not is_whole(was):
+        return bool(was["flags"] & ~now["flags"])
     if key[0] == "link":
         return any(was.get(name) != now.get(name) for name in was if not follows(space, name, was))
     if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH:
@@ -114,7 +146,10 @@ def _differs(space: str, key: ObjectKey, was: Any, now: Any) -> bool:
 
 
 def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> Iterator[Difference]:
-    """Yield addresses in a recorded subnet that the interface did not have, and better default routes."""
+    """Yield addresses with a recorded subnet that the interface did not have, and better default routes.
+
+    On the host, an address that brings no subnet along, such as keepalived's, does no harm.
+    """
     mine: Dict[str, List[Tuple[str, int]]] = {}
     best: Dict[Any, Tuple[int, str]] = {}
     for key, wanted in objects.items():
@@ -131,25 +166,19 @@ def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> 
         if key in objects or there.derived:
             continue
         if key[0] == "addr" and str(key[1]) in mine:
-            if any(_is_in(str(key[2]), net, length) for net, length in mine[str(key[1])]):
-                yield Difference(space, key, None, there.value)
+            added, prefix = str(key[2]), int(key[3])
+            for net, length in mine[str(key[1])]:
+                if is_in(net, added, prefix) or (space != HOST and is_in(added, net, length)):
+                    yield Difference(space, key, None, there.value, True)
+                    break
         elif default_routes and _is_better_default(key, best):
-            yield Difference(space, key, None, there.value)
+            yield Difference(space, key, None, there.value, True)
 
 
 def _is_better_default(key: ObjectKey, best: Mapping[Any, Tuple[int, str]]) -> bool:
     if key[0] != "route" or key[3] != "default/0" or key[1] not in best:
         return False
     return key[2] == _MAIN_TABLE and key[6] == _UNICAST and int(key[5]) < best[key[1]][0]
-
-
-def _is_in(address: str, network: str, length: int) -> bool:
-    """Tell whether an address is in the subnet of another one. A subnet of one address has no second."""
-    one, other = packed(address), packed(network)
-    bits = 8 * (len(other) - 1) - length
-    if one[:1] != other[:1] or not other or bits <= 0:
-        return False
-    return int.from_bytes(one[1:], "big") >> bits == int.from_bytes(other[1:], "big") >> bits
 
 
 def without_consequences(differences: Sequence[Difference]) -> List[Difference]:

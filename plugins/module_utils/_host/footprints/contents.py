@@ -11,8 +11,9 @@ from typing import Any, Callable, Dict, List
 from ..firewall.chains import CHAIN, NFTABLES, TABLE
 from ..kernel.objects import CONF4, CONF6, ObjectKey
 from ..kernel.sysctls import GLOBAL
+from .comparison import is_whole
 from .note import Objects
-from .state import CHAIN_KEY_LENGTH, LEASE
+from .state import CHAIN_KEY_LENGTH, LEASE, is_default_rule
 
 # Plugins choose these names at random.
 _RANDOM = re.compile(r"\bveth[0-9a-f]{8}\b")
@@ -24,6 +25,9 @@ def describe(objects: Objects) -> List[str]:
     """Return one phrase for each object, in the order of the footprint. ``veth*`` stands for a random name."""
     found: Dict[str, None] = {}
     for key, one in objects.items():
+        if is_default_rule(key):
+            # Every namespace has them.
+            continue
         text = _phrase(key, one.value)
         found[_RANDOM.sub("veth*", text)] = None
     return list(found)
@@ -39,8 +43,9 @@ def _phrase(key: ObjectKey, value: Any) -> str:
 
 
 def _link(key: ObjectKey, value: Any) -> str:
-    more = [value["kind"] or "device", f"MTU {value['mtu']}"]
-    more += [f"port of {value['master']}"] if value["master"] else []
+    more = [value["kind"] or "device"]
+    more += [f"MTU {value['mtu']}"] if is_whole(value) else []
+    more += [f"port of {value['master']}"] if value.get("master") else []
     more += [text for flag, text in ((_PROMISC, "promiscuous"), (_ALLMULTI, "allmulti")) if value["flags"] & flag]
     return f"interface {key[1]} ({', '.join([*more, 'up' if value['flags'] & _UP else 'down'])})"
 

@@ -25,11 +25,12 @@ import hashlib
 import json
 import os
 import zlib
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from ...libcni.errors import CNIError
 from ...libcni.files import read_file
 from ..errors import HostError
+from ..lock import LOCK_PATH
 from ..netns import boot_id
 from ..paths import replace_unsynced
 
@@ -84,14 +85,15 @@ class Footprint:
 
 
 class Notes:
-    """The footprints beside one cache directory.
+    """The footprints beside one cache directory. *past*: also of what was shared before the last attachment went.
 
     ``problems`` are sentences on files that could not be used, ``damaged`` the owners of these footprints: the key of
     an attachment, the name of a network in a tuple, or () for what all networks share.
     """
 
-    def __init__(self, cache_dir: str) -> None:
+    def __init__(self, cache_dir: str, past: bool = False) -> None:
         self._root = os.path.join(cache_dir, FOLDER)
+        self._past = _past(cache_dir) if past else ""
         self._boot = boot_id()
         self.problems: List[str] = []
         self.damaged: List[Tuple[str, ...]] = []
@@ -102,6 +104,13 @@ class Notes:
 
     def network(self, name: str) -> Optional[Footprint]:
         return self._read(_network_path(name), _footprint, (name,))
+
+    def networks(self) -> Set[str]:
+        """Return the networks that have footprints of attachments."""
+        try:
+            return set(os.listdir(os.path.join(self._root, _ATTACHMENTS)))
+        except OSError:
+            return set()
 
     def host(self) -> Optional[Footprint]:
         return self._read(_HOST, _footprint, ())
@@ -162,6 +171,8 @@ class Notes:
         self, path: str, parse: Callable[[Mapping[str, Any]], Content], owner: Optional[Tuple[str, ...]] = None
     ) -> Optional[Content]:
         full = os.path.join(self._root, path)
+        if self._past and not os.path.lexists(full):
+            full = os.path.join(self._past, path)
         try:
             raw = read_file(full, _LARGEST_FILE, follow=False)
         except FileNotFoundError:
@@ -235,7 +246,8 @@ def _file_name(parts: Sequence[str]) -> str:
 def forget(cache_dir: str, key: Sequence[str]) -> None:
     """Remove the footprint of the attachment *key*, and with the last one of a network or host what they shared.
 
-    Raises HostError ``record_unwritable``.
+    What was shared is kept until the next boot where only Notes with *past* find it, because the next ADD does not make
+    it again. Raises HostError ``record_unwritable``.
     """
     root = os.path.join(cache_dir, FOLDER)
     path = _attachment_path(key)
@@ -245,12 +257,27 @@ def forget(cache_dir: str, key: Sequence[str]) -> None:
             if place != path:
                 os.rmdir(os.path.join(root, place))
             for name in shared:
+                if place != path:
+                    _keep(os.path.join(root, name), os.path.join(_past(cache_dir), name))
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(os.path.join(root, name))
     except OSError as error:
         # Others are there, or none ever was, or something else has its name.
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.EISDIR):
             raise HostError(f"cannot remove {error.filename}: {error.strerror}", code="record_unwritable") from error
+
+
+def _past(cache_dir: str) -> str:
+    """Return the directory for what the attachments of a cache shared before the last one went."""
+    return os.path.join(os.path.dirname(LOCK_PATH), "footprints", hashlib.sha256(os.fsencode(cache_dir)).hexdigest())
+
+
+def _keep(path: str, target: str) -> None:
+    """Copy a file. Without the copy, less is known later."""
+    with contextlib.suppress(OSError):
+        content = read_file(path, _LARGEST_FILE, follow=False)
+        os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
+        replace_unsynced(target, content)
 
 
 def _content(footprint: Footprint) -> Dict[str, Any]:

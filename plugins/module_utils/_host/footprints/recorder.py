@@ -6,21 +6,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ..firewall.chains import CHAIN, EMPTY_POLICY, FoundChains, read_chains
 from ..firewall.restoration import arranged, survives
 from ..kernel.links import STACKED
-from ..kernel.objects import KernelObject, ObjectKey, State, read_objects
+from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
 from .attribution import SHARED, Attribution, Owner, Party
 from .note import Footprint, Notes, Objects, Recorded
-from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES, Look, Store, read_stores
+from .state import (
+    CHAIN_KEY_LENGTH,
+    HOST,
+    IN_FIREWALL,
+    LEASE,
+    OF_INTERFACES,
+    ON_INTERFACES,
+    Look,
+    Store,
+    is_default_rule,
+    read_stores,
+)
 
 _FORWARDING = "forwarding"
-# The global switch of each family, and what only its addresses have.
-_SWITCHES = {"conf4": ("ipv4/ip_forward", "."), "conf6": ("ipv6/conf/all/forwarding", ":")}
-SWITCHES = tuple(name for name, _mark in _SWITCHES.values())
+_SWITCHES = {CONF4: "ipv4/ip_forward", CONF6: "ipv6/conf/all/forwarding"}
+SWITCHES = tuple(_SWITCHES.values())
 """The global switches of forwarding, which also set what each interface does."""
 Defaults = Mapping[Tuple[str, str], int]
 
@@ -62,9 +72,13 @@ def read_host(stores: Iterable[Store]) -> Reading:
 
 
 def changes(before: Reading, after: Reading, defaults: Defaults) -> Dict[ObjectKey, Recorded]:
-    """Return what changed between two readings. *defaults*: what a new interface's sysctls start with."""
+    """Return what changed between two readings. *defaults*: what a new interface's sysctls start with.
+
+    What the host had before stays its own: of its interfaces, only flags that were set are a change (a link's value
+    without other settings), and of what went, only interfaces, which may have moved into a container.
+    """
     found: Dict[ObjectKey, Recorded] = {}
-    _compare_objects(before.state, after.state, found)
+    _compare_objects(before.state, after.state, before.chains is not None, found)
     _compare_sysctls(before.state, after.state, defaults, found)
     if before.chains is not None and after.chains is not None:
         _compare_chains(before.chains, after.chains, found)
@@ -101,7 +115,7 @@ def recorded(there: KernelObject) -> Recorded:
     return Recorded(there.value, there.raw, there.ifindex, there.peer)
 
 
-def _compare_objects(before: State, after: State, found: Dict[ObjectKey, Recorded]) -> None:
+def _compare_objects(before: State, after: State, on_host: bool, found: Dict[ObjectKey, Recorded]) -> None:
     for key, there in after.items():
         if key[0] in OF_INTERFACES or there.derived:
             continue
@@ -109,9 +123,15 @@ def _compare_objects(before: State, after: State, found: Dict[ObjectKey, Recorde
         if key[0] == GLOBAL and was is None:
             # A file that appeared because a module of the kernel was loaded; nobody has set it.
             continue
-        if was is None or was.value != there.value:
+        if on_host and was is not None and key[0] == "link":
+            flags = there.value["flags"] & ~was.value["flags"]
+            if flags:
+                found[key] = Recorded({"kind": there.value["kind"], "flags": flags}, b"", there.ifindex, there.peer)
+        elif was is None or was.value != there.value:
             found[key] = recorded(there)
     for key, was in before.items():
+        if on_host and key[0] != "link":
+            continue
         if key[0] not in OF_INTERFACES and key[0] not in (GLOBAL, LEASE) and not was.derived and key not in after:
             found[key] = Recorded(None, was.raw, was.ifindex, was.peer)
 
@@ -124,7 +144,7 @@ def _compare_sysctls(before: State, after: State, defaults: Defaults, found: Dic
         was = before.get(key)
         if was is not None and was.value == there.value:
             continue
-        switch = (GLOBAL, _SWITCHES[kind][0])
+        switch = (GLOBAL, _SWITCHES[kind])
         switched = before.get(switch) != after.get(switch)
         for place, (name, value) in enumerate(zip(compared_names(kind), there.value)):
             if was is not None and place < len(was.value):
@@ -194,9 +214,17 @@ def owned_changes(
 
 
 def changes_inside(added: RecordedAdd) -> Objects:
-    """Return what an ADD changed in the container's namespace."""
+    """Return what an ADD changed in the container's namespace, and the routing rules that all traffic there needs."""
     found = changes(added.before, added.after, added.defaults)
-    return {key: there for key, there in found.items() if device_of(key) not in added.others}
+    for key, there in added.after.state.items():
+        if is_default_rule(key):
+            found[key] = recorded(there)
+    sets = added.party.sysctls
+    return {
+        key: there
+        for key, there in found.items()
+        if device_of(key) not in added.others and (sets is None or key[0] not in OF_INTERFACES or key[2] in sets)
+    }
 
 
 def _with_lower_devices(inside: Objects, host: State) -> Objects:
@@ -214,86 +242,64 @@ def _with_lower_devices(inside: Objects, host: State) -> Objects:
     return found
 
 
-def write_footprints(notes: Notes, before: Reading, after: Reading, added: Sequence[RecordedAdd]) -> None:
+def write_footprints(
+    notes: Notes, before: Reading, after: Reading, added: Sequence[RecordedAdd], live: Collection[str]
+) -> None:
     """Write the footprints of attachments, and of what they share. *before*, *after*: readings of the host.
 
-    Raises HostError ``record_unwritable``.
+    *live* are the networks that had attachments before. Raises HostError ``record_unwritable``.
     """
-    attribution = Attribution(after.state, [one.party for one in added])
-    defaults = interface_defaults()
-    of = owned_changes(before, after, attribution, defaults)
+    parties = [one.party for one in added]
+    of = owned_changes(before, after, Attribution(after.state, parties, before.state), interface_defaults())
     written: List[Footprint] = []
     for one in added:
         inside = _with_lower_devices(changes_inside(one), after.state)
         footprint = Footprint(of.get(one.party.key, {}), inside, one.identity)
         notes.write_attachment(one.party.key, footprint)
         written.append(footprint)
-    digests = {one.party.key[0]: one.config for one in added}
-    there = _shared_now(after, attribution)
-    for network, config in digests.items():
-        objects = there.get((network,), {})
-        for bridge, name in attribution.bridges.items():
-            if name == network:
-                objects.update(_on_bridge(bridge, after.state, defaults))
+    for network, config in {one.party.key[0]: one.config for one in added}.items():
         known = notes.network(network)
-        kept = known if known is not None and known.config == config else None
-        written.append(Footprint(_merge(kept, objects, of.get((network,), {}), after), config=config))
+        needed = known is not None and known.config == config and network in live
+        written.append(Footprint(_merge(known, needed, of.get((network,), {}), after), config=config))
         notes.write_network(network, written[-1])
-    written.append(Footprint(_merge(notes.host(), there.get(SHARED, {}), of.get(SHARED, {}), after)))
+    shared = {**_switched(parties, after), **of.get(SHARED, {})}
+    written.append(Footprint(_merge(notes.host(), bool(live), shared, after)))
     notes.write_host(written[-1])
     _write_order(notes, after, written)
 
 
-def _on_bridge(bridge: str, state: State, defaults: Defaults) -> Objects:
-    """Return what a bridge is set to, which an earlier ADD or somebody else has made."""
-    found: Objects = {}
-    for key, there in state.items():
-        if device_of(key) != bridge or there.derived or key[0] in ("fdb", "neigh"):
-            continue
-        if key[0] in OF_INTERFACES:
-            for name, value in zip(compared_names(str(key[0])), there.value):
-                if name and name != _FORWARDING and defaults.get((str(key[0]), name), value) != value:
-                    found[key[0], bridge, name] = Recorded(value)
-        else:
-            found[key] = recorded(there)
-    return found
+def _switched(parties: Iterable[Party], after: Reading) -> Objects:
+    """Return the global sysctls that the plugins set, whether they were so before or not."""
+    names = {name for party in parties for name in party.switches or ()}
+    there = {(GLOBAL, name): after.state.get((GLOBAL, name)) for name in sorted(names)}
+    return {key: recorded(switch) for key, switch in there.items() if switch is not None and switch.value == "1"}
 
 
-def _shared_now(after: Reading, attribution: Attribution) -> Dict[Owner, Objects]:
-    """Return what networks share and need, although it was there before the ADDs: rules of plugins, and forwarding."""
-    found: Dict[Owner, Objects] = {}
-    if after.chains is not None:
-        rules = Reading({}, after.chains)
-        everything = changes(rules.nothing(), rules, {})
-        for key, owner in attribution.owners(everything).items():
-            if len(owner) < 2:
-                found.setdefault(owner, {})[key] = everything[key]
-    # A host whose address is on the bridge, or on the host end of a veth, is the gateway of containers.
-    families = {
-        key[2]
-        for key, there in after.state.items()
-        if key[0] == "addr" and not there.derived and attribution.is_gateway(str(key[1]))
-    }
-    for name, mark in _SWITCHES.values():
-        switch = after.state.get((GLOBAL, name))
-        if switch is not None and switch.value == "1" and any(mark in str(address) for address in families):
-            found.setdefault(SHARED, {})[GLOBAL, name] = recorded(switch)
-    return found
+def _merge(known: Optional[Footprint], needed: bool, changed: Objects, after: Reading) -> Objects:
+    """Return what earlier ADDs made, with what the last ones have *changed*.
 
-
-def _merge(known: Optional[Footprint], there: Objects, changed: Objects, after: Reading) -> Objects:
-    """Return what was known, with what else is *there* now, and what the ADDs have *changed*.
-
-    What had drifted before and no ADD has changed stays as it was recorded, so that it stays drift.
+    While it is *needed*, what has drifted before and no ADD has changed stays as it was recorded, so that it stays
+    drift. Else only what is still so is kept. An interface that was made again since, by others, is theirs.
     """
-    merged: Objects = {**there, **(known.host if known is not None else {}), **changed}
     look = Look({HOST: after.state}, after.chains)
+    merged: Objects = {}
+    old = known.host if known is not None else {}
+    theirs = {key[1] for key, one in old.items() if key[0] == "link" and _index_of(look, key) not in (0, one.ifindex)}
+    for key, one in old.items():
+        if device_of(key) not in theirs and (needed or look.value(HOST, key) == one.value):
+            merged[key] = one
+    merged.update(changed)
     for key, one in merged.items():
         present = look.found(HOST, key)
         if present is not None and present.value == one.value:
             # It may have been made again since, with another index.
             merged[key] = recorded(present)
     return merged
+
+
+def _index_of(look: Look, key: ObjectKey) -> int:
+    present = look.found(HOST, key)
+    return present.ifindex if present is not None else 0
 
 
 def _write_order(notes: Notes, after: Reading, written: Iterable[Footprint]) -> None:

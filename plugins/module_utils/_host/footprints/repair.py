@@ -13,17 +13,17 @@ import contextlib
 import os
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ..addresses import packed
+from ..addresses import is_in, packed
 from ..errors import HostError
 from ..firewall.chains import CHAIN, TABLE, FoundChains
 from ..firewall.restoration import ChainRepair, restore_chains
 from ..kernel.links import STACKED, NotInPlace, can_make
-from ..kernel.objects import KernelObject, ObjectKey, State
+from ..kernel.objects import BY_KERNEL, KernelObject, ObjectKey, State
 from ..kernel.writer import ORDER, Writer, repair_order
 from ..leases import put_lease
 from ..netlink import links
 from ..netns import Netns, apart, visit
-from .comparison import Difference, as_object, compare, note_order
+from .comparison import Difference, as_object, compare, is_whole, note_order
 from .note import Footprint, Recorded
 from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, SWITCH, Look, read_look
 
@@ -67,6 +67,8 @@ def why_not(differences: Iterable[Difference], wanted: Footprint, netns: str) ->
 def _why_not_made(one: Difference, lost: Recorded, wanted: Footprint) -> str:
     """Return why a lost interface cannot be made again, "" if it can or has only been renamed."""
     kind, name = lost.value["kind"], one.key[1]
+    if not is_whole(lost.value):
+        return f"{name} was there before the attachment"
     space = [Netns(one.space, wanted.identity)]
     present = links() if one.space == HOST else visit(space, links).get(one.space, {})
     renamed = present.get(lost.ifindex)
@@ -108,6 +110,7 @@ class InPlaceRepair:
         self._order = order
         self.errors: Dict[Owner, HostError] = {}
         self._failed: Dict[Tuple[str, ObjectKey], str] = {}
+        self._put_addresses: Set[Tuple[str, ObjectKey]] = set()
         self._recorded: Dict[str, State] = {HOST: {}}
         self._namespaces = {one.netns: Netns(one.netns, one.footprint.identity) for one in self._wanted if one.netns}
         for one in self._wanted:
@@ -148,7 +151,7 @@ class InPlaceRepair:
         return look
 
     def _missing(self, one: Wanted, look: Look) -> List[Difference]:
-        return compare(look, one.footprint, one.netns).differences
+        return compare(look, one.footprint, one.netns).lost
 
     def _differences(self, look: Look) -> List[Difference]:
         found = [difference for one in self._wanted for difference in self._missing(one, look)]
@@ -193,6 +196,8 @@ class InPlaceRepair:
         spaces: Dict[str, List[Difference]] = {}
         for one in batch:
             spaces.setdefault(one.space, []).append(one)
+            if one.key[0] == "addr":
+                self._put_addresses.add((one.space, one.key))
         context = {
             space: {**_other_links(look, space, objects), **objects} for space, objects in self._recorded.items()
         }
@@ -226,7 +231,7 @@ class InPlaceRepair:
             self._failed.update({(one.space, one.key): str(error) for one in differences})
 
     def _remove(self, look: Look) -> None:
-        """Remove what must not be there: better default routes, addresses of a recorded subnet."""
+        """Remove what the ADD removed, and is back."""
         spaces: Dict[str, List[Difference]] = {}
         for one in self._differences(look):
             if one.was is None and one.key[0] in ("route", "addr", "rule"):
@@ -236,16 +241,17 @@ class InPlaceRepair:
 
     def _drop_derived_routes(self, look: Look, known: Mapping[str, Set[ObjectKey]]) -> None:
         """Remove routes that the kernel made for an address that was put back, where the ADD had removed them."""
-        for space, objects in look.spaces.items():
-            ours = self._recorded.get(space, {})
-            touched = {key[1] for key in ours if key[0] == "addr"}
-            extra = [
-                Difference(space, key, None, there.value)
-                for key, there in objects.items()
-                if key[0] == "route" and key not in ours and key not in known.get(space, ()) and key[7] in touched
-            ]
-            if extra:
-                self._drop(space, extra, look)
+        extra: Dict[str, List[Difference]] = {}
+        for space, address in self._put_addresses:
+            for key, there in look.spaces.get(space, {}).items():
+                if key[0] != "route" or key in self._recorded[space] or key in known.get(space, ()):
+                    continue
+                target, _slash, length = str(key[3]).partition("/")
+                leads_there = target == address[2] or is_in(str(address[2]), target, int(length))
+                if leads_there and there.value["proto"] == BY_KERNEL and key[7] == address[1]:
+                    extra.setdefault(space, []).append(Difference(space, key, None, there.value))
+        for space, differences in extra.items():
+            self._drop(space, differences, look)
 
     def _drop(self, space: str, differences: Sequence[Difference], look: Look) -> None:
         there = look.spaces[space]

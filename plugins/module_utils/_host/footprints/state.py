@@ -26,6 +26,8 @@ ON_INTERFACES = ("link", *OF_INTERFACES, "vlan", "addr", "neigh", "fdb", "qdisc"
 # A chain's key has this length, that of a rule in it one more.
 CHAIN_KEY_LENGTH = 5
 
+# The kernel's routing rules for the tables local, main and default.
+_DEFAULT_RULES = (0, 32766, 32767)
 Store = Tuple[str, str]
 
 
@@ -110,6 +112,11 @@ def unread(look: Look, key: ObjectKey) -> str:
     if look.chains is None:
         return "the firewall was not read"
     return look.chains.why_unread(key)
+
+
+def is_default_rule(key: ObjectKey) -> bool:
+    """Tell whether a routing rule is one that a namespace has from the beginning, and all its traffic needs."""
+    return key[0] == "rule" and key[2] in _DEFAULT_RULES
 
 
 def stores_of(keys: Iterable[ObjectKey]) -> List[Store]:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, List, Sequence
 from ..firewall.chains import CHAIN, NFTABLES, TABLE
 from ..kernel.objects import CONF4, CONF6, follows
 from ..kernel.sysctls import GLOBAL
-from .comparison import MISPLACED, Difference, without_consequences
+from .comparison import MISPLACED, Difference, is_whole, without_consequences
 from .state import CHAIN_KEY_LENGTH, HOST, LEASE, SWITCH
 
 _MANY = 6
@@ -60,12 +60,15 @@ def _link(one: Difference, whose: str) -> List[str]:
     if one.now is None:
         return [f"{what} is gone"]
     found: List[str] = []
-    flipped = one.was["flags"] ^ one.now["flags"]
+    whole = is_whole(one.was)
+    flipped = one.was["flags"] ^ one.now["flags"] if whole else one.was["flags"] & ~one.now["flags"]
     if flipped & _UP:
         found.append(f"{what} is {'down' if one.was['flags'] & _UP else 'up'}")
     found += [
         f"{text} of {what} is {'on' if one.now['flags'] & flag else 'off'}" for flag, text in _FLAGS if flipped & flag
     ]
+    if not whole:
+        return found
     if one.was["master"] != one.now["master"]:
         found.append(_port(what, one))
     for key, text in (

@@ -96,6 +96,10 @@ class Place:
 def put_link(here: Place, key: ObjectKey, wanted: KernelObject, now: Optional[Mapping[str, Any]]) -> None:
     """Put one interface back. *now* is its present value, None if it is gone. Raises OSError, NotInPlace."""
     name, value, old = str(key[1]), wanted.value, attributes_in(wanted.raw, LINK.size)
+    if "mtu" not in value:
+        # Of an interface that the host had before, only these flags are recorded.
+        here.dumps.change(_NEW_LINK, LINK.pack(0, 0, here.index(name), value["flags"], value["flags"]))
+        return
     info = attributes_in(old.get(18, b""))
     if name not in here.indexes:
         if _rename_back(here, name, wanted):

@@ -56,7 +56,9 @@ _VOLATILE_MACVLAN = frozenset((3, 4, 5, 6, 8))
 # The MTU in the IPv6 sysctls follows the link's.
 _VOLATILE_CONF6 = 2
 _PERMANENT, _NOARP, _PROXY = 0x80, 0x40, 8
-_LOCAL_TABLE, _BY_KERNEL = 255, 2
+_LOCAL_TABLE = 255
+BY_KERNEL = 2
+"""The protocol of routes that the kernel made for an address."""
 _BROADCAST, _ANYCAST, _MULTICAST = 3, 4, 5
 _CACHED = 0x200
 _ONLINK = 4
@@ -210,7 +212,7 @@ class _Reading:
                 or kind in (_BROADCAST, _ANYCAST, _MULTICAST)
                 or (family == socket.AF_INET6 and table == _LOCAL_TABLE)
             )
-            if protocol == _BY_KERNEL and passing:
+            if protocol == BY_KERNEL and passing:
                 # They come and go with the carrier and the detection of duplicate addresses.
                 continue
             value = {

@@ -71,7 +71,7 @@ def repair_order(key: ObjectKey, wanted: KernelObject) -> Tuple[int, int]:
     """
     kind, late = str(key[0]), 0
     if kind == "link":
-        late = int(bool(wanted.value["master"])) if wanted.value["kind"] in _MASTERS else 2
+        late = int(bool(wanted.value.get("master"))) if wanted.value["kind"] in _MASTERS else 2
     elif kind == "route":
         late = int(bool(wanted.value["gw"]))
     return ORDER.index(kind), late
@@ -149,8 +149,10 @@ class Writer:
         body = pack_kept(wanted.raw, ROUTE.size, (12, 20, 23, 26), replaced)
         self._here.dumps.change(_NEW_ROUTE, ROUTE.pack(*fields) + body, CREATE | how)
 
-    def _put_rule(self, _key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
-        body = wanted.raw[:ROUTING_RULE_SIZE] + pack_kept(wanted.raw, ROUTING_RULE_SIZE, (18,))
+    def _put_rule(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:
+        # The kernel does not tell the priority 0, and chooses another one where none is asked for.
+        priority = {6: struct.pack("=I", key[2])}
+        body = wanted.raw[:ROUTING_RULE_SIZE] + pack_kept(wanted.raw, ROUTING_RULE_SIZE, (18,), priority)
         self._here.dumps.change(_NEW_RULE, body, CREATE | EXCLUSIVE)
 
     def _put_neighbour(self, key: ObjectKey, wanted: KernelObject, _now: Present) -> None:

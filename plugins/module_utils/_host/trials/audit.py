@@ -29,6 +29,7 @@ from ..footprints.note import Footprint, Objects
 from ..footprints.repair import Wanted, why_not
 from ..footprints.state import HOST, Look, read_look
 from ..footprints.words import summarize
+from ..kernel.objects import read_objects
 from ..kinds import bridge_of
 from ..lock import LOCK_PATH
 from ..netns import Netns, look, same
@@ -40,9 +41,10 @@ from .rehearsal import Rehearsal, Rehearsed, order_rules
 
 FULLY, PARTLY = "fully", "partly"
 _TARGET = "host"
+_ADDED = "others have added it, so it is left"
 _TIMEOUT, _TOTAL = 20.0, 60.0
 _STORE = os.path.join(os.path.dirname(LOCK_PATH), "rehearsals")
-_VERSION = 1
+_VERSION = 2
 _LARGEST = 4 << 20
 
 
@@ -65,7 +67,7 @@ class Audited:
     """What the audit found about one attachment.
 
     ``compared`` is ``fully`` or ``partly``, ``why`` the reason if it is not fully. ``differences`` are phrases,
-    ``wanted`` and ``lost`` what can be put back, ``obstacle`` why it cannot.
+    ``footprint`` and ``compared_with`` its comparison, ``obstacle`` why it cannot.
     """
 
     def __init__(self, live: Live) -> None:
@@ -75,7 +77,7 @@ class Audited:
         self.reason = ""
         self.obstacle = ""
         self.footprint: Optional[Footprint] = None
-        self.lost = Compared([], [])
+        self.compared_with = Compared([], [])
 
     def partly(self, why: str) -> None:
         self.compared, self.why = PARTLY, mask_text(why)
@@ -170,9 +172,10 @@ class Audit:
         """Find the footprint of every attachment: remembered, or by a rehearsal."""
         memory = _Memory()
         waiting: List[Tuple[Audited, Rehearsal, str]] = []
+        host = read_objects()
         for one in self.attachments:
-            rehearsal = Rehearsal(one.live.attached, one.live.entry.written, self._bin_dirs)
-            name = _digest(one.live, self._bin_dirs)
+            rehearsal = Rehearsal(one.live.attached, one.live.entry.written, self._bin_dirs, host=host)
+            name = _digest(one.live, [*self._bin_dirs, *rehearsal.bridges])
             known = memory.read(name)
             if rehearsal.partly:
                 one.partly(rehearsal.partly)
@@ -237,8 +240,8 @@ class Audit:
             host = rehearsed_.settled(owned.pop(one.live.key, {}), self._look, HOST)
             inside = rehearsed_.settled(rehearsed_.inside, self._look, one.live.netns)
             one.footprint = Footprint(host, inside, one.live.identity)
-            one.lost = compare(self._look, one.footprint, one.live.netns)
-            unread += one.lost.unread
+            one.compared_with = compare(self._look, one.footprint, one.live.netns)
+            unread += one.compared_with.unread
             self._judge(one)
         for owner, objects in owned.items():
             first = next(iter(self._rehearsed.values()))
@@ -252,10 +255,10 @@ class Audit:
 
     @staticmethod
     def _judge(one: Audited) -> None:
-        lost = one.lost.differences
-        if not lost or one.footprint is None:
+        lost = one.compared_with.lost
+        if not one.compared_with.differences or one.footprint is None:
             return
-        one.differences = lost_phrases(lost, True)
+        one.differences = lost_phrases(one.compared_with.differences, True)
         one.reason = summarize(lost, True)
         # A rehearsal does not tell the index of an interface, by which both ends of a pair know each other.
         objects = {HOST: one.footprint.host, one.live.netns: one.footprint.inside}
@@ -317,21 +320,25 @@ class AuditPlan(Plan):
             self.warn(code, text)
         self._steps = InPlaceSteps(self, audit.order)
         for owner, footprint, compared in audit.shared:
-            target, reason = owner[0] if owner else _TARGET, summarize(compared.differences, False)
-            obstacle = why_not(compared.differences, footprint, "")
+            target, reason = owner[0] if owner else _TARGET, summarize(compared.lost, False)
+            obstacle = why_not(compared.lost, footprint, "")
             if target in known:
                 continue
+            if compared.additions:
+                self._leave(target, summarize(compared.additions, False), _ADDED)
             if obstacle:
                 self._leave(target, reason, obstacle)
-            else:
+            elif compared.lost:
                 wanted = Wanted(owner, footprint)
-                self._steps.add(target, reason, wanted, compared.differences, ("shared", target))
+                self._steps.add(target, reason, wanted, compared.lost, ("shared", target))
         for one in audit.attachments:
+            if one.compared_with.additions:
+                self._leave(str(one.live.key), summarize(one.compared_with.additions, True), _ADDED)
             if one.obstacle:
                 self._leave(str(one.live.key), one.reason, one.obstacle)
-            elif one.footprint is not None and one.lost.differences:
+            elif one.footprint is not None and one.compared_with.lost:
                 wanted = Wanted(one.live.key, one.footprint, one.live.netns)
-                self._steps.add(str(one.live.key), one.reason, wanted, one.lost.differences, one.live.key)
+                self._steps.add(str(one.live.key), one.reason, wanted, one.compared_with.lost, one.live.key)
 
         for why, keys in _reasons(audit.attachments).items():
             others = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
@@ -379,8 +386,8 @@ def _bridges(caches: Sequence[CacheContents]) -> List[str]:
     return sorted(names - {""})
 
 
-def _digest(live: Live, bin_dirs: Sequence[str]) -> str:
-    """Return the name of what is remembered about an attachment.
+def _digest(live: Live, used: Sequence[str]) -> str:
+    """Return the name of what is remembered about an attachment. *used*: directories of plugins, existing bridges.
 
     It has everything that its ADD was given and returned, and when. Plugins that are replaced later do not change what
     the ADD did.
@@ -388,7 +395,7 @@ def _digest(live: Live, bin_dirs: Sequence[str]) -> str:
     attached = live.attached
     config = hashlib.sha256(attached.config.expanded_bytes()).hexdigest()
     given = [attached.key, config, attached.args, attached.capability_args, attached.result]
-    text = json.dumps([_VERSION, given, live.entry.written, list(bin_dirs), dict(live.identity)], sort_keys=True)
+    text = json.dumps([_VERSION, given, live.entry.written, list(used), dict(live.identity)], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

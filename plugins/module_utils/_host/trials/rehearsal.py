@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import struct
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...libcni import gojson
@@ -22,15 +21,15 @@ from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError
 from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
-from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, pack_attribute, pack_nested
+from ...libcni.kernel import attributes_in
 from ..addresses import result_addresses
-from ..attachments.recording import interface_sysctls_set_by, sysctls_set_by, texts_of
+from ..attachments.recording import interface_sysctls_set_by, party_of, sysctls_set_by
 from ..attachments.records import Attached
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..executor import SafeExecutor
 from ..firewall.chains import CHAIN, FoundChains, read_chains
-from ..footprints.attribution import Attribution, Owner, Party
+from ..footprints.attribution import Attribution, Owner
 from ..footprints.note import Objects, Recorded, key_of, objects_of, rows_of
 from ..footprints.recorder import (
     SWITCHES,
@@ -43,19 +42,18 @@ from ..footprints.recorder import (
     read_unusual,
 )
 from ..footprints.state import CHAIN_KEY_LENGTH, HOST, LEASE, Look, read_stores
-from ..kernel.objects import LINK, ROUTE, ObjectKey, read_objects
+from ..kernel.objects import BY_KERNEL, LINK, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import interface_defaults, read_globals, write_global
 from ..kinds import HOST_LOCAL, REFERENCE, kind_of, lease_dir, member_of, object_of, put_member, text_of
-from ..netlink import MAIN_TABLE, Dumps, Route, links, routes
 from ..netns import Netns, visit
 from ..processes import processes
 from ..secrets import one_line, scrub, secrets_of
 from .private_host import STORE, new_netns
-from .real_names import FAKE_PEER, RealNames, private_store
+from .real_names import RealNames, private_store
+from .surroundings import Surroundings
 
 # Types that need a daemon, and IPAM plugins that are asked for the known addresses or replaced.
 _NOT_REHEARSED = ("dhcp",)
-_DEFAULT_MTU = 1500
 # What a private host cannot tell of an interface. udev and the host's defaults set them.
 _OF_THE_HOST = ("alias", "genmode")
 # A veth stands for the device that host-device takes.
@@ -89,15 +87,19 @@ class Rehearsed:
                 value = dict(one.value)
                 if present is not None:
                     names = list(_OF_THE_HOST)
-                    if space == HOST or value["mac"] not in self.macs:
+                    if space == HOST or value.get("mac") not in self.macs:
                         names.append("mac")
                     if space != HOST and key[1] == self.device:
                         names += _OF_THE_DEVICE
-                    value.update({name: present.value[name] for name in names})
+                    value.update({name: present.value[name] for name in names if name in value})
                     one = Recorded(value, one.raw, present.ifindex, present.peer)
                 else:
                     renamed = _renamed(look, space, value["kind"], attributes_in(one.raw, LINK.size).get(1, b""))
                     one = Recorded(value, one.raw, *renamed)
+            elif space == HOST and one.value is not None and (key[0] == "addr" or _is_by_kernel(key, one)):
+                # Who put the address there has chosen its settings, and the metric of the kernel's routes for it.
+                known, present = next(_like(look, key), (key, None))
+                key, one = known, one if present is None else Recorded(present.value, present.raw, present.ifindex)
             found[key] = one
         return found
 
@@ -107,7 +109,7 @@ class Rehearsal:
 
     *written* is when the real ADD ended, in seconds since the epoch. None: there was none yet, so host-local chooses an
     address with a copy of its store. *replaced* are the paths of binaries that take the place of those in *bin_dirs*,
-    by name.
+    by name. *host*: the state of the host's interfaces, if it was read already.
     """
 
     def __init__(
@@ -116,15 +118,15 @@ class Rehearsal:
         written: Optional[float],
         bin_dirs: Sequence[str],
         replaced: Optional[Mapping[str, str]] = None,
+        host: Optional[State] = None,
     ) -> None:
+        self._surroundings = Surroundings(host)
         self._attached = attached
         self._bin_dirs = list(bin_dirs)
         self._replaced = dict(replaced or {})
         self._is_new = written is None
         self._leases: Dict[Tuple[int, str], bytes] = {}
         self._stores: List[Tuple[str, str]] = []
-        self._parents: Dict[str, int] = {}
-        self._default = ""
         self.partly = ""
         self._config: Optional[NetworkConfigList] = None
         self.obstacle = self._why_never()
@@ -132,6 +134,11 @@ class Rehearsal:
             self._prepare()
             # What an earlier rehearsal has shown is understood nevertheless.
             self.obstacle = self.obstacle or self._why_not_now(written)
+
+    @property
+    def bridges(self) -> List[str]:
+        """Bridges of the host that it builds on."""
+        return list(self._surroundings.bridges)
 
     # ---- whether
 
@@ -179,7 +186,7 @@ class Rehearsal:
             if kind == "tuning":
                 put_member(plugin, "dataDir", None)
             self._fix_addresses(plugin)
-            self._find_parent(plugin)
+            self._surroundings.find(plugin)
             kept.append(plugin)
         if not kept:
             self.obstacle = self.partly
@@ -232,19 +239,6 @@ class Rehearsal:
                 if key[0] == LEASE and key[1:3] in self._stores:
                     self._leases[self._stores.index((str(key[1]), str(key[2]))), str(key[3])] = one.value.encode()
 
-    def _find_parent(self, plugin: Mapping[str, Any]) -> None:
-        kind = kind_of(plugin)
-        if not kind.parent:
-            return
-        there = links()
-        name = text_of(plugin, kind.parent)
-        if not name and kind.default_parent:
-            default = min((route for route in routes() if _is_default(route)), key=lambda one: one.metric, default=None)
-            name = self._default = there[default.link].name if default is not None and default.link in there else ""
-        if name:
-            mtus = {link.name: link.mtu for link in there.values()}
-            self._parents[name] = mtus.get(name, _DEFAULT_MTU)
-
     # ---- in the private host
 
     def work(self) -> bytes:
@@ -255,7 +249,7 @@ class Rehearsal:
         for name in SWITCHES:
             if os.path.exists(f"/proc/sys/net/{name}"):
                 write_global(name, "0")
-        self._make_parents()
+        self._surroundings.make()
         netns = new_netns("container")
         container = Netns(netns)
         stores = [(private_store(number), network) for number, (_real, network) in enumerate(self._stores)]
@@ -279,10 +273,9 @@ class Rehearsal:
 
         inner_after, defaults = visit([container], read)[netns]
         after = Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, read_chains())
-        party = Party(
-            key, [ip.partition("/")[0] for ip in result_addresses(result)], inner_after.state, texts_of(config)
-        )
-        owned = owned_changes(before, after, Attribution(after.state, [party]), usual)
+        added = Attached(key, config, netns, attached.args, attached.capability_args, result)
+        party = party_of(added, inner_after.state)
+        owned = owned_changes(before, after, Attribution(after.state, [party], before.state), usual)
         inside = changes_inside(RecordedAdd(party, inner, inner_after, defaults, None, ""))
         answer = {
             "owned": [[list(owner), rows_of(objects)] for owner, objects in owned.items()],
@@ -309,22 +302,6 @@ class Rehearsal:
             os.symlink(path, os.path.join(folder, name))
         return [folder, *self._bin_dirs]
 
-    def _make_parents(self) -> None:
-        """Make a veth for each interface that the chain builds on: it has a carrier, and takes macvlans."""
-        with Dumps() as dumps:
-            dumps.change(16, LINK.pack(0, 0, 1, 1, 1))
-            for number, (name, mtu) in enumerate(self._parents.items()):
-                index, other = 1000 + number, 2000 + number
-                peer = LINK.pack(0, 0, other, 0, 0) + pack_attribute(3, f"{FAKE_PEER}{number}\0".encode())
-                kind = pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, peer)))
-                body = pack_attribute(3, os.fsencode(name) + b"\0") + pack_attribute(4, struct.pack("=I", mtu))
-                dumps.change(16, LINK.pack(0, 0, index, 0, 0) + body + kind, CREATE | EXCLUSIVE)
-                for one in (index, other):
-                    dumps.change(16, LINK.pack(0, 0, one, 1, 1))
-                if name == self._default:
-                    route = ROUTE.pack(2, 0, 0, 0, MAIN_TABLE, 3, 253, 1, 0)
-                    dumps.change(24, route + pack_attribute(4, struct.pack("=I", index)), CREATE)
-
     # ---- what it means here
 
     def understand(self, answer: bytes) -> Rehearsed:
@@ -339,7 +316,9 @@ class Rehearsal:
             raise HostError(f"the rehearsal cannot be read: {error}", code="not_rehearsed") from error
         if not self._is_new and sorted(result_addresses(result)) != sorted(self._attached.ips):
             raise HostError("in a rehearsal, its ADD gives other addresses", code="not_rehearsed")
-        real = RealNames(result, result if self._is_new else self._attached.result or {}, self._stores, self._parents)
+        real = RealNames(
+            result, result if self._is_new else self._attached.result or {}, self._stores, self._surroundings.parents
+        )
         found = Rehearsed(
             {owner: real.objects(objects) for owner, objects in owned.items()},
             real.objects(inside),
@@ -349,6 +328,17 @@ class Rehearsal:
         if any(plugin.type == "host-device" for plugin in self._attached.config.plugins):
             found.device = self._attached.key.ifname
         return found
+
+
+def _is_by_kernel(key: ObjectKey, one: Recorded) -> bool:
+    return key[0] == "route" and one.value["proto"] == BY_KERNEL
+
+
+def _like(look: Look, key: ObjectKey) -> Iterator[Tuple[ObjectKey, KernelObject]]:
+    """Yield the host's address or route that serves as well as *key*: a route may have another metric."""
+    for other, there in look.spaces[HOST].items():
+        if other == key or (key[0] == other[0] == "route" and (other[1:4], other[6:]) == (key[1:4], key[6:])):
+            yield other, there
 
 
 def _renamed(look: Look, space: str, kind: str, mac: bytes) -> Tuple[int, Tuple[int, bool]]:
@@ -377,10 +367,6 @@ def _types(plugins: Sequence[Dict[str, Any]]) -> List[str]:
     """Return the plugins that a rehearsal runs: unknown IPAM plugins are replaced."""
     found = {name if name in REFERENCE else "static" for name in types_of(list(plugins))}
     return sorted(found)
-
-
-def _is_default(route: Route) -> bool:
-    return route.raw[:1] == b"4" and route.length == 0 and route.table == MAIN_TABLE and route.unicast
 
 
 def _order_of(after: Reading, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[ObjectKey, List[str]]]:

@@ -15,7 +15,9 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attri
     Attribution,
     Party,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Recorded
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import pack_attribute
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import LINK, KernelObject
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footprints.states import FILTER, NAT, link
 
 WEB, DB = ("demo", "web", "eth0"), ("demo", "db", "eth0")
@@ -81,6 +83,67 @@ def test_owners(key, whose):
 
 def comment(network, container_id, kind="", target="CNI-X"):
     return f'-m comment --comment "{kind}name: \\"{network}\\" id: \\"{container_id}\\"" -j {target}'
+
+
+OWN = {("link", "cni0"): link(9, kind="bridge"), ("link", "up0"): link(8, kind="")}
+GATEWAY = "10.88.0.1"
+
+
+def on_own_bridge(key, value=None, **more):
+    """Return the owner of a change on a host that had the bridge before."""
+    inside = {("link", "eth0"): link(2, (3, True), mac="0a0000000002")}
+    settings = {"gateways": [GATEWAY], "flags": 1, "sysctls": ["accept_ra"], "switches": ["ipv4/ip_forward"], **more}
+    party = Party(WEB, ["10.88.0.2"], inside, ["up0"], **settings)
+    change = Recorded(value, LINK.pack(0, 0, 8, 0, 0) + pack_attribute(1, bytes.fromhex("0a0000000002")))
+    return Attribution(HOST, [party], OWN).owners({key: change}).get(key)
+
+
+def by_kernel(protocol=2):
+    return {"proto": protocol}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "whose"),
+    [
+        (("addr", "cni0", GATEWAY, 16), {}, ("demo",)),
+        (("addr", "cni0", "10.88.0.250", 32), {}, None),
+        (("route", 2, 254, "10.88.0.0/16", 0, 0, 1, "cni0"), by_kernel(), ("demo",)),
+        (("route", 2, 255, "10.88.0.1/32", 0, 0, 2, "cni0"), by_kernel(), ("demo",)),
+        (("route", 2, 254, "10.88.0.0/16", 0, 0, 1, "cni0"), by_kernel(3), None),
+        (("route", 2, 254, "default/0", 0, 0, 1, "cni0"), by_kernel(3), None),
+        (("route", 2, 254, "10.88.0.2/32", 0, 0, 1, "cni0"), by_kernel(3), WEB),
+        (("route", 2, 254, "198.51.100.0/24", 0, 0, 1, "cni0"), {"proto": 3, "gw": "10.88.0.2"}, None),
+        (("link", "cni0"), {"kind": "bridge", "flags": 1}, ("demo",)),
+        (("link", "cni0"), {"kind": "bridge", "flags": 0x101}, None),
+        (("link", "up0"), None, ("demo",)),
+        (("link", "up0"), {"kind": "", "flags": 1}, None),
+        (("addr", "up0", GATEWAY, 16), {}, None),
+        (("conf6", "up0", "accept_ra"), 0, None),
+        (("fdb", "up0", "0a0000000002", 0), {}, WEB),
+        (("fdb", "cni0", "0a0000000099", 0), {}, None),
+        (("neigh", "cni0", "10.88.0.77", 0), {"mac": "0a0000000077"}, None),
+        (("qdisc", "cni0", 1, 2), {}, None),
+        (("conf6", "cni0", "accept_ra"), 0, ("demo",)),
+        (("conf4", "cni0", "rp_filter"), 2, None),
+        (("conf4", "veth1", "rp_filter"), 2, None),
+        (("sysctl", "ipv4/ip_forward"), "1", SHARED),
+        (("sysctl", "ipv4/tcp_fin_timeout"), "33", None),
+        ((*FILTER, "INPUT", "-i cni0 -j ACCEPT"), 1, None),
+        ((*FILTER, "CNI-ADMIN"), 1, SHARED),
+        ((*FILTER, "CNI-ADMIN", "-s 192.0.2.9/32 -j DROP"), 1, None),
+        ((*FILTER, "FORWARD", "-i cni0 -m comment --comment CNI-like -j ACCEPT"), 1, None),
+    ],
+)
+def test_what_the_host_had_stays_its_own(key, value, whose):
+    assert on_own_bridge(key, value) == whose
+
+
+def test_on_a_new_bridge_only_gateways_of_the_network_are_its_own():
+    party = Party(WEB, ["10.88.0.2"], PARTIES[0].inside, gateways=[GATEWAY])
+    changed = dict.fromkeys(
+        [("addr", "cni0", GATEWAY, 16), ("addr", "cni0", "10.9.9.9", 16), ("link", "cni0")], Recorded(1)
+    )
+    assert list(Attribution(HOST, [party]).owners(changed)) == [("addr", "cni0", GATEWAY, 16), ("link", "cni0")]
 
 
 def test_a_chain_belongs_to_the_one_whose_rules_jump_to_it():

@@ -19,7 +19,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recor
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import HOST, Look
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.words import phrases_of, summarize
-from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import KernelObject
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import pack_attribute
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import ROUTE, KernelObject
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.writer import ORDER
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footprints.states import (
     DEFAULT,
@@ -127,6 +128,40 @@ def test_what_the_add_removed_and_is_back_is_drift():
 )
 def test_additions_are_drift_if_they_do_harm(key, there, harms):
     assert [one.key for one in found({**STATE, key: there}).differences] == ([key] if harms else [])
+
+
+@pytest.mark.parametrize(("prefix", "harms"), [(16, True), (8, True), (24, True), (32, False)])
+def test_an_address_on_the_host_does_harm_only_with_the_subnet(prefix, harms):
+    footprint = Footprint({("addr", "cni0", "10.88.0.1", 16): recorded(address())})
+    key = ("addr", "cni0", "10.88.0.250", prefix)
+    compared = found({}, footprint, {("addr", "cni0", "10.88.0.1", 16): address(), key: address()})
+    assert [one.key for one in compared.additions] == ([key] if harms else [])
+    assert compared.lost == []
+
+
+def test_of_an_interface_that_the_host_had_only_flags_are_compared():
+    footprint = Footprint({("link", "br0"): Recorded({"kind": "bridge", "flags": 1})})
+    for there, words in (
+        (link(kind="bridge", mtu=1400, flags=0x301), []),
+        (link(kind="bridge", flags=0x100), ["the host's interface br0 is down"]),
+        (None, ["the host's interface br0 is gone"]),
+    ):
+        compared = found({}, footprint, {("link", "br0"): there} if there else {})
+        assert phrases_of(compared.lost, False) == words
+    assert why_not(compared.lost, footprint, NETNS) == "br0 was there before the attachment"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "gateway", "same"), [(3, "0a580001", True), (4, "0a580001", False), (3, "", False)]
+)
+def test_a_route_that_others_have_added_is_not_the_one_that_the_add_removed(protocol, gateway, same):
+    def raw(number, through):
+        body = pack_attribute(5, bytes.fromhex(through)) if through else b""
+        return ROUTE.pack(2, 0, 0, 0, 254, number, 0, 1, 0) + body
+
+    footprint = Footprint(inside={DEFAULT: Recorded(None, raw(3, "0a580001"))})
+    there = route()._replace(raw=raw(protocol, gateway))
+    assert len(found({DEFAULT: there}, footprint).differences) == same
 
 
 def test_a_default_route_with_a_lower_metric_is_drift():

@@ -74,6 +74,14 @@ def paths(folder):
     return sorted(str(path.relative_to(folder / FOLDER)) for path in (folder / FOLDER).rglob("*"))
 
 
+@pytest.fixture(autouse=True)
+def past(tmp_path_factory, monkeypatch):
+    """The directory of what was shared before."""
+    folder = tmp_path_factory.mktemp("past")
+    monkeypatch.setattr(note, "LOCK_PATH", str(folder / "lock"))
+    return folder
+
+
 def test_the_last_attachment_takes_what_was_shared_with_it(tmp_path):
     notes = Notes(str(tmp_path))
     other, third = ("demo", "db", "eth0"), ("more", "db", "eth1")
@@ -82,7 +90,8 @@ def test_the_last_attachment_takes_what_was_shared_with_it(tmp_path):
     for name in ("demo", "more"):
         notes.write_network(name, Footprint())
     notes.write_host(Footprint())
-    notes.write_order({})
+    notes.write_order({("chain", "x"): ["one"]})
+    assert notes.networks() == {"demo", "more"}
     forget(str(tmp_path), KEY)
     forget(str(tmp_path), KEY)
     assert notes.attachment(KEY) is None
@@ -92,6 +101,32 @@ def test_the_last_attachment_takes_what_was_shared_with_it(tmp_path):
     assert notes.host() is not None
     forget(str(tmp_path), third)
     assert paths(tmp_path) == ["networks"]
+    assert notes.networks() == set()
+
+
+def test_what_was_shared_is_known_to_the_next_add(tmp_path, past):
+    notes, later = Notes(str(tmp_path)), Notes(str(tmp_path), past=True)
+    notes.write_attachment(KEY, footprint())
+    notes.write_network("demo", Footprint({("a",): Recorded(1)}))
+    notes.write_host(Footprint())
+    notes.write_order({("chain", "x"): ["one"]})
+    forget(str(tmp_path), KEY)
+    assert later.network("demo").host == {("a",): Recorded(1)}
+    assert later.host() is not None and later.order() == {("chain", "x"): ["one"]}
+    assert Notes(str(tmp_path / "other"), past=True).network("demo") is None
+    notes.write_network("demo", Footprint({("b",): Recorded(2)}))
+    assert later.network("demo").host == {("b",): Recorded(2)}
+    assert {oct(path.stat().st_mode & 0o777) for path in past.rglob("*") if path.is_file()} == {"0o600"}
+
+
+def test_what_was_shared_may_be_lost(tmp_path, past):
+    (past / "footprints").write_text("no folder")
+    notes = Notes(str(tmp_path))
+    notes.write_attachment(KEY, footprint())
+    notes.write_network("demo", Footprint())
+    forget(str(tmp_path), KEY)
+    assert notes.network("demo") is None
+    assert Notes(str(tmp_path), past=True).network("demo") is None
 
 
 def test_nothing_is_forgotten_where_nothing_was_recorded(tmp_path):

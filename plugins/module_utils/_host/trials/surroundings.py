@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a chain builds on and a private host lacks: interfaces that plugins name, and bridges that exist already."""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import Any, Dict, Optional
+
+from ...libcni.kernel import CREATE, EXCLUSIVE, pack_attribute, pack_nested
+from ..footprints.state import HOST
+from ..kernel.objects import LINK, ROUTE, KernelObject, ObjectKey, State, read_objects
+from ..kernel.writer import Writer
+from ..kinds import bridge_of, kind_of, text_of
+from ..netlink import MAIN_TABLE, Dumps, Route, links, routes
+from .real_names import FAKE_PEER
+
+_DEFAULT_MTU = 1500
+
+
+class Surroundings:
+    """The interfaces of the host that the plugins of a chain build on, found there and made in a private host.
+
+    ``parents``: names of devices -> their MTU. ``bridges``: those that exist, whoever made them. *host*: the state of
+    the host's interfaces, if it was read already.
+    """
+
+    def __init__(self, host: Optional[State] = None) -> None:
+        self._host = host
+        self._default = ""
+        self.parents: Dict[str, int] = {}
+        self.bridges: Dict[str, KernelObject] = {}
+
+    def find(self, plugin: Dict[str, Any]) -> None:
+        """Find what *plugin* builds on."""
+        bridge, kind = bridge_of(plugin), kind_of(plugin)
+        if bridge:
+            self._find_bridge(bridge)
+        if not kind.parent:
+            return
+        there = links()
+        name = text_of(plugin, kind.parent)
+        if not name and kind.default_parent:
+            default = min((route for route in routes() if _is_default(route)), key=lambda one: one.metric, default=None)
+            name = self._default = there[default.link].name if default is not None and default.link in there else ""
+        if name:
+            mtus = {link.name: link.mtu for link in there.values()}
+            self.parents[name] = mtus.get(name, _DEFAULT_MTU)
+
+    def _find_bridge(self, name: str) -> None:
+        if self._host is None:
+            self._host = read_objects()
+        bridge = self._host.get(("link", name))
+        if bridge is not None and bridge.value["kind"] == "bridge":
+            self.bridges[name] = bridge._replace(value=dict(bridge.value, flags=0, master="", port={}))
+
+    def make(self) -> None:
+        """Make them in this thread's namespace."""
+        self._make_parents()
+        self._make_bridges()
+
+    def _make_parents(self) -> None:
+        """Make a veth for each interface that the chain builds on: it has a carrier, and takes macvlans."""
+        with Dumps() as dumps:
+            dumps.change(16, LINK.pack(0, 0, 1, 1, 1))
+            for number, (name, mtu) in enumerate(self.parents.items()):
+                index, other = 1000 + number, 2000 + number
+                peer = LINK.pack(0, 0, other, 0, 0) + pack_attribute(3, f"{FAKE_PEER}{number}\0".encode())
+                kind = pack_nested(18, pack_attribute(1, b"veth"), pack_nested(2, pack_nested(1, peer)))
+                body = pack_attribute(3, os.fsencode(name) + b"\0") + pack_attribute(4, struct.pack("=I", mtu))
+                dumps.change(16, LINK.pack(0, 0, index, 0, 0) + body + kind, CREATE | EXCLUSIVE)
+                for one in (index, other):
+                    dumps.change(16, LINK.pack(0, 0, one, 1, 1))
+                if name == self._default:
+                    route = ROUTE.pack(2, 0, 0, 0, MAIN_TABLE, 3, 253, 1, 0)
+                    dumps.change(24, route + pack_attribute(4, struct.pack("=I", index)), CREATE)
+
+    def _make_bridges(self) -> None:
+        """Make the host's bridges with its settings, which no ADD chooses.
+
+        They are down and have no addresses: if an ADD needs these, it sets them, and the rehearsal shows it.
+        """
+        for name, bridge in self.bridges.items():
+            key: ObjectKey = ("link", name)
+            for _made in range(2):
+                # A new bridge gets its settings when it is there.
+                present = read_objects().get(key)
+                with Writer(HOST, {HOST: {key: bridge}}) as writer:
+                    writer.put(key, bridge, present.value if present is not None else None)
+
+
+def _is_default(route: Route) -> bool:
+    return route.raw[:1] == b"4" and route.length == 0 and route.table == MAIN_TABLE and route.unicast

@@ -1,0 +1,242 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the host had before the first ADD, and what others add later, is theirs: never recorded, changed or removed."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upkeep import put_back_all
+from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME
+from ansible_collections.podwire.cni.tests.host.footprint.facts import read_facts
+from ansible_collections.podwire.cni.tests.host.footprint.site import links
+from ansible_collections.podwire.cni.tests.host.footprint.test_site import repair, rules, targets_of
+from ansible_collections.podwire.cni.tests.host.host import sh
+
+OWN = f"""
+ip link add {BRIDGE_NAME} address 02:00:00:00:00:07 mtu 1400 type bridge stp_state 1 ageing_time 12345 mcast_snooping 0
+ip link set {BRIDGE_NAME} mtu 1400 txqueuelen 555 up
+ip address add 10.88.0.1/16 dev {BRIDGE_NAME}
+ip address add 10.88.0.250/32 dev {BRIDGE_NAME}
+ip route add default via 10.88.0.9 dev {BRIDGE_NAME} metric 7
+ip route add 198.51.100.0/24 via 10.88.0.9
+iptables -A INPUT -i {BRIDGE_NAME} -p tcp --dport 22 -j DROP
+iptables -A INPUT -i {BRIDGE_NAME} -m comment --comment CNI-like -j ACCEPT
+iptables -A FORWARD -s 10.88.0.2 -j ACCEPT
+"""
+# What the administrator does later: a virtual address goes to another host, a port is closed, routes change.
+LATER = f"""
+ip address delete 10.88.0.250/32 dev {BRIDGE_NAME}
+ip address add 10.88.0.251/32 dev {BRIDGE_NAME}
+ip route replace default via 10.88.0.8 dev {BRIDGE_NAME} metric 7
+ip route delete 198.51.100.0/24
+ip route add 203.0.113.0/24 via 10.88.0.9
+ip link set {BRIDGE_NAME} txqueuelen 556 type bridge stp_state 0 ageing_time 23456
+iptables -D INPUT -i {BRIDGE_NAME} -m comment --comment CNI-like -j ACCEPT
+iptables -D INPUT -i {BRIDGE_NAME} -p tcp --dport 22 -j DROP
+iptables -D FORWARD -s 10.88.0.2 -j ACCEPT
+sysctl -q -w net.ipv4.conf.{BRIDGE_NAME}.rp_filter=2
+"""
+
+
+@pytest.fixture
+def on_own_bridge(new_site):
+    """Return a function that attaches containers to a bridge of the host's administrator."""
+
+    def make(chain, *names, generation="new"):
+        site = new_site(chain, generation)
+        sh(OWN)
+        for name in names or ("ctr",):
+            site.add_container(name)
+        site.attach()
+        return site
+
+    return make
+
+
+def expect_nothing_to_do(site):
+    """Expect that neither a repair nor the unattended service changes anything."""
+    before = read_facts()
+    for options in ({"on_drift": "repair"}, {"on_drift": "fail"}):
+        result = site.run(**options)
+        assert not result["changed"]
+        assert [text for text in result.get("warnings", []) if "drifted" in text] == []
+    assert put_back_all(str(site.cache)) == 0
+    after = read_facts()
+    assert before.missing_in(after) == after.missing_in(before) == []
+
+
+@pytest.mark.parametrize("generation", BOTH)
+@pytest.mark.parametrize("chain", ["bridge", "firewall"])
+def test_a_bridge_of_the_host_stays_its_own(on_own_bridge, chain, generation):
+    site = on_own_bridge(chain, generation=generation)
+    recorded = [site.notes().network(f"pwf-{chain}"), site.notes().host(), site.containers[0].footprint()]
+    named = [key for one in recorded for key in one.host if "INPUT" in key or "10.88.0.250" in map(str, key)]
+    assert named == []
+    assert [key for key in recorded[0].host if key[0] in ("link", "addr", "route")] == []
+    sh(LATER)
+    expect_nothing_to_do(site)
+    # A second attachment finds it as it is now.
+    site.add_container("more")
+    site.run()
+    sh(f"ip address add 10.99.0.1/24 dev {BRIDGE_NAME}; ip link set {BRIDGE_NAME} txqueuelen 557")
+    expect_nothing_to_do(site)
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_the_gateway_that_an_add_has_given_to_a_bridge_of_the_host_is_put_back(new_site, generation):
+    site = new_site("bridge", generation)
+    sh(f"ip link add {BRIDGE_NAME} type bridge stp_state 1; ip link set {BRIDGE_NAME} txqueuelen 555")
+    site.add_container("ctr")
+    site.attach()
+    before = read_facts()
+    sh(f"ip address flush dev {BRIDGE_NAME}; ip link set {BRIDGE_NAME} down")
+    repair(site, ["pwf-bridge"], ["10.88.0.1/16", f"{BRIDGE_NAME} is down"])
+    assert before.missing_in(read_facts()) == []
+    sh(f"ip link delete {BRIDGE_NAME}")
+    left = site.call(on_drift="repair")
+    assert left["code"] == "repair_failed" and BRIDGE_NAME not in links()
+    assert any(f"{BRIDGE_NAME} was there before the attachment" in text for text in left["warnings"])
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_what_others_add_is_never_removed(attached, generation):
+    site = attached("full", generation=generation)
+    sh(
+        f"""
+        ip address add 10.88.0.250/32 dev {BRIDGE_NAME}
+        ip route add 203.0.113.0/24 via 10.88.0.2
+        ip route add 203.0.113.128/25 dev {BRIDGE_NAME} proto static
+        """
+    )
+    added = read_facts()
+    assert not site.run(on_drift="repair")["changed"]
+    # Others go on while addresses and links are put back.
+    sh(f"ip address delete 10.88.0.1/16 dev {BRIDGE_NAME}; ip address add 10.88.0.251/32 dev {BRIDGE_NAME}")
+    sh(f"ip route replace 203.0.113.0/24 via 10.88.0.2 dev {BRIDGE_NAME} onlink")
+    repair(site, ["pwf-full"])
+    assert [text for text in added.missing_in(read_facts()) if "203.0.113.0/24" not in text] == []
+    assert "10.88.0.251/32" in sh(f"ip address show dev {BRIDGE_NAME}")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (f"ip address add 10.88.7.7/16 dev {BRIDGE_NAME}", "has another address 10.88.7.7/16"),
+        ("ip -n pwf-ctr address add 10.88.7.7/16 dev eth0", "has another address 10.88.7.7/16"),
+        (
+            "ip -n pwf-ctr -6 route add default via fd00:88::1 metric 1",
+            "route to ::/0 through fd00:88::1 takes precedence",
+        ),
+    ],
+)
+def test_an_addition_that_does_harm_is_reported_and_left(attached, command, words):
+    site = attached("bridge-dual-masq")
+    sh(command)
+    before = site.picture()
+    for options in ({}, {"check_mode": True}, {"on_drift": "repair"}):
+        result = site.run(**options)
+        assert not result["changed"]
+        assert words in " ".join(result["warnings"])
+        steps = [step["class"] for step in result["actions"]]
+        assert steps == (["foreign"] if options.get("on_drift") else [])
+    failing = site.call(on_drift="fail")
+    assert failing["failed"] and failing["code"] == "drifted"
+    assert site.picture() == before
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_a_sysctl_that_another_program_sets_during_an_add_is_not_recorded(new_site, generation):
+    site = new_site("full", generation)
+    container = site.add_container("ctr")
+    plugin = site.plugins / "bridge"
+    # The other program: it comes with the plugin, and leaves when the ADD is done.
+    folder = site.work / "bin"
+    shutil.copytree(site.plugins, folder)
+    (folder / "bridge").write_text(
+        f"#!/bin/sh\n{plugin} || exit\n[ $CNI_COMMAND = ADD ] || exit 0\nexec >/dev/null\n"
+        f"sysctl -w net.ipv4.tcp_fin_timeout=33 net.ipv4.conf.{BRIDGE_NAME}.rp_filter=2\n"
+        "sysctl -w net.ipv4.conf.lo.log_martians=1\n"
+        "for name in /proc/sys/net/ipv4/conf/veth*; do echo 2 >$name/rp_filter; done\n"
+        f"ip address add 10.99.0.1/24 dev {BRIDGE_NAME}\nip route add 198.51.100.0/24 via 10.88.0.77\n"
+        f"iptables -A INPUT -i {BRIDGE_NAME} -j ACCEPT\n"
+    )
+    before = sh("sysctl net.ipv4.tcp_fin_timeout net.ipv4.conf.lo.log_martians")
+    try:
+        site.host = site.host.with_defaults(bin_dirs=[str(folder)])
+        site.attach()
+        recorded = [container.footprint(), site.notes().network("pwf-full"), site.notes().host()]
+        text = " ".join(str(key) for one in recorded for key in one.host)
+        for word in ("tcp_fin_timeout", "rp_filter", "log_martians", "10.99.0", "198.51.100.0", "INPUT"):
+            assert word not in text
+        assert ("sysctl", "ipv4/ip_forward") in recorded[2].host
+        assert ("addr", BRIDGE_NAME, "10.88.0.1", 16) in recorded[1].host
+        sh(
+            f"""
+            sysctl -q -w net.ipv4.tcp_fin_timeout=44 net.ipv4.conf.lo.log_martians=0
+            for name in /proc/sys/net/ipv4/conf/veth*; do echo 0 >$name/rp_filter; done
+            ip address delete 10.99.0.1/24 dev {BRIDGE_NAME}
+            """
+        )
+        expect_nothing_to_do(site)
+    finally:
+        sh("sysctl -q -w " + " ".join(f"'{line.replace(' = ', '=')}'" for line in before.splitlines()))
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_the_default_routing_rules_of_a_container_are_put_back(attached, generation):
+    site = attached("bridge", generation=generation)
+    before = site.picture()
+    for numbers in ("0", "32766", "32767", "0 32766 32767"):
+        for family in ("-4", "-6") if "32767" not in numbers else ("-4",):
+            sh(f"for number in {numbers}; do ip -n pwf-ctr {family} rule delete pref $number; done")
+            repair(site, targets_of(*site.containers), ["the routing rule to table 25"])
+            assert site.picture() == before
+
+
+# ---- what attachments share
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_renewing_the_only_attachment_forgets_nothing(attached, generation):
+    site = attached("firewall", generation=generation)
+    before = rules("FORWARD", "filter")
+    sh(f"ip link set {BRIDGE_NAME} txqueuelen 77; iptables -D FORWARD 1")
+    sh("ip -n pwf-ctr link delete eth0; ip netns delete pwf-ctr; ip netns add pwf-ctr; ip -n pwf-ctr link set lo up")
+    renewed = site.run()
+    assert [row["action"] for row in renewed["attachments"]] == ["repaired"]
+    reported = site.run(check_mode=True)
+    assert "the queue length 77 instead of" in " ".join(reported["warnings"])
+    site.run(on_drift="repair")
+    assert sh(f"cat /sys/class/net/{BRIDGE_NAME}/tx_queue_len") == "1000"
+    assert rules("FORWARD", "filter") == before
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_attaching_again_keeps_what_is_still_so(attached, generation):
+    """Others may have changed what no attachment needed, and that is accepted."""
+    site = attached("firewall", generation=generation)
+    site.run(attachments=[container.absent for container in site.containers])
+    sh(f"ip link set {BRIDGE_NAME} txqueuelen 77")
+    site.run()
+    expect_nothing_to_do(site)
+    sh(f"ip address delete 10.88.0.1/16 dev {BRIDGE_NAME}; iptables -F FORWARD")
+    site.put_other_rules()
+    reported = " ".join(site.run(check_mode=True)["warnings"])
+    assert "has lost its address 10.88.0.1/16" in reported and "a rule of the chain FORWARD" in reported
+
+
+@pytest.mark.parametrize("generation", BOTH)
+def test_an_adopted_attachment_knows_what_it_shares(attached, generation):
+    site = attached("firewall", generation=generation)
+    shutil.rmtree(site.cache)
+    adopted = site.run()
+    assert [row["action"] for row in adopted["attachments"]] == ["adopted"]
+    assert not site.run(check_mode=True, on_drift="fail")["changed"]
+    before = site.picture()
+    sh(f"iptables -D FORWARD 1; ip address flush dev {BRIDGE_NAME}; sysctl -q -w net.ipv4.ip_forward=0")
+    repair(site, ["host", "pwf-firewall"])
+    assert site.picture()["iptables"] == before["iptables"]
