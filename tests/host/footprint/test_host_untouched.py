@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whatever a host had before the first ADD is the same after any sequence of attach, break, repair, audit and detach.
+
+PODWIRE_HOSTS is how many hosts are made up, PODWIRE_FIRST_HOST the seed of the first.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from ansible_collections.podwire.cni.tests.host.footprint.facts import read_facts
+from ansible_collections.podwire.cni.tests.host.footprint.hosts import SET_BY_ADDS, GeneratedHost
+
+FIRST, COUNT = int(os.environ.get("PODWIRE_FIRST_HOST", "1")), int(os.environ.get("PODWIRE_HOSTS", "10"))
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
+def test_what_the_host_had_is_untouched(host, tmp_path, generations, seed):
+    made = GeneratedHost(seed, host, tmp_path, generations)
+    try:
+        made.make()
+        owned = read_facts()
+        for step in made.steps():
+            made.log.append(f"# {step.__name__}")
+            changed = step()
+            if changed:
+                owned = owned.changed_by(*changed)
+            present = read_facts()
+            lost = owned.missing_in(present, SET_BY_ADDS)
+            story = "\n".join(made.log)
+            assert lost == [], (
+                f"seed {seed}, {made.generation}, {made.backend}:\n{story}\nlost by {step.__name__}: {lost}"
+            )
+    finally:
+        made.remove()
