@@ -76,11 +76,12 @@ def _write_one(cache_dir: str, attached: Attached, rebuild: Rebuild) -> str:
     network = attached.key.network
     shared = {name: objects for name, objects in rebuilt.shared.items() if name in ("", network)}
     wanted = wanted_keys(attached.netns, [footprint, *shared.values()])
-    present = read_look(wanted)
+    identity = look({attached.netns: ()})[attached.netns].identity
+    present = read_look(wanted, [Netns(attached.netns, identity)])
     for one in (footprint, *shared.values()):
         for difference in compare(present, one, attached.netns).lost:
             (one.host if difference.space == HOST else one.inside).pop(difference.key, None)
-    footprint.identity = look({attached.netns: ()})[attached.netns].identity
+    footprint.identity = identity
     notes.write_attachment(attached.key, footprint)
     for name, one in shared.items():
         known = notes.network(name) if name else notes.host()

@@ -10,7 +10,7 @@ from typing import List
 
 from ..errors import HostError
 from ..footprints.comparison import Compared
-from ..footprints.note import Footprint, Notes
+from ..footprints.note import Footprint
 from ..footprints.repair import InPlaceRepair, Owner, Wanted, why_not
 from ..footprints.words import summarize
 from ..lock import Lock, read_state

@@ -44,7 +44,7 @@ from ..footprints.recorder import (
 from ..footprints.state import CHAIN_KEY_LENGTH, HOST, LEASE, Look, read_stores
 from ..kernel.objects import BY_KERNEL, LINK, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import interface_defaults, read_globals, write_global
-from ..kinds import HOST_LOCAL, REFERENCE, kind_of, lease_dir, member_of, object_of, put_member, text_of
+from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, member_of, object_of, put_member, text_of
 from ..netns import Netns, visit
 from ..processes import processes
 from ..secrets import one_line, scrub, secrets_of

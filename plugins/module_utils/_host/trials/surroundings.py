@@ -87,7 +87,7 @@ class Surroundings:
             for _made in range(2):
                 # A new bridge gets its settings when it is there.
                 present = read_objects().get(key)
-                with Writer(HOST, {HOST: {key: bridge}}) as writer:
+                with Writer(HOST, {HOST: {key: bridge}}, {}) as writer:
                     writer.put(key, bridge, present.value if present is not None else None)
 
 
