@@ -27,7 +27,9 @@ BACKENDS = (NFT, LEGACY)
 FAMILIES = {"ipv4": "iptables", "ipv6": "ip6tables"}
 NFT_FAMILIES = {"ip": "ipv4", "ip6": "ipv6"}
 TIMEOUT = 30
-INCOMPATIBLE, NOT_INSTALLED, NOT_UNDERSTOOD = "rules_incompatible", "rules_tool_missing", "rules_unreadable"
+INCOMPATIBLE = "rules_incompatible"
+NOT_INSTALLED = "rules_tool_missing"
+NOT_UNDERSTOOD = "rules_unreadable"
 # What iptables-nft shows of its tables is the better text: nft does not know all of their matches.
 _XTABLES = frozenset(("filter", "nat", "mangle", "raw", "security"))
 _NAMES = {"ipv4": "/proc/net/ip_tables_names", "ipv6": "/proc/net/ip6_tables_names"}
