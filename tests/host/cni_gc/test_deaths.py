@@ -42,7 +42,7 @@ def all_attached(gc, attach):
 def listeners(all_attached):
     """The sockets that listen in the containers that will live, by name."""
     paths = [f"/run/netns/{name}" for name in LIVE]
-    found = netns.visit(paths, lambda: socket.create_server(("", 80)))
+    found = netns.visit([netns.Netns(path) for path in paths], lambda: socket.create_server(("", 80)))
     yield dict(zip(LIVE, found.values()))
     for listener in found.values():
         listener.close()

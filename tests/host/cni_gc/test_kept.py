@@ -60,7 +60,7 @@ def test_interfaces_are_collected_when_no_name_file_or_socket_leads_to_their_con
         ]
     )
     # An open file keeps one namespace, and nothing but a socket another.
-    held = netns.visit(["/run/netns/pwg-held"], socket.socket)["/run/netns/pwg-held"]
+    held = netns.visit([netns.Netns("/run/netns/pwg-held")], socket.socket)["/run/netns/pwg-held"]
     with open("/run/netns/pwg-open"), held:
         sh(
             f"""

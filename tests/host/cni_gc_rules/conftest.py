@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyroute2.netns import setns
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError
 from ansible_collections.podwire.cni.tests.host.cni_gc_rules.world import Container, World, firewall
@@ -28,9 +28,9 @@ exec {folder}/real/{name} "$@"
 def own_namespace():
     """A network namespace for this process. Tables of iptables end only with their namespace."""
     sh("ip netns add pwg-host; ip -n pwg-host link set lo up")
-    assert netns.enter("/run/netns/pwg-host")
+    setns("/run/netns/pwg-host")
     yield
-    assert netns.enter("/proc/1/ns/net")
+    setns("/proc/1/ns/net")
     sh("for name in $(ls -A /run/netns); do ip netns delete $name; done; rm -rf /var/lib/cni")
 
 

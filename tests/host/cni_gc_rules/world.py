@@ -58,7 +58,7 @@ class Container:
         self.runtime = RuntimeConf(container_id, self.path, "eth0", capability_args={"portMappings": mappings})
         result = world.cni.add_network_list(conf, self.runtime).to_dict()
         self.addresses = {entry["address"].partition("/")[0] for entry in result["ips"]}
-        self.listener = netns.visit([self.path], listen)[self.path]
+        self.listener = netns.visit([netns.Netns(self.path)], listen)[self.path]
 
     def delete(self) -> None:
         self.listener.close()

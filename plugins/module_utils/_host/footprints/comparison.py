@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Seq
 from ...libcni.kernel import attributes_in
 from ..addresses import is_in
 from ..firewall.chains import CHAIN, TABLE
-from ..firewall.restoration import misplaced
+from ..firewall.order import misplaced
 from ..kernel.objects import ROUTE, KernelObject, ObjectKey, follows
 from .note import Footprint, Objects, Recorded
 from .state import CHAIN_KEY_LENGTH, HOST, ON_INTERFACES, SWITCH, Look, unread

@@ -17,13 +17,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains, restoration
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import FoundChains, read_chains
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.restoration import (
-    ChainRepair,
-    arranged,
-    misplaced,
-    places,
-    restore_chains,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.order import arranged, misplaced, places
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.restoration import ChainRepair, restore_chains
 
 IPTABLES = """
 iptables{suffix} -N CNI-ONE

@@ -11,7 +11,7 @@ import io
 import json
 import os
 
-from ansible_collections.podwire.cni.plugins.module_utils._host import hostview, named_netns, netns
+from ansible_collections.podwire.cni.plugins.module_utils._host import hostview, named_netns, netns, processes
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import drift_finder, kernel_drift, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import (
     batch,
@@ -26,7 +26,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.host import plan
 from ansible_collections.podwire.cni.plugins.module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ansible_collections.podwire.cni.plugins.module_utils._host.host.result import errors_of_sections
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments import attach_host
 
 ELF = b"\x7fELF\x02\x01\x01" + b"\0" * 11 + b"\x3e\x00"
@@ -95,7 +94,7 @@ class WholeHost(attach_host.Host):
         monkeypatch.setattr(usable.Binaries, "_versions", lambda _self, path: self.version(path))
         monkeypatch.setattr(batch, "check_plugin", lambda path: path)
         monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
-        monkeypatch.setattr(owners, "_processes_of_root", lambda proc: {})
+        monkeypatch.setattr(processes, "processes", lambda *_names, **_options: [])
         monkeypatch.setattr(packages, "packages_of", lambda paths: {})
 
     @staticmethod
