@@ -11,6 +11,7 @@ Sessions that change a host run as root in private namespaces (tests/private.sh)
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
@@ -58,22 +59,31 @@ machine.prepare_environment(HOST_PYTHONS)
 # --- tests on real hosts
 
 
-def run_on_host(session: nox.Session, tests: str) -> None:
+def run_on_host(session: nox.Session, *tests: str) -> None:
     requirements(session, "play")
     machine.install(machine.TO_TEST)
     machine.acquire_root()
+    # How often runs of cni_host are killed. The full run does it more often.
+    session.env["PODWIRE_KILLS"] = os.environ.get("PODWIRE_KILLS", "55" if FULL else "15")
     with snapshot(session) as copy:
         machine.write_integration_config(copy / "tests" / "integration" / "integration_config.yml")
         # The files of tests are in memory.
         kept = ["--durations=15", "--override-ini=tmp_path_retention_policy=failed"]
         named = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
-        pytest(session, *kept, *session.posargs, *([] if named else [tests]))
+        pytest(session, *kept, *session.posargs, *([] if named else tests))
 
 
 @nox.session
-def host(session: nox.Session) -> None:
-    """Run the modules on a real host, which is namespaces of this machine, with real plugins and runtimes."""
-    run_on_host(session, "tests/host")
+def host_modules(session: nox.Session) -> None:
+    """Run each module on a real host, which is namespaces of this machine, with real plugins and runtimes."""
+    run_on_host(session, *sorted(glob.glob("tests/host/cni_*")))
+
+
+@nox.session
+def host_state(session: nox.Session) -> None:
+    """Run what several modules do on such a host: footprints and repair, runtimes, other users, several networks."""
+    every = set(glob.glob("tests/host/*/")) - set(glob.glob("tests/host/cni_*/"))
+    run_on_host(session, *sorted(every))
 
 
 @nox.session
@@ -265,6 +275,12 @@ def docsite(session: nox.Session) -> None:
     with snapshot(session), machine.lock("docsite"):
         session.run("python", "tests/tools/docsite.py", str(output))
     count(session, passed=len(list(output.rglob("*.html"))))
+
+
+@nox.session(default=FULL)
+def conformance(session: nox.Session) -> None:
+    """Judge real plugins, and ones with planted faults, with the conformance suite."""
+    run_on_host(session, "tests/real/conformance")
 
 
 @nox.session(default=FULL)

@@ -42,7 +42,7 @@ def test_every_session_is_a_job():
     listed = [*matrix("sessions")["session"], *(row["session"] for row in matrix("sessions")["include"])]
     assert len(listed) == len(set(listed))
     own = set(own_sessions())
-    assert {"texts", "engines", "host", "units_host-3.8", "sanity-2.22"} <= own
+    assert {"texts", "engines", "host_state", "units_host-3.8", "sanity-2.22"} <= own
     assert {*own, "eda"} <= set(listed)
 
 

@@ -11,7 +11,7 @@ import shutil
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle
-from ansible_collections.podwire.cni.tests.host.conformance.conftest import ROOT
+from ansible_collections.podwire.cni.tests.real.conformance.conftest import ROOT
 
 CONFIGS = {
     "debug": {},

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.conformance.conftest import ROOT
+from ansible_collections.podwire.cni.tests.real.conformance.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "conformance.md").read_text()
 NAMES = {"old": "1.1.1", "new": "1.9.1"}
