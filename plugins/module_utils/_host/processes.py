@@ -22,17 +22,19 @@ _COMMAND_LINE_LIMIT = 64 * 1024
 _ROOT = re.compile(rb"(?m)^Uid:\t0\t0\t0\t0$")
 # What the kernel adds to the path of an executable that was removed or replaced, as an upgrade does.
 _DELETED = " (deleted)"
-# Their first argument that is not an option is the program.
-_INTERPRETERS = re.compile(r"(ba|da)?sh|busybox|python[0-9.]*")
+# Interpreters, and their options after which a script still follows: not a text or module to execute, standard input,
+# or the value of the option.
+_INTERPRETERS = {"(a|ba|da)?sh": "-[^-Ocos]+", "python[0-9.]*": "-[^-QWXcm]+"}
 # Each is several programs, and acts as the one that it is called by.
-_MULTICALL = ("k3s", "kube-ovn-cmd")
+_MULTICALL = ("busybox", "k3s", "kube-ovn-cmd")
 
 
 class Process(NamedTuple):
     """A process of root. The default values stand for one that does not run.
 
     ``name`` is that of its program, ``program`` the path that can be executed to ask it, "" if it is a script, was
-    removed, or is in another mount namespace. ``argv`` of a script begins with the script. ``cwd`` is its directory.
+    removed, or is in another mount namespace, where no scripts are known. ``argv`` of a script begins with the script.
+    ``cwd`` is its directory.
     """
 
     pid: int = 0
@@ -84,18 +86,17 @@ def processes(*names: str, elsewhere: bool = False) -> List[Process]:
             continue
         try:
             link = os.readlink("exe", dir_fd=directory)
-            process = _named(pid, directory, link, names)
-            if process is None or not os.path.samestat(os.stat("ns/user", dir_fd=directory), users):
+            # A user can make a read of his arguments block.
+            if not _may_be(link, names) or not _is_roots(directory, users):
                 continue
             here = os.path.samestat(os.stat("ns/mnt", dir_fd=directory), mounts)
-            if (
-                (here or elsewhere)
-                and _ROOT.search(_read(directory, "status"))
-                and _is_trusted(directory, process, link if here else "")
-                # It has not become another program since.
-                and os.readlink("exe", dir_fd=directory) == link
-            ):
-                found.append(process if here else process._replace(program=""))
+            if not (here or elsewhere) or not _is_trusted(directory, link if here else ""):
+                continue
+            process = _named(pid, directory, link, here)
+            # It has not become another program, or a user's, since.
+            same = os.readlink("exe", dir_fd=directory) == link and _is_roots(directory, users)
+            if same and _is_among(process.name, names):
+                found.append(process)
         except OSError:
             # It has ended, or is one of the kernel's.
             continue
@@ -114,43 +115,69 @@ def started(pid: int) -> Optional[str]:
         return None
 
 
-def _named(pid: int, directory: int, link: str, names: Sequence[str]) -> Optional[Process]:
-    """Return a process if its program has one of *names*; interpreters, and what is several programs, tell by argv."""
-    path = link[: -len(_DELETED)] if link.endswith(_DELETED) else link
+def _may_be(link: str, names: Sequence[str]) -> bool:
+    """Tell whether an executable can be a program with one of *names*."""
+    name = os.path.basename(_without_mark(link))
+    return name in _MULTICALL or _script_options(name) != "" or _is_among(name, names)
+
+
+def _is_among(name: str, names: Sequence[str]) -> bool:
+    return any(name.startswith(one[:-1]) if one.endswith("*") else name == one for one in names)
+
+
+def _without_mark(link: str) -> str:
+    return link[: -len(_DELETED)] if link.endswith(_DELETED) else link
+
+
+def _script_options(name: str) -> str:
+    return next((options for names, options in _INTERPRETERS.items() if re.fullmatch(names, name)), "")
+
+
+def _named(pid: int, directory: int, link: str, here: bool) -> Process:
+    """Return a process by its program; interpreters, and what is several programs, tell by argv."""
+    path, argv = _without_mark(link), _argv(directory)
     name = os.path.basename(path)
-    argv: List[str] = []
-    if _INTERPRETERS.fullmatch(name):
-        argv = _argv(directory)
-        script = next((index for index, word in enumerate(argv) if index and not word.startswith("-")), 0)
-        if os.path.isabs(argv[script]):
-            argv = argv[script:]
-            name, path = os.path.basename(argv[0]), ""
-    elif name in _MULTICALL:
-        argv = _argv(directory)
+    if name in _MULTICALL:
         # k3s writes its command line again, as one word.
         name = os.path.basename(argv[0].partition(" ")[0])
         beside = os.path.join(os.path.dirname(path), name)
         path = beside if os.path.realpath(beside) == path else ""
-    if not any(name.startswith(one[:-1]) if one.endswith("*") else name == one for one in names):
-        return None
-    program = path if os.path.isfile(path) else ""
-    return Process(pid, argv or _argv(directory), name, program, os.readlink("cwd", dir_fd=directory))
+    options = _script_options(name)
+    script = _script(argv, options) if options and here else 0
+    if script:
+        argv = argv[script:]
+        name, path = os.path.basename(argv[0]), ""
+    program = path if here and os.path.isfile(path) else ""
+    return Process(pid, argv, name, program, os.readlink("cwd", dir_fd=directory))
+
+
+def _script(argv: Sequence[str], options: str) -> int:
+    """Return the place of the script that an interpreter executes, 0 unless it is a file that only root can change."""
+    place = next((place for place, word in enumerate(argv) if place and not re.fullmatch(options, word)), 0)
+    return place if _is_only_roots(argv[place]) and os.path.isfile(argv[place]) else 0
 
 
 def _argv(directory: int) -> List[str]:
     return [os.fsdecode(word) for word in _read(directory, "cmdline").rstrip(b"\0").split(b"\0")]
 
 
-def _is_trusted(directory: int, process: Process, link: str) -> bool:
+def _is_roots(directory: int, users: os.stat_result) -> bool:
+    same = os.path.samestat(os.stat("ns/user", dir_fd=directory), users)
+    return same and _ROOT.search(_read(directory, "status")) is not None
+
+
+def _is_trusted(directory: int, link: str) -> bool:
     """Tell whether only root can change the program; *link* is its executable, "" in another mount namespace."""
     status = os.stat("exe", dir_fd=directory)
     # Whoever may run a setuid program chooses its arguments.
-    if status.st_uid != 0 or status.st_mode & (stat.S_ISUID | 0o022):
+    return status.st_uid == 0 and not status.st_mode & (stat.S_ISUID | 0o022) and (not link or _is_only_roots(link))
+
+
+def _is_only_roots(path: str) -> bool:
+    if not os.path.isabs(path):
         return False
-    script = process.argv[:1] if _INTERPRETERS.fullmatch(os.path.basename(link)) else ()
     try:
-        for path in (link, *script) if link else ():
-            check_trusted(path)
+        check_trusted(path)
     except HostError:
         return False
     return True

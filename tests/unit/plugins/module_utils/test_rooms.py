@@ -57,7 +57,7 @@ LONGER = {
 PAYLOAD = {
     "cni_attach": (114, 900, 61),
     "cni_conf": (101, 740, 52),
-    "cni_gc": (88, 650, 71),
+    "cni_gc": (88, 660, 71),
     "cni_host": (211, 1630, 39),
     "cni_info": (164, 1260, 34),
     "cni_netns": (13, 80, 12),

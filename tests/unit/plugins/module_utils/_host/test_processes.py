@@ -149,13 +149,85 @@ def test_a_script_is_known_by_its_trusted_path(run, tmp_path):
     assert (found.pid, found.argv, found.program) == (pid, [str(script), "--nofork"], "")
     os.chown(str(script), SOMEBODY, 0)
     assert processes("firewalld") == []
-    # Arguments after a text to execute are not a program.
-    os.chown(str(script), 0, 0)
-    for process in run.processes:
-        process.kill()
-        process.wait()
-    run(bash, "-c", "read -r line", script, stdin=subprocess.PIPE)
-    assert processes("firewalld") == []
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / NAME
+    path.write_text("")
+    return path
+
+
+BASH, PYTHON = os.path.realpath(shutil.which("bash")), os.path.realpath(sys.executable)
+WAIT, READ = "import sys; sys.stdin.read()", "read -r line"
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [BASH, "-c", READ],
+        [BASH, "-ec", READ],
+        [BASH, "-o", "pipefail", "-c", READ],
+        [BASH, "-s"],
+        [BASH, "--rcfile"],
+        [PYTHON, "-c", WAIT],
+        [PYTHON, "-Isc", WAIT],
+        [PYTHON, "-m", "asyncio"],
+        [PYTHON, "-Im", "asyncio"],
+        [PYTHON, "-"],
+    ],
+    ids=lambda argv: " ".join(argv[1:]),
+)
+def test_an_argument_of_an_interpreter_that_executes_something_else_is_no_script(run, script, argv):
+    run(*argv, script, stdin=subprocess.PIPE)
+    assert processes("containerd*", "firewalld") == []
+
+
+@pytest.mark.parametrize("command", ["/bin/true /srv/{}; {}", "true {}; {}"])
+def test_a_text_that_looks_like_a_path_is_no_script(run, command):
+    run(BASH, "-c", command.format(NAME, READ), f"/srv/{NAME}", stdin=subprocess.PIPE)
+    assert processes("containerd*") == []
+
+
+@pytest.mark.parametrize("spoil", ["missing", "directory", "fifo"])
+def test_a_script_is_a_regular_file(run, script, spoil):
+    script.write_text(READ)
+    run(BASH, "-e", script, stdin=subprocess.PIPE)
+    assert [found.argv for found in processes(NAME)] == [[str(script)]]
+    script.unlink()
+    if spoil == "directory":
+        script.mkdir()
+    elif spoil == "fifo":
+        os.mkfifo(str(script))
+    assert processes(NAME) == []
+
+
+def test_an_applet_is_an_interpreter_only_if_it_was_called_as_one(run, script, tmp_path):
+    """busybox is many programs, and most take files as arguments."""
+    busybox = shutil.copy(BASH, str(tmp_path / "busybox"))
+    script.write_text(READ)
+    run("/bin/cat", script, executable=busybox, exe=busybox, stdin=subprocess.PIPE)
+    assert processes(NAME) == []
+    pid = run("/bin/ash", script, executable=busybox, exe=busybox, stdin=subprocess.PIPE)
+    assert [(found.pid, found.argv) for found in processes(NAME)] == [(pid, [str(script)])]
+
+
+@pytest.mark.parametrize("namespaces", [(), ("--user", "--map-root-user")])
+def test_only_arguments_of_roots_processes_are_read(run, program, tmp_path, monkeypatch, namespaces):
+    """A user can make a read of his arguments block, where his file system serves their pages."""
+    for folder in (tmp_path, *list(tmp_path.parents)[:-1]):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(0o755)
+    enter = ["unshare", *namespaces] if namespaces else []
+    pid = run(*enter, program, "600", exe=program, preexec_fn=as_user(SOMEBODY))
+    run(program, "600")
+    read, real = [], module._argv
+    monkeypatch.setattr(
+        module, "_argv", lambda directory: read.append(os.readlink(f"/proc/self/fd/{directory}")) or real(directory)
+    )
+    assert [found.pid for found in processes(NAME)] == [run.processes[1].pid]
+    assert f"/proc/{pid}" not in read
+    assert read
 
 
 def test_a_program_that_is_several_is_known_by_the_name_that_it_was_called_by(run, tmp_path):
