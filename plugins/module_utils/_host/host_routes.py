@@ -49,6 +49,21 @@ def uplinks_of_routers(plugins: Iterable[Mapping[str, Any]]) -> List[str]:
     """Return the interfaces that lose an announced default route when a chain of *plugins* is first added."""
     if not any(_forwards_ipv6(plugin) for plugin in plugins) or _setting(_FORWARDING) != "0":
         return []
+    return _announced_uplinks()
+
+
+def why_not_forward() -> str:
+    """Return why IPv6 forwarding is not switched on before the remedy, "" if the host loses nothing."""
+    settings = " ".join(map(_remedy, _announced_uplinks()))
+    text = f"IPv6 forwarding needs {settings} first, or it takes the host's default route that a router announced"
+    return text if settings else ""
+
+
+def _remedy(uplink: str) -> str:
+    return f"net.ipv6.conf.{uplink}.accept_ra=2"
+
+
+def _announced_uplinks() -> List[str]:
     names = {index: link.name for index, link in netlink.links().items()}
     devices = [
         names.get(route.link, "")
@@ -61,7 +76,7 @@ def uplinks_of_routers(plugins: Iterable[Mapping[str, Any]]) -> List[str]:
 def explain_uplinks(uplinks: Iterable[str]) -> str:
     """Return what happens to *uplinks*, and the remedy, as a sentence without a full stop."""
     names = list(uplinks)
-    settings = " ".join(f"net.ipv6.conf.{name}.accept_ra=2" for name in names)
+    settings = " ".join(map(_remedy, names))
     return (
         f"its first ADD switches IPv6 forwarding on, and the host loses its IPv6 default route on {', '.join(names)}, "
         f"which a router announced; first set {settings} (sysctl -w, and where the host's network is configured)"

@@ -5,11 +5,17 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upkeep import Upkeep
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.comparison import Difference
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Footprint
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 
 WEB = {"network": "pwademo", "container_id": "web", "netns": "pwa-web"}
@@ -34,15 +40,15 @@ def default_routes():
     return sh("ip -6 route show default")
 
 
+def announced():
+    command = ["ip", "netns", "exec", "pwa-router", sys.executable, "-c", ADVERTISE]
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0 and default_routes()
+
+
 @pytest.fixture
 def uplink(host):
     """A host whose IPv6 default route a router has announced."""
     sh(UPLINK)
-
-    def announced():
-        command = ["ip", "netns", "exec", "pwa-router", sys.executable, "-c", ADVERTISE]
-        return subprocess.run(command, check=False, capture_output=True).returncode == 0 and default_routes()
-
     wait_until(announced)
     yield
     sh("ip link delete pwaup0; sysctl -qw net.ipv6.conf.all.forwarding=0")
@@ -98,6 +104,66 @@ def test_what_an_add_has_taken_from_the_host_is_reported_at_once(
     assert "the route to 2001:db8:9::/48 through fe80::1 on pwaup0" in warning
     again = host.run("cni_attach", attachments=[FOUR])
     assert "warnings" not in again
+
+
+REMEDY = "net.ipv6.conf.pwaup0.accept_ra=2"
+HOST_AGAIN = """
+sysctl -qw net.ipv6.conf.all.forwarding=0 net.ipv6.conf.pwaup0.accept_ra=1
+ip -6 route flush default
+"""
+
+
+def audited(host, cache):
+    """Audit the attachments as if a runtime had made them."""
+    runtime = Path("/var/lib/cni")
+    shutil.copytree(cache / "results", runtime / "results")
+    try:
+        result = host.with_defaults(cache_dir="/run/home/none").run("cni_host", audit=True)
+    finally:
+        shutil.rmtree(runtime)
+        shutil.rmtree("/run/podwire-cni/rehearsals")
+    return result["changed"], [step["reason"] for step in result["plan"] if step["class"] == "foreign"]
+
+
+def attached(host, cache):
+    result = host.run("cni_attach", attachments=[WEB], on_drift="repair")
+    return result["changed"], [text for text in result.get("warnings", []) if not result["changed"]]
+
+
+def served(host, cache):
+    upkeep = Upkeep(str(cache))
+    upkeep.run()
+    return bool(upkeep.done), upkeep.left
+
+
+@pytest.mark.parametrize("repair", [attached, audited, served])
+def test_a_repair_that_would_take_the_default_route_leaves_it_and_says_the_remedy(host, uplink, detach, cache, repair):
+    sh(f"sysctl -qw {REMEDY}")
+    host.run("cni_attach", attachments=[WEB])
+    sh(HOST_AGAIN)
+    wait_until(announced)
+    for _run in range(2):
+        changed, sentences = repair(host, cache)
+        assert not changed
+        assert [REMEDY in sentence for sentence in sentences] == [True]
+        assert "proto ra" in default_routes()
+    message = host.fail("cni_attach", attachments=[WEB], on_drift="fail")["msg"]
+    assert REMEDY in message
+    assert "on_drift" not in message
+    sh(f"sysctl -qw {REMEDY}")
+    assert repair(host, cache) == (True, [])
+    assert sh("sysctl -n net.ipv6.conf.all.forwarding").strip() == "1"
+    assert "proto ra" in default_routes()
+
+
+@pytest.mark.parametrize("generation", ["new"], indirect=True)
+def test_the_switch_of_one_interface_takes_the_default_route_as_well(host, uplink):
+    lost = Difference("", ("conf6", "pwaup1", "forwarding"), 1, 0)
+    assert REMEDY in why_not([lost], Footprint({}, {}), "")
+    for harmless in (lost._replace(key=("conf4", "pwaup1", "forwarding")), lost._replace(was=0, now=1)):
+        assert why_not([harmless], Footprint({}, {}), "") == ""
+    sh("ip link add pwaup1 type bridge; sysctl -qw net.ipv6.conf.pwaup1.forwarding=1; ip link delete pwaup1")
+    assert default_routes() == ""
 
 
 def test_an_add_that_takes_the_default_route_is_reported(host, uplink, detach):

@@ -134,7 +134,8 @@ class DriftFinder:
         if obstacle:
             message += f"; it cannot be put back: {obstacle}"
         if self._settings.on_drift == "fail":
-            error = HostError(f"{message}; set on_drift: repair to put it back", code="drifted")
+            remedy = "" if obstacle else "; set on_drift: repair to put it back"
+            error = HostError(f"{message}{remedy}", code="drifted")
             for outcome in outcomes:
                 if outcome.key in self._drift.footprints and shared.network in ("", outcome.key.network):
                     outcome.fail(error)

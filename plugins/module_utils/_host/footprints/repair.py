@@ -17,8 +17,10 @@ from ..addresses import is_in, packed
 from ..errors import HostError
 from ..firewall.chains import CHAIN, TABLE, FoundChains
 from ..firewall.restoration import ChainRepair, restore_chains
+from ..host_routes import why_not_forward
 from ..kernel.links import STACKED, NotInPlace, can_make
-from ..kernel.objects import BY_KERNEL, KernelObject, ObjectKey, State
+from ..kernel.objects import BY_KERNEL, CONF6, KernelObject, ObjectKey, State
+from ..kernel.sysctls import GLOBAL
 from ..kernel.writer import ORDER, Writer, repair_order
 from ..leases import put_lease
 from ..netlink import links
@@ -28,6 +30,7 @@ from .note import Footprint, Recorded
 from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, SWITCH, Look, read_look
 
 Owner = Tuple[str, ...]
+_FORWARDING = "ipv6/conf/all/forwarding"
 _LEASE_TIMEOUT = 10.0
 _PASSES = 4 * len(ORDER)
 # A bridge, then its ports, then what follows from them.
@@ -61,7 +64,17 @@ def why_not(differences: Iterable[Difference], wanted: Footprint, netns: str) ->
             return f"its plugins now make rules in {one.now}"
         if one.key[0] == LEASE and one.now is not None:
             return f"the address {one.key[3]} is leased to another container"
+        if one.space == HOST and _forwards_ipv6(one):
+            obstacle = why_not_forward()
+            if obstacle:
+                return obstacle
     return ""
+
+
+def _forwards_ipv6(one: Difference) -> bool:
+    """Tell whether putting it back switches IPv6 forwarding on; that of one interface takes the host's routes, too."""
+    switch = one.key == (GLOBAL, _FORWARDING) or one.key[::2] == (CONF6, "forwarding")
+    return switch and str(one.was) == "1"
 
 
 def _why_not_made(one: Difference, lost: Recorded, wanted: Footprint) -> str:
