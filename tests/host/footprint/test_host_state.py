@@ -149,10 +149,11 @@ def test_an_addition_that_does_harm_is_reported_and_left(attached, command, word
 
 
 @pytest.mark.parametrize("generation", BOTH)
-def test_a_sysctl_that_another_program_sets_during_an_add_is_not_recorded(new_site, generation):
+def test_what_another_program_sets_during_an_add_is_not_recorded(new_site, generation):
     site = new_site("full", generation)
     container = site.add_container("ctr")
     plugin = site.plugins / "bridge"
+    comment = 'name: "{}" id: "{}"'.format(*container.key)
     # The other program: it comes with the plugin, and leaves when the ADD is done.
     folder = site.work / "bin"
     shutil.copytree(site.plugins, folder)
@@ -163,7 +164,13 @@ def test_a_sysctl_that_another_program_sets_during_an_add_is_not_recorded(new_si
         "for name in /proc/sys/net/ipv4/conf/veth*; do echo 2 >$name/rp_filter; done\n"
         f"ip address add 10.99.0.1/24 dev {BRIDGE_NAME}\nip route add 198.51.100.0/24 via 10.88.0.77\n"
         f"iptables -A INPUT -i {BRIDGE_NAME} -j ACCEPT\n"
+        # Next to a rule of the attachment.
+        + "".join(
+            f"{tool} -P FORWARD DROP\n{tool} -A FORWARD -m comment --comment '{comment}'\n"
+            for tool in ("iptables", "ip6tables")
+        )
     )
+    sh("ip6tables -A FORWARD -s 2001:db8:9::/48 -j ACCEPT")
     before = sh("sysctl net.ipv4.tcp_fin_timeout net.ipv4.conf.lo.log_martians")
     try:
         site.host = site.host.with_defaults(bin_dirs=[str(folder)])
@@ -172,6 +179,7 @@ def test_a_sysctl_that_another_program_sets_during_an_add_is_not_recorded(new_si
         text = " ".join(str(key) for one in recorded for key in one.host)
         for word in ("tcp_fin_timeout", "rp_filter", "log_martians", "10.99.0", "198.51.100.0", "INPUT"):
             assert word not in text
+        assert not [key for one in recorded for key in one.host if key[0] == "chain" and key[4:] == ("FORWARD",)]
         assert ("sysctl", "ipv4/ip_forward") in recorded[2].host
         assert ("addr", BRIDGE_NAME, "10.88.0.1", 16) in recorded[1].host
         sh(
@@ -179,6 +187,8 @@ def test_a_sysctl_that_another_program_sets_during_an_add_is_not_recorded(new_si
             sysctl -q -w net.ipv4.tcp_fin_timeout=44 net.ipv4.conf.lo.log_martians=0
             for name in /proc/sys/net/ipv4/conf/veth*; do echo 0 >$name/rp_filter; done
             ip address delete 10.99.0.1/24 dev {BRIDGE_NAME}
+            iptables -P FORWARD ACCEPT
+            ip6tables -P FORWARD ACCEPT
             """
         )
         expect_nothing_to_do(site)

@@ -46,7 +46,8 @@ _SHOWN = 80
 _ENTRIES = frozenset((TABLE, CHAIN, "rule", "set", "map"))
 _PASSING = frozenset(("handle", "packets", "bytes", "used", "expires", "index"))
 _OF_A_BASE_CHAIN = ("type", "hook", "prio", "policy", "dev")
-EMPTY_POLICY = "ACCEPT"
+NO_POLICY = "-"
+"""What iptables shows for a chain that is not built in."""
 
 
 class Chain(NamedTuple):

@@ -19,6 +19,7 @@ from .chains import (
     CHAIN,
     FAMILIES,
     NFTABLES,
+    NO_POLICY,
     TABLE,
     TIMEOUT,
     Chain,
@@ -31,8 +32,7 @@ from .chains import (
 )
 from .order import misplaced, places
 
-_NO_POLICY = "-"
-_NAME = re.compile(r"[^\s\"'\\-][^\s\"'\\]*|-")
+_NAME = re.compile(r"[^\s\"'\\-][^\s\"'\\]*")
 _KINDS = (TABLE, "set", "map", CHAIN)
 
 
@@ -109,9 +109,9 @@ def _iptables_script(repairs: Iterable[ChainRepair], present: Mapping[ChainKey, 
         table, name = repair.key[3:5]
         chains, rules = tables.setdefault(table, ([], []))
         here = present.get(repair.key)
-        # A line for a chain that exists would empty it, even with --noflush; that of a built-in one sets its policy.
-        if here is None or (repair.body not in (None, _NO_POLICY, here.body)):
-            chains.append(f":{_name(name)} {_name(repair.body or _NO_POLICY)} [0:0]")
+        # A line for a chain that exists would empty it, even with --noflush. Policies are the host's.
+        if here is None:
+            chains.append(f":{_name(name)} {NO_POLICY} [0:0]")
         now = list(here.rules) if here else []
         for rule in misplaced(repair.order, repair.wanted, now):
             rules.append(f"-D {name} {rule_line(rule)}")
@@ -124,7 +124,7 @@ def _iptables_script(repairs: Iterable[ChainRepair], present: Mapping[ChainKey, 
 
 
 def _name(text: Any) -> str:
-    """Return the name of a table, chain or policy. Raises ValueError if it is none."""
+    """Return the name of a table or chain. Raises ValueError if it is none."""
     if not isinstance(text, str) or _NAME.fullmatch(text) is None:
         raise ValueError(f"{text!r} is no name of a chain or table")
     return text

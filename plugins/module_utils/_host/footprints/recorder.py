@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ..firewall.chains import CHAIN, EMPTY_POLICY, FoundChains, read_chains
+from ..firewall.chains import CHAIN, NO_POLICY, FoundChains, read_chains
 from ..firewall.order import arranged
 from ..firewall.restoration import survives
 from ..kernel.links import STACKED
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
-from .attribution import SHARED, Attribution, Owner, Party
+from .attribution import SHARED, Attribution, Owner, Party, is_of_plugins
 from .note import Footprint, Notes, Objects, Recorded
 from .state import (
     CHAIN_KEY_LENGTH,
@@ -76,7 +76,8 @@ def changes(before: Reading, after: Reading, defaults: Defaults) -> Dict[ObjectK
     """Return what changed between two readings. *defaults*: what a new interface's sysctls start with.
 
     What the host had before stays its own: of its interfaces, only flags that were set are a change (a link's value
-    without other settings), and of what went, only interfaces, which may have moved into a container.
+    without other settings), of its chains, only new rules, and of what went, only interfaces, which may have moved into
+    a container.
     """
     found: Dict[ObjectKey, Recorded] = {}
     _compare_objects(before.state, after.state, before.chains is not None, found)
@@ -167,13 +168,17 @@ def _compare_chains(before: FoundChains, after: FoundChains, found: Dict[ObjectK
         if before.why_unread(key):
             continue
         was = before.chains.get(key)
-        if (was is None or was.body != chain.body) and chain.body != EMPTY_POLICY:
-            # iptables makes its built-in chains when it looks at them.
+        if was is None and (not _has_policy(chain.body) or is_of_plugins(key)):
             found[key] = Recorded(chain.body)
         old = Counter(was.rules if was is not None else ())
         for rule, count in Counter(chain.rules).items():
             if count > old[rule] and survives(str(key[1]), rule):
                 found[(*key, rule)] = Recorded(count)
+
+
+def _has_policy(body: Any) -> bool:
+    """Tell whether a chain is a built-in one of iptables, or one that drops what no rule accepts."""
+    return body != NO_POLICY if isinstance(body, str) else body.get("policy", "accept") != "accept"
 
 
 class RecordedAdd:

@@ -75,7 +75,7 @@ def firewall(request):
 
 def content(found):
     """The chains that have a rule, or that somebody made."""
-    return {key: chain for key, chain in found.chains.items() if chain.rules or chain.body != chains.EMPTY_POLICY}
+    return {key: chain for key, chain in found.chains.items() if chain.rules or chain.body != "ACCEPT"}
 
 
 def repairs_of(found):

@@ -364,3 +364,32 @@ def test_chains_that_iptables_makes_when_it_looks_are_not_recorded():
     assert set(found_) == {(*NAT, "PREROUTING", "-j X"), (*NAT, "X")}
     before.unread["iptables-nft", "ipv4"] = HostError("it was not installed")
     assert changes(Reading({}, before), Reading({}, after), {}) == {}
+
+
+SPOOF = {"type": "filter", "hook": "prerouting", "prio": -300, "policy": "accept"}
+NFT = ("chain", "nftables", "inet")
+
+
+@pytest.mark.parametrize("existed", [False, True])
+@pytest.mark.parametrize(
+    ("key", "was", "body", "made"),
+    [
+        ((*FILTER, "FORWARD"), "ACCEPT", "DROP", False),
+        ((*FILTER, "X"), "-", "-", True),
+        ((*NFT, "admin", "forward"), {**SPOOF, "policy": "accept"}, {**SPOOF, "policy": "drop"}, False),
+        ((*NFT, "x", "forward"), {}, SPOOF, True),
+        ((*NFT, "x", "y"), SPOOF, {}, True),
+        ((*NFT, "cni_x", "forward"), {**SPOOF, "policy": "accept"}, {**SPOOF, "policy": "drop"}, True),
+        (("table", "nftables", "inet", "x"), {}, {"comment": "x"}, True),
+        (("set", "nftables", "inet", "x", "y"), {"type": "ipv4_addr"}, {"type": "ipv6_addr"}, True),
+    ],
+)
+def test_a_chain_that_existed_is_nobody_s_and_a_policy_is_only_that_of_a_plugin_s_chain(key, was, body, made, existed):
+    """Another program may set a policy during an ADD."""
+    rule = (*key, "-s 10.88.0.2/32 -j ACCEPT" if key[1] == "iptables-nft" else '{"expr": []}')
+    before, after = FoundChains(), FoundChains()
+    if existed:
+        before.chains[key] = Chain(was, [])
+    after.chains[key] = Chain(body, [rule[-1]])
+    recorded_ = changes(Reading({}, before), Reading({}, after), {})
+    assert set(recorded_) == {rule, *([key] if made and not existed else [])}
