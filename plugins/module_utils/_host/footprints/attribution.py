@@ -50,7 +50,7 @@ class Party(NamedTuple):
 
     What its plugins do on the host: ``named`` are the interfaces that the configuration names, ``gateways`` the
     addresses that a bridge gets, ``flags`` those that it gets, ``sysctls`` the names of those that interfaces get
-    (None: any), ``switches`` the global ones.
+    (None: they are not known), ``switches`` the global ones.
     """
 
     key: Owner
@@ -60,7 +60,7 @@ class Party(NamedTuple):
     gateways: Sequence[str] = ()
     flags: int = 0
     sysctls: Optional[Collection[str]] = None
-    switches: Optional[Collection[str]] = None
+    switches: Collection[str] = ()
     unknown: bool = False
     """Its network has a plugin that is not known, whose rules may name it in any form."""
 
@@ -125,11 +125,15 @@ class Attribution:
         return self._words.get(address) if length == ("128" if ":" in address else "32") else None
 
     def _is_set(self, owner: Owner, key: ObjectKey) -> bool:
-        """Tell whether a sysctl of an interface is one that the plugins of its owner set."""
+        """Tell whether a sysctl of an interface is one that the plugins of its owner set.
+
+        A plugin that is not known may set any on an interface that is new, and none on one that the host had.
+        """
         if key[0] not in OF_INTERFACES:
             return True
+        existed = ("link", key[1]) in self._before
         sets = [party.sysctls for party in self._parties if party.key[: len(owner)] == owner]
-        return any(names is None or key[2] in names for names in sets)
+        return any(not existed if names is None else key[2] in names for names in sets)
 
     def _on_interface(self, device: str, key: ObjectKey, value: Any) -> Optional[Owner]:
         """Return whose an object is on a bridge of a network, or on an interface that a configuration names."""
@@ -204,7 +208,7 @@ class Attribution:
             if key in found:
                 continue
             if key[0] == GLOBAL:
-                if any(party.switches is None or key[1] in party.switches for party in self._parties):
+                if any(key[1] in party.switches for party in self._parties):
                     found[key] = SHARED
             elif key[0] in IN_FIREWALL and not _is_of_daemon(key) and not _of_one_container(key):
                 text = " ".join(map(str, key[3:]))

@@ -276,7 +276,7 @@ def write_footprints(
 
 def _switched(parties: Iterable[Party], after: Reading) -> Objects:
     """Return the global sysctls that the plugins set, whether they were so before or not."""
-    names = {name for party in parties for name in party.switches or ()}
+    names = {name for party in parties for name in party.switches}
     there = {(GLOBAL, name): after.state.get((GLOBAL, name)) for name in sorted(names)}
     return {key: recorded(switch) for key, switch in there.items() if switch is not None and switch.value == "1"}
 

@@ -30,7 +30,7 @@ HOST = {
     ("filter", "veth1", 1, 2): KernelObject({"options": {"actions": [["mirred", 4, 1, "ifb1"]]}}),
 }
 PARTIES = (
-    Party(WEB, ["10.88.0.2"], {("link", "eth0"): link(2, (3, True))}, ["up0"]),
+    Party(WEB, ["10.88.0.2"], {("link", "eth0"): link(2, (3, True))}, ["up0"], switches=["ipv4/ip_forward"]),
     Party(DB, ["10.88.0.21"], {("link", "eth0"): link(5, (4, True))}),
 )
 
@@ -136,6 +136,20 @@ def by_kernel(protocol=2):
 )
 def test_what_the_host_had_stays_its_own(key, value, whose):
     assert on_own_bridge(key, value) == whose
+
+
+@pytest.mark.parametrize("sysctls", [None, ["accept_ra"], [], ["rp_filter"]])
+@pytest.mark.parametrize("existed", [False, True])
+@pytest.mark.parametrize(("device", "whose"), [("cni0", ("demo",)), ("veth1", WEB), ("ifb1", WEB)])
+def test_sysctls_of_an_interface_of_the_host_are_a_plugin_s_only_if_it_is_known_to_set_them(
+    device, whose, existed, sysctls
+):
+    """A bridge, the end of a veth that was moved into the container, or an ifb may have existed."""
+    party = Party(WEB, ["10.88.0.2"], PARTIES[0].inside, sysctls=sysctls, unknown=sysctls is None)
+    before = {("link", device): link(9)} if existed else {("link", "other0"): link(9)}
+    key = ("conf4", device, "rp_filter")
+    is_known = not existed if sysctls is None else "rp_filter" in sysctls
+    assert Attribution(HOST, [party], before).owners({key: Recorded(2)}).get(key) == (whose if is_known else None)
 
 
 def test_on_a_new_bridge_only_gateways_of_the_network_are_its_own():
