@@ -183,7 +183,7 @@ options:
     description:
       - The attachments, keyed by network, container and interface.
       - The entries of one container are attached in list order and detached in reverse order. Different containers are
-        processed in parallel.
+        processed in parallel, after everything that is only detached.
       - All entries are validated before anything runs. A duplicate key, or an interface name that is used twice in one
         container, is refused. Check mode plans the other entries and fails at the end.
       - If one attachment fails, the others continue. The module fails at the end and reports all of them.

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a DEL leaves in the firewall: after a switch of the backend of iptables, and of dead containers."""
+"""What a DEL leaves in the firewall: after a switch of the backend of iptables, of dead and of replaced containers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import read_cached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
-from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, HOST_PORT
+from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, HOST_PORT, NEW
 from ansible_collections.podwire.cni.tests.host.host import sh
 
 OF_CONTAINERS = "^-A .*(id:|/32|CNI-DN)|^:CNI-(DN-|[0-9a-f]{24})"
@@ -106,3 +106,55 @@ def test_dels_of_six_dead_containers_read_the_firewall_once(new_site, monkeypatc
     assert [verbs.records.read(Key(*container.key)) for container in containers] == [None] * 6
     # Tests before may have made tables of legacy, which are read as well.
     assert len([argv for argv in calls if "legacy" not in argv[0]]) <= 5, calls
+
+
+@pytest.fixture
+def fixed(new_site):
+    """Return a function that attaches a container whose address is fixed and known to its rules in CNI-FORWARD."""
+
+    def make(generation=NEW, *networks):
+        site = new_site("static", generation)
+        for name in (site.chain.network, *networks):
+            conflist = site.chain.conflist(site.leases)
+            site.write_network({**conflist, "name": name, "plugins": [*conflist["plugins"], {"type": "firewall"}]})
+        old = site.add_container("old")
+        site.attach()
+        assert forwarded() == 2
+        return site, old
+
+    return make
+
+
+def forwarded():
+    return int(sh("iptables-save | grep -c 'CNI-FORWARD.*10.88.0.9/32' || true"))
+
+
+@pytest.mark.parametrize("generation", BOTH)
+@pytest.mark.parametrize("network", ["pwf-static", "pwf-other"])
+@pytest.mark.parametrize(("parallel", "order"), [(1, 1), (1, -1), (4, 1)])
+def test_the_container_that_gets_an_address_keeps_its_rules(fixed, generation, network, parallel, order):
+    site, old = fixed(generation, network)
+    new = site.add_container("new", network=network)
+    wanted = {"attachments": [old.absent, new.wanted][::order], "parallel": parallel}
+    checked = site.run(check_mode=True, **wanted)
+    assert sorted(step["kind"] for step in checked["actions"]) == ["add", "del"] and forwarded() == 2
+    result = site.run(**wanted)
+    assert result["actions"] == checked["actions"]
+    assert forwarded() == 2
+    assert len([place for place in new.footprint().host if "10.88.0.9/32" in place[-1]]) == 2
+    for options in ({}, {"check_mode": True}):
+        assert not site.run(on_drift="fail", **wanted, **options)["changed"]
+    sh("iptables -D CNI-FORWARD -s 10.88.0.9/32 -j ACCEPT")
+    site.run(on_drift="repair", classes=["safe"], **wanted)
+    assert forwarded() == 2
+
+
+@pytest.mark.parametrize("network", ["pwf-static", "pwf-other"])
+def test_an_address_that_another_program_gives_meanwhile_keeps_its_rules(fixed, network):
+    site, old = fixed(NEW, network)
+    verbs, key = Verbs([str(site.plugins)], str(site.cache), 60), Key(*old.key)
+    assert verbs.delete(read_cached(str(site.cache), key), verbs.records.read(key), old.path, later=True) is None
+    assert forwarded() == 0
+    site.run(attachments=[site.add_container("new", network=network).wanted])
+    assert verbs.finish_deletions() == {}
+    assert forwarded() == 2

@@ -70,7 +70,7 @@ def remove_by_force(
         moves = any(plugin.type == "host-device" for plugin in attached.config.plugins)
         if made and key.ifname != "lo":
             said += _remove_interface(key.ifname, container, moves)
-    said += _remove_rules(key, attached, [other.network for other in others])
+    said += _remove_rules(cni.cache_dir, key, attached, [other.network for other in others])
     said += _left(leaks.leases_left(key, attached.config if attached else None))
     cache.remove_entry(cni.cache_dir, *key)
     return said
@@ -91,14 +91,14 @@ def _remove_interface(ifname: str, container: Netns, moves: bool) -> List[str]:
         return [error.msg]
 
 
-def _remove_rules(key: Key, attached: Optional[Attached], other_networks: List[str]) -> List[str]:
+def _remove_rules(cache_dir: str, key: Key, attached: Optional[Attached], other_networks: List[str]) -> List[str]:
     if attached is not None and not leaks.makes_rules(attached.config):
         return []
     if key.network in other_networks:
         return ["its firewall rules were kept, because another interface of the container shares their chains"]
     problems: List[str] = []
-    ips = leaks.free(key, attached.config, attached.ips) if attached else []
-    rows = leaks.rules_left({key: ips}, problems, [key] if other_networks else [])
+    detached = (attached.config, attached.ips) if attached else (None, ())
+    rows = leaks.rules_left({key: detached}, problems, cache_dir)
     return problems + _left([row for some in rows.values() for row in some])
 
 

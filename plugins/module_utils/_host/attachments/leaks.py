@@ -8,8 +8,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
+from ...libcni.cache import Entry, list_entries
 from ...libcni.conf import NetworkConfigList
 from .. import leases, netlink
+from ..addresses import packed, result_addresses
 from ..errors import HostError
 from ..kinds import META, bridge_of, kind_named, member_of
 from ..netns import Netns, visit
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 Links = Mapping[int, netlink.Link]
 Row = Dict[str, Any]
+Detached = Mapping[Key, Tuple[Optional[NetworkConfigList], Iterable[str]]]
+"""Attachment -> its network (None: not known), and its addresses, such as 10.1.0.2/24."""
 
 _LOCK_TIMEOUT = 10.0
 
@@ -95,12 +99,6 @@ def leases_left(key: Key, config: Optional[NetworkConfigList]) -> List[Row]:
     return rows
 
 
-def free(key: Key, config: NetworkConfigList, ips: Iterable[str]) -> List[str]:
-    """Return those of *ips* (such as 10.1.0.2/24) that no other container has received since, without their prefix."""
-    again = {lease.ip for lease in _leases(key, config) if lease.container_id != key.container_id}
-    return [address for address in (ip.partition("/")[0] for ip in ips) if address not in again]
-
-
 def _leases(key: Key, config: Optional[NetworkConfigList]) -> Iterator[leases.Lease]:
     plugins = config.plugins if config else []
     for data_dir, network in leases.lease_stores([(key.network, plugin.network) for plugin in plugins]):
@@ -118,18 +116,17 @@ def makes_rules(config: NetworkConfigList) -> bool:
 
 
 def rules_left(
-    tried: Mapping[Key, Iterable[str]],
+    detached: Detached,
     problems: List[str],
-    others: Container[Key] = (),
+    cache_dir: str = "",
     kinds: Optional[Container[str]] = None,
     recorded: Optional[Mapping[Key, Iterable[ChainKey]]] = None,
 ) -> Dict[Key, List[Row]]:
-    """Remove the firewall rules of the attachments in *tried*, and return them; one reading serves all.
+    """Remove the firewall rules of the attachments in *detached*, and return them; one reading serves all.
 
-    *tried*: attachment -> its addresses that no other container has. *others*: those whose containers have other
-    attachments, so rules that do not name the network stay. *kinds*: see firewall.kinds; None: all. *recorded*: rules
-    in footprints; what is left of them and cannot be told to be the attachment's is returned, too, and stays. What
-    cannot be read is added to *problems*.
+    *cache_dir*: that of all attachments, "" if the others do not matter. *kinds*: see firewall.kinds; None: all.
+    *recorded*: rules in footprints; what is left of them and cannot be told to be the attachment's is returned, too,
+    and stays. What cannot be read of the firewall is added to *problems*. Raises CacheError.
     """
     # Imported late: most networks have no rules.
     from ..firewall import rules
@@ -137,16 +134,18 @@ def rules_left(
 
     found = rules.read_rules()
     problems += [str(entry["message"]) for entry in found.problems]
-    found.attribute({key.network for key in tried}, {key.container_id for key in tried})
+    # Read after the rules, so that an attachment with rules is missing only while its ADD runs.
+    entries = list_entries(cache_dir) if cache_dir else []
+    found.attribute({key.network for key in detached}, {key.container_id for key in detached})
     by_id: Dict[str, List[Key]] = {}
-    for key in tried:
+    for key in detached:
         by_id.setdefault(key.container_id, []).append(key)
-    by_address = {address: key for key, addresses in tried.items() for address in addresses}
+    by_address = _free_addresses(detached, entries)
     owned: Dict[Tuple[str, str, str, str], Key] = {}
     for one in found.sets:
         if kinds is not None and one.plugin not in kinds:
             continue
-        keys = [key for key in by_id.get(one.container_id or "", ()) if _may_be_of(one, key, key in others)]
+        keys = [key for key in by_id.get(one.container_id or "", ()) if _may_be_of(one, key, entries)]
         if not keys and one.container_id is None and one.plugin == FIREWALL:
             keys = [by_address[address] for address in one.addresses if address in by_address]
         if keys:
@@ -165,7 +164,27 @@ def rules_left(
     return rows
 
 
-def _may_be_of(one: RuleSet, key: Key, others: bool) -> bool:
-    """Tell whether rules of the container of *key* may belong to that attachment, by network and ifname."""
-    of_network = one.network == key.network or (one.network is None and not others)
-    return of_network and one.ifname in (None, key.ifname)
+def _free_addresses(detached: Detached, entries: Iterable[Entry]) -> Dict[str, Key]:
+    """Return the addresses in *detached* that no other attachment has received since.
+
+    A lease is older than the first rule; an entry is not, but not every IPAM plugin keeps leases.
+    """
+    others = [entry for entry in entries if (entry.network_name, entry.container_id, entry.if_name) not in detached]
+    taken = {packed(ip.partition("/")[0]) for entry in others for ip in result_addresses(entry.result)}
+    free: Dict[str, Key] = {}
+    for key, (config, ips) in detached.items():
+        leased = {packed(lease.ip) for lease in _leases(key, config) if lease.container_id != key.container_id}
+        addresses = [ip.partition("/")[0] for ip in ips]
+        free.update((address, key) for address in addresses if packed(address) not in taken | leased)
+    return free
+
+
+def _may_be_of(one: RuleSet, key: Key, entries: Iterable[Entry]) -> bool:
+    """Tell whether rules of the container of *key* may belong to that attachment, by network and ifname.
+
+    Without a network, they may be of any attachment of the container.
+    """
+    if one.network is None:
+        others = [entry for entry in entries if entry.container_id == key.container_id and entry.if_name != key.ifname]
+        return not others and one.ifname in (None, key.ifname)
+    return one.network == key.network and one.ifname in (None, key.ifname)

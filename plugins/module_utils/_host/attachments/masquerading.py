@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Sequence, Tuple
 
-from ...libcni.api import CNIConfig
+from ...libcni.errors import CacheError
 from ..errors import HostError
 from ..firewall.chains import CHAIN, ChainKey
 from ..firewall.kinds import IPMASQ, made_by
@@ -54,17 +54,16 @@ def recorded_rules(cache_dir: str, key: Key) -> List[ChainKey]:
     return [place for place, there in objects.items() if place[0] == CHAIN and len(place) == _RULE and there.value]
 
 
-def remove_rules(cni: CNIConfig, deleted: Sequence[Deleted]) -> Dict[Key, HostError]:
+def remove_rules(cache_dir: str, deleted: Sequence[Deleted]) -> Dict[Key, HostError]:
     """Remove the firewall rules that DELs have left, with one reading for all. Returns what kept rules."""
     from . import leaks
 
-    tried = {attached.key: leaks.free(attached.key, attached.config, attached.ips) for attached, _rules in deleted}
-    others = [
-        key
-        for key in tried
-        if any(other.if_name != key.ifname for other in cni.get_cached_attachments(key.container_id))
-    ]
-    rows = leaks.rules_left(tried, [], others, recorded={attached.key: rules for attached, rules in deleted})
+    detached = {attached.key: (attached.config, attached.ips) for attached, _rules in deleted}
+    recorded = {attached.key: places for attached, places in deleted}
+    try:
+        rows = leaks.rules_left(detached, [], cache_dir, recorded=recorded)
+    except CacheError as error:
+        rows = {key: [{"message": str(error), "removed": False}] for key in detached}
     kept = {key: [str(row["message"]) for row in some if not row["removed"]] for key, some in rows.items()}
     return {key: HostError("; ".join(texts), code="rules_not_removed") for key, texts in kept.items() if texts}
 
@@ -73,4 +72,4 @@ def remove_masquerading(attached: Attached) -> None:
     """Remove all masquerading rules of *attached*, as far as possible."""
     from . import leaks
 
-    leaks.rules_left({attached.key: ()}, [], kinds=(IPMASQ,))
+    leaks.rules_left({attached.key: (attached.config, ())}, [], kinds=(IPMASQ,))

@@ -280,6 +280,7 @@ class AttachPlan(Plan):
         self._check_mode = check_mode
         self.outcomes: List[Outcome] = []
         self.begin: Callable[[], None] = lambda: None
+        self.detached: Callable[[], None] = lambda: None
         self.finish: Callable[[], None] = lambda: None
 
     def leave_out(self, steps: Iterable[Step]) -> None:
@@ -295,9 +296,15 @@ class AttachPlan(Plan):
                     outcome.leave()
 
     def apply(self, workers: int = 1) -> None:
-        """Execute what comes before all steps, the steps, and what has to wait for all of them."""
+        """Execute the steps. No ADD begins before all DELs are done, because it may get an address that one frees.
+
+        Those of a pod that stays are an exception: its steps are carried out as one.
+        """
         self.begin()
-        super().apply(workers)
+        going = {outcome.key for outcome in self.outcomes if outcome.todo == DELETE}
+        self.apply_steps([step for step in self.steps if step.item in going], workers)
+        self.detached()
+        self.apply_steps([step for step in self.steps if step.item not in going], workers)
         self.finish()
 
     def note(self, outcome: Outcome, code: str, message: str) -> None:

@@ -95,11 +95,15 @@ class Steps:
         for outcome in self._plan.outcomes:
             if outcome.injectors and outcome.todo == NOTHING and outcome.attached and not outcome.failed:
                 self._add_leave(outcome, outcome.attached)
-        self._plan.begin, self._plan.finish = self._begin, self._finish
+        # What is lost is put back before an ADD makes it again.
+        self._plan.begin, self._plan.detached, self._plan.finish = self._put_back, self._detached, self._finish
 
-    def _begin(self) -> None:
-        """Put back what is lost, before an ADD makes it again; then read the host for the footprints of the ADDs."""
-        self._put_back()
+    def _detached(self) -> None:
+        """Remove what the DELs have left, before an ADD makes the same; then read the host for the footprints."""
+        kept = self._verbs.finish_deletions()
+        for outcome in self._plan.outcomes:
+            if outcome.key in kept:
+                self._note_rules_left(outcome, kept[outcome.key])
         if any(outcome.todo in (ADD, RENEW) for outcome in self._plan.outcomes):
             # Imported late: most calls attach nothing.
             from .recording import FirstAlone, Recording
@@ -108,10 +112,6 @@ class Steps:
             self._recording.begin()
 
     def _finish(self) -> None:
-        kept = self._verbs.finish_deletions()
-        for outcome in self._plan.outcomes:
-            if outcome.key in kept:
-                self._note_rules_left(outcome, kept[outcome.key])
         if self._recording is not None:
             self._recording.finish()
         if self._adopted:

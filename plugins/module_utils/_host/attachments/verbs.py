@@ -295,7 +295,7 @@ class Verbs:
         return self._remove_rules(deleted) if deleted else {}
 
     def _remove_rules(self, deleted: Sequence[masquerading.Deleted]) -> Dict[Key, HostError]:
-        kept = masquerading.remove_rules(self._cni, deleted)
+        kept = masquerading.remove_rules(self._cni.cache_dir, deleted)
         # The record goes last: a run that is killed before is continued by the next, which knows the rules by it.
         for attached, _rules in deleted:
             self.records.remove(attached.key)

@@ -10,6 +10,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
+from ...libcni.errors import CacheError
 from .. import commands, netlink
 from ..addresses import packed, result_addresses
 from ..attachments import leaks
@@ -341,10 +342,14 @@ class Trier:
         """Remove leaked firewall rules, and set the status of each network."""
         made = [(key, trial.config, trial.ips or []) for key, trial in self._tried.items() if trial.config is not None]
         made += [(attached.key, attached.config, attached.ips) for attached in self._taken_back]
-        making = {key: leaks.free(key, config, ips) for key, config, ips in made if leaks.makes_rules(config)}
+        making = {key: (config, ips) for key, config, ips in made if leaks.makes_rules(config)}
         if making:
             problems: List[str] = []
-            for key, rows in leaks.rules_left(making, problems).items():
+            try:
+                left = leaks.rules_left(making, problems, self._settings.cache_dir)
+            except CacheError as error:
+                left, problems = {}, [str(error)]
+            for key, rows in left.items():
                 if key in self._tried:
                     self._tried[key].leaks += rows
             for message in problems:

@@ -70,23 +70,24 @@ class Plugins(Executor):
 class Left:
     """What is left of the attachment, and what was asked for."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self, monkeypatch, cache_dir):
+        self.cache_dir = cache_dir
         self.leases = []
         self.rules = []
         self.asked = []
         monkeypatch.setattr(leaks, "leases_left", lambda key, config: self.leases)
         monkeypatch.setattr(leaks, "rules_left", self.rules_left)
-        monkeypatch.setattr(leaks, "free", lambda key, config, ips: [*ips, "and free"])
 
-    def rules_left(self, tried, problems, others):
-        self.asked.append((dict(tried), others))
+    def rules_left(self, detached, problems, cache_dir):
+        assert cache_dir == self.cache_dir
+        self.asked.append({key: list(ips) for key, (_config, ips) in detached.items()})
         problems.append("a problem")
         return {KEY: self.rules}
 
 
 @pytest.fixture
-def left(monkeypatch):
-    return Left(monkeypatch)
+def left(monkeypatch, tmp_path):
+    return Left(monkeypatch, str(tmp_path))
 
 
 @pytest.fixture
@@ -170,12 +171,12 @@ def test_rules_are_removed_only_where_a_plugin_makes_some(remove, left):
     assert remove(given("main")) == []
     assert left.asked == []
     assert remove(given("portmap")) == ["a problem"]
-    assert left.asked == [({KEY: ["10.1.0.2/24", "and free"]}, [])]
+    assert left.asked == [{KEY: ["10.1.0.2/24"]}]
 
 
 def test_rules_of_an_unknown_attachment(remove, left):
     assert remove(None) == ["a problem"]
-    assert left.asked == [({KEY: []}, [])]
+    assert left.asked == [{KEY: []}]
 
 
 def test_rules_that_another_interface_shares_stay(remove, left, tmp_path):
@@ -191,7 +192,7 @@ def test_another_network_of_the_container(remove, left, tmp_path):
     add_entry(tmp_path, Key("other", "web", "eth1"))
     add_entry(tmp_path, Key("demo", "db", "eth1"))
     assert remove(given("portmap")) == ["a problem"]
-    assert left.asked[0][1] == [KEY]
+    assert list(left.asked[0]) == [KEY]
 
 
 def test_what_is_left_is_returned(remove, left):

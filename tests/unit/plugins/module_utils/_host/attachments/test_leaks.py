@@ -18,6 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownersh
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.rules import FoundRules
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
 KEY = Key("demo", "web", "eth0")
@@ -219,11 +220,6 @@ def test_without_a_configuration_the_default_directory_is_searched(store, monkey
     assert searched == [[]]
 
 
-def test_addresses_that_nobody_else_has(store):
-    ips = ["10.1.0.2/24", "10.1.0.5/24", "10.1.0.9", "fd00::2/64"]
-    assert leaks.free(KEY, leasing(store), ips) == ["10.1.0.2", "10.1.0.9", "fd00::2"]
-
-
 # ---- rules
 
 
@@ -290,7 +286,7 @@ def test_rules_of_the_attachments_are_removed(firewall):
     ]
     firewall.problems = ["cannot read it"]
     problems = ["first"]
-    found = leaks.rules_left({KEY: ["10.1.0.2"], db: []}, problems)
+    found = leaks.rules_left({KEY: (None, ["10.1.0.2/24"]), db: (None, [])}, problems)
     assert firewall.removed == ["web1", "web2", "web3", "stuck", "by address"]
     assert [(row["kind"], row["id"], row["removed"]) for row in found[KEY]] == [
         ("rule", "iptables-nft ipv4 ipmasq web1", True),
@@ -303,15 +299,39 @@ def test_rules_of_the_attachments_are_removed(firewall):
     assert problems == ["first", "cannot read it"]
 
 
-def test_rules_that_may_be_of_another_attachment_of_the_container_stay(firewall):
+def entry(container_id, ifname, network, result=None):
+    return cache.Entry(container_id, b"", ifname, network, result=result)
+
+
+def test_rules_that_may_be_of_another_attachment_of_the_container_stay(firewall, tmp_path):
     firewall.sets = [
         ruleset("own", owner=RuleOwner("demo", "web")),
         ruleset("either", "portmap", owner=RuleOwner(None, "web")),
     ]
-    leaks.rules_left({KEY: []}, [], others=[KEY])
+    cache.write_entry(str(tmp_path), entry("web", "eth1", "other"))
+    leaks.rules_left({KEY: (None, [])}, [], str(tmp_path))
     assert firewall.removed == ["own"]
+    cache.remove_entry(str(tmp_path), "other", "web", "eth1")
+    cache.write_entry(str(tmp_path), entry("db", "eth1", "demo"))
+    leaks.rules_left({KEY: (None, [])}, [], str(tmp_path))
+    assert firewall.removed == ["own", "own", "either"]
+
+
+def test_rules_of_an_address_that_another_attachment_has_received_stay(firewall, store, tmp_path):
+    for made in (
+        entry("web", "eth0", "demo", {"ips": [{"address": "10.1.0.9/24"}]}),
+        entry("db", "eth0", "demo", {"ips": [{"address": "10.1.0.11/24"}]}),
+        entry("db", "eth0", "other", {"ip6": {"ip": "FD00:0::B/64"}}),
+        entry("web", "eth1", "demo", {"ips": [{"address": "10.1.0.12/16"}]}),
+        entry("dead", "eth0", "demo"),
+    ):
+        cache.write_entry(str(tmp_path), made)
+    addresses = ["10.1.0.2", "10.1.0.5", "10.1.0.9", "10.1.0.11", "10.1.0.12", "10.1.0.13", "fd00::2", "fd00::b"]
+    firewall.sets = [ruleset(address, "firewall", addresses=[address]) for address in addresses]
+    leaks.rules_left({KEY: (leasing(store), [f"{address}/24" for address in addresses])}, [], str(tmp_path))
+    assert firewall.removed == ["10.1.0.2", "10.1.0.9", "10.1.0.13", "fd00::2"]
 
 
 def test_owners_are_completed(firewall):
     firewall.sets = [ruleset("CNI-550bca792007a5271a5dd6e3")]
-    assert list(leaks.rules_left({Key("net-a", "web1", "eth0"): []}, [])) == [Key("net-a", "web1", "eth0")]
+    assert list(leaks.rules_left({Key("net-a", "web1", "eth0"): (None, [])}, [])) == [Key("net-a", "web1", "eth0")]

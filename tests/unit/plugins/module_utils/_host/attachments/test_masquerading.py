@@ -94,11 +94,10 @@ def test_an_add_that_was_killed_may_have_made_rules_for_addresses_that_nobody_kn
 class Libcni:
     """DEL fails as often as there are ``errors``; ``others`` are further interfaces of the container in the network."""
 
-    cache_dir = "/nowhere"
-
-    def __init__(self, *errors, others=()):
+    def __init__(self, *errors, others=(), cache_dir="/nowhere"):
         self.errors = list(errors)
         self.others = others
+        self.cache_dir = cache_dir
 
     def get_cached_attachments(self, container_id):
         assert container_id == "web"
@@ -180,3 +179,14 @@ def test_dels_that_are_finished_together_read_the_firewall_once(verbs, monkeypat
     assert (len(readings), len(firewall.removed)) == (1, 1)
     assert verbs.finish_deletions() == {}
     assert len(readings) == 1
+
+
+def test_a_cache_that_cannot_be_read_keeps_the_rules_and_is_told(verbs, monkeypatch, firewall, tmp_path):
+    monkeypatch.setattr(masquerading, "visit", lambda paths, read: {})
+    verbs._cni = Libcni(cache_dir=str(tmp_path))
+    (tmp_path / "results").touch()
+    kept = verbs.delete(attached(), None, NETNS)
+    assert (kept.code, "results: not a directory" in kept.msg) == ("rules_not_removed", True)
+    assert verbs.delete(attached(), None, NETNS, later=True) is None
+    assert {key: error.code for key, error in verbs.finish_deletions().items()} == {attached().key: kept.code}
+    assert firewall.removed == []

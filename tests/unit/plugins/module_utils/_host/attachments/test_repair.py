@@ -360,7 +360,7 @@ def test_a_repair_does_not_begin_with_a_firewall_command_that_fails(host, tmp_pa
     monkeypatch.setenv("PATH", host.bin_dir)
     original = host.exec_plugin
     host.exec_plugin = lambda path, *rest: original(path.replace("/bridge", "/main"), *rest)
-    monkeypatch.setattr(verbs.masquerading, "remove_rules", lambda cni, deleted: {})
+    monkeypatch.setattr(verbs.masquerading, "remove_rules", lambda cache_dir, deleted: {})
     host.run(web())
     host.addresses.clear()
     plan = host.run(web(), on_drift="repair")

@@ -175,14 +175,15 @@ def test_rules_are_read_once_for_all_networks_that_may_have_some(tried, monkeypa
     tried.host.network("two", plugins=[main])
     asked = []
 
-    def rules_left(making, problems):
-        asked.append([(key.network, addresses) for key, addresses in making.items()])
+    def rules_left(making, problems, cache_dir):
+        assert cache_dir == tried.host.cache_dir
+        asked.append([(key.network, addresses) for key, (_config, addresses) in making.items()])
         problems.append("cannot read nftables")
         return {key: [{"kind": "rule", "message": "a rule"}] for key in making if key.network == "two"}
 
     monkeypatch.setattr(leaks, "rules_left", rules_left)
     plan = tried.plan()
-    assert asked == [[("one", ["10.1.0.3"]), ("two", ["10.1.0.4"])]]
+    assert asked == [[("one", ["10.1.0.3/24"]), ("two", ["10.1.0.4/24"])]]
     assert [(trial.network, trial.status) for trial in plan.trials] == [
         ("demo", "passed"),
         ("one", "passed"),
@@ -194,7 +195,7 @@ def test_rules_are_read_once_for_all_networks_that_may_have_some(tried, monkeypa
 def test_rules_of_what_is_taken_back_are_looked_for_too(tried, monkeypatch):
     tried.host.network(plugins=[{"type": "main", "ipMasq": True, "ipam": {"type": "ipam"}}])
     asked = []
-    monkeypatch.setattr(leaks, "rules_left", lambda making, problems: asked.append(list(making)) or {})
+    monkeypatch.setattr(leaks, "rules_left", lambda making, *_: asked.append(list(making)) or {})
     tried.host.broken["DEL", "main"] = "not now"
     tried.plan()
     tried.host.broken.clear()
