@@ -10,11 +10,12 @@ is 2. They do not come back.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Mapping
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
+from ..libcni.gojson import fold
 from . import netlink
 from .addresses import written
-from .kinds import member_of, text_of
+from .kinds import KINDS, member_of, object_of, text_of
 from .netlink import LOCAL_TABLE
 
 _BY_KERNEL, _BY_ROUTER = 2, 9
@@ -45,9 +46,17 @@ def lost_host_routes(before: Mapping[str, str], after: Mapping[str, str]) -> Lis
     return [phrase for phrase, name in before.items() if phrase not in after and (not name or name in there)]
 
 
-def uplinks_of_routers(plugins: Iterable[Mapping[str, Any]]) -> List[str]:
-    """Return the interfaces that lose an announced default route when a chain of *plugins* is first added."""
-    if not any(_forwards_ipv6(plugin) for plugin in plugins) or _setting(_FORWARDING) != "0":
+def uplinks_of_routers(
+    plugins: Iterable[Mapping[str, Any]],
+    capability_args: Optional[Mapping[str, Any]] = None,
+    args: Iterable[Tuple[str, str]] = (),
+) -> List[str]:
+    """Return the interfaces that lose an announced default route when a chain of *plugins* is first added.
+
+    *capability_args* and *args* (CNI_ARGS) are those of the ADD, if they are known.
+    """
+    ip = dict(args).get("IP", "")
+    if not any(_forwards_ipv6(plugin, capability_args or {}, ip) for plugin in plugins) or _setting(_FORWARDING) != "0":
         return []
     return _announced_uplinks()
 
@@ -78,25 +87,40 @@ def explain_uplinks(uplinks: Iterable[str]) -> str:
     names = list(uplinks)
     settings = " ".join(map(_remedy, names))
     return (
-        f"its first ADD switches IPv6 forwarding on, and the host loses its IPv6 default route on {', '.join(names)}, "
-        f"which a router announced; first set {settings} (sysctl -w, and where the host's network is configured)"
+        "its first ADD with an IPv6 address switches IPv6 forwarding on, and the host loses its IPv6 default route on "
+        f"{', '.join(names)}, which a router announced; first set {settings} (sysctl -w, and where the host's "
+        "network is configured)"
     )
 
 
-def _forwards_ipv6(plugin: Mapping[str, Any]) -> bool:
+def _forwards_ipv6(plugin: Mapping[str, Any], capability_args: Mapping[str, Any], ip: str) -> bool:
     is_gateway = True in (member_of(plugin, "isgateway"), member_of(plugin, "isdefaultgateway"))
     if not (text_of(plugin, "type") == "ptp" or (text_of(plugin, "type") == "bridge" and is_gateway)):
         return False
-    return _names_ipv6(member_of(plugin, "ipam"))
+    ipam, capabilities = object_of(plugin, "ipam"), object_of(plugin, "capabilities")
+    kind = text_of(ipam, "type")
+    if kind == "dhcp":
+        return False
+    if kind and kind not in KINDS:
+        # Nobody knows what it assigns.
+        return True
+    passed = {name: value for name, value in capability_args.items() if capabilities.get(name) is True}
+    runtime = passed or object_of(plugin, "runtimeconfig")
+    in_args = object_of(object_of(plugin, "args"), "cni")
+    return _name_ipv6([ipam, member_of(runtime, "ips"), member_of(runtime, "ipranges"), member_of(in_args, "ips"), ip])
 
 
-def _names_ipv6(value: Any) -> bool:
-    """Tell whether an IPAM configuration has IPv6 addresses."""
-    if isinstance(value, dict):
-        return any(_names_ipv6(inner) for key, inner in value.items() if key != "routes")
-    if isinstance(value, list):
-        return any(_names_ipv6(inner) for inner in value)
-    return isinstance(value, str) and value.count(":") > 1
+def _name_ipv6(waiting: List[Any]) -> bool:
+    """Tell whether values of an IPAM configuration have IPv6 addresses of containers."""
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [inner for key, inner in value.items() if fold(key) not in ("routes", "dns")]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and value.count(":") > 1:
+            return True
+    return False
 
 
 def _setting(path: str) -> str:

@@ -174,6 +174,36 @@ def test_an_add_that_takes_the_default_route_is_reported(host, uplink, detach):
     assert "the route to ::/0 through fe80:" in after
 
 
+@pytest.mark.parametrize(
+    ("ipam", "more", "arguments"),
+    [
+        ("host-local", {}, {"capability_args": {"ipRanges": [[{"subnet": "fd67::/64"}]]}}),
+        ("static", {}, {"capability_args": {"ips": ["fd67::2/64"]}}),
+        ("static", {}, {"args": {"IP": "10.67.0.2/24,fd67::2/64", "IgnoreUnknown": "1"}}),
+        ("static", {"args": {"cni": {"ips": ["fd67::2/64"]}}}, {}),
+    ],
+)
+def test_ipv6_that_comes_by_arguments_is_seen_before(
+    host, uplink, detach, write_network, leases, ipam, more, arguments
+):
+    declared = {"ips": True, "ipRanges": True}
+    plugin = {"type": "bridge", "bridge": "pwatwo0", "isGateway": True, "capabilities": declared, **more}
+    write_network(
+        "pwatwo", [{**plugin, "ipam": {"type": ipam, **({} if ipam == "static" else {"dataDir": str(leases)})}}]
+    )
+    wanted = [{**FOUR, **arguments}]
+    assert [step["class"] for step in host.run("cni_attach", attachments=wanted, check_mode=True)["actions"]] == [
+        "disruptive"
+    ]
+    assert host.run("cni_attach", attachments=wanted, classes=["safe"])["attachments"][0]["action"] == "left"
+    assert "proto ra" in default_routes()
+    host.run("cni_attach", attachments=wanted)
+    # The prediction was true.
+    assert default_routes() == ""
+    for options in ({}, {"check_mode": True}):
+        assert not host.run("cni_attach", attachments=wanted, **options)["changed"]
+
+
 @pytest.mark.parametrize("generation", ["new"], indirect=True)
 def test_who_else_runs_or_configures_such_a_network_is_told(host, uplink, work, networks):
     before = default_routes()

@@ -348,7 +348,8 @@ class AttachPlanner:
         # Imported late, as below: needed only if something is attached.
         from ..host_routes import explain_uplinks, uplinks_of_routers
 
-        outcome.uplinks = uplinks_of_routers([plugin.network for plugin in config.plugins])
+        plugins, wanted = [plugin.network for plugin in config.plugins], outcome.wanted
+        outcome.uplinks = uplinks_of_routers(plugins, wanted.capability_args, wanted.args)
         if outcome.uplinks:
             self._plan.note(outcome, "host_route_lost", f"{outcome.key}: {explain_uplinks(outcome.uplinks)}")
 
