@@ -53,7 +53,7 @@ def uplinks_of_routers(
 ) -> List[str]:
     """Return the interfaces that lose an announced default route when a chain of *plugins* is first added.
 
-    *capability_args* and *args* (CNI_ARGS) are those of the ADD, if they are known.
+    *capability_args*, *args* (CNI_ARGS): those of the ADD, if known.
     """
     ip = dict(args).get("IP", "")
     if not any(_forwards_ipv6(plugin, capability_args or {}, ip) for plugin in plugins) or _setting(_FORWARDING) != "0":
@@ -99,11 +99,9 @@ def _forwards_ipv6(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]
         return False
     ipam, capabilities = object_of(plugin, "ipam"), object_of(plugin, "capabilities")
     kind = text_of(ipam, "type")
-    if kind == "dhcp":
-        return False
-    if kind and kind not in KINDS:
-        # Nobody knows what it assigns.
-        return True
+    if kind == "dhcp" or kind not in ("", *KINDS):
+        # Nobody knows what others assign.
+        return kind != "dhcp"
     passed = {name: value for name, value in capability_args.items() if capabilities.get(name) is True}
     runtime = passed or object_of(plugin, "runtimeconfig")
     in_args = object_of(object_of(plugin, "args"), "cni")
@@ -111,7 +109,7 @@ def _forwards_ipv6(plugin: Mapping[str, Any], capability_args: Mapping[str, Any]
 
 
 def _name_ipv6(waiting: List[Any]) -> bool:
-    """Tell whether values of an IPAM configuration have IPv6 addresses of containers."""
+    """Tell whether values for IPAM have IPv6 addresses."""
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):

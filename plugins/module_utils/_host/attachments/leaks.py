@@ -134,7 +134,7 @@ def rules_left(
 
     found = rules.read_rules()
     problems += [str(entry["message"]) for entry in found.problems]
-    # Read after the rules, so that an attachment with rules is missing only while its ADD runs.
+    # Read after the rules: only an ADD that runs has rules and no entry.
     entries = list_entries(cache_dir) if cache_dir else []
     found.attribute({key.network for key in detached}, {key.container_id for key in detached})
     by_id: Dict[str, List[Key]] = {}
@@ -180,11 +180,8 @@ def _free_addresses(detached: Detached, entries: Iterable[Entry]) -> Dict[str, K
 
 
 def _may_be_of(one: RuleSet, key: Key, entries: Iterable[Entry]) -> bool:
-    """Tell whether rules of the container of *key* may belong to that attachment, by network and ifname.
-
-    Without a network, they may be of any attachment of the container.
-    """
-    if one.network is None:
-        others = [entry for entry in entries if entry.container_id == key.container_id and entry.if_name != key.ifname]
-        return not others and one.ifname in (None, key.ifname)
-    return one.network == key.network and one.ifname in (None, key.ifname)
+    """Tell whether rules of the container of *key* may belong to that attachment, by network and ifname."""
+    # Rules that do not name the network may be of any attachment of the container.
+    ifnames = {entry.if_name for entry in entries if entry.container_id == key.container_id}
+    of_network = one.network == key.network or (one.network is None and ifnames <= {key.ifname})
+    return of_network and one.ifname in (None, key.ifname)

@@ -298,7 +298,7 @@ class AttachPlan(Plan):
     def apply(self, workers: int = 1) -> None:
         """Execute the steps. No ADD begins before all DELs are done, because it may get an address that one frees.
 
-        Those of a pod that stays are an exception: its steps are carried out as one.
+        A pod that stays is changed as one, with its DELs.
         """
         self.begin()
         going = {outcome.key for outcome in self.outcomes if outcome.todo == DELETE}

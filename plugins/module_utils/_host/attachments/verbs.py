@@ -348,7 +348,12 @@ class Verbs:
 
     def attached_as(self, ifname: str, netns: str) -> bool:
         """Tell whether the cache has an attachment whose interface in *netns* is called *ifname*."""
-        return any(other.if_name == ifname and other.net_ns == netns for other in self._cni.get_cached_attachments())
+        try:
+            return any(
+                other.if_name == ifname and other.net_ns == netns for other in self._cni.get_cached_attachments()
+            )
+        except CNIError as error:
+            raise HostError(f"{error}; fix that, or set another cache_dir", code="cache_unreadable") from error
 
     def _shares_rules(self, attached: Attached) -> bool:
         """Tell whether the container is attached to the network twice: chains depend on network and container only."""

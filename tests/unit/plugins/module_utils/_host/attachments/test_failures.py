@@ -452,3 +452,19 @@ def test_what_was_attached_to_the_host_netns_is_detached_without_it(host):
     assert host.cached() == host.records() == []
     plan = host.run(web(netns="/proc/1/ns/net", state="absent"))
     assert (actions(plan), codes(plan)) == (["none"], [])
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_a_cache_that_cannot_be_read_is_an_error_of_the_attachment(host, state):
+    host.run(web())
+    results = os.path.join(host.cache_dir, "results")
+    os.rename(results, f"{results}.aside")
+    open(results, "w").close()
+    for run in (host.check, host.run):
+        error = run(web(state=state)).outcomes[0].error
+        assert (error["code"], f"{results}: not a directory" in error["message"]) == ("cache_unreadable", True)
+        assert host.calls == []
+    os.replace(results, f"{results}.file")
+    os.rename(f"{results}.aside", results)
+    assert actions(host.run(web(state=state))) == ["none" if state == "present" else "deleted"]
+    assert actions(host.run(web(state=state))) == ["none"]
