@@ -59,7 +59,7 @@ PAYLOAD = {
     "cni_conf": (101, 740, 52),
     "cni_gc": (88, 660, 71),
     "cni_host": (211, 1630, 39),
-    "cni_info": (164, 1260, 34),
+    "cni_info": (164, 1270, 34),
     "cni_netns": (13, 80, 12),
     "cni_plugins": (62, 420, 21),
     "cni_report": (1, 20, 1),
