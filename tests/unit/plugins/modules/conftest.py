@@ -18,6 +18,7 @@ from ansible.module_utils import basic
 from ansible.module_utils.common import parameters, warnings
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.podwire.cni.plugins.module_utils import _module
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import entries
@@ -29,6 +30,9 @@ from ansible_collections.podwire.cni.plugins.module_utils.libcni.invoke import E
 @pytest.fixture(autouse=True)
 def _private():
     assert os.uname().nodename == "podwire-private", "these tests change the host: run them with tests/private.sh"
+    yield
+    # Else the status of the last module, which ran in this process, becomes that of the tests.
+    _module._answered.clear()
 
 
 class Talkative(Executor):
