@@ -79,10 +79,6 @@ class Server:
             for file in files:
                 os.close(file)
 
-    def stop(self) -> None:
-        self._process.communicate()
-        Path(self.address).unlink(missing_ok=True)
-
 
 def _read(file: int) -> str:
     size = os.fstat(file).st_size
