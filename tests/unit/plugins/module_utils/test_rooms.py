@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import operator
 import os
 import re
 import subprocess
@@ -52,8 +53,8 @@ LONGER = {
     "tests/unit/plugins/module_utils/libcni/multi/multus_cases.json": "a recording of what Multus answered",
 }
 
-# module -> (files that Ansible ships, their size in steps of 10 KiB, files that are imported at the start).
-# A change that crosses one of these numbers changes it here, and says why in its commit.
+# module -> the most of (files that Ansible ships, KiB of them, files that are imported at the start).
+# A change that needs more says why in its commit; one that needs less may lower them.
 PAYLOAD = {
     "cni_attach": (114, 900, 61),
     "cni_conf": (101, 740, 52),
@@ -237,10 +238,11 @@ def closure(name, graph):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_what_a_module_ships_and_imports_is_known(module):
+def test_what_a_module_ships_and_imports_is_bounded(module):
     shipped, started = closure(module, GRAPH), closure(module, EAGER)
-    size = sum(FILES[name].stat().st_size for name in shipped)
-    assert (len(shipped), -(-size // 10240) * 10, len(started)) == PAYLOAD[module.rpartition(".")[2]]
+    size = sum(FILES[name].stat().st_size for name in shipped) / 1024
+    most = PAYLOAD[module.rpartition(".")[2]]
+    assert all(map(operator.le, (len(shipped), size, len(started)), most)), (len(shipped), size, len(started), most)
 
 
 def test_the_map_names_files_that_exist():
