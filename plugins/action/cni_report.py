@@ -15,10 +15,9 @@ from ansible.plugins.action import ActionBase
 from ..plugin_utils._report import attention, folder, history
 from ..plugin_utils._report.artifact import artifact
 from ..plugin_utils._report.attention import CUT
-from ..plugin_utils._report.bounds import bounded, plain, reduced
+from ..plugin_utils._report.bounds import bounded, reduced
 from ..plugin_utils._report.compare import worse
 from ..plugin_utils._report.fleet import summary_of_fleet
-from ..plugin_utils._report.job_events import BadEvents, records_of
 from ..plugin_utils._report.place import goes_with_the_container
 from ..plugin_utils._report.record import RESULTS, RETURNED, Record, build, summary_of
 from ..plugin_utils._report.values import rows, table
@@ -37,24 +36,19 @@ class ActionModule(ActionBase):
                 "results": {"type": "dict", "options": {name: {"type": "raw"} for name in (*RESULTS, "info", "error")}},
                 "inspect": {"type": "bool", "default": False},
                 "compare": {"type": "bool", "default": False},
-                "job_events": {"type": "path"},
                 "known": {"type": "list", "elements": "str", "default": []},
                 "render": {"type": "bool", "default": False},
                 "max_age": {"type": "float", "default": attention.MAX_AGE},
                 "keep": {"type": "int", "default": history.KEEP},
                 "against": {"type": "str", "default": ""},
                 "prometheus": {"type": "path"},
-                "junit": {"type": "path"},
-                "sbom": {"type": "path"},
             },
         )
         variables = task_vars or {}
         if given["results"] is not None and given["inspect"]:
             raise AnsibleActionFail("cni_report: 'results' and 'inspect' exclude each other; set one of them")
-        if given["results"] is None and not (given["inspect"] or given["job_events"] or given["render"]):
-            raise AnsibleActionFail(
-                "cni_report: nothing to do; set 'results', 'inspect: true', 'job_events' or 'render: true'"
-            )
+        if given["results"] is None and not (given["inspect"] or given["render"]):
+            raise AnsibleActionFail("cni_report: nothing to do; set 'results', 'inspect: true' or 'render: true'")
         if given["compare"] and given["results"] is None and not given["inspect"]:
             raise AnsibleActionFail(
                 "cni_report: 'compare' needs 'results' or 'inspect' to compare with the previous record of the host"
@@ -75,19 +69,10 @@ class ActionModule(ActionBase):
                 result["path"] = folder.write_record(path, record)
                 result.update({key: record[key] for key in RETURNED}, summary=summary_of(record))
                 result["problems"] = [*record["problems"], *rows(table(record["info"]).get("problems"))]
-            if given["job_events"]:
-                result["job_events"] = found = _rebuilt(path, os.path.abspath(given["job_events"]), variables)
-                if found["unusable"]:
-                    unread = (
-                        f"cni_report: files without usable events: {found['unusable']}; the first is {found['reason']}"
-                    )
-                    result["warnings"] = [*result.get("warnings", []), unread]
             if given["render"]:
                 result["report"] = _rendered(path, given, variables)
         except history.NoRun as error:
             raise AnsibleActionFail(f"cni_report: cannot compare: {error}") from error
-        except BadEvents as error:
-            raise AnsibleActionFail(f"cni_report: {error}") from error
         except OSError as error:
             raise AnsibleActionFail(
                 f"cni_report: cannot write to {error.filename or path} on the controller: {error.strerror}"
@@ -106,27 +91,6 @@ class ActionModule(ActionBase):
         return bounded({**record, CUT: cut})
 
 
-def _rebuilt(path: str, events: str, variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the records that the events of a job contain, and return what the result says about them."""
-    groups: dict[str, list[str]] = {}
-    for name, hosts in (variables.get("groups") or {}).items():
-        for host in hosts if name not in ("all", "ungrouped") else []:
-            groups.setdefault(str(host), []).append(str(name))
-    try:
-        found = records_of(events, groups)
-    except OSError as error:
-        raise BadEvents(f"cannot read the events in {error.filename or events}: {error.strerror}") from error
-    kept = 0
-    for host, record in found.records.items():
-        if folder.has_record_since(path, host, record["time"]):
-            # It has at least the same findings, and the state of the host, which events lack.
-            kept += 1
-        else:
-            folder.write_record(path, bounded(record))
-    reason = plain(found.reason)
-    return {"hosts": len(found.records), "kept": kept, "unusable": found.unusable, "reason": reason}
-
-
 def _rendered(path: str, given: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
     """Make the report of a folder, and return what the result says about it."""
     groups = {str(name): [str(host) for host in hosts] for name, hosts in (variables.get("groups") or {}).items()}
@@ -137,8 +101,6 @@ def _rendered(path: str, given: Mapping[str, Any], variables: Mapping[str, Any])
         keep=given["keep"],
         against=given["against"],
         prometheus=os.path.abspath(given["prometheus"]) if given["prometheus"] else "",
-        junit=os.path.abspath(given["junit"]) if given["junit"] else "",
-        sbom=os.path.abspath(given["sbom"]) if given["sbom"] else "",
     )
     written = folder.write_report(path, output)
     report, before = written.report, written.before

@@ -174,13 +174,6 @@ plugins:
       type: list
       elements: str
       sample: [0.3.1, 0.4.0, 1.0.0]
-    go:
-      description:
-        - What Go's linker has recorded in the file. C(version) is the release of Go, C(path) the package, C(module) the
-          main module and C(modules) those it was built with, as C(PATH@VERSION); Debian's packages record no modules.
-          C(settings) tell where the build comes from. V(null) without such a record.
-      type: dict
-      sample: {version: go1.26.5, modules: [github.com/vishvananda/netlink@v1.3.1]}
     managed:
       description: Whether the file is managed, which means that M(podwire.cni.cni_plugins) installed it.
       type: bool

@@ -32,8 +32,8 @@ extends_documentation_fragment:
 options:
   src:
     description:
-      - Source of the plugins, which is the path of an archive (zip, or tar, plain or compressed with gzip, bzip2 or
-        xz), the path of a directory, or the https URL of an archive.
+      - Source of the plugins, which is the path of a tar archive (plain, or compressed with gzip, bzip2 or xz),
+        the path of a directory, or the https URL of an archive.
       - V(builtin) means the plugins of this collection, C(podwire-debug), C(podwire-hooks), C(podwire-multinet) and
         C(podwire-route), all of them unless O(plugins) names some. They need C(/usr/bin/python3), version 3.8 or newer,
         on the host.

@@ -70,18 +70,6 @@ options:
     type: bool
     default: false
     version_added: 0.2.0
-  job_events:
-    description:
-      - Path on the controller of the events of a job that called this module on hosts, for example by the playbook
-        C(podwire.cni.drift). Writes the records of these hosts to O(dir), for those who have nothing else of the job.
-      - The directory C(artifacts/IDENT) or C(artifacts/IDENT/job_events) of ansible-runner, a file that ansible-runner
-        printed with C(--json), or a file or directory of pages from C(/api/v2/jobs/N/job_events/) of AWX. Files are
-        read up to 64 MiB.
-      - These records have status, steps, errors, warnings and problems of a host, but not its state, so the report
-        shows no leaks, pools and networks. A host that was unreachable is also in them. A record in O(dir) that is as
-        new or newer stays.
-    type: path
-    version_added: 0.2.0
   compare:
     description:
       - Whether to compare the results with the host's previous file in O(dir) before it is overwritten.
@@ -128,17 +116,6 @@ options:
       - Path of a file for the textfile collector of Prometheus' node exporter. Everybody on the controller can read it.
     type: path
     version_added: 0.2.0
-  junit:
-    description:
-      - Path of a JUnit XML file for CI, with a test for each host. It fails if the host needs attention.
-    type: path
-    version_added: 0.2.0
-  sbom:
-    description:
-      - Path of a software bill of materials (CycloneDX 1.5, JSON) of the installed plugins of all hosts, with the
-        release of Go and the Go modules that each binary was built with. Scanners for vulnerabilities read it.
-    type: path
-    version_added: 0.2.0
 attributes:
   check_mode:
     support: full
@@ -154,8 +131,6 @@ attributes:
       - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 seealso:
   - module: podwire.cni.cni_info
-  - plugin: podwire.cni.cni_report
-    plugin_type: filter
 """
 
 EXAMPLES = r"""
@@ -244,28 +219,6 @@ confirmed:
   returned: with O(results) or O(inspect)
   type: bool
   version_added: 0.2.0
-job_events:
-  description: How many records were found in events.
-  returned: with O(job_events)
-  type: dict
-  version_added: 0.2.0
-  contains:
-    hosts:
-      description: Number of hosts with a record in the events.
-      type: int
-      sample: 50
-    kept:
-      description: Number of hosts whose record in O(dir) is as new or newer, and was kept.
-      type: int
-      sample: 0
-    unusable:
-      description: Number of files that are no events, or too large.
-      type: int
-      sample: 0
-    reason:
-      description: The first of these files, and what is wrong with it. Empty if there is none.
-      type: str
-      sample: ""
 planned:
   description: Whether it is known what a run would change. If not, RV(error) says why.
   returned: with O(inspect)

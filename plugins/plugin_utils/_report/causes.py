@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Mapping, Sequence
 
-from ...module_utils._host.networks.advisories import ADVISORIES
+from ...module_utils._host.networks.advisories import ADVISORIES, numbers
 from ...module_utils._host.plan import DISRUPTIVE, SAFE
 from .attention import CODES, LEAKS, STALE, VULNERABLE, vulnerabilities
 from .commands import Commands
@@ -18,7 +18,7 @@ from .record import DRIFT, ERROR
 
 ALL_CLASSES = [SAFE, DISRUPTIVE]
 # The release without a vulnerability that is known here. What a host returns must not choose a version.
-_RELEASE = ".".join(map(str, max(advisory.fixed for advisory in ADVISORIES)))
+_RELEASE = max((advisory.fixed for advisory in ADVISORIES), key=numbers)
 _ADVISED = {name for advisory in ADVISORIES for name in vulnerabilities(advisory.name)}
 _WEIGHT = {ERROR: 0, DRIFT: 1, ATTENTION: 2}
 

@@ -121,13 +121,11 @@ def summary_of_fleet(report: Mapping[str, Any]) -> str:
     return headline(report["counts"]) + (f": {said}" if said else "")
 
 
-def to_json(report: Mapping[str, Any]) -> str:
-    """Return a report as JSON with one line for each host, so that two reports can be compared line by line."""
-    return "".join(json_lines(report))
-
-
 def json_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the parts of that JSON: all of it would take much memory for a large fleet."""
+    """Yield a report as JSON with a line for each host, so that two reports can be compared line by line.
+
+    All of it at once would take much memory for a large fleet.
+    """
     head = {key: value for key, value in report.items() if key != "hosts"}
     yield f'{one_line(head)[:-1]},"hosts":['
     for index, host in enumerate(report["hosts"]):

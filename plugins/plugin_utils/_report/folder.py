@@ -20,14 +20,14 @@ import tempfile
 import time
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from . import exports, history
+from . import history
 from .attention import Limits, now
 from .bounds import bounded
 from .commands import LIMITS, Commands
 from .fleet import BadRecord, check, fleet, json_lines, one_line
+from .metrics import prometheus
 from .page import Past, found_in, page_name, pages
 from .record import Record, unusable
-from .sbom import sbom
 from .values import table, texts
 
 HOSTS, JSON_NAME, HTML_NAME, _LOCK = "hosts", "report.json", "report.html", ".lock"
@@ -64,20 +64,13 @@ def read_record(folder: str, host: str) -> Record:
     return _read(os.path.join(folder, HOSTS, name), name)
 
 
-def has_record_since(folder: str, host: str, time: str) -> bool:
-    """Return whether the file of a host has a record of *time* or later."""
-    name = file_name(host)
-    path = os.path.join(folder, HOSTS, name)
-    return os.path.lexists(path) and bool(time) and _read(path, name)["time"] >= time
-
-
 class Output:
     """What a report is made with and from.
 
     *inventory* and *groups* (with their hosts) are those of this run, for the commands; without an inventory that has
     one of the report's hosts, the commands keep that of the last report. *keep* is the number of runs to keep,
-    *against* the run to compare with, see ``history.find``; "" is the previous run, if there is one. *prometheus*,
-    *junit* and *sbom* are paths of more files, or "".
+    *against* the run to compare with, see ``history.find``; "" is the previous run, if there is one. *prometheus* is
+    the path of a file with metrics, or "".
     """
 
     def __init__(
@@ -89,8 +82,6 @@ class Output:
         keep: int = history.KEEP,
         against: str = "",
         prometheus: str = "",
-        junit: str = "",
-        sbom: str = "",
     ) -> None:
         self.limits = limits or Limits(now())
         self.inventory = inventory
@@ -98,8 +89,6 @@ class Output:
         self.keep = keep
         self.against = against
         self.prometheus = prometheus
-        self.junit = junit
-        self.sbom = sbom
 
 
 class Written(NamedTuple):
@@ -139,11 +128,9 @@ def write_report(folder: str, output: Output | None = None) -> Written:
         for name in filter(_PAGE.match, os.listdir(folder)):
             if name not in made:
                 os.unlink(os.path.join(folder, name))
-        others = ((output.prometheus, exports.prometheus), (output.junit, exports.junit), (output.sbom, sbom))
-        for path, export in others:
-            if path:
-                # Others read them: a collector of metrics, a server for CI, a scanner for vulnerabilities.
-                _write(path, export(report), 0o644)
+        if output.prometheus:
+            # A collector of metrics reads it.
+            _write(output.prometheus, prometheus(report), 0o644)
     return Written(report, before, changes)
 
 

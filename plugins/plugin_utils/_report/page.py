@@ -57,16 +57,6 @@ def found_in(report: Mapping[str, Any]) -> list[tuple[str, list[Finding]]]:
     return [(host["host"], findings(host)) for host in report["hosts"]]
 
 
-def render(
-    report: Mapping[str, Any],
-    found: Sequence[tuple[str, Sequence[Finding]]] | None = None,
-    commands: Commands | None = None,
-    past: Past | None = None,
-) -> str:
-    """Return one page of a report, as :func:`fleet.fleet` makes it; *found* are its findings, see :func:`found_in`."""
-    return next(pages(report, found, commands, past, len(report["hosts"])))
-
-
 def page_name(index: int) -> str:
     """Return the name of the file of a page."""
     return f"report-{index + 1}.html" if index else "report.html"

@@ -118,41 +118,7 @@ def unusable(host: str, why: str) -> Record:
 
 
 RETURNED = ("status", "error", "steps", "time", "problems", "confirmed")
-"""The keys of a record in the result of cni_report, from which it can be rebuilt but for its groups and info."""
-
-
-def build_from_result(host: str, result: Mapping[str, Any], time: str, groups: Sequence[str]) -> Record:
-    """Return the record of *host* from the result of cni_report that a job's event contains, of unknown shape.
-
-    The state of the host (``info``) is not in a result.
-    """
-    steps = [dict(_returned_step(row)) for row in rows(result.get("steps"))]
-    errors = list(dict.fromkeys(text(result.get("error")).split("\n"))) if text(result.get("error")) else []
-    confirmed = result.get("confirmed")
-    return {
-        **unusable(host, ""),
-        "time": time,
-        "groups": list(groups),
-        "status": status_of(steps, errors),
-        "error": "\n".join(errors) or None,
-        "steps": steps,
-        "warnings": list(_warnings("cni_host", result)),
-        "problems": mask(rows(result.get("problems"))),
-        "confirmed": confirmed if isinstance(confirmed, bool) else None,
-    }
-
-
-def _returned_step(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key in ("module", "kind", "target"):
-        yield key, text(row.get(key))
-    step_class = text(row.get("class"))
-    yield "class", step_class if step_class in CLASSES else DISRUPTIVE
-    for key in ("reason", "why"):
-        if text(row.get(key)):
-            yield key, mask(text(row.get(key)))
-    for key in ("before", "after"):
-        if row.get(key):
-            yield key, mask(row.get(key))
+"""The keys of a record in the result of cni_report."""
 
 
 def summary_of(record: Record) -> str:

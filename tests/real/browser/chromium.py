@@ -19,7 +19,7 @@ from ansible_collections.podwire.cni.plugins.plugin_utils._report.attention impo
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import counts, fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.history import Change, Run
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Past, found_in, render
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Past, found_in, pages
 
 SIZE = {"width": 1280, "height": 800}
 
@@ -35,7 +35,7 @@ def write(path, records) -> str:
         for group in ("all", *record["groups"]):
             groups.setdefault(group, []).append(record["host"])
     found = found_in(report)
-    page = render(report, found, Commands([INVENTORY], groups, FOLDER), past(report, found))
+    (page,) = pages(report, found, Commands([INVENTORY], groups, FOLDER), past(report, found))
     path.write_text(page, encoding="utf-8")
     return "file://%s" % path
 

@@ -19,8 +19,6 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "tools"))
 import tutorial  # noqa: E402
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.job_events import records_of  # noqa: E402
-
 PAGE = ROOT / "docs" / "awx.md"
 MARKED = re.compile(
     r"^<!-- not run: the session engines runs it -->\n\s*(?P<block>```(?:console|sh)\n.*?^```$)",
@@ -100,40 +98,6 @@ def test_artifacts_say_what_was_found(ops):
     found = stats["event_data"]["artifact_data"]["cni_drift"]
     assert found["counts"] == {"hosts": 3, "clean": 1, "drift": 1, "error": 1, "attention": 2}
     assert found["hosts"]["drift"] == ["web1"] and found["hosts"]["error"] == ["web3"]
-
-
-def test_records_from_real_events_are_those_of_the_job(ops):
-    found = records_of(str(ops / "fleet/artifacts/drift"), {}).records
-    assert {host: record["status"] for host, record in found.items()} == {
-        "web1": "drift",
-        "web2": "clean",
-        "web3": "error",
-    }
-    (step,) = found["web1"]["steps"]
-    assert (step["kind"], step["reason"]) == ("write", "bridge: mtu 1300, want 1400")
-    repaired = records_of(str(ops / "fleet/artifacts/remediate"), {}).records
-    for record in (repaired["web1"], repaired["web2"], found["web3"]):
-        kept = json.loads((ops / "fleet/cni-report/hosts" / f"{record['host']}.json").read_text())
-        assert record == {**kept, "info": None, "groups": [], "problems": record["problems"]}
-
-
-@pytest.mark.parametrize("form", ["pages of AWX", "one event a line"])
-def test_real_events_in_other_forms(ops, tmp_path, form):
-    found = events(ops / "fleet/artifacts/drift")
-    if form == "one event a line":
-        (tmp_path / "events").write_text("".join(json.dumps(event) + "\n" for event in found))
-        path = tmp_path / "events"
-    else:
-        for start in range(0, len(found), 7):
-            page = {"count": len(found), "next": None, "previous": None, "results": found[start : start + 7]}
-            (tmp_path / f"{start}.json").write_text(json.dumps(page))
-        path = tmp_path
-    assert records_of(str(path), {}) == records_of(str(ops / "fleet/artifacts/drift"), {})
-
-
-def test_the_report_of_events_has_all_hosts(ops):
-    report = json.loads((ops / "rebuilt" / "report.json").read_text())
-    assert report["counts"] == {"hosts": 3, "clean": 1, "drift": 1, "error": 1, "attention": 2}
 
 
 WORKFLOW = """\

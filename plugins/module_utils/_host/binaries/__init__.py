@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plugin binaries of a host: where they come from, which release they are, who uses them.
 
-Public face: archive, build_info, checksum, download, outcome, packages, request, source, store, types, usable.
+Public face: archive, checksum, download, outcome, packages, request, source, store, types, usable.
 """

@@ -24,7 +24,6 @@ from ..manifest import digest_of
 from ..trust import PLUGIN_HEADER_SIZE, plugin_machine
 from .checksum import digests
 from .store import PLAIN_NAME
-from .zip_archive import ZIP_MAGIC, ZipContent, ZipEntry, read_zip_entries
 
 try:
     from lzma import LZMAError
@@ -158,44 +157,20 @@ class ArchiveSource:
     def _walk(self) -> Iterator[Tuple[str, _MemberStream]]:
         """Yield ``(name, stream)`` of the plugins, and check every member on the way."""
         self._file.seek(0)
-        is_zip = self._file.read(len(ZIP_MAGIC)) == ZIP_MAGIC
-        self._file.seek(0)
         seen = set()
         try:
-            for path, is_file, stream in self._zip_members() if is_zip else self._tar_members():
-                name = path[2:] if path.startswith("./") else path
-                if not is_file or "/" in name:
-                    continue
-                if name in seen:
-                    raise self._refused(path, "is in the archive twice")
-                seen.add(name)
-                if PLAIN_NAME.match(name) and stream.begin():
-                    yield name, stream
+            with _unpacked(self._file) as plain:
+                for member, stream in self._members(plain):
+                    name = member.name[2:] if member.name.startswith("./") else member.name
+                    if not member.isfile() or "/" in name:
+                        continue
+                    if name in seen:
+                        raise self._refused(member.name, "is in the archive twice")
+                    seen.add(name)
+                    if PLAIN_NAME.match(name) and stream.begin():
+                        yield name, stream
         except _DAMAGE as error:
             raise self._broken(error) from error
-
-    def _tar_members(self) -> Iterator[Tuple[str, bool, _MemberStream]]:
-        with _unpacked(self._file) as plain:
-            for member, stream in self._members(plain):
-                yield member.name, member.isfile(), stream
-
-    def _zip_members(self) -> Iterator[Tuple[str, bool, _MemberStream]]:
-        """Yield each member; all of them are checked first."""
-        entries, total = read_zip_entries(self._file, COUNT_LIMIT), 0
-        for count, entry in enumerate(entries, 1):
-            total += entry.size
-            self._check_name(entry.name)
-            if entry.is_link:
-                raise self._refused(entry.name, "is a link")
-            if entry.is_special:
-                raise self._refused(entry.name, "is neither a regular file nor a directory")
-            self._check_sizes(entry.name, entry.size, count, total)
-        for entry in entries:
-            yield entry.name, not entry.is_directory, self._zip_stream(entry)
-
-    def _zip_stream(self, entry: ZipEntry) -> _MemberStream:
-        content = cast("IO[bytes]", ZipContent(self._file, entry))
-        return _MemberStream(content, 0 if entry.is_directory else entry.size, self._broken)
 
     def _members(self, plain: IO[bytes]) -> Iterator[Tuple[tarfile.TarInfo, _MemberStream]]:
         """Yield each member with its content; the headers are read here one by one, in bounded pieces.
@@ -253,29 +228,24 @@ class ArchiveSource:
 
     def _broken(self, error: Exception) -> HostError:
         return HostError(
-            f"cannot read {self.shown} as an archive (zip, or tar: plain, gz, bz2 or xz): {error}; check that the "
-            "file is complete",
+            f"cannot read {self.shown} as a tar archive (plain, gz, bz2 or xz): {error}; check that the file is "
+            "complete",
             code="bad_source",
         )
 
     def _check(self, member: tarfile.TarInfo, count: int, total: int) -> None:
-        self._check_name(member.name)
-        if member.issym() or member.islnk():
-            raise self._refused(member.name, f"is a link to {member.linkname!r}")
-        if not (member.isfile() or member.isdir()) or member.type == tarfile.GNUTYPE_SPARSE:
-            raise self._refused(member.name, "is neither a regular file nor a directory")
-        self._check_sizes(member.name, member.size, count, total)
-
-    def _check_name(self, name: str) -> None:
+        name = member.name
         if "\0" in name:
             raise self._refused(name, "has a NUL character in its name")
         if name.startswith("/"):
             raise self._refused(name, "has an absolute path")
         if ".." in name.split("/"):
             raise self._refused(name, "has '..' in its path")
-
-    def _check_sizes(self, name: str, size: int, count: int, total: int) -> None:
-        if not 0 <= size <= MEMBER_LIMIT:
+        if member.issym() or member.islnk():
+            raise self._refused(name, f"is a link to {member.linkname!r}")
+        if not (member.isfile() or member.isdir()) or member.type == tarfile.GNUTYPE_SPARSE:
+            raise self._refused(name, "is neither a regular file nor a directory")
+        if not 0 <= member.size <= MEMBER_LIMIT:
             raise self._refused(name, f"is larger than {MEMBER_LIMIT} bytes")
         if total > TOTAL_LIMIT:
             raise self._refused(name, f"makes the archive larger than {TOTAL_LIMIT} bytes when unpacked")
@@ -317,6 +287,8 @@ def _unpacked(packed: BinaryIO) -> Any:
     head = packed.read(8)
     packed.seek(0)
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
+    if head.startswith(b"PK\3\4"):
+        raise ValueError("it is a zip archive; unpack it with ansible.builtin.unarchive and set src to the directory")
     if kind == "gz":
         import gzip
 

@@ -148,7 +148,6 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
     link = os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""
     target = os.stat(path)
     machine, digest = "", ""
-    built = None
     if stat.S_ISREG(target.st_mode):
         with open(path, "rb") as stream:
             machine = plugin_machine(stream) or ""
@@ -157,11 +156,6 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
             known = manifest.versions.get(os.path.realpath(path), {})
             is_known = known.get("identity") == identity(target) and bool(known.get("sha256"))
             digest = str(known["sha256"]) if is_known else digest_of(stream)
-            if machine not in ("", SCRIPT):
-                # Imported late, because not every call reads plugins.
-                from ..binaries.build_info import build_info
-
-                built = build_info(stream)
     return {
         "name": os.path.basename(path),
         "path": path,
@@ -170,7 +164,6 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
         "kind": SCRIPT if machine == SCRIPT else "elf" if machine else "",
         "machine": "" if machine == SCRIPT else machine,
         "cni_versions": [],
-        "go": built,
         "managed": managed is not None,
         "edited": managed is not None and managed.get("sha256") != digest,
         "original": original is not None,

@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Tuple
 
 from ..binaries.usable import Binaries
 from ..commands import find_command
@@ -23,20 +22,19 @@ _TIMEOUT = 10.0
 
 
 class Advisory(NamedTuple):
-    """A vulnerability. ``used`` returns why it affects a plugin's configuration, "" if it does not.
+    """A vulnerability of *plugins* in releases before *fixed*.
 
-    ``safe`` tells whether the spec versions that the binary supports prove by themselves that it is not affected.
-    ``module`` and ``fixed_module``: what was repaired is in that Go module, whose version in the binary decides.
+    ``used`` returns why it affects a plugin's configuration, "" if it does not. A binary with the spec version
+    ``solved_with``, or without ``introduced_with``, is not affected, whatever its release.
     """
 
     name: str
     plugins: Tuple[str, ...]
-    fixed: Tuple[int, int, int]
+    fixed: str
     used: Callable[[Plugin, Has], str]
-    safe: Callable[[List[str]], bool]
     effect: str
-    module: str = "github.com/containernetworking/plugins"
-    fixed_module: Tuple[int, ...] = ()
+    solved_with: str = ""
+    introduced_with: str = ""
 
 
 def _always(_plugin: Plugin, _has: Has) -> str:
@@ -65,37 +63,34 @@ ADVISORIES = (
     Advisory(
         "CVE-2025-67499 (GHSA-jv3w-x3r3-g6rm)",
         ("portmap",),
-        (1, 9, 0),
+        "1.9.0",
         _nftables,
-        # Release 1.6.0 introduced both the backend and spec version 1.1.0.
-        lambda versions: "1.1.0" not in versions,
         "it also redirects traffic to mapped ports that is not for this host",
+        # Release 1.6.0 introduced both the backend and this version.
+        introduced_with="1.1.0",
     ),
     Advisory(
         "CVE-2025-52881 (GHSA-cgrx-mc8f-2prm)",
         ("tap",),
-        (1, 9, 1),
+        "1.9.1",
         _selinux,
-        lambda versions: False,
         "its library for SELinux labels can be redirected to another file",
-        "github.com/opencontainers/selinux",
-        (1, 13, 0),
     ),
     Advisory(
         "CVE-2020-10749 (GHSA-fx6x-h9g4-56f8)",
         ("bridge", "ptp"),
-        (0, 8, 6),
+        "0.8.6",
         _always,
-        lambda versions: "1.0.0" in versions,
         "a container can redirect the traffic of host and other containers with IPv6 router advertisements",
+        solved_with="1.0.0",
     ),
     Advisory(
         "CVE-2019-9946",
         ("portmap",),
-        (0, 7, 5),
+        "0.7.5",
         _iptables,
-        lambda versions: "0.4.0" in versions,
         "its rules take precedence over those of Kubernetes services (kube-proxy with IPVS)",
+        solved_with="0.4.0",
     ),
 )
 
@@ -130,11 +125,9 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has
         return
     try:
         path, versions = binaries.ask(kind)
-        if advisory.safe(versions):
+        if advisory.solved_with in versions or {advisory.introduced_with} - {"", *versions}:
             return
         memory = binaries.memory(kind)
-        if not isinstance(memory.get("modules"), dict):
-            memory["modules"] = _modules(os.path.realpath(path))
         if "release" not in memory:
             # Imported late, because the answer is remembered.
             from ..binaries.packages import release_of
@@ -144,48 +137,15 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has
         # The level `plugins` reports what is wrong with the binary.
         return
     release = str(memory["release"])
-    built = str(memory["modules"].get(advisory.module, ""))
-    # What is in the binary, else what its package says.
-    if numbers(built or release or "0") >= ((advisory.fixed_module or advisory.fixed) if built else advisory.fixed):
+    if release and numbers(release) >= numbers(advisory.fixed):
         return
-    fixed = ".".join(str(number) for number in advisory.fixed)
-    if built:
-        message = (
-            f"{path} was built with {advisory.module} {built}, which has {advisory.name} {used}: {advisory.effect}; "
-            f"install {fixed} or later"
-        )
-    elif release:
-        message = (
-            f"{path} is release {release}, which has {advisory.name} {used}: {advisory.effect}; "
-            f"install {fixed} or later"
-        )
-    else:
-        message = (
-            f"the release of {path} is unknown; releases before {fixed} have {advisory.name} {used}: "
-            f"{advisory.effect}; install {fixed} or later"
-        )
-    yield problem(WARNING if built or release else INFO, "known_vulnerability", message, placed.path, placed.pointer)
-
-
-def _modules(path: str) -> Dict[str, str]:
-    """Return the versions of the modules that advisories are about, as far as the binary names releases of them."""
-    # Imported late, because the answer is remembered.
-    from ..binaries.build_info import build_info
-
-    try:
-        with open(path, "rb") as stream:
-            found = build_info(stream) or {}
-    except OSError:
-        # The release is asked for next.
-        return {}
-    about = {advisory.module for advisory in ADVISORIES}
-    versions = {}
-    for text in (found.get("module", ""), *found.get("modules", ())):
-        # A module that replaces another one is what was built.
-        name, _at, version = str(text).rpartition(" => ")[2].partition("@")
-        if name in about and re.fullmatch(r"v\d{1,6}\.\d{1,6}\.\d{1,6}", version):
-            versions[name] = version[1:]
-    return versions
+    affected = (
+        f"{path} is release {release}, which has"
+        if release
+        else f"the release of {path} is unknown; releases before {advisory.fixed} have"
+    )
+    message = f"{affected} {advisory.name} {used}: {advisory.effect}; install {advisory.fixed} or later"
+    yield problem(WARNING if release else INFO, "known_vulnerability", message, placed.path, placed.pointer)
 
 
 def numbers(release: str) -> Tuple[int, ...]:

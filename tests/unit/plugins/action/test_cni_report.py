@@ -96,7 +96,6 @@ def test_what_is_nested_too_deeply_is_cut(action, tmp_path):
             "inspect": False,
             "render": False,
             "compare": False,
-            "job_events": None,
         },
     )
     assert action.run(None, HOST)["status"] == "clean"
@@ -114,50 +113,7 @@ def test_a_folder_that_is_none_is_named(action, tmp_path):
         run(action, dir=str(tmp_path / "file"), results={})
 
 
-def events(folder, **result):
-    found = {"status": "clean", "error": None, "steps": [], **result}
-    data = {"host": "web1", "task_action": "podwire.cni.cni_report", "res": {"results": [found]}}
-    one = {"event": "runner_on_ok", "counter": 1, "created": "2026-11-25T07:00:05.1+00:00", "event_data": data}
-    folder.mkdir(exist_ok=True)
-    (folder / "1-a.json").write_text(json.dumps(one))
-    return str(folder)
-
-
-def test_records_come_from_the_events_of_a_job(action, tmp_path, monkeypatch):
-    monkeypatch.setitem(HOST, "groups", {"all": ["web1"], "ungrouped": [], "web": ["web1"]})
-    result = run(action, dir=str(tmp_path), job_events=events(tmp_path / "events"), render=True)
-    assert result["job_events"] == {"hosts": 1, "kept": 0, "unusable": 0, "reason": ""}
-    assert result["report"]["counts"]["clean"] == 1
-    record = json.loads((tmp_path / "hosts" / "web1.json").read_text())
-    assert (record["groups"], record["time"], record["info"]) == (["web"], "2026-11-25T07:00:05Z", None)
-
-
-def test_files_that_were_not_read_are_a_warning(action, tmp_path):
-    path = events(tmp_path / "events")
-    (tmp_path / "events" / "2-b.json").write_text("cni_report")
-    result = run(action, dir=str(tmp_path), job_events=path)
-    assert result["job_events"]["unusable"] == 1
-    assert "files without usable events: 1; the first is" in result["warnings"][0]
-
-
-def test_a_record_of_the_same_inspection_stays(action, tmp_path):
-    kept = run(action, dir=str(tmp_path), results={"info": {"conf": []}})
-    path = events(tmp_path / "events", time=kept["time"])
-    assert run(action, dir=str(tmp_path), job_events=path)["job_events"]["kept"] == 1
-    assert json.loads((tmp_path / "hosts" / "web1.json").read_text())["info"]["conf"] == []
-    path = events(tmp_path / "events", time="2099-01-01T00:00:00Z")
-    assert run(action, dir=str(tmp_path), job_events=path)["job_events"]["kept"] == 0
-    assert json.loads((tmp_path / "hosts" / "web1.json").read_text())["info"] is None
-
-
-@pytest.mark.parametrize("name", ["missing", "empty"])
-def test_what_has_no_events_is_an_error(action, tmp_path, name):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(AnsibleActionFail, match=rf"^cni_report: .*{name}"):
-        run(action, dir=str(tmp_path / "report"), job_events=str(tmp_path / name))
-
-
-def test_a_result_has_what_a_record_can_be_rebuilt_from(action, tmp_path):
+def test_a_result_has_what_was_found(action, tmp_path):
     info = {"problems": [{"code": "known_vulnerability", "level": "warning", "message": "m"}]}
     networks = {"actions": [], "problems": [{"code": "x", "level": "error", "message": "n"}], "confirmed": False}
     result = run(action, dir=str(tmp_path), results={"networks": networks, "info": info})

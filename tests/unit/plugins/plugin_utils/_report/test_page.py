@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import render
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import pages
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import GATHERED, build
 
 HOSTILE = (
@@ -29,6 +29,12 @@ HOSTILE = (
     "-->]]>",
 )
 EVERYTHING = "".join(HOSTILE)
+
+
+def page_of(report):
+    """Return the page of a report that has only one."""
+    (page,) = pages(report)
+    return page
 
 
 class Page(HTMLParser):
@@ -49,7 +55,7 @@ class Page(HTMLParser):
 
 
 def page(*records):
-    return Page(render(fleet(records)))
+    return Page(page_of(fleet(records)))
 
 
 def hostile(text):
@@ -84,7 +90,7 @@ def test_what_a_host_returns_stays_text(text):
 
 
 def test_what_cannot_be_seen_is_shown_by_its_number():
-    html = render(fleet([hostile(EVERYTHING)]))
+    html = page_of(fleet([hostile(EVERYTHING)]))
     assert not re.search("[\0-\x08\x0b-\x1f\u2028-\u202e\ud800-\udfff]", html)
     for shown in ("\\u202egnp", "a\\u2028b\\u2029c\\u0000\\u001b[31m\\ud800", "\u05e9\u05dc\u05d5\u05dd", "{{ 7*7 }}"):
         assert shown in html
@@ -92,7 +98,7 @@ def test_what_cannot_be_seen_is_shown_by_its_number():
 
 
 def test_the_policy_allows_our_own_script_and_style_only():
-    html = render(fleet([hostile("x")]))
+    html = page_of(fleet([hostile("x")]))
     (policy,) = (value for tag, name, value in Page(html).attributes if tag == "meta" and "default-src" in str(value))
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules.pop("default-src") == rules.pop("base-uri") == rules.pop("form-action") == "'none'"
@@ -106,18 +112,18 @@ def test_the_policy_allows_our_own_script_and_style_only():
 
 def test_the_same_records_make_the_same_page():
     records = [hostile(text) for text in HOSTILE]
-    assert render(fleet(records)) == render(fleet(records[::-1]))
+    assert page_of(fleet(records)) == page_of(fleet(records[::-1]))
 
 
 def test_what_needs_somebody_comes_first():
     drifted = {"networks": {"actions": [{"kind": "write", "target": "/x", "class": "safe"}]}}
-    html = render(fleet([build("a", {}, {}), build("b", drifted, {}), build("c", {}, None, ["no route to it"])]))
+    html = page_of(fleet([build("a", {}, {}), build("b", drifted, {}), build("c", {}, None, ["no route to it"])]))
     assert re.findall(r"<h3><bdi>(.*?)</bdi></h3>", html) == ["c", "b", "a"]
     assert "no route to it" in html and "podwire.cni.remediate --limit b" in html
 
 
 def test_a_fleet_without_hosts_has_a_page():
-    assert "<title>CNI: No host was inspected</title>" in render(fleet([]))
+    assert "<title>CNI: No host was inspected</title>" in page_of(fleet([]))
 
 
 def junk(dice, depth=0):
@@ -163,7 +169,7 @@ def test_data_of_any_shape_makes_a_page(seed):
     dice = random.Random(seed)
     info = {key: [junk(dice) for _row in range(3)] if dice.random() < 0.8 else junk(dice) for key in GATHERED}
     results = {"networks": {"actions": [junk(dice)], "diff": junk(dice), "problems": [junk(dice), junk(dice)]}}
-    assert "h0-drift" in render(fleet([build("web", results, info)]))
+    assert "h0-drift" in page_of(fleet([build("web", results, info)]))
 
 
 def ready(runtime, value, **more):

@@ -270,6 +270,12 @@ def test_what_is_no_archive_is_an_error(write, tmp_path):
         ArchiveSource(str(tmp_path / "none"))
 
 
+def test_a_zip_archive_is_refused_with_advice(write):
+    with ArchiveSource(write(b"PK\3\4" + bytes(100))) as source, pytest.raises(HostError) as caught:
+        source.members()
+    assert caught.value.code == "bad_source" and "ansible.builtin.unarchive" in caught.value.msg
+
+
 def test_of_a_directory_only_regular_files_count(tmp_path):
     (tmp_path / "bridge").write_bytes(BRIDGE)
     script = b"#!/bin/sh\n" * 10

@@ -21,9 +21,9 @@ NFT = {"type": "portmap", "backend": "nftables"}
 class Binaries:
     """Plugins of one release, and which of them were asked for it."""
 
-    def __init__(self, versions, release, modules=None):
+    def __init__(self, versions, release):
         self.versions = versions
-        self.entry = {"release": release, "modules": modules or {}}
+        self.entry = {"release": release}
 
     def ask(self, name):
         return "/x/" + name, self.versions
@@ -34,10 +34,10 @@ class Binaries:
 
 @pytest.fixture
 def check(directory, codes):
-    def run(plugin, versions, release, modules=None, **options):
+    def run(plugin, versions, release, **options):
         directory.files.clear()
         directory.add("a", plugin)
-        return codes(advisories.security_problems(directory.view(**options), Binaries(versions, release, modules)))
+        return codes(advisories.security_problems(directory.view(**options), Binaries(versions, release)))
 
     return run
 
@@ -117,7 +117,7 @@ def test_the_release_is_asked_for_once(directory, monkeypatch):
     binaries = Binaries(NEW, "")
     binaries.entry.clear()
     assert len(list(advisories.security_problems(directory.view(), binaries))) == 2
-    assert (asked, binaries.entry) == (["/x/portmap"], {"release": "1.8.0", "modules": {}})
+    assert (asked, binaries.entry) == (["/x/portmap"], {"release": "1.8.0"})
 
 
 # ---- what a binary tells
@@ -149,40 +149,3 @@ def test_what_root_must_not_run_is_not_asked(tmp_path):
     with pytest.raises(HostError):
         pluginrelease.release_of(str(script), 1.0)
     assert not (tmp_path / "executed").exists()
-
-
-@pytest.mark.parametrize(
-    ("plugin", "modules", "release", "affected"),
-    [
-        ({"type": "tap", "selinuxContext": "a"}, {"github.com/opencontainers/selinux": "1.13.1"}, "1.9.0", False),
-        ({"type": "tap", "selinuxContext": "a"}, {"github.com/opencontainers/selinux": "1.12.0"}, "1.9.1", True),
-        ({"type": "tap", "selinuxContext": "a"}, {"github.com/containernetworking/plugins": "1.9.1"}, "1.9.0", True),
-        (NFT, {"github.com/containernetworking/plugins": "1.9.0"}, "1.8.0", False),
-        (NFT, {"github.com/containernetworking/plugins": "1.8.0"}, "", True),
-    ],
-)
-def test_what_is_in_the_binary_decides_before_its_package(check, monkeypatch, plugin, modules, release, affected):
-    monkeypatch.setattr(advisories, "find_command", lambda command: "/usr/sbin/" + command)
-    assert check(plugin, NEW, release, modules) == ([("warning", *PLACE)] if affected else [])
-
-
-@pytest.mark.parametrize(
-    ("module", "modules", "found"),
-    [
-        ("github.com/containernetworking/plugins@(devel)", [], {}),
-        (
-            "github.com/containernetworking/plugins@v1.9.1",
-            ["github.com/opencontainers/selinux@v1.13.1"],
-            {"github.com/containernetworking/plugins": "1.9.1", "github.com/opencontainers/selinux": "1.13.1"},
-        ),
-        ("", ["a@v1.0.0 => github.com/opencontainers/selinux@v1.2.3"], {"github.com/opencontainers/selinux": "1.2.3"}),
-        ("", ["github.com/opencontainers/selinux@v1.2.3 => a@v9.9.9"], {}),
-        ("", ["github.com/opencontainers/selinux@v0.0.0-20230101000000-abcdef012345", "other@v1.0.0"], {}),
-    ],
-)
-def test_versions_that_a_binary_names(tmp_path, monkeypatch, module, modules, found):
-    (tmp_path / "plugin").write_bytes(b"")
-    from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import build_info
-
-    monkeypatch.setattr(build_info, "build_info", lambda stream: {"module": module, "modules": modules})
-    assert advisories._modules(str(tmp_path / "plugin")) == found

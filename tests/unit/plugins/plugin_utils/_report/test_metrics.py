@@ -7,13 +7,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from xml.etree import ElementTree
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report import exports, folder
+from ansible_collections.podwire.cni.plugins.plugin_utils._report import folder
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.attention import Limits
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.metrics import prometheus
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build, unusable
 
 STEP = {"kind": "write", "target": "/etc/cni/net.d/10-a.conflist", "class": "safe", "reason": "mtu 1450, want 1500"}
@@ -31,7 +31,7 @@ LINE = re.compile(rf"# (HELP|TYPE) podwire_cni_\w+ .+|podwire_cni_\w+(\{{{LABEL}
 
 
 def test_metrics_tell_the_totals_and_the_hosts():
-    lines = exports.prometheus(REPORT).splitlines()
+    lines = prometheus(REPORT).splitlines()
     for line in (
         "podwire_cni_report_timestamp_seconds 1795564860",
         'podwire_cni_hosts{status="clean"} 2',
@@ -50,31 +50,17 @@ def test_metrics_tell_the_totals_and_the_hosts():
     assert len({line for line in lines if not line.startswith("#")}) == len([x for x in lines if not x.startswith("#")])
 
 
-def test_junit_has_a_test_for_each_host():
-    (suite,) = ElementTree.fromstring(exports.junit(REPORT))
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "2", "1")
-    found = {case.get("name"): [(part.tag, part.get("type"), part.get("message")) for part in case] for case in suite}
-    assert found == {
-        "clean": [],
-        "drift": [("failure", "drift", "10-a.conflist: mtu 1450, want 1500 (no interruption)")],
-        "error": [("error", "error", "Unreachable: no route (error)")],
-        "leaks": [("failure", "attention", "Leaks: 1 leak of dead containers (attention)")],
-    }
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_a_host_returns_stays_text(text):
     record = build(text, {"networks": {"actions": [STEP | {"target": text, "reason": text, "kind": text}]}}, {}, [text])
     report = fleet([record])
-    assert [line for line in exports.prometheus(report).splitlines() if not LINE.fullmatch(line)] == []
-    (suite,) = ElementTree.fromstring(exports.junit(report).encode())
-    assert [len(case) for case in suite] == [1]
+    assert [line for line in prometheus(report).splitlines() if not LINE.fullmatch(line)] == []
 
 
 def test_others_may_read_what_is_for_them(tmp_path):
     for record in RECORDS:
         folder.write_record(str(tmp_path / "report"), record)
-    paths = {name: str(tmp_path / name) for name in ("prometheus", "junit", "sbom")}
-    folder.write_report(str(tmp_path / "report"), folder.Output(**paths))
-    assert {stat.S_IMODE(os.stat(path).st_mode) for path in paths.values()} == {0o644}
+    path = str(tmp_path / "prometheus")
+    folder.write_report(str(tmp_path / "report"), folder.Output(prometheus=path))
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o644
     assert stat.S_IMODE(os.stat(tmp_path / "report" / "report.json").st_mode) == 0o600

@@ -1,22 +1,15 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A report for other programs: metrics for Prometheus' textfile collector, and JUnit XML for CI."""
+"""A report as metrics for Prometheus' textfile collector."""
 
 from __future__ import annotations
 
-import re
 from typing import Any, Iterable, Iterator, Mapping
-from xml.sax.saxutils import escape, quoteattr
 
 from ...module_utils._host.secrets import visible
 from .attention import seconds
-from .findings import findings
-from .fleet import level
-from .record import CLASSES, CLEAN, ERROR, STATUSES
-
-# What XML cannot hold even as a reference; what is left after visible().
-_NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from .record import CLASSES, STATUSES
 
 
 def prometheus(report: Mapping[str, Any]) -> str:
@@ -54,20 +47,6 @@ def prometheus(report: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def junit(report: Mapping[str, Any]) -> str:
-    """Return a report as JUnit XML: a test for each host, which fails if the host has drifted or needs attention."""
-    counts = report["counts"]
-    failures = counts["attention"] - counts[ERROR]
-    totals = f'tests="{counts["hosts"]}" failures="{failures}" errors="{counts[ERROR]}"'
-    suite = f'<testsuite name="podwire.cni" {totals}'
-    if report["time"]:
-        suite += f" timestamp={_attribute(report['time'].rstrip('Z'))}"
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {totals}>", f"{suite}>"]
-    for host in report["hosts"]:
-        lines.extend(_case(host))
-    return "\n".join([*lines, "</testsuite>", "</testsuites>"]) + "\n"
-
-
 def _times(samples: Iterable[tuple[dict[str, str], str]]) -> Iterator[tuple[dict[str, str], int]]:
     for labels, value in samples:
         then = seconds(value)
@@ -93,23 +72,3 @@ def _labels(labels: Mapping[str, str]) -> str:
     shown = {key: visible(value).replace("\\", "\\\\").replace('"', '\\"') for key, value in labels.items()}
     inside = ",".join(f'{key}="{value}"' for key, value in shown.items()).replace("\n", "\\n")
     return f"{{{inside}}}" if inside else ""
-
-
-def _case(host: Mapping[str, Any]) -> Iterator[str]:
-    kind = level(host)
-    yield f'<testcase classname="podwire.cni" name={_attribute(host["host"])}>'
-    if kind != CLEAN:
-        element = "error" if kind == ERROR else "failure"
-        said = [f"{found.subject}: {found.reason} ({found.price or kind})" for found in findings(host) if found.level]
-        yield f"<{element} type={_attribute(kind)} message={_attribute(said[0] if said else kind)}>"
-        yield escape(_text("\n".join(said)))
-        yield f"</{element}>"
-    yield "</testcase>"
-
-
-def _attribute(value: str) -> str:
-    return quoteattr(_text(value))
-
-
-def _text(value: str) -> str:
-    return _NO_XML.sub("?", visible(value))
