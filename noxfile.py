@@ -94,6 +94,9 @@ def play(session: nox.Session) -> None:
 
 # --- units
 
+# Those that need no Ansible.
+HOST_UNITS = ("tests/unit/conformance", "tests/unit/plugins/module_utils")
+
 
 def units_host(session: nox.Session) -> None:
     """Run the unit tests of the code for managed hosts, without Ansible, with a Python that a host may have."""
@@ -106,13 +109,12 @@ def units_host(session: nox.Session) -> None:
     if str(session.python) in ("3.12", "3.13", "3.14"):
         # Much cheaper, and not there before 3.12.
         session.env["COVERAGE_CORE"] = "sysmon"
-    tests = "tests/unit/plugins/module_utils"
+    tests = HOST_UNITS if newest else ("tests/unit/conformance", f"{HOST_UNITS[1]}/libcni", f"{HOST_UNITS[1]}/_host")
     with snapshot(session):
         if session.posargs:
             pytest(session, *session.posargs)
         else:
-            wanted = [tests] if newest else [f"{tests}/libcni", f"{tests}/_host"]
-            pytest(session, *wanted, covered="plugins/module_utils" if COVERAGE else "")
+            pytest(session, *tests, covered="plugins/module_utils" if COVERAGE else "")
 
 
 # The oldest and the newest Python of this machine that a host may have.
@@ -161,10 +163,9 @@ def units_controller(session: nox.Session, core: str) -> None:
     """Run the unit tests of modules and of the controller with one ansible-core; in the full run by ansible-test."""
     ansible_core(session, core)
     machine.acquire_root()
-    excluded = "tests/unit/plugins/module_utils/"
     with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as reports:
         if not FULL:
-            wanted = session.posargs or ["tests/unit", f"--ignore={excluded}"]
+            wanted = session.posargs or ["tests/unit", *(f"--ignore={path}" for path in HOST_UNITS)]
             pytest(session, *wanted, covered="plugins" if COVERAGE else "")
             return
         # ansible-test writes to the tree, so it gets a copy that root owns and that ends with the namespaces. It gets
@@ -175,7 +176,7 @@ def units_controller(session: nox.Session, core: str) -> None:
             'cp tests/output/junit/*.xml "$1"; exit $status'
         )  # fmt: skip
         options = ["--color", "no", "--python", str(session.python), "--num-workers", "1"]
-        options += session.posargs or ["--exclude", excluded]
+        options += session.posargs or [word for path in HOST_UNITS for word in ("--exclude", f"{path}/")]
         try:
             session.run(PRIVATE, "bash", "-c", script, "bash", reports, *options, external=True)
         finally:
@@ -277,10 +278,10 @@ def docsite(session: nox.Session) -> None:
     count(session, passed=len(list(output.rglob("*.html"))))
 
 
-@nox.session(default=FULL)
+@nox.session
 def conformance(session: nox.Session) -> None:
-    """Judge real plugins, and ones with planted faults, with the conformance suite."""
-    run_on_host(session, "tests/real/conformance")
+    """Judge our own plugins with the conformance suite; in the full run also others, and ones with planted faults."""
+    run_on_host(session, "tests/real/conformance" if FULL else "tests/real/conformance/test_own_plugins.py")
 
 
 @nox.session(default=FULL)

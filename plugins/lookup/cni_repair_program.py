@@ -35,19 +35,36 @@ _raw:
   elements: path
 """
 
+import os
+import zipfile
+from pathlib import Path
 from typing import Any
 
+from ansible import constants as C
 from ansible.plugins.lookup import LookupBase
 
-from ..plugin_utils.programs import PACKAGE, make_program
-
+_UTILS = Path(__file__).parents[1] / "module_utils"
+_PACKAGE = "podwire_cni"
 _MAIN = f"""\
 import sys
-from {PACKAGE}._host.attachments.watch import main
+from {_PACKAGE}._host.attachments.watch import main
 raise SystemExit(main(sys.argv[1:]))
 """
+# The same content makes the same file, whenever it is made.
+_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 class LookupModule(LookupBase):
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[str]:
-        return [make_program("podwire-cni-repair", ["_host", "libcni"], _MAIN)]
+        path = os.path.join(C.DEFAULT_LOCAL_TMP, "podwire-cni-repair.pyz")  # type: ignore[attr-defined]
+        partial = f"{path}.{os.getpid()}"
+        files = {"__main__.py": _MAIN.encode(), f"{_PACKAGE}/__init__.py": b""}
+        for folder in ("_host", "libcni"):
+            for file in sorted((_UTILS / folder).rglob("*.py")):
+                files[f"{_PACKAGE}/{file.relative_to(_UTILS)}"] = file.read_bytes()
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+            for arcname, content in files.items():
+                archive.writestr(zipfile.ZipInfo(arcname, _TIME), content, zipfile.ZIP_DEFLATED)
+        # Several hosts may be at this task at once.
+        os.replace(partial, path)
+        return [path]

@@ -53,8 +53,6 @@ def summaries(results: Mapping[str, Any], active: Collection[str] | None = None,
 def outcome(value: Any, planned: bool = False) -> tuple[str, str]:
     """Return the outcome of one result in a word or two, and what there is to say about it."""
     result = table(value)
-    if isinstance(value, list):
-        return _verdicts(rows(value))
     if result.get("unreachable"):
         return "unreachable", _short(text(result.get("msg")))
     if isinstance(result.get("collected"), list) and not result.get("failed"):
@@ -123,17 +121,6 @@ def _readiness(readiness: Mapping[str, Any]) -> tuple[str, str]:
         text(row.get("message")) for row in obstacles
     ]
     return "not ready" if ready is False else "not known", _short(messages[0] if messages else "")
-
-
-def _verdicts(verdicts: list[Mapping[str, Any]]) -> tuple[str, str]:
-    bad = [text(row.get("plugin")) for row in verdicts if row.get("must")]
-    untested = [text(row.get("plugin")) for row in verdicts if not row.get("tested")]
-    judged = f"{_several(len(verdicts) - len(untested), 'plugin')} judged"
-    if untested:
-        judged += f", not {', '.join(untested)}"
-    if bad:
-        return "violating the specification", _short(f"{judged}, {', '.join(bad)}")
-    return "conforming" if len(untested) < len(verdicts) else "not judged", _short(judged)
 
 
 def _several(count: int, word: str, many: str = "") -> str:

@@ -18,7 +18,14 @@ from typing import Iterator, NamedTuple
 STYLE = "docs/contributing/style.md"
 HEADING = "## Rejected words"
 
-MARKDOWN = ("README.md", "CONTRIBUTING.md", "docs/**/*.md", "roles/**/README.md")
+MARKDOWN = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "conformance/*.md",
+    "docs/**/*.md",
+    "examples/**/*.md",
+    "roles/**/README.md",
+)
 PYTHON = ("plugins/modules/*.py", "plugins/lookup/*.py", "plugins/doc_fragments/*.py")
 YAML = ("plugins/filter/*.yml", "roles/*/meta/argument_specs.yml")
 

@@ -51,14 +51,8 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: t.Sequence[str] | None = None) -> int:
     """Run one command and return its exit status. `argv` without the program's name, default that of the process."""
-    words = sys.argv[1:] if argv is None else list(argv)
-    if words[:1] == ["conformance"]:
-        # It has options and exit statuses of its own.
-        from .conformance.command import main as judge
-
-        return judge(words[1:])
     try:
-        args = _parser().parse_args(words)
+        args = _parser().parse_args(argv)
         command: t.Callable[[argparse.Namespace], None] = args.run
         command(args)
     except (CNIError, OSError) as exc:
@@ -106,8 +100,6 @@ def _parser() -> _Parser:
     command("load", _load, "print what a network's configuration says", ("network",))
     command("validate", _validate, "test a network's plugins and print its capabilities", ("network",))
     command("list-attachments", _list_attachments, "print the cached attachments", ())
-    # Only for the help: main passes the words on.
-    command("conformance", _load, "test whether a plugin keeps the specification; conformance --help", ())
     command("convert", _convert, "convert the result on stdin to another spec version", ("version",))
     sub = command("bundle", _bundle, "make one executable file of a plugin written in Python", ("plugin", "output"))
     sub.add_argument("--interpreter", default="/usr/bin/python3", help="the Python that runs it")

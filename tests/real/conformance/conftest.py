@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ def releases():
 
 
 class Judged:
-    """The outcome of `python3 -m libcni conformance`: exit status, what was printed, the report as JSON."""
+    """The outcome of `python3 -m conformance`: exit status, what was printed, the report as JSON."""
 
     def __init__(self, done, path):
         self.status = done.returncode
@@ -42,9 +41,8 @@ def conformance(tmp_path):
 
     def run(plugin, *words):
         path = tmp_path / "report.json"
-        command = [sys.executable, "-m", "libcni", "conformance", "--plugin", str(plugin), "--json", str(path), *words]
-        env = {**os.environ, "PYTHONPATH": str(ROOT / "plugins" / "module_utils")}
-        return Judged(subprocess.run(command, env=env, capture_output=True, text=True, check=False), path)
+        command = [sys.executable, "-m", "conformance", str(plugin), "--json", str(path), *words]
+        return Judged(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False), path)
 
     return run
 

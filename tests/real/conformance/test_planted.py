@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from xml.etree import ElementTree
 
 import pytest
 
@@ -25,17 +24,14 @@ FAULTS = {
 }
 
 
-def test_a_correct_plugin_keeps_every_clause(conformance, make_plugin, tmp_path):
-    junit = tmp_path / "report.xml"
-    judged = conformance(*make_plugin("veth_plugin", ipam=IPAM), "--parallel", "8", "--strict", "--junit", str(junit))
+def test_a_correct_plugin_keeps_every_clause(conformance, make_plugin):
+    judged = conformance(*make_plugin("veth_plugin", ipam=IPAM), "--parallel", "8", "--strict")
     assert judged.clauses("failed") == set(), judged.stdout
     assert judged.status == 0, judged.stderr
     assert judged.report["kind"] == "interface"
     assert judged.report["versions"] == ["0.4.0", "1.0.0", "1.1.0"]
     # Those of chained and of IPAM plugins do not appear.
     assert judged.clauses("not run") == {"add.unknown_keys"}
-    suite = ElementTree.parse(junit).getroot()
-    assert (suite.get("failures"), len(suite)) == ("0", len(judged.report["verdicts"]))
 
 
 @pytest.mark.parametrize("fault", FAULTS)

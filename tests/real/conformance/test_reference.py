@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reference plugins, one of each kind, with the verdicts that docs/conformance.md has."""
+"""Reference plugins, one of each kind, with the verdicts that its README has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.real.conformance.conftest import ROOT
 
-PAGE = (ROOT / "docs" / "conformance.md").read_text()
+PAGE = (ROOT / "conformance" / "README.md").read_text()
 NAMES = {"old": "1.1.1", "new": "1.9.1"}
 # Go's skel violates both, and so does each plugin that is written with it.
 OF_SKEL = {"version.echo", "error.version"}

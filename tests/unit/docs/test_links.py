@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/**/README.md")])
+PLACES = ("*.md", "conformance/*.md", "docs/**/*.md", "examples/**/*.md", "roles/**/README.md")
+PAGES = sorted(page for place in PLACES for page in ROOT.glob(place))
 
 
 def without_code(text):

@@ -50,16 +50,6 @@ ALLOWED = {
     ("_plugins/route.py", BY_PATH): "a plugin, which gets a path",
     ("libcni/skel.py", PATH): "refuses the host's own namespace, as Go's skel does",
     ("libcni/validate.py", PATH): "refuses the host's own namespace, before anything is entered",
-    **dict.fromkeys(
-        [
-            ("libcni/conformance/sandbox.py", SETNS),
-            ("libcni/conformance/sandbox.py", PATH),
-            ("libcni/conformance/checks_lifecycle.py", BY_PATH),
-            ("libcni/conformance/state.py", BY_PATH),
-            ("libcni/conformance/subjects.py", BY_PATH),
-        ],
-        "a judge of plugins, in namespaces that it has made itself",
-    ),
 }
 
 

@@ -71,19 +71,6 @@ LOOKED = "looked at 1 attachment, 2 leases, 3 sets of rules in 1 network namespa
             ("not ready", "y"),
         ),
         ({"readiness": {"ready": None, "obstacles": [{"message": "x"}]}}, False, ("not known", "x")),
-        (
-            [{"plugin": "/a", "must": [], "tested": 9}, {"plugin": "/b", "must": ["1"], "tested": 9}],
-            False,
-            ("violating the specification", "2 plugins judged, /b"),
-        ),
-        ([{"plugin": "/a", "must": [], "tested": 9}], False, ("conforming", "1 plugin judged")),
-        (
-            [{"plugin": "/a", "must": [], "tested": 9}, {"plugin": "/b", "must": [], "tested": 0}],
-            False,
-            ("conforming", "1 plugin judged, not /b"),
-        ),
-        ([{"plugin": "/b", "must": [], "tested": 0}], False, ("not judged", "0 plugins judged, not /b")),
-        ([], False, ("not judged", "0 plugins judged")),
     ],
 )
 def test_a_result_has_an_outcome(result, planned, says):

@@ -13,7 +13,6 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cli, errors, gojson, netns
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.conformance import sandbox
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import errors as multi_errors
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import order
 
@@ -103,7 +102,6 @@ def samples():
         order.DelNetworksError("text", [(0, wrapped)]),
         netns.NamespaceError("text", True),
         netns.LinkError("text", True),
-        sandbox.SandboxError("text"),
         cli._UsageError("text"),
         gojson._BadTokenError("1e999"),
     ]

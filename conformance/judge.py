@@ -9,9 +9,10 @@ import os
 import time
 import typing as t
 
-from .. import gojson
-from ..errors import JSONError, ResultError
-from ..version import decode_plugin_info, greater_than_or_equal_to
+from libcni import gojson, types
+from libcni.errors import JSONError, ResultError
+from libcni.version import decode_plugin_info, greater_than_or_equal_to
+
 from .calls import Call, left_processes
 from .clauses import CLAUSES
 from .state import Change, State, changes, read_state
@@ -168,14 +169,10 @@ class Judge:
 
     # ---- attachments
 
-    def container(self) -> Container:
-        """Make the next container."""
-        self._number += 1
-        return Container(self.subject, self._number)
-
     def attach(self, version: str) -> Attachment:
         """Make a container and what the plugin gets for it; nothing is called yet."""
-        container = self.container()
+        self._number += 1
+        container = Container(self.subject, self._number)
         return Attachment(self, container, self.subject.conf(self._number), version)
 
     def warm_up(self, version: str) -> None:
@@ -193,11 +190,11 @@ class Judge:
             raise NotRun(failed)
         self._warm.add(version)
 
-    def settled(self, before: State, path: str = "", left_out: t.Container[str] = ()) -> t.List[Change]:
+    def settled(self, before: State, path: str = "") -> t.List[Change]:
         """Return the differences to *before*, after the kernel has ended what it is ending."""
         end = time.monotonic() + _SETTLE
         while True:
-            found = changes(before, read_state(path), left_out)
+            found = changes(before, read_state(path))
             if not found or time.monotonic() > end:
                 return found
             # Files and rules do not go by themselves.
@@ -219,7 +216,6 @@ class Attachment:
         self.conf: Conf = {**conf, "cniVersion": version, "name": NETWORK}
         self.base = container.previous(version)
         self.watched = True
-        self.before: State = {}
 
     def __enter__(self) -> Attachment:
         return self
@@ -297,8 +293,6 @@ def recognise(judge: Judge, version: str) -> str:
 
 def valid_result(document: t.Optional[Conf], version: str) -> str:
     """Return why a document is no result of that version, "" if it is one."""
-    from .. import types
-
     if document is None:
         return "stdout is not one JSON object"
     try:

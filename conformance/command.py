@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""`python3 -m libcni conformance`: judges one plugin in a sandbox, and prints the report.
+"""`python3 -m conformance PLUGIN`: judges one plugin in a sandbox, and prints the report.
 
 Exit status: 0 if the plugin keeps every `must` (with --strict every `should`, too), 1 if it violates one, 2 for wrong
 arguments or a configuration that cannot be read, 3 if it keeps what could be judged, but parts of it could not.
@@ -17,10 +17,11 @@ import stat
 import sys
 import typing as t
 
-from ..errors import CNIError, os_error_text
-from . import checks_calls, checks_lifecycle, checks_protocol, sandbox, subjects
+from libcni.errors import CNIError, os_error_text
+
+from . import ROOT, checks_calls, checks_lifecycle, checks_protocol, sandbox, subjects
 from . import report as reports
-from .clauses import CLAUSES
+from .clauses import CLAUSES, EVERY_CALL
 from .judge import ALL_VERSIONS, Judge, recognise
 
 Check = t.Callable[[Judge, str], None]
@@ -28,52 +29,20 @@ Check = t.Callable[[Judge, str], None]
 DEFAULT_TIMEOUT = 30.0
 DEFAULT_PARALLEL = 50
 
-# Each check, whether it runs for every version (else for the newest), and the clauses that only it judges.
-_CHECKS: t.Tuple[t.Tuple[Check, bool, t.Tuple[str, ...]], ...] = (
-    (
-        checks_protocol.check_variables,
-        False,
-        ("command.unknown", "variables.missing", "variables.named", "variables.invalid"),
-    ),
-    (checks_protocol.check_stdin, False, ("stdin.empty", "stdin.garbage", "config.version")),
-    (
-        checks_lifecycle.check_lifecycle,
-        True,
-        (
-            "add.success",
-            "add.result",
-            "add.version",
-            "add.interface",
-            "add.interfaces",
-            "add.addresses",
-            "add.routes",
-            "add.exists",
-            "add.prev_result",
-            "add.abbreviated",
-            "check.after_add",
-            "del.success",
-            "del.undone",
-            "del.host",
-            "del.twice",
-        ),
-    ),
-    (checks_protocol.check_args, False, ("args.ignore_unknown",)),
-    (checks_protocol.check_no_namespace, False, ("add.netns",)),
-    (checks_lifecycle.check_unknown_keys, False, ("add.unknown_keys",)),
-    (
-        checks_lifecycle.check_deletes,
-        True,
-        ("del.interface_gone", "del.netns_gone", "del.netns_empty", "del.no_prev_result", "del.remains"),
-    ),
-    (checks_lifecycle.check_damage, False, ("check.damage",)),
-    (checks_calls.check_status, False, ("status.ready",)),
-    (checks_calls.check_gc, False, ("gc.success", "gc.keeps", "gc.collects")),
-    (
-        checks_calls.check_delegation,
-        False,
-        ("delegate.verbs", "delegate.environment", "delegate.configuration", "delegate.failure"),
-    ),
-    (checks_calls.check_parallel, False, ("run.parallel",)),
+# Each check, and whether it runs for every version, or for the newest only.
+_CHECKS: t.Tuple[t.Tuple[Check, bool], ...] = (
+    (checks_protocol.check_variables, False),
+    (checks_protocol.check_stdin, False),
+    (checks_lifecycle.check_lifecycle, True),
+    (checks_protocol.check_args, False),
+    (checks_protocol.check_no_namespace, False),
+    (checks_lifecycle.check_unknown_keys, False),
+    (checks_lifecycle.check_deletes, True),
+    (checks_lifecycle.check_damage, False),
+    (checks_calls.check_status, False),
+    (checks_calls.check_gc, False),
+    (checks_calls.check_delegation, False),
+    (checks_calls.check_parallel, False),
 )
 
 
@@ -87,21 +56,17 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: t.Sequence[str]) -> int:
-    """Judge one plugin and return the exit status. *argv* are the words after `conformance`."""
+    """Judge one plugin and return the exit status."""
     try:
         args = _parser().parse_args(argv)
         _check_arguments(args)
         name = os.path.basename(args.plugin)
         conf = subjects.read_conf(args.config, name) if args.config else None
-        if args.conf_dir and not args.config:
-            conf = subjects.find_conf(args.conf_dir, name)
         subject = subjects.Subject(args.plugin, conf, args.kind or "", args.cni_path)
     except (_UsageError, CNIError) as error:
         return _complain(str(error), reports.USAGE)
     try:
-        report = json.loads(
-            sandbox.run_apart(lambda: _in_sandbox(subject, args), [os.path.dirname(args.plugin), _own_directory()])
-        )
+        report = json.loads(sandbox.run_apart(lambda: _in_sandbox(subject, args), [os.path.dirname(args.plugin), ROOT]))
         _write(report, args)
     except sandbox.SandboxError as error:
         return _complain(str(error), reports.NOT_JUDGED)
@@ -110,30 +75,21 @@ def main(argv: t.Sequence[str]) -> int:
     return reports.exit_status(report, args.strict)
 
 
-def _own_directory() -> str:
-    """Return the directory of the package, or of the archive that it is in: not all is imported yet."""
-    path = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    while not os.path.isdir(path):
-        path = os.path.dirname(path)
-    return path
-
-
 def _complain(text: str, status: int) -> int:
-    sys.stderr.write(f"libcni: conformance: {text}\n")
+    sys.stderr.write(f"conformance: {text}\n")
     return status
 
 
 def _parser() -> _Parser:
     parser = _Parser(
-        prog="libcni conformance",
+        prog="conformance",
         description="Test in private namespaces whether a CNI plugin keeps the specification. Needs root and iproute2.",
         epilog="exit status: 0 keeps it; 1 violates a must; 2 wrong arguments; 3 parts could not be judged",
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--plugin", metavar="PATH", help="the plugin's executable")
+    add("plugin", metavar="PLUGIN", nargs="?", help="the path of the plugin's executable")
     add("--config", metavar="FILE", help="its configuration, or a conflist that has it; reference plugins need none")
-    add("--conf-dir", metavar="DIRECTORY", help="take the configuration of other plugins from the networks there")
     add("--kind", choices=subjects.KINDS, help="what it is; by default, it is found out")
     add("--versions", nargs="+", metavar="VERSION", help="versions of the specification; default all that it supports")
     add(
@@ -143,9 +99,7 @@ def _parser() -> _Parser:
     add("--timeout", type=float, default=DEFAULT_TIMEOUT, metavar="SECONDS", help="deadline of each call (default 30)")
     add("--parallel", type=int, default=DEFAULT_PARALLEL, metavar="NUMBER", help="calls side by side (default 50)")
     add("--strict", action="store_true", help="a violated should is an exit status of 1, too")
-    add("--format", choices=("text", "json", "junit"), default="text", help="what is printed (default text)")
-    add("--json", metavar="FILE", help="also write JSON there")
-    add("--junit", metavar="FILE", help="also write JUnit there")
+    add("--json", metavar="FILE", help="write the report as JSON there, with each call of a failure")
     add("--list", action="store_true", help="print the clauses, and test nothing")
     return parser
 
@@ -155,7 +109,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
         _print("".join(f"{one.level:6} {one.name:23} {one.text} [{one.section}]\n" for one in CLAUSES.values()))
         raise SystemExit(reports.KEPT)
     if not args.plugin:
-        raise _UsageError("--plugin PATH is missing")
+        raise _UsageError("PLUGIN is missing")
     args.plugin = os.path.abspath(args.plugin)
     args.cni_path = [os.path.abspath(path) for path in args.cni_path]
     try:
@@ -211,13 +165,13 @@ def _run(judge: Judge, versions: t.Sequence[str], only: t.Sequence[str]) -> str:
         problem = f"{judge.subject.name} needs {missing}"
     elif not judge.subject.kind:
         judge.subject.kind = recognise(judge, versions[-1])
-    own = {name for _check, _each, names in _CHECKS for name in names}
-    for check, each, names in _CHECKS:
+    for check, each in _CHECKS:
+        names = [clause.name for clause in CLAUSES.values() if f"check_{clause.check}" == check.__name__]
         if only and all(judge.has_failed(name) for name in only):
             # What was to be repeated has been.
             break
         # What every call is judged by needs all checks.
-        if only and not set(only) & set(names) and set(only) <= own:
+        if only and not any(name in names or CLAUSES[name].check == EVERY_CALL for name in only):
             continue
         for version in versions if each else versions[-1:]:
             attaches = check not in (checks_protocol.check_variables, checks_protocol.check_stdin)
@@ -237,9 +191,9 @@ def _run(judge: Judge, versions: t.Sequence[str], only: t.Sequence[str]) -> str:
 
 
 def _repeat(args: argparse.Namespace, clause: str, version: str) -> str:
-    words = ["python3", "-m", "libcni", "conformance", "--plugin", args.plugin]
-    for option, value in (("--config", args.config), ("--conf-dir", args.conf_dir), ("--kind", args.kind)):
-        words += [option, value] if value else []
+    words = ["python3", "-m", "conformance", args.plugin]
+    words += ["--config", args.config] if args.config else []
+    words += ["--kind", args.kind] if args.kind else []
     words += ["--cni-path", *args.cni_path] if args.cni_path else []
     words += ["--timeout", f"{args.timeout:g}"] if args.timeout != DEFAULT_TIMEOUT else []
     words += ["--parallel", str(args.parallel)] if args.parallel != DEFAULT_PARALLEL else []
@@ -250,13 +204,10 @@ def _repeat(args: argparse.Namespace, clause: str, version: str) -> str:
 
 
 def _write(report: reports.Report, args: argparse.Namespace) -> None:
-    forms = {"text": reports.as_text, "json": reports.as_json, "junit": reports.as_junit}
-    for form in ("json", "junit"):
-        path = getattr(args, form)
-        if path:
-            with open(path, "w", encoding="utf-8") as stream:
-                stream.write(forms[form](report))
-    _print(forms[args.format](report))
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as stream:
+            json.dump(report, stream, indent=2)
+    _print(reports.as_text(report))
 
 
 def _print(text: str) -> None:

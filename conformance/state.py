@@ -205,15 +205,15 @@ def _short(value: t.Any) -> str:
     return json.dumps(value) if isinstance(value, (dict, list)) else str(value)
 
 
-def changes(before: State, now: State, left_out: t.Container[str] = ()) -> t.List[Change]:
-    """Return the differences, without kinds *left_out*, and without sysctls that come and go with an interface."""
+def changes(before: State, now: State) -> t.List[Change]:
+    """Return the differences, without sysctls that come and go with an interface."""
     found = []
     for key in sorted({*before, *now}):
         one, other = before.get(key), now.get(key)
         # A mount of the real host goes when somebody removes its directory.
         if key in _LOOPBACK or (key[0] == "mount" and other is None):
             continue
-        if one != other and key[0] not in left_out and (key[0] != "sysctl" or None not in (one, other)):
+        if one != other and (key[0] != "sysctl" or None not in (one, other)):
             found.append(Change(key, one, other))
     return found
 

@@ -12,7 +12,7 @@ import struct
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.conformance import dhcp
+from conformance import dhcp
 
 DISCOVER, REQUEST, RELEASE = 1, 3, 7
 

@@ -21,8 +21,8 @@ import sys
 import threading
 import typing as t
 
-from ..errors import CNIError
-from ..process import run_program
+from libcni.errors import CNIError
+from libcni.process import run_program
 
 HOME = "/run/podwire-conformance"
 LEASES = f"{HOME}/leases"
@@ -33,7 +33,7 @@ TOOLS = ("ip", "tc")
 _NEW_MOUNTS, _NEW_UTS, _NEW_IPC, _NEW_PID, _NEW_NET = 0x20000, 0x4000000, 0x8000000, 0x20000000, 0x40000000
 _BIND, _RECURSIVE, _PRIVATE, _DETACH = 0x1000, 0x4000, 0x40000, 2
 _PARENT_DEATH_SIGNAL = 1
-_SOFTWARE = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SOFTWARE = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 Result = t.TypeVar("Result")
 
@@ -51,7 +51,7 @@ def run_apart(work: t.Callable[[], bytes], kept: t.Sequence[str] = ()) -> bytes:
         raise SandboxError("the conformance suite makes network namespaces; run it as root")
     if "/run" in kept:
         raise SandboxError("the plugin or the suite is in /run itself, which the sandbox hides; move it to a directory")
-    missing = [tool for tool in TOOLS if not shutil.which(tool, path=_SOFTWARE)]
+    missing = [tool for tool in TOOLS if not shutil.which(tool, path=SOFTWARE)]
     if missing:
         raise SandboxError(f"{' and '.join(missing)} not found; install iproute2 (apt: iproute2, dnf: iproute-tc)")
     sys.stdout.flush()
@@ -107,7 +107,7 @@ def _answer(writing: int, data: bytes) -> None:
 
 
 def _prepare(kept: t.Sequence[str]) -> None:
-    os.environ["PATH"] = f"{_SOFTWARE}:{os.environ.get('PATH', '')}"
+    os.environ["PATH"] = f"{SOFTWARE}:{os.environ.get('PATH', '')}"
     os.chdir("/")
     _isolate_mounts()
     hidden = {path: os.open(path, os.O_PATH) for path in kept if (path + "/").startswith("/run/")}

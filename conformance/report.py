@@ -1,13 +1,11 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""The report on one plugin: text for people, JSON for programs, JUnit for CI."""
+"""The report on one plugin: its text, and what it means for the exit status."""
 
 from __future__ import annotations
 
-import json
 import typing as t
-from xml.sax import saxutils
 
 from .clauses import CLAUSES, MUST
 
@@ -22,11 +20,6 @@ def exit_status(report: Report, strict: bool = False) -> int:
     if any(strict or entry["level"] == MUST for entry in failed):
         return VIOLATED
     return NOT_JUDGED if report["problem"] else KEPT
-
-
-def as_json(report: Report) -> str:
-    """Return the whole report."""
-    return json.dumps(report, indent=2) + "\n"
 
 
 def as_text(report: Report) -> str:
@@ -68,35 +61,3 @@ def merged(report: Report) -> t.List[t.Dict[str, t.Any]]:
             chosen = [entry for entry in entries if entry["status"] == status]
             found.append({**chosen[0], "versions": [entry["version"] for entry in chosen]})
     return found
-
-
-def as_junit(report: Report) -> str:
-    """Return a test suite with one case for each clause and version; the failure has what repeats it."""
-    cases = []
-    counts = {"failed": 0, "not run": 0}
-    for entry in report["verdicts"]:
-        counts[entry["status"]] = counts.get(entry["status"], 0) + 1
-        name = _attribute(f"{entry['clause']} {entry['version']}")
-        message = _attribute(entry["message"])
-        inner = ""
-        if entry["status"] == "failed":
-            call = f"\n{entry['call']['shell']}" if entry["call"] else ""
-            text = _text(f"{entry['text']}\n{entry['repeat']}{call}")
-            inner = f"<failure type={_attribute(entry['level'])} message={message}>{text}</failure>"
-        elif entry["status"] == "not run":
-            inner = f"<skipped message={message}/>"
-        cases.append(f"  <testcase classname={_attribute(report['plugin'])} name={name}>{inner}</testcase>")
-    head = (
-        f'<testsuite name={_attribute("CNI conformance of " + report["plugin"])} tests="{len(cases)}" '
-        f'failures="{counts["failed"]}" skipped="{counts["not run"]}">'
-    )
-    return "\n".join(["<?xml version='1.0' encoding='utf-8'?>", head, *cases, "</testsuite>"]) + "\n"
-
-
-def _text(text: str) -> str:
-    # XML has no form at all for most control characters.
-    return saxutils.escape("".join(char if char.isprintable() or char == "\n" else "?" for char in text))
-
-
-def _attribute(text: str) -> str:
-    return saxutils.quoteattr(_text(text).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))

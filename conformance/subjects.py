@@ -8,7 +8,6 @@ The 18 reference plugins have configurations here. Other plugins come with one, 
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import os
@@ -16,10 +15,10 @@ import shutil
 import sys
 import typing as t
 
-from .. import gojson, types
-from ..conf import conf_files
-from ..errors import ConfigError, JSONError
-from ..files import read_file
+from libcni import gojson, types
+from libcni.errors import ConfigError, JSONError
+from libcni.files import read_file
+
 from . import delegate, dhcp, sandbox
 
 Conf = t.Dict[str, t.Any]
@@ -31,27 +30,10 @@ IPAM_TYPE = "podwire-conformance-ipam"
 UPLINK = "uplink0"
 _LARGEST_CONF = 1024 * 1024
 _IPAM: Conf = {"type": IPAM_TYPE}
-_KBIT = 1000
 
 
 class NotRun(Exception):
     """These checks cannot run; the text says why."""
-
-
-def _masquerade(conf: Conf) -> Conf:
-    return {**conf, "ipMasq": True} if shutil.which("iptables") else conf
-
-
-def _bridge(_number: int) -> Conf:
-    return _masquerade({"bridge": "cnfbr0", "isGateway": True, "hairpinMode": True, "ipam": _IPAM})
-
-
-def _ptp(_number: int) -> Conf:
-    return _masquerade({"ipam": _IPAM})
-
-
-def _on_uplink(_number: int) -> Conf:
-    return {"master": UPLINK, "ipam": _IPAM}
 
 
 def _vlan(number: int) -> Conf:
@@ -66,26 +48,9 @@ def _host_device(number: int) -> Conf:
     return {"device": name, "ipam": _IPAM}
 
 
-def _with_ipam(_number: int) -> Conf:
-    return {"ipam": _IPAM}
-
-
-def _plain(_number: int) -> Conf:
-    return {}
-
-
-def _host_local(_number: int) -> Conf:
-    routes = [{"dst": "0.0.0.0/0"}]
-    return {"ipam": {"type": "host-local", "ranges": [[{"subnet": "10.77.0.0/16"}]], "routes": routes}}
-
-
 def _static(number: int) -> Conf:
     address = f"10.77.{1 + number // 250}.{1 + number % 250}/16"
     return {"ipam": {"type": "static", "addresses": [{"address": address, "gateway": "10.77.0.1"}]}}
-
-
-def _dhcp(_number: int) -> Conf:
-    return {"ipam": {"type": "dhcp"}}
 
 
 def _portmap(number: int) -> Conf:
@@ -93,43 +58,33 @@ def _portmap(number: int) -> Conf:
     return {"capabilities": {"portMappings": True}, "runtimeConfig": {"portMappings": [mapping]}}
 
 
-def _bandwidth(_number: int) -> Conf:
-    rate, burst = 1000 * _KBIT, 1000 * _KBIT
-    return {"ingressRate": rate, "ingressBurst": burst, "egressRate": rate, "egressBurst": burst}
+_ON_UPLINK: Conf = {"master": UPLINK, "ipam": _IPAM}
+_MASQUERADE: Conf = {"ipMasq": bool(shutil.which("iptables", path=sandbox.SOFTWARE))}
+_BRIDGE: Conf = {"bridge": "cnfbr0", "isGateway": True, "hairpinMode": True, "ipam": _IPAM, **_MASQUERADE}
+_HOST_LOCAL: Conf = {"type": "host-local", "ranges": [[{"subnet": "10.77.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}
+_BANDWIDTH: Conf = dict.fromkeys(("ingressRate", "ingressBurst", "egressRate", "egressBurst"), 1_000_000)
+_TUNING: Conf = {"sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "1"}, "mtu": 1400, "txQLen": 500}
 
-
-def _firewall(_number: int) -> Conf:
-    return {"backend": "iptables"}
-
-
-def _tuning(_number: int) -> Conf:
-    return {"sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "1"}, "mtu": 1400, "txQLen": 500}
-
-
-def _vrf(_number: int) -> Conf:
-    return {"vrfname": "vrf0"}
-
-
-# type -> kind, configuration, what the kernel must be able to make.
-_REFERENCE: t.Dict[str, t.Tuple[str, t.Callable[[int], Conf], str]] = {
-    "bridge": (INTERFACE, _bridge, "bridge"),
-    "ptp": (INTERFACE, _ptp, "veth"),
-    "macvlan": (INTERFACE, _on_uplink, "macvlan"),
-    "ipvlan": (INTERFACE, _on_uplink, "ipvlan"),
+# type -> kind, configuration (of the attachment of a number, where they differ), what the kernel must be able to make.
+_REFERENCE: t.Dict[str, t.Tuple[str, t.Union[Conf, t.Callable[[int], Conf]], str]] = {
+    "bridge": (INTERFACE, _BRIDGE, "bridge"),
+    "ptp": (INTERFACE, {"ipam": _IPAM, **_MASQUERADE}, "veth"),
+    "macvlan": (INTERFACE, _ON_UPLINK, "macvlan"),
+    "ipvlan": (INTERFACE, _ON_UPLINK, "ipvlan"),
     "vlan": (INTERFACE, _vlan, "vlan"),
     "host-device": (INTERFACE, _host_device, "veth"),
-    "loopback": (INTERFACE, _plain, ""),
-    "dummy": (INTERFACE, _with_ipam, "dummy"),
-    "tap": (INTERFACE, _with_ipam, "tap"),
-    "host-local": (IPAM, _host_local, ""),
+    "loopback": (INTERFACE, {}, ""),
+    "dummy": (INTERFACE, {"ipam": _IPAM}, "dummy"),
+    "tap": (INTERFACE, {"ipam": _IPAM}, "tap"),
+    "host-local": (IPAM, {"ipam": _HOST_LOCAL}, ""),
     "static": (IPAM, _static, ""),
-    "dhcp": (IPAM, _dhcp, "veth"),
+    "dhcp": (IPAM, {"ipam": {"type": "dhcp"}}, "veth"),
     "portmap": (CHAINED, _portmap, "veth"),
-    "bandwidth": (CHAINED, _bandwidth, "ifb"),
-    "firewall": (CHAINED, _firewall, "veth"),
-    "tuning": (CHAINED, _tuning, "veth"),
-    "sbr": (CHAINED, _plain, "veth"),
-    "vrf": (CHAINED, _vrf, "vrf"),
+    "bandwidth": (CHAINED, _BANDWIDTH, "ifb"),
+    "firewall": (CHAINED, {"backend": "iptables"}, "veth"),
+    "tuning": (CHAINED, _TUNING, "veth"),
+    "sbr": (CHAINED, {}, "veth"),
+    "vrf": (CHAINED, {"vrfname": "vrf0"}, "vrf"),
 }
 
 
@@ -152,22 +107,7 @@ def read_conf(path: str, plugin: str) -> Conf:
             ipam.get("type") if isinstance(ipam, dict) else "",
         ):
             return dict(entry)
-    raise ConfigError(
-        f"{path}: no plugin of the type {plugin}; the type must be the name of the file given by --plugin"
-    )
-
-
-def find_conf(folder: str, plugin: str) -> t.Optional[Conf]:
-    """Return the configuration of *plugin* in the first network of a directory that has it, None for a known plugin.
-
-    Files that cannot be read are left out. Raises `ConfigError` if the directory cannot be.
-    """
-    if plugin in _REFERENCE:
-        return None
-    for path in conf_files(folder, (".conflist", ".conf", ".json")):
-        with contextlib.suppress(ConfigError):
-            return read_conf(path, plugin)
-    return None
+    raise ConfigError(f"{path}: no plugin of the type {plugin}; the type must be the name of the plugin's file")
 
 
 class Subject:
@@ -179,8 +119,7 @@ class Subject:
         known = _REFERENCE.get(self.name)
         if conf is None and known is None:
             raise ConfigError(
-                f"{self.name} is none of the reference plugins; give its configuration with --config FILE or with "
-                "--conf-dir DIRECTORY"
+                f"{self.name} is none of the reference plugins; give its configuration with --config FILE"
             )
         self.kind = kind or (known[0] if known else "")
         self._given = conf
@@ -213,7 +152,8 @@ class Subject:
             return copy.deepcopy(self._given)
         if self._known is None:
             raise sandbox.SandboxError(f"no configuration of the plugin {self.name} is known; give one with --config")
-        return {"type": self.name, **copy.deepcopy(self._known[1](number))}
+        conf = self._known[1]
+        return {"type": self.name, **copy.deepcopy(conf(number) if callable(conf) else conf)}
 
     def release(self, number: int) -> None:
         """Remove what `conf` made for that attachment. Raises `SandboxError`."""
@@ -248,11 +188,9 @@ def prepare_host() -> None:
     sandbox.command("ip", "link", "add", UPLINK, "type", "veth", "peer", "name", "uplink1")
     for name in (UPLINK, "uplink1"):
         sandbox.command("ip", "link", "set", name, "up")
-    # Not read from the module's __file__: it may be inside of an archive.
-    source = delegate.__loader__.get_source(delegate.__name__)  # type: ignore[union-attr]
     path = f"{sandbox.HOME}/bin/{IPAM_TYPE}"
-    with open(path, "w", encoding="utf-8") as stream:
-        stream.write(f"#!{sys.executable} -IS\n{source}")
+    with open(delegate.__file__, encoding="utf-8") as source, open(path, "w", encoding="utf-8") as program:
+        program.write(f"#!{sys.executable} -IS\n{source.read()}")
     os.chmod(path, 0o755)
 
 

@@ -10,9 +10,9 @@ import os
 import shlex
 import typing as t
 
-from .. import gojson
-from ..errors import JSONError
-from ..process import run_program
+from libcni import gojson
+from libcni.errors import JSONError
+from libcni.process import run_program
 
 _SHOWN = 2000
 
