@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The error codes of the collection, each with cause, evidence and remedy: codes.py CODE... explains some.
+"""The error codes of the collection, each with cause and remedy: codes.py CODE... explains some.
 
-The table is in the files of ``_codes``, one for each section of the documentation, which is generated from them. It is
-for the controller; managed hosts do not get it. Nothing here needs Ansible.
+The table is in ``codes.toml``, a line for codes with a common meaning; the tables of the documentation are generated
+from it. It is for the controller; managed hosts do not get it. Nothing here needs Ansible.
 """
 
 from __future__ import annotations
@@ -19,28 +19,21 @@ from typing import NamedTuple
 
 import tomllib
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_codes")
-# In the order of the documentation.
-FILES = (
-    *("options", "host", "binaries", "conflists", "manifests", "runtimes", "namespaces", "attachments", "trials"),
-    *("garbage", "syntax", "schema", "access", "plugins", "directory", "readiness"),
-)
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "codes.toml")
 
 
 class Entry(NamedTuple):
     """Codes with a common meaning in one section. *level* is a remark, such as ``warning``."""
 
     codes: tuple[str, ...]
-    level: str
     cause: str
-    evidence: str
     remedy: str
+    level: str = ""
 
 
 class Section(NamedTuple):
-    """A section of the codes: ``heading`` of ``page`` has them as a table, docs/errors/``name``.md in full."""
+    """A section of the codes: ``heading`` of ``page`` has them as a table. ``title`` is for a terminal."""
 
-    name: str
     page: str
     heading: str
     title: str
@@ -49,14 +42,11 @@ class Section(NamedTuple):
 
 def sections() -> Iterator[Section]:
     """Read the table."""
-    for name in FILES:
-        with open(os.path.join(FOLDER, f"{name}.toml"), "rb") as stream:
-            data = tomllib.load(stream)
-        entries = tuple(
-            Entry(tuple(row["codes"]), row.get("level", ""), row["cause"], row["evidence"], row["remedy"])
-            for row in data["entries"]
-        )
-        yield Section(name, data["page"], data["heading"], data["title"], entries)
+    with open(TABLE, "rb") as stream:
+        data = tomllib.load(stream)
+    for section in data["sections"]:
+        entries = tuple(Entry(tuple(names.split()), *row) for names, row in section["codes"].items())
+        yield Section(section["page"], section["heading"], section.get("title", section["heading"]), entries)
 
 
 def explained(code: str) -> str:
@@ -67,11 +57,9 @@ def explained(code: str) -> str:
     parts = []
     for section, entry in found:
         parts.append(f"{code} ({section.title}{', ' + entry.level if entry.level else ''})")
-        for label, text in (("cause", entry.cause), ("evidence", entry.evidence), ("remedy", entry.remedy)):
+        for label, text in (("cause", entry.cause), ("remedy", entry.remedy)):
             plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
-            parts.append(
-                textwrap.fill(f"{label + ':':10}{plain}", 100, initial_indent="  ", subsequent_indent=" " * 12)
-            )
+            parts.append(textwrap.fill(f"{label + ':':8}{plain}", 100, initial_indent="  ", subsequent_indent=" " * 10))
     return "\n".join(parts)
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What somebody sees who follows the evidence of a code (docs/errors/attachments.md, namespaces.md, binaries.md)."""
+"""What somebody sees who follows the evidence of a code of attachments, namespaces and binaries."""
 
 from __future__ import annotations
 

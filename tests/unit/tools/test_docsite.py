@@ -30,7 +30,7 @@ DOCS = docsite.ROOT / "docs"
         ("docs/drift.md", "#status", "#status"),
         ("docs/drift.md", "https://example.com/a.md", "https://example.com/a.md"),
         ("docs/howto/loopback.md", "../cni_netns.md", "../cni_netns.md"),
-        ("docs/errors/host.md", "../errors.md#host", "../errors.md#host"),
+        ("docs/howto/pods.md", "../errors.md#host", "../errors.md#host"),
         ("docs/howto/loopback.md", "secrets.md", "secrets.md"),
         ("docs/drift.md", "contributing/style.md", docsite.REPOSITORY + "docs/contributing/style.md"),
         ("docs/drift.md", "../CONTRIBUTING.md#tests", docsite.REPOSITORY + "CONTRIBUTING.md#tests"),
