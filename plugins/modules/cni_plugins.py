@@ -281,7 +281,7 @@ ARGUMENTS: Dict[str, Any] = {
 
 def _built_in(view: HostView, bin_dir: str) -> Users:
     # Imported late: only a plan that replaces or removes binaries asks.
-    from ..module_utils._host.runtimes.requirements import built_in_users
+    from ..module_utils._host.runtimes.discover import built_in_users
 
     return built_in_users(view, bin_dir)
 

@@ -16,7 +16,7 @@ from ansible.errors import AnsibleError
 
 from ..filter.cni_multinet import cni_multinet
 from ..filter.cni_multus import cni_multus
-from ..module_utils._host.runtimes.planner import KINDS as CONFIGURABLE
+from ..module_utils._host.runtimes.profiles import CONFIGURABLE
 from ..modules.cni_host import ARGUMENTS as HOST_ARGUMENTS
 from .builtin_plugins import NAMES as BUILTIN
 from .values import UNSET, BadValue, read_value

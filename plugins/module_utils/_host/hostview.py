@@ -37,6 +37,7 @@ class HostView:
     - ``requested``: network, container ID and interface of each attachment of the request -> whether it shall exist.
     - ``built_in``: returns the networks that runtimes build themselves from plugins of a directory. Callers that may
       import the room runtimes set it.
+    - ``runtimes``: the runtimes of this host, None until they were searched for (runtimes.discover).
     """
 
     def __init__(self, manifest: Optional[Manifest] = None) -> None:
@@ -46,6 +47,7 @@ class HostView:
         self.namespaces: Dict[str, bool] = {}
         self.requested: Dict[Tuple[str, str, str], bool] = {}
         self.built_in: Callable[[HostView, str], Users] = _none
+        self.runtimes: Optional[List[Any]] = None
         self._files: Dict[str, List[ConfFile]] = {}
         self._drop_ins: Dict[Tuple[str, str], List[ConfFile]] = {}
 

@@ -304,7 +304,7 @@ class HostPlanner:
 
 def _built_in(view: HostView, bin_dir: str) -> Users:
     # Imported late: only a plan that replaces or removes binaries asks.
-    from ..runtimes.requirements import built_in_users
+    from ..runtimes.discover import built_in_users
 
     return built_in_users(view, bin_dir)
 

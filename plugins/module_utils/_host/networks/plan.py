@@ -16,7 +16,7 @@ from ..plan import Plan, Step
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..runtimes.effective import Effective
-    from ..runtimes.reload import Reload
+    from ..runtimes.nomad import Reload
     from .steps import ConfSteps
 
 

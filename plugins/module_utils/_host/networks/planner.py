@@ -29,8 +29,8 @@ from .view import ConfView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..runtimes.dropins import RuntimeSettings
-    from ..runtimes.planner import Setup
+    from ..runtimes.settings import RuntimeSettings
+    from ..runtimes.setup import Setup
     from .drop_in_files import DropInFiles
     from .removal import Removals
 
@@ -207,7 +207,7 @@ class ConfPlanner:
         readers = [one for one in effective.runtimes if one.name == "nomad" and effective.reads_here(one)]
         if readers:
             # Few hosts run Nomad.
-            from ..runtimes.reload import reload_of
+            from ..runtimes.nomad import reload_of
 
             changes = any(step.kind not in ("leave", "configure") for step in self.plan.steps)
             restarting = [row["runtime"] for row in self.plan.configured if row["restart"]]
@@ -217,7 +217,7 @@ class ConfPlanner:
 
     def _setup(self, settings: RuntimeSettings) -> Setup:
         # Most calls do not change runtimes and do not have to compile this.
-        from ..runtimes.planner import Setup
+        from ..runtimes.setup import Setup
 
         return Setup(self.plan, self.plan.configured, settings, self.request.tolerate_missing, self.view)
 

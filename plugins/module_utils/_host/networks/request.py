@@ -14,7 +14,7 @@ from ..runtimes.profiles import NAMES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..files import Attributes
-    from ..runtimes.dropins import RuntimeSettings
+    from ..runtimes.settings import RuntimeSettings
 
 DEFAULT_PRIORITY = 10
 LEVELS = ["syntax", "schema", "plugins", "directory"]
@@ -238,7 +238,7 @@ def _settings(params: Mapping[str, Any]) -> Optional[RuntimeSettings]:
     if given is None:
         return None
     # Imported late: needed only if runtimes are configured.
-    from ..runtimes.dropins import RuntimeSettings
+    from ..runtimes.settings import RuntimeSettings
 
     return RuntimeSettings(
         params["conf_dir"],

@@ -10,8 +10,9 @@ from typing import Any, List
 
 from ...libcni import gojson
 from ..runtimes.cri import CriStatus
-from ..runtimes.profiles import NAMED, Runtime
+from ..runtimes.profiles import NAMED
 from ..runtimes.rules import Network, Verdict
+from ..runtimes.runtime import Runtime
 
 
 def not_as_judged(runtime: Runtime, verdict: Verdict, status: CriStatus) -> str:
@@ -29,13 +30,18 @@ def not_as_judged(runtime: Runtime, verdict: Verdict, status: CriStatus) -> str:
         right, told = status.ready == bool(expected), "a network" if status.ready else "none"
     else:
         right, told = status.networks == expected, ", ".join(status.networks) or "none"
-    if not right:
-        why = f" ({status.message})" if status.message and not status.ready else ""
-        return f"has loaded {told}{why} instead of {', '.join(expected) or 'none'}"
-    for network, chain in zip(verdict.networks, status.chains or []):
-        if chain and chain != _plain(network):
-            return f"has loaded an older state of {network.file.path}"
-    return ""
+    if right:
+        return ""
+    why = f" ({status.message})" if status.message and not status.ready else ""
+    return f"has loaded {told}{why} instead of {', '.join(expected) or 'none'}"
+
+
+def stale_file(verdict: Verdict, status: CriStatus) -> str:
+    """Return the file of which the runtime has loaded an older state, "" if there is none or it does not tell."""
+    if status.networks != [network.name for network in verdict.networks]:
+        return ""
+    pairs = zip(verdict.networks, status.chains or [])
+    return next((network.file.path for network, chain in pairs if chain and chain != _plain(network)), "")
 
 
 def _of_handler(runtime: Runtime, expected: List[str], status: CriStatus) -> str:

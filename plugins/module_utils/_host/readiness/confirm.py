@@ -8,23 +8,18 @@ from __future__ import annotations
 import time
 from typing import Collection, List, Optional, Tuple
 
-from ..errors import HostError
 from ..problems import ERROR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..networks.plan import ConfPlan
+    from ..runtimes.cri import CriStatus
     from ..runtimes.effective import Effective
-    from ..runtimes.profiles import Runtime
     from ..runtimes.rules import Verdict
+    from ..runtimes.runtime import Runtime
 
 # A load takes milliseconds once the runtime has noticed the file.
 DEADLINE = 2.0
-_PAUSE = 0.05
-# Each question may take so long, also the last one before the deadline: the host may be busy.
-_ANSWER = 5.0
-# Nomad's agent tells its servers of a new fingerprint, which answer for it.
-_FINGERPRINT = 8.0
 
 Answer = Tuple[Optional[bool], List[str]]
 
@@ -48,17 +43,11 @@ def confirm(
     network, False if one has not, None if that is not known; and a sentence for each that is not confirmed. Runtimes
     that are not running, read another directory, or are in *restarting* are not asked.
     """
-    here = [
+    asked = [
         (runtime, verdict)
         for runtime, verdict in zip(effective.runtimes, effective.verdicts)
-        if effective.reads_here(runtime) and runtime.name not in restarting and (runtime.pid or runtime.databases)
+        if effective.reads_here(runtime) and runtime.name not in restarting and runtime.can_be_asked
     ]
-    if not here:
-        return None, []
-    # Imported here because most hosts have no runtime to ask, and compiling it takes time.
-    from ..runtimes.asking import can_be_asked
-
-    asked = [(runtime, verdict) for runtime, verdict in here if can_be_asked(runtime)]
     if not asked:
         return None, []
     end = time.monotonic() + deadline
@@ -69,31 +58,25 @@ def confirm(
 
 
 def _confirm_one(effective: Effective, runtime: Runtime, verdict: Verdict, bin_dirs: List[str], end: float) -> Answer:
-    from ..runtimes import asking
-    from .asked import not_as_judged
+    # Imported here because most hosts have no runtime to ask, and compiling it takes time.
+    from ..runtimes.loaded import ANSWER, ask_until
+    from .asked import not_as_judged, stale_file
     from .report import Readiness
 
-    if runtime.name == "nomad":
-        end += _FINGERPRINT
-    names = asking.networks_to_ask_for(verdict.networks, verdict.network or "")
-    while True:
-        try:
-            status = asking.ask(runtime, names, max(_ANSWER, end - time.monotonic()))
-        except HostError as error:
-            text = f"{runtime.name} cannot be asked which networks it has loaded: {error.msg}"
-            found: Answer = (None, [text])
-        else:
-            differs = not_as_judged(runtime, verdict, status)
-            if not differs:
-                break
-            found = (False, [f"{runtime.name} {differs}; check its log, or restart it"])
-        if time.monotonic() > end:
-            return found
-        time.sleep(_PAUSE)
+    def differs(status: CriStatus) -> str:
+        stale = stale_file(verdict, status) if not runtime.handler else ""
+        return not_as_judged(runtime, verdict, status) or (stale and f"has loaded an older state of {stale}")
+
+    end += runtime.settles
+    answer = ask_until(runtime, verdict.names, end, differs)
+    if answer.status is None:
+        return None, [f"{runtime.name} cannot be asked which networks it has loaded: {answer.why}"]
+    if answer.why:
+        return False, [f"{runtime.name} {answer.why}; check its log, or restart it"]
     if verdict.network is None and not verdict.networks:
         # It agrees that there is none, which is no network for a container.
         return None, []
-    row = Readiness(effective, bin_dirs, max(_ANSWER, end - time.monotonic())).of(runtime, verdict)
+    row = Readiness(effective, bin_dirs, max(ANSWER, end - time.monotonic())).of(runtime, verdict)
     if row.ready:
         return True, []
     if row.ready is None:

@@ -22,8 +22,9 @@ from ..networks.pools import Range, range_of, range_sets
 from ..networks.rules import directory_problems
 from ..networks.view import ConfView
 from ..problems import ERROR, INFO, WARNING
-from ..runtimes.profiles import Runtime
+from ..runtimes.profiles import FIRST
 from ..runtimes.rules import Network
+from ..runtimes.runtime import Runtime
 from .obstacle import Obstacle
 from .plugin_files import found_plugin, read_only_or_full, why_not_executed, why_not_there
 
@@ -252,7 +253,7 @@ class NetworkCauses:
 
     def _addresses(self) -> Iterator[Obstacle]:
         """Yield an obstacle if the runtime wants an address, and no plugin assigns one."""
-        if self.runtime.rules.choice != "first" or not self.runtime.address:
+        if self.runtime.rules.choice != FIRST or not self.runtime.address:
             return
         makers = [plugin for plugin in self.plugins if kind_of(plugin).role == INTERFACE]
         third = [plugin for plugin in self.plugins if not kind_of(plugin).reference]

@@ -10,17 +10,17 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.cache import DEFAULT_DIR
 from ..binaries.usable import Binaries
-from ..errors import HostError
 from ..problems import ERROR, INFO, WARNING
 from ..processes import Process, processes
-from ..runtimes import asking, cri
+from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
-from ..runtimes.profiles import FIRST, NAMED, OWN, Runtime
-from ..runtimes.requirements import built_in
+from ..runtimes.loaded import ask_once
+from ..runtimes.profiles import FIRST, NAMED, OWN
 from ..runtimes.rules import Network, Verdict
-from ..runtimes.status import NOT_READY, UNKNOWN, PluginsStatus, status_of
+from ..runtimes.runtime import Runtime
+from ..runtimes.status import NOT_READY, PluginsStatus, status_of
 from ..secrets import mask_text
-from .asked import not_as_judged
+from .asked import not_as_judged, stale_file
 from .network_causes import NetworkCauses, conflicts, plugin_obstacles
 from .obstacle import Obstacle
 
@@ -28,9 +28,6 @@ from .obstacle import Obstacle
 CRI_TIMEOUT = 5.0
 # The most files that an explanation lists.
 _MOST = 10
-_DAEMONS = {"containerd-1.6", "containerd-1.7", "containerd-2.0", "containerd-2.1", "k3s", "rke2", "microk8s", "k0s"}
-_DAEMONS |= {"crio", "openshift", "nomad", "buildkit"}
-_RUNNING = "a running "
 # Programs that are, or contain, a kubelet.
 _KUBELETS = ("kubelet", "k3s", "rke2", "kubelite")
 
@@ -42,7 +39,7 @@ class RuntimeReadiness(NamedTuple):
     verdict: Verdict
     ready: Optional[bool]
     doubt: str
-    reported: Optional[cri.CriStatus]
+    reported: Optional[CriStatus]
     status: List[Tuple[Network, PluginsStatus]]
     obstacles: List[Obstacle]
 
@@ -72,11 +69,11 @@ class Readiness:
         self._other_dirs = [*bin_dirs, *(path for one in effective.runtimes for path in one.bin_dirs)]
         self._kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
         self._conflicts: Dict[Tuple[str, ...], Dict[str, List[Dict[str, Any]]]] = {}
-        self._running = [one for one in effective.runtimes if one.reads and one.found.startswith(_RUNNING)]
+        self._running = [one for one in effective.runtimes if one.reads and one.pid]
 
     def rows(self) -> Dict[str, Any]:
         """Return ``{ready, runtimes, obstacles}``: the obstacles of all runtimes, the worst first, in their order."""
-        found = [self.of(runtime, verdict) for runtime, verdict in zip(*self._pairs())]
+        found = [self.of(*pair) for pair in zip(self._effective.runtimes, self._effective.verdicts)]
         obstacles = sorted((one for each in found for one in each.obstacles), key=lambda one: one.rank)
         if not self._effective.runtimes:
             obstacles.append(_no_runtime())
@@ -87,9 +84,6 @@ class Readiness:
             "runtimes": [each.row() for each in found],
             "obstacles": [one.row() for one in dict.fromkeys(obstacles)],
         }
-
-    def _pairs(self) -> Tuple[List[Runtime], List[Verdict]]:
-        return self._effective.runtimes, self._effective.verdicts
 
     def of(self, runtime: Runtime, verdict: Verdict) -> RuntimeReadiness:
         """Return what stands between a container of *runtime* and its network."""
@@ -113,8 +107,8 @@ class Readiness:
             found += self._reported(runtime, verdict, reported, found)
         found = [one._replace(runtime=runtime.name) for one in found]
         doubt = doubt or next((one.message for one in found if one.code in _DOUBTS), "")
-        doubt = doubt or next((answer.message for _network, answer in status if _hangs(answer)), "")
-        if doubt and reported is None and asking.can_be_asked(runtime):
+        doubt = doubt or next((answer.message for _network, answer in status if answer.hangs), "")
+        if doubt and reported is None and runtime.can_be_asked:
             found.append(_unanswered(runtime, doubt))
         ready = False if any(one.level == ERROR for one in found) else None if doubt else True
         return RuntimeReadiness(runtime, verdict, ready, doubt, reported, status, found)
@@ -130,10 +124,10 @@ class Readiness:
         return [Obstacle("not_cni", text, why, "none, if that is intended", INFO, runtime.name)]
 
     def _not_running(self, runtime: Runtime) -> List[Obstacle]:
-        if runtime.name not in _DAEMONS or runtime.found.startswith(_RUNNING):
+        if not runtime.profile.unit or runtime.pid:
             return []
         text = f"{runtime.name} is installed, but does not run"
-        remedy = f"start it (systemctl start {_unit(runtime)}), and read its log (journalctl -u {_unit(runtime)})"
+        remedy = f"start it (systemctl start {runtime.unit}), and read its log (journalctl -u {runtime.unit})"
         evidence = f"it was found by {runtime.found}, and no process of root is one"
         return [Obstacle("not_running", text, evidence, remedy, WARNING if self._running else ERROR)]
 
@@ -142,12 +136,11 @@ class Readiness:
             return []
         where = runtime.conf_file or runtime.conf_dir
         reasons = [f"{os.path.basename(one['file'])}: {one['reason']}" for one in verdict.not_chosen[:_MOST]]
-        broken = [one for one in verdict.not_chosen if str(one["reason"]).startswith("it cannot be loaded")]
-        if broken:
-            text = f"{runtime.name} loads no network, because it cannot load {broken[0]['file']}"
+        if verdict.broken:
+            text = f"{runtime.name} loads no network, because it cannot load {verdict.broken[0]}"
             remedy = "fix the file, remove it, or give it another extension"
-            return [Obstacle("broken_file", text, "; ".join(reasons), remedy, file=broken[0]["file"])]
-        reason = verdict.reason.replace("no network: ", "") or "none of the files is used"
+            return [Obstacle("broken_file", text, "; ".join(reasons), remedy, file=verdict.broken[0])]
+        reason = verdict.failed or verdict.reason or "none of the files is used"
         text = f"{runtime.name} has no network: {reason}"
         evidence = "; ".join(reasons) or (f"{where} is empty" if os.path.isdir(where) else f"{where} does not exist")
         remedy = f"write a network to {where} (podwire.cni.cni_conf), or start the daemon that writes it"
@@ -184,7 +177,7 @@ class Readiness:
         return self._effective.binaries_of(runtime, (network.loaded.types or [""])[0])
 
     def _built_in(self, runtime: Runtime, verdict: Verdict) -> List[Obstacle]:
-        own = built_in(runtime)
+        own = runtime.built_in
         if own is None or (verdict.network is None and runtime.rules.choice != OWN):
             return []
         found = []
@@ -198,34 +191,29 @@ class Readiness:
 
     # ---- what it says itself
 
-    def _ask(self, runtime: Runtime, verdict: Verdict) -> Tuple[Optional[cri.CriStatus], str]:
-        if not asking.can_be_asked(runtime):
-            return None, ""
-        try:
-            names = asking.networks_to_ask_for(verdict.networks, verdict.network or "")
-            return asking.ask(runtime, names, self._timeout), ""
-        except HostError as error:
-            return None, error.msg
+    def _ask(self, runtime: Runtime, verdict: Verdict) -> Tuple[Optional[CriStatus], str]:
+        return ask_once(runtime, verdict.names, self._timeout) if runtime.can_be_asked else (None, "")
 
     @staticmethod
-    def _reported(
-        runtime: Runtime, verdict: Verdict, status: cri.CriStatus, found: Sequence[Obstacle]
-    ) -> List[Obstacle]:
+    def _reported(runtime: Runtime, verdict: Verdict, status: CriStatus, found: Sequence[Obstacle]) -> List[Obstacle]:
+        place, remedy, evidence = (
+            verdict.file or runtime.conf_dir,
+            runtime.how_to_load,
+            status.message or runtime.answer,
+        )
         differs = not_as_judged(runtime, verdict, status)
         if differs:
-            remedy = f"restart it (systemctl restart {_unit(runtime)}), or write the file again with cni_conf"
-            if runtime.name == "podman":
-                remedy = f"compare podman network ls with {runtime.conf_dir}"
-            evidence = status.message or _ANSWERS.get(runtime.name, "its answer to Status of CRI")
-            text = f"{runtime.name} {differs}"
+            return [Obstacle("not_loaded", f"{runtime.name} {differs}", evidence, remedy, file=place)]
+        stale = stale_file(verdict, status)
+        if stale and not runtime.handler:
             # An older state of the same network works, too; only another network is an obstacle.
-            level = WARNING if "older state" in differs else ERROR
-            return [Obstacle("not_loaded", text, evidence, remedy, level, file=verdict.file or runtime.conf_dir)]
+            text = f"{runtime.name} has loaded an older state of {stale}"
+            return [Obstacle("not_loaded", text, evidence, remedy, WARNING, file=place)]
         explained = any(one.level == ERROR for one in found)
         if status.ready or explained or runtime.handler:
             return []
         text = f"{runtime.name} reports that its network is not ready"
-        remedy = f"read its log (journalctl -u {_unit(runtime)})"
+        remedy = f"read its log (journalctl -u {runtime.unit})"
         return [Obstacle("network_not_ready", text, status.message, remedy)]
 
 
@@ -234,15 +222,8 @@ def _is_kubelet(process: Process) -> bool:
     return process.name.startswith("kube") or " ".join(process.argv[:2]).endswith((" server", " agent"))
 
 
-_ANSWERS = {"nomad": "the fingerprint of its node", "podman": "podman network inspect"}
-
 # Obstacles that are no proof, but leave it open whether a container gets a network.
 _DOUBTS = ("unsafe_permissions", "not_elf", "unreadable", "selinux_label")
-
-
-def _hangs(answer: PluginsStatus) -> bool:
-    """Tell whether a plugin that has STATUS does not answer it."""
-    return answer.state == UNKNOWN and "does not answer STATUS" in answer.message
 
 
 def _not_ready(network: Network, answer: PluginsStatus) -> Obstacle:
@@ -254,14 +235,10 @@ def _not_ready(network: Network, answer: PluginsStatus) -> Obstacle:
 
 def _unanswered(runtime: Runtime, doubt: str) -> Obstacle:
     text = f"it is not known whether {runtime.name} has loaded its network"
-    remedy = f"read its log (journalctl -u {_unit(runtime)}); a plugin that hangs in STATUS blocks this answer"
+    remedy = f"read its log (journalctl -u {runtime.unit}); a plugin that hangs in STATUS blocks this answer"
     return Obstacle("not_answered", text, doubt, remedy, WARNING, runtime.name)
 
 
 def _no_runtime() -> Obstacle:
     text = "no runtime that uses CNI was found on this host"
     return Obstacle("missing_runtime", text, "no process and no program of one", "install one", INFO)
-
-
-def _unit(runtime: Runtime) -> str:
-    return "containerd" if runtime.name.startswith("containerd-") else runtime.name

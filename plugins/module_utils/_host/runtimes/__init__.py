@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which network each container runtime uses, its settings, and whether it has loaded the network.
 
-Public face: asking, cri, dropins, effective, planner, profiles, reload, requirements, rules, status, through.
+Public face: cri, discover, effective, loaded, nomad, profiles, rules, runtime, settings, setup, status, through.
 """

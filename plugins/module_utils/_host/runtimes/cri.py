@@ -48,6 +48,15 @@ class CriStatus(NamedTuple):
     chains: Optional[List[List[Any]]] = None
     loads: Optional[Dict[str, str]] = None
 
+    def row(self) -> Dict[str, Any]:
+        return {"ready": self.ready, "message": self.message, "networks": self.networks}
+
+    def lacks(self, network: str) -> str:
+        """Return why it does not have *network*, "" if it has it."""
+        if self.ready and (self.networks is None or network in self.networks):
+            return ""
+        return self.message or f"it has loaded {', '.join(self.networks or []) or 'none'}"
+
 
 def cri_status(address: str, timeout: float = _TIMEOUT) -> CriStatus:
     """Ask the runtime that listens at *address*, for at most *timeout* seconds in all.

@@ -5,60 +5,96 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from typing import Iterable, List, Sequence
+from typing import Callable, Iterable, List, Sequence, Type
 
+from ..hostview import HostView, Users
 from ..processes import Process, processes
 from ..trust import untrusted
 from . import profiles, reading
-from .profiles import CONTAINERD, Runtime, containerd_profile
+from .profiles import CONTAINERD, OWN, containerd_profile
+from .runtime import Runtime
 
 # Daemons whose command lines tell what they read.
 _DAEMONS = ("containerd", "crio", "nomad", "buildkitd", "kubelet", "cri-dockerd", "mesos-agent", "mesos-slave")
-# The programs of the runtimes in found_others.
-_OTHERS = (
-    *("nerdctl", "buildkitd", "kubelet", "cri-dockerd", "firecracker", "firecracker-containerd"),
-    *("rkt", "mesos-agent", "mesos-slave"),
-)
+# What is found by which programs.
+_PROGRAMS = {
+    CONTAINERD: (CONTAINERD,),
+    "crio": ("crio",),
+    "podman": ("podman",),
+    "apptainer": ("apptainer",),
+    "nomad": ("nomad",),
+    "kubelet": ("kubelet", "cri-dockerd"),
+    "others": ("nerdctl", "buildkitd", "firecracker", "firecracker-containerd", "rkt", "mesos-agent", "mesos-slave"),
+}
 
 
-def runtimes_on_host(conf_dir: str) -> List[Runtime]:
-    """Return the runtimes that run on this host or are installed, by name; *conf_dir* is searched for multus."""
+def runtimes_on_host(conf_dir: str, view: HostView) -> List[Runtime]:
+    """Return the runtimes that run on this host or are installed, by name; *conf_dir* is searched for multus.
+
+    To find them runs their programs, so the *view* remembers them.
+    """
+    if view.runtimes is None:
+        view.runtimes = find_runtimes()
+    # What is planned for a runtime does not change what was found.
+    runtimes: List[Runtime] = [copy.copy(runtime) for runtime in view.runtimes]
+    trusted = (runtime.conf_dir for runtime in runtimes if runtime.reads and not untrusted([runtime.conf_dir]))
+    runtimes.extend(multus([conf_dir, *trusted]))
+    return sorted(runtimes, key=lambda runtime: (runtime.name, runtime.conf_dir))
+
+
+def find_runtimes() -> List[Runtime]:
+    """Return the runtimes that run on this host or are installed."""
     running = processes(*_DAEMONS)
-    found: List[Runtime] = []
-    # Each is imported only where there is a trace of it: most hosts have one runtime.
-    if _is_here(running, "containerd") or any(os.path.exists(one.config) for one in profiles.DISTRIBUTIONS):
-        from .found_containerd import find_containerd
-
-        found.extend(find_containerd(running))
-    if _is_here(running, "crio"):
-        from .found_crio import find_crio
-
-        found.extend(find_crio(running))
-    if _is_here(running, "podman"):
-        from .found_podman import find_podman
-
-        found.extend(find_podman())
-    if _is_here(running, "apptainer") or os.path.exists(profiles.APPTAINER_CONFIG):
-        from .found_apptainer import find_apptainer
-
-        found.extend(find_apptainer())
-    if _is_here(running, "nomad"):
-        from .found_nomad import find_nomad
-
-        found.extend(find_nomad(running))
-    if _is_here(running, *_OTHERS) or os.path.exists(profiles.ECS_CONFIG):
-        from .found_others import find_others
-
-        found.extend(find_others(running))
-    trusted = (runtime.conf_dir for runtime in found if runtime.reads and not untrusted([runtime.conf_dir]))
-    found.extend(multus([conf_dir, *trusted]))
-    return sorted(found, key=lambda runtime: (runtime.name, runtime.conf_dir))
+    configs = {
+        CONTAINERD: [distribution.config for distribution in profiles.DISTRIBUTIONS],
+        "apptainer": [profiles.APPTAINER_CONFIG],
+        "others": [profiles.ECS_CONFIG],
+    }
+    runtimes: List[Runtime] = []
+    for name, programs in _PROGRAMS.items():
+        runs = any(process.name in programs for process in running)
+        if runs or any(map(reading.installed, programs)) or any(map(os.path.exists, configs.get(name, ()))):
+            runtimes.extend(_finder(name)(running))
+    return runtimes
 
 
-def _is_here(running: Sequence[Process], *names: str) -> bool:
-    """Tell whether one of the programs runs or is installed."""
-    return any(process.name in names for process in running) or any(map(reading.installed, names))
+def _finder(name: str) -> Callable[[Sequence[Process]], List[Runtime]]:
+    if name == "kubelet":
+        from .kubelet import find_kubelets
+
+        return find_kubelets
+    if name == "others":
+        from .others import find_others
+
+        return find_others
+    return class_of(name).find
+
+
+def class_of(name: str) -> Type[Runtime]:
+    """Return the class of a runtime. Each is imported only where there is a trace of it: most hosts have one."""
+    if name.startswith(CONTAINERD):
+        from .containerd import Containerd
+
+        return Containerd
+    if name == "crio":
+        from .crio import Crio
+
+        return Crio
+    if name == "podman":
+        from .podman import Podman
+
+        return Podman
+    if name == "apptainer":
+        from .apptainer import Apptainer
+
+        return Apptainer
+    if name == "nomad":
+        from .nomad import Nomad
+
+        return Nomad
+    return Runtime
 
 
 def multus(conf_dirs: Iterable[str]) -> List[Runtime]:
@@ -75,12 +111,12 @@ def multus(conf_dirs: Iterable[str]) -> List[Runtime]:
     return found
 
 
-def named_runtimes(names: Sequence[str], conf_dir: str, bin_dirs: Sequence[str]) -> List[Runtime]:
+def named_runtimes(names: Sequence[str], conf_dir: str, bin_dirs: Sequence[str], view: HostView) -> List[Runtime]:
     """Return the runtimes *names*, each as it is on this host, else as if it read *conf_dir*.
 
     A runtime whose directory cannot be configured keeps that directory.
     """
-    here = runtimes_on_host(conf_dir)
+    here = runtimes_on_host(conf_dir, view)
     wanted: List[Runtime] = []
     for name in names:
         matching = [runtime for runtime in here if runtime.name == name]
@@ -93,12 +129,12 @@ def named_runtimes(names: Sequence[str], conf_dir: str, bin_dirs: Sequence[str])
 
 
 def _absent(name: str, conf_dir: str, bin_dirs: Sequence[str]) -> Runtime:
-    runtime = Runtime(name)
+    runtime = class_of(name)(name)
     if runtime.may_read(conf_dir):
         runtime.set_conf(conf_dir)
         runtime.bin_dirs = list(bin_dirs)
         runtime.notes.append(f"it was not found on this host; it is assumed to read {conf_dir}")
-    elif runtime.rules.choice != "own":
+    elif runtime.rules.choice != OWN:
         runtime.notes.append("it was not found on this host; the directory is its default")
     return runtime
 
@@ -106,3 +142,19 @@ def _absent(name: str, conf_dir: str, bin_dirs: Sequence[str]) -> Runtime:
 def same_directory(one: str, other: str) -> bool:
     """Tell whether two paths lead to the same directory, even if it does not exist yet."""
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+def built_in_users(view: HostView, bin_dir: str) -> Users:
+    """Return the built-in networks of this host's runtimes whose plugins are in *bin_dir*.
+
+    Without a network of its own, a runtime starts no container, and does not need the plugins.
+    """
+    users = []
+    for runtime in runtimes_on_host("", view):
+        network = runtime.built_in
+        if network is None or not any(same_directory(bin_dir, path) for path in runtime.bin_dirs):
+            continue
+        if runtime.rules.choice == OWN or view.conf_files(runtime.conf_dir):
+            text = f"{runtime.name} for {network.purpose} (its built-in network {network.name!r})"
+            users.append((text, network.cni_version, [{"type": plugin} for plugin in network.plugins]))
+    return users

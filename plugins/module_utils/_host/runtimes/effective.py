@@ -17,7 +17,8 @@ from ..kinds import text_of
 from ..problems import ERROR, WARNING, problem
 from ..trust import check_trusted
 from . import discover
-from .profiles import FIRST, NAMED, OWN, Runtime, vendor_dir
+from .profiles import FIRST, NAMED, OWN, BuiltIn, vendor_dir
+from .runtime import Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ class Effective:
         self._folder_of = folder_of
         self._binaries: Dict[Tuple[str, ...], Binaries] = {}
         if names is None:
-            self.runtimes = discover.runtimes_on_host(conf_dir)
+            self.runtimes = discover.runtimes_on_host(conf_dir, view)
         else:
-            self.runtimes = discover.named_runtimes(names, conf_dir, bin_dirs) if names else []
+            self.runtimes = discover.named_runtimes(names, conf_dir, bin_dirs, view) if names else []
         if prepare is not None:
             prepare(self.runtimes)
         self.verdicts = [self._judge(runtime) for runtime in self.runtimes]
@@ -73,10 +74,18 @@ class Effective:
 
     def requirements_of(self, runtime: Runtime) -> Rows:
         """Return ``{plugin, code, problem}`` for each plugin that it executes although no file names it."""
-        # Imported here because a host without runtimes does not need it.
-        from .requirements import requirements
+        network = runtime.built_in
+        return [self._requirement(runtime, plugin, network) for plugin in network.plugins] if network else []
 
-        return requirements(runtime, lambda plugin: self._ask(runtime, tolerate=False, first=plugin)(plugin))
+    def _requirement(self, runtime: Runtime, plugin: str, network: BuiltIn) -> Dict[str, Any]:
+        try:
+            versions = self._ask(runtime, tolerate=False, first=plugin)(plugin)
+        except HostError as error:
+            return {"plugin": plugin, "code": error.code, "problem": error.msg}
+        if network.cni_version in versions:
+            return {"plugin": plugin, "code": "", "problem": ""}
+        text = f"the plugin {plugin} supports {', '.join(versions)}, but not {network.cni_version}"
+        return {"plugin": plugin, "code": "unsupported_by_plugin", "problem": f"{text}; install another release"}
 
     def unmet(self) -> Rows:
         """Return a problem for each plugin that runtimes need beyond those in files, and that they could not execute.
@@ -88,9 +97,7 @@ class Effective:
         return [entry for runtime, verdict in about if runtime.reads for entry in self._unmet(runtime, verdict, level)]
 
     def _unmet(self, runtime: Runtime, verdict: Verdict, level: str) -> Rows:
-        from .requirements import built_in
-
-        own = built_in(runtime)
+        own = runtime.built_in
         if own is None or verdict.network is None:
             return []
         problems = []

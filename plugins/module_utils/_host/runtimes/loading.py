@@ -18,6 +18,7 @@ from ...libcni import conf, gojson
 from ...libcni.errors import ConfigError, JSONError
 from ..addresses import packed, prefix_length
 from ..confdir import ConfFile, drop_ins
+from ..kinds import HOST_LOCAL, member_of, object_of, text_of
 
 _TEXTS = ("type", "bridge", "master", "mode")
 _NUMBERS = ("mtu", "vlan")
@@ -27,27 +28,26 @@ _ADDRESSES = ("gateway", "rangeStart", "rangeEnd")
 
 def unconvertible(plugin: Dict[str, Any]) -> str:
     """Return why podman cannot convert *plugin*, "" if it can."""
-    if plugin.get("type") not in ("bridge", "macvlan", "ipvlan"):
+    if text_of(plugin, "type") not in ("bridge", "macvlan", "ipvlan"):
         return ""
     for keys, kind in ((_TEXTS, str), (_NUMBERS, int), (_FLAGS, bool)):
         for key in keys:
-            value = plugin.get(key)
+            value = member_of(plugin, key.lower())
             if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
                 return f"{key} is not understood"
-    ipam = plugin.get("ipam")
-    if not isinstance(ipam, dict):
-        return ""
-    parts = _parts(ipam.get("ranges"))
-    routes = ipam.get("routes") or []
+    ipam = object_of(plugin, "ipam")
+    parts = _parts(member_of(ipam, "ranges"))
+    routes = member_of(ipam, "routes") or []
     if parts is None or not isinstance(routes, list) or not all(isinstance(route, dict) for route in routes):
         return "the ranges or routes are not understood"
-    if ipam.get("type") != "host-local":
+    if text_of(ipam, "type") != HOST_LOCAL:
         return ""
     for part in parts:
-        if not _is_subnet(part.get("subnet")):
+        if not _is_subnet(member_of(part, "subnet")):
             return "a subnet is not understood"
         for key in _ADDRESSES:
-            if part.get(key) not in (None, "") and not _is_address(part[key]):
+            value = member_of(part, key.lower())
+            if value not in (None, "") and not _is_address(value):
                 return f"{key} is not understood"
     return ""
 
@@ -86,12 +86,8 @@ class Loaded(NamedTuple):
 
     @property
     def types(self) -> List[str]:
-        """The types of the plugins; Go finds the key in any case."""
-        found = []
-        for plugin in self.plugins:
-            names = [value for key, value in plugin.items() if key.lower() == "type" and isinstance(value, str)]
-            found.append(names[-1] if names else "")
-        return found
+        """The types of the plugins."""
+        return [text_of(plugin, "type") for plugin in self.plugins]
 
 
 class Loader:

@@ -8,87 +8,16 @@ Sources are named as file:function of the project's repository; docs/runtimes.md
 
 from __future__ import annotations
 
-import os
 import re
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Dict, NamedTuple, Optional, Tuple
+
+CONTAINERD = "containerd"
+"""Stands for the row of the installed version, or the newest row if none is installed."""
 
 
 def vendor_dir(kind: str) -> str:
     """Return the directory of the vendor of the plugin *kind*, "" if that is not the name of a file."""
     return "" if kind in ("", ".", "..") or "/" in kind or "\0" in kind else f"/opt/{kind}/bin"
-
-
-class Runtime:
-    """One reader of network configurations.
-
-    ``name`` of its profile, ``version`` ("" if unknown), ``conf_dir`` and ``bin_dirs``. ``conf_file``: the only file
-    that it reads, "" if it reads the directory. ``max_networks``: how many files it uses at once, 0 for all.
-    ``default_network``: the network it uses if none is requested, "" for the rule of its profile. ``folder``: a folder
-    of conf_dir that it also reads. ``found``: the evidence that it is on this host, "" if there is none. ``notes``:
-    sentences about what could not be determined, or what is special here. ``reads`` is False for a runtime that is on
-    the host but does not use CNI; the reason is in ``notes``.
-
-    ``allowed``: the ``networks``, ``users`` and ``groups`` that Apptainer's configuration allows.
-
-    For runtimes that can be configured: ``config`` is the file (containerd, Apptainer) or the directory of drop-ins
-    that it reads ("" if there is none), ``pid`` its process (0 if it is not running), ``address`` its socket for CRI,
-    ``databases`` the directory where podman keeps them, ``port`` that of Nomad's API, ``setup_serially`` whether it
-    calls its networks one after another, ``internal_loopback`` whether it is configured to bring up lo by itself,
-    ``handler`` the runtime handler that has these settings ("" for all others), ``tables`` its whole configuration
-    (containerd).
-    """
-
-    def __init__(
-        self, name: str, version: str = "", found: str = "", conf_dir: str = "", bin_dirs: Sequence[str] = ()
-    ) -> None:
-        self.name = name
-        self.profile = PROFILES[name]
-        self.version = version
-        self.found = found
-        self.conf_file = ""
-        self.conf_dir = ""
-        self.set_conf(conf_dir or self.profile.conf_dir)
-        self.bin_dirs = list(bin_dirs or self.profile.bin_dirs)
-        self.max_networks = 1
-        self.default_network = self.profile.default_network
-        self.folder = ""
-        self.notes: List[str] = []
-        self.reads = True
-        self.config = ""
-        self.pid = 0
-        self.address = ""
-        self.databases = ""
-        self.port = 0
-        self.setup_serially = False
-        self.internal_loopback = False
-        self.handler = ""
-        self.allowed: Dict[str, List[str]] = {}
-        self.tables: Dict[str, Any] = {}
-
-    @property
-    def rules(self) -> Rules:
-        return RULES[self.profile.rules]
-
-    @property
-    def libcni(self) -> str:
-        """The release of libcni that it contains, such as 1.1."""
-        return libcni_of(self.profile, self.version)
-
-    def set_conf(self, path: str) -> None:
-        """Set the directory that it reads; for buildkit the file."""
-        if self.profile.rules == "buildkit":
-            self.conf_file = path
-            path = os.path.dirname(path)
-        self.conf_dir = path
-
-    def searched(self, kind: str) -> List[str]:
-        """Return the directories that it searches for the plugins of a network whose first plugin is *kind*."""
-        extra = vendor_dir(kind) if self.rules.vendor_dirs else ""
-        return [*self.bin_dirs, extra] if extra else self.bin_dirs
-
-    def may_read(self, conf_dir: str) -> bool:
-        """Tell whether its conf_dir is *conf_dir*, or could be configured to be."""
-        return self.conf_dir == conf_dir or not (self.profile.fixed or self.conf_file or self.rules.choice == "own")
 
 
 # --- how a network is chosen (Rules.choice)
@@ -209,6 +138,15 @@ RULES = {
 }
 
 
+class BuiltIn(NamedTuple):
+    """A network that a runtime builds: its ``name``, ``cni_version``, the types of its ``plugins``, and for what."""
+
+    name: str
+    cni_version: str
+    plugins: Tuple[str, ...]
+    purpose: str
+
+
 class Profile(NamedTuple):
     """A runtime from the point of view of CNI.
 
@@ -216,7 +154,10 @@ class Profile(NamedTuple):
     runtime's first version with it and libcni's release, newest first, the last one for all earlier versions.
     ``conf_dir`` (buildkit: the file) and ``bin_dirs`` are its defaults, ``default_network`` the network it uses when
     none is requested (NAMED). ``own`` is the network that it creates itself if there is none. ``fixed``: its conf_dir
-    cannot be configured.
+    cannot be configured. ``built_in``: the network whose plugins it executes although no file names them; CRI-O, podman
+    and nerdctl bring up lo without a plugin, ctr leaves it to the OCI runtime. ``unit``: the unit of its daemon, "" if
+    it is none. ``stands_for`` is the runtime whose place a distribution takes, ``managed`` how it configures it ("{}"
+    is its conf_dir).
     """
 
     rules: str
@@ -227,14 +168,27 @@ class Profile(NamedTuple):
     default_network: str = ""
     own: str = ""
     fixed: bool = False
+    built_in: Optional[BuiltIn] = None
+    unit: str = ""
+    stands_for: str = ""
+    managed: str = ""
 
 
 def _always(level: str) -> Tuple[Tuple[Tuple[int, int], str], ...]:
     return (((0, 0), level),)
 
 
+# containerd/go-cni opts.go:WithLoNetwork
+_LO = BuiltIn("cni-loopback", "0.3.1", ("loopback",), "every pod")
+# kubernetes pkg/kubelet/dockershim/network/cni/cni.go:getLoNetwork, cri-dockerd network/cni/cni.go:getLoNetwork
+_LO_OF_KUBELET = _LO._replace(cni_version="0.2.0")
+_RANCHER = (
+    " generates this configuration at each start; write networks to {} (cni_conf_dir), or change the template "
+    "config.toml.tmpl (config-v3.toml.tmpl with containerd 2) beside it"
+)
 # go.mod of containerd at each tag
 CONTAINERD_LIBCNI = (((2, 1), "1.3"), ((2, 0), "1.2"), ((0, 0), "1.1"))
+_CRIO_LIBCNI = (((1, 33), "1.3"), ((1, 31), "1.2"), ((0, 0), "1.1"))
 _PODMAN_BIN_DIRS = (
     "/usr/local/libexec/cni",
     "/usr/libexec/cni",
@@ -244,29 +198,36 @@ _PODMAN_BIN_DIRS = (
 )
 
 PROFILES: Dict[str, Profile] = {
-    "containerd-1.6": Profile("go-cni", _always("1.1"), verified=RUN),
-    "containerd-1.7": Profile("go-cni", _always("1.1"), verified=RUN),
-    "containerd-2.0": Profile("go-cni", _always("1.2")),
-    "containerd-2.1": Profile("go-cni", _always("1.3"), verified=RUN),
+    # containerd internal/cri/server/service_linux.go:cniLoadOptions
+    "containerd-1.6": Profile("go-cni", _always("1.1"), verified=RUN, built_in=_LO, unit="containerd"),
+    "containerd-1.7": Profile("go-cni", _always("1.1"), verified=RUN, built_in=_LO, unit="containerd"),
+    "containerd-2.0": Profile("go-cni", _always("1.2"), built_in=_LO, unit="containerd"),
+    "containerd-2.1": Profile("go-cni", _always("1.3"), verified=RUN, built_in=_LO, unit="containerd"),
     # containerd cmd/ctr/commands/run/run.go: both directories are written there
     "ctr": Profile("go-cni", CONTAINERD_LIBCNI, fixed=True),
     # cri-o docs/crio.conf.5.md; go.mod at each tag
-    "crio": Profile("ocicni", (((1, 33), "1.3"), ((1, 31), "1.2"), ((0, 0), "1.1"))),
+    "crio": Profile("ocicni", _CRIO_LIBCNI, unit="crio"),
     # machine-config-operator templates/worker/.../crio.yaml
     "openshift": Profile(
         "ocicni",
-        (((1, 33), "1.3"), ((1, 31), "1.2"), ((0, 0), "1.1")),
+        _CRIO_LIBCNI,
         "/etc/kubernetes/cni/net.d",
         ("/var/lib/cni/bin",),
+        unit="crio",
+        stands_for="crio",
+        managed="its MachineConfig manages this configuration; write networks to {} (cni_conf_dir), or change the "
+        "MachineConfig",
     ),
-    "dockershim": Profile("dockershim", _always("1.1")),
-    "dockershim-1.9": Profile("dockershim-1.9", _always("1.1")),
+    "dockershim": Profile("dockershim", _always("1.1"), built_in=_LO_OF_KUBELET),
+    "dockershim-1.9": Profile("dockershim-1.9", _always("1.1"), built_in=_LO_OF_KUBELET),
     "kubenet": Profile(
         "kubenet",
         _always("1.1"),
         own="kubelet builds it from the node's PodCIDR, not from a file: bridge cbr0, host-local",
+        # kubernetes pkg/kubelet/network/kubenet/kubenet_linux.go:NET_CONFIG_TEMPLATE
+        built_in=BuiltIn("kubenet", "0.1.0", ("loopback", "bridge", "host-local"), "every pod"),
     ),
-    "cri-dockerd": Profile("cri-dockerd", _always("1.1")),
+    "cri-dockerd": Profile("cri-dockerd", _always("1.1"), built_in=_LO_OF_KUBELET),
     # containers/common pkg/config/default.go, libnetwork/types/const.go
     "podman": Profile(
         "podman",
@@ -284,12 +245,25 @@ PROFILES: Dict[str, Profile] = {
         own="nerdctl writes it to nerdctl-bridge.conflist on its next command: bridge nerdctl0, 10.4.0.0/24",
     ),
     # nomad client/config/config.go, client/config/config_linux.go
-    "nomad": Profile("nomad", (((1, 10), "1.2"), ((0, 0), "1.1")), "/opt/cni/config"),
+    "nomad": Profile("nomad", (((1, 10), "1.2"), ((0, 0), "1.1")), "/opt/cni/config", unit="nomad"),
     "nomad-bridge": Profile(
-        "nomad-bridge", _always("1.2"), own="Nomad builds it from plugins, not from a file, for jobs in bridge mode"
+        "nomad-bridge",
+        _always("1.2"),
+        own="Nomad builds it from plugins, not from a file, for jobs in bridge mode",
+        # hashicorp/nomad client/allocrunner/networking_bridge_linux.go:nomadCNIConfigTemplate
+        built_in=BuiltIn(
+            "nomad", "0.4.0", ("loopback", "bridge", "host-local", "firewall", "portmap"), "every job in bridge mode"
+        ),
     ),
     # buildkit util/appdefaults/appdefaults_unix.go
-    "buildkit": Profile("buildkit", _always("1.1"), "/etc/buildkit/cni.json"),
+    "buildkit": Profile(
+        "buildkit",
+        _always("1.1"),
+        "/etc/buildkit/cni.json",
+        # moby/buildkit util/network/cniprovider/cni.go:New
+        built_in=_LO._replace(purpose="every build step"),
+        unit="buildkit",
+    ),
     # firecracker-go-sdk network.go
     "firecracker": Profile("libcni", _always("1.1"), "/etc/cni/conf.d"),
     # The package of Debian; measured
@@ -321,8 +295,14 @@ PROFILES: Dict[str, Profile] = {
         "/var/lib/rancher/k3s/agent/etc/cni/net.d",
         ("/var/lib/rancher/k3s/data/cni",),
         fixed=True,
+        built_in=_LO,
+        unit="k3s",
+        stands_for=CONTAINERD,
+        managed=f"k3s{_RANCHER}",
     ),
-    "rke2": Profile("go-cni", CONTAINERD_LIBCNI),
+    "rke2": Profile(
+        "go-cni", CONTAINERD_LIBCNI, built_in=_LO, unit="rke2", stands_for=CONTAINERD, managed=f"rke2{_RANCHER}"
+    ),
     # microk8s-resources/default-args/containerd-template.toml
     "microk8s": Profile(
         "go-cni",
@@ -330,16 +310,33 @@ PROFILES: Dict[str, Profile] = {
         "/var/snap/microk8s/current/args/cni-network",
         ("/var/snap/microk8s/current/opt/cni/bin",),
         fixed=True,
+        built_in=_LO,
+        unit="microk8s",
+        stands_for=CONTAINERD,
+        managed="MicroK8s generates this configuration from "
+        "/var/snap/microk8s/current/args/containerd-template.toml; write networks to {} (cni_conf_dir), or change that "
+        "file",
     ),
-    "k0s": Profile("go-cni", CONTAINERD_LIBCNI),
+    "k0s": Profile(
+        "go-cni",
+        CONTAINERD_LIBCNI,
+        built_in=_LO,
+        unit="k0s",
+        stands_for=CONTAINERD,
+        managed="k0s manages this configuration; write networks to {} (cni_conf_dir), or put your own file into "
+        "/etc/k0s/containerd.d",
+    ),
 }
 
 ECS_CONFIG = "/etc/ecs/ecs.config"
+CONTAINERD_CONFIG = "/etc/containerd/config.toml"
+CONTAINERD_CRI = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
+"""The section of CRI in the configuration of containerd, from the newest version to the first one."""
 APPTAINER_CONFIG = "/etc/apptainer/apptainer.conf"
 
-CONTAINERD = "containerd"
-"""Stands for the row of the installed version, or the newest row if none is installed."""
 NAMES = (CONTAINERD, *PROFILES)
+CONFIGURABLE = (CONTAINERD, "crio", "nomad", "podman", "apptainer")
+"""The runtimes whose settings can be written."""
 
 
 class Distribution(NamedTuple):
@@ -382,7 +379,8 @@ def version_of(text: str) -> str:
     return f"{match.group(1)}.{match.group(2)}{match.group(3) or ''}" if match else ""
 
 
-def _pair(version: str) -> Tuple[int, int]:
+def pair(version: str) -> Tuple[int, int]:
+    """Return the first two numbers of a version."""
     major, minor = version.split(".")[:2]
     return int(major), int(minor)
 
@@ -391,7 +389,7 @@ def libcni_of(profile: Profile, version: str) -> str:
     """Return the release of libcni, such as 1.1, that the *version* ("": the newest) of a runtime contains."""
     if not version:
         return profile.libcni[0][1]
-    return next(level for first, level in profile.libcni if _pair(version) >= first)
+    return next(level for first, level in profile.libcni if pair(version) >= first)
 
 
 def containerd_profile(version: str) -> str:
@@ -399,5 +397,5 @@ def containerd_profile(version: str) -> str:
     rows = [name for name in PROFILES if name.startswith("containerd-")]
     if not version:
         return rows[-1]
-    older = [name for name in rows if _pair(name[len("containerd-") :]) <= _pair(version)]
+    older = [name for name in rows if pair(name[len("containerd-") :]) <= pair(version)]
     return older[-1] if older else rows[0]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from typing import Any, Callable, Dict, List, Optional
 
@@ -70,6 +71,17 @@ def listed(directory: str, ending: str = "") -> List[str]:
         return []
     paths = [os.path.join(directory, name) for name in names if name.endswith(ending)]
     return [path for path in paths if not os.path.isdir(path)][:_MOST_FILES]
+
+
+def imported(config: str, tables: Dict[str, Any]) -> List[str]:
+    """Return the files that containerd's file *config*, with the content *tables*, imports; later ones count more."""
+    imports = tables.get("imports")
+    paths = []
+    for pattern in imports if isinstance(imports, list) else []:
+        if isinstance(pattern, str):
+            pattern = plain_path(os.path.join(os.path.dirname(config), pattern), "imports")
+            paths.extend(sorted(glob.glob(pattern))[:_MOST_FILES])
+    return paths[:_MOST_FILES]
 
 
 def below(directory: str) -> List[str]:

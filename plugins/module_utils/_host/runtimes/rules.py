@@ -14,7 +14,8 @@ from ..binaries.types import types_of
 from ..confdir import ConfFile, drop_ins
 from ..errors import HostError
 from .loading import Loaded, Loader, unconvertible
-from .profiles import ENDS, FIRST, OWN, SPOILS, Runtime
+from .profiles import ENDS, FIRST, OWN, SPOILS
+from .runtime import Runtime
 
 _PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 _LIST_WORDS = "failed to load CNI config list file %s: %s"
@@ -39,7 +40,8 @@ class Network(NamedTuple):
 class Verdict:
     """What a runtime does: the ``network`` and ``file`` it uses (None: none), the ``reason`` in a sentence.
 
-    ``failed``: it loads no network at all, and ``reason`` has its error. ``networks``: all that it uses at once or that
+    ``failed``: why it loads no network at all, "" if it loads any. ``broken``: the files that cannot be loaded, and
+    prevent others from being loaded. ``networks``: all that it uses at once or that
     can be requested by name. ``not_chosen``: the other files, ``{file, network, reason}``. ``notes``: assumptions.
     ``through``: what every pod gets if the network is Multus, see :func:`.through.networks_through`.
     """
@@ -48,7 +50,8 @@ class Verdict:
         self.network: Optional[str] = None
         self.file: Optional[str] = None
         self.reason = ""
-        self.failed = False
+        self.failed = ""
+        self.broken: List[str] = []
         self.networks: List[Network] = []
         self.not_chosen: List[Dict[str, Any]] = []
         self.notes: List[str] = []
@@ -60,8 +63,14 @@ class Verdict:
     def leave(self, file: ConfFile, reason: str, network: Optional[str] = None) -> None:
         self.not_chosen.append({"file": file.path, "network": network or file.network, "reason": reason})
 
-    def fail(self, reason: str) -> None:
-        self.network, self.file, self.reason, self.failed = None, None, reason, True
+    def fail(self, why: str) -> None:
+        self.network, self.file, self.reason, self.failed = None, None, f"no network: {why}", why
+
+    @property
+    def names(self) -> List[str]:
+        """The networks to ask the runtime for: its own, or the default one that it creates itself."""
+        names = list(dict.fromkeys(network.name for network in self.networks))
+        return names or ([self.network] if self.network else [])
 
     def can_use(self, name: str) -> bool:
         """Tell whether containers get the network *name*, by default or on request."""
@@ -119,7 +128,7 @@ class _Judge:
                     network.file, "it is valid, but no network is loaded while that file is broken", network.name
                 )
             verdict.networks = []
-            verdict.fail(f"no network: {broken}")
+            verdict.fail(broken)
         elif rules.choice == FIRST and not self.runtime.default_network:
             self._choose_first(bool(candidates))
         else:
@@ -160,6 +169,7 @@ class _Judge:
                 words = _LIST_WORDS if file.kind == "conflist" else _SINGLE_WORDS
                 broken = broken or words % (file.path, loaded.error)
                 verdict.leave(file, f"it cannot be loaded: {loaded.error}")
+                verdict.broken.append(file.path)
             else:
                 self._sort_in(file, loaded)
         return broken
@@ -247,7 +257,7 @@ class _Judge:
         if not verdict.networks:
             where = self.runtime.conf_file or self.runtime.conf_dir
             words = f"no file in {where} can be used" if any_candidate else self.rules.nothing.format(where)
-            verdict.fail(f"no network: {words}")
+            verdict.fail(words)
             return
         first = verdict.networks[0]
         reason = f"{first.file.name} is the first file" + (" that can be used" if self.rules.broken != ENDS else "")
@@ -269,19 +279,19 @@ class _Judge:
         elif chosen is not None:
             verdict.choose(chosen, f"{wanted!r} is the name of the default network")
         elif broken and not verdict.networks:
-            verdict.fail(f"no network: {broken}")
+            verdict.fail(broken)
         elif wanted and runtime.profile.own:
             verdict.network, verdict.reason = (
                 wanted,
                 f"no file has the default network {wanted!r}; {runtime.profile.own}",
             )
         elif wanted:
-            verdict.fail(f"no network: it waits for the default network {wanted!r}, which no file has")
+            verdict.fail(f"it waits for the default network {wanted!r}, which no file has")
         elif verdict.networks:
             names = ", ".join(repr(network.name) for network in verdict.networks[:20])
             verdict.reason = f"it has no default network; available by name: {names}"
         else:
-            verdict.fail(f"no network: {self.rules.nothing.format(runtime.conf_dir)}")
+            verdict.fail(self.rules.nothing.format(runtime.conf_dir))
         if broken and not verdict.failed:
             verdict.notes.append(broken)
         for name in runtime.allowed.get("networks", ()):

@@ -35,13 +35,15 @@ _NOT_AVAILABLE = (50, 51)
 class PluginsStatus(NamedTuple):
     """``state`` (ready, not_ready, unknown), the ``code`` of the plugin's error (None for none), and why (``message``).
 
-    ``plugin`` is the type of the plugin that is not ready or cannot be asked, "" if all are ready.
+    ``plugin`` is the type of the plugin that is not ready or cannot be asked, "" if all are ready. ``hangs``: it has
+    STATUS, and does not answer it.
     """
 
     state: str
     code: Optional[int] = None
     message: str = ""
     plugin: str = ""
+    hangs: bool = False
 
     def row(self) -> Dict[str, Any]:
         return {"state": self.state, "code": self.code, "plugin": self.plugin, "message": mask_text(self.message)}
@@ -96,11 +98,11 @@ def _ask_plugin(
         return PluginsStatus(UNKNOWN, None, error.msg, kind)
     except PluginError as error:
         if error.code == 0:
-            return PluginsStatus(UNKNOWN, None, f"the plugin {kind} does not answer STATUS: {error}", kind)
+            return PluginsStatus(UNKNOWN, None, f"the plugin {kind} does not answer STATUS: {error}", kind, True)
         what = "is not ready" if error.code in _NOT_AVAILABLE else "fails STATUS"
         return PluginsStatus(NOT_READY, error.code, f"the plugin {kind} {what} (code {error.code}): {error}", kind)
     except CNIError as error:
-        return PluginsStatus(UNKNOWN, None, f"the plugin {kind} does not answer STATUS: {error}", kind)
+        return PluginsStatus(UNKNOWN, None, f"the plugin {kind} does not answer STATUS: {error}", kind, True)
     return PluginsStatus(READY)
 
 

@@ -169,9 +169,8 @@ class SmokePlanner:
             if not effective.reads_here(runtime) or verdict.network is None or verdict.network not in networks:
                 continue
             needs = effective.requirements_of(runtime)
-            running = runtime.found.startswith("a running ")
             rows.append(
-                {"runtime": runtime.name, "network": verdict.network, "running": running, "requires": needs},
+                {"runtime": runtime.name, "network": verdict.network, "running": bool(runtime.pid), "requires": needs},
             )
         for entry in effective.unmet():
             self._plan.warn(entry["code"], entry["message"])

@@ -131,7 +131,7 @@ OTHERS = {
     "containers/nomad.py": "the configuration of Nomad's agent",
     "footprints/recorder.py": "the policy of a chain of nftables",
     "runtimes/cri.py": "what containerd answers about a plugin",
-    "runtimes/found_crio.py": "the section of CRI-O's configuration",
+    "runtimes/crio.py": "the section of CRI-O's configuration",
     "runtimes/loading.py": "what podman's own converter takes",
 }
 

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import (
     Host,
     actions,
@@ -192,7 +192,7 @@ def runtimes(host, monkeypatch):
     found = []
     for name, version in (("containerd-1.7", "1.7.24"), ("containerd-2.1", "2.1.9"), ("nerdctl", "2.1.0")):
         found.append(Runtime(name, version, "a running one", str(host.conf_dir), ["/nowhere"]))
-    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: found)
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: found)
     return found
 
 

@@ -11,14 +11,13 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import s
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import confirm as confirming
 from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import network_causes, report
 from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.confirm import confirm
 from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.obstacle import Obstacle
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import asking, cri, discover
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 NETWORK = '{"cniVersion": "1.0.0", "name": "fleet", "plugins": [{"type": "loopback"}]}'
 CHAIN = [[{"type": "loopback"}]]
@@ -61,7 +60,7 @@ def host(tmp_path, monkeypatch):
     (tmp_path / "net.d" / "10-fleet.conflist").write_text(NETWORK)
     made = Host(tmp_path / "net.d", tmp_path / "state")
     monkeypatch.setattr(cri, "cri_status", made.status)
-    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: [made.runtime])
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: [made.runtime])
     # The obstacles themselves have tests of their own.
     monkeypatch.setattr(network_causes.NetworkCauses, "find", lambda _causes: list(made.obstacles))
     monkeypatch.setattr(report, "plugin_obstacles", lambda *_arguments: [])
@@ -176,20 +175,19 @@ def test_who_has_networks_by_name_has_to_have_those_of_the_files(host, monkeypat
     told = [CriStatus(True, "", ["fleet", "gone"])]
     asked = []
 
-    def ask(runtime, networks, _timeout):
-        asked.append((runtime.name, networks))
+    def ask(networks, _timeout):
+        asked.append(networks)
         if isinstance(told[0], Exception):
             raise told[0]
         return told[0]
 
-    monkeypatch.setattr(asking, "ask", ask)
-    monkeypatch.setattr(confirming, "_FINGERPRINT", 0.0)
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["1.0.0"]))
     found = {"nomad": "a running nomad", "podman": "/usr/bin/podman"}[name]
-    host.runtime = Runtime(name, "4.3.1", found, str(host.conf_dir), ["/opt/cni/bin"])
-    host.runtime.pid, host.runtime.port, host.runtime.databases = 7, 4646, "/var"
+    host.runtime = discover.class_of(name)(name, "4.3.1", found, str(host.conf_dir), ["/opt/cni/bin"])
+    host.runtime.pid, host.runtime.port, host.runtime.databases, host.runtime.settles = 7, 4646, "/var", 0.0
+    host.runtime.ask, host.runtime.program = ask, found
     assert host.confirm() == (True, [])
-    assert asked[0] == (name, ["fleet"])
+    assert asked[0] == ["fleet"]
     told[0] = CriStatus(False, "network not found", ["other"])
     assert host.confirm() == (
         False,

@@ -21,7 +21,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.report
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 ALL = ["0.3.1", "0.4.0", "1.0.0", "1.1.0"]
 BRIDGE = {"type": "bridge", "isGateway": True, "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"}}
@@ -68,7 +68,7 @@ class Host:
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     made = Host(tmp_path)
-    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: list(made.runtimes))
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: list(made.runtimes))
     monkeypatch.setattr(
         report, "processes", lambda *names: [Process(1, ["kubelet"], "kubelet")] if made.kubelet else []
     )

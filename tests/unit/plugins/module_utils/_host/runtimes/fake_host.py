@@ -10,23 +10,21 @@ import os
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import (
+    crio,
     discover,
-    found_containerd,
-    found_crio,
-    found_nomad,
-    found_others,
-    found_podman,
+    nomad,
+    others,
+    podman,
     profiles,
     reading,
 )
 
 CONSTANTS = {
-    found_containerd: ["_CONFIG"],
-    found_crio: ["_CONFIG", "_DROP_INS"],
-    found_podman: ["_DROP_INS", "_STORAGE", "_GRAPH_ROOT"],
-    found_nomad: ["_CONFIG"],
-    profiles: ["APPTAINER_CONFIG", "ECS_CONFIG"],
-    found_others: ["_NERDCTL_CONFIG", "_BUILDKIT_CONFIG", "_MESOS_FLAGS"],
+    crio: ["_CONFIG", "_DROP_INS"],
+    podman: ["_DROP_INS", "_STORAGE", "_GRAPH_ROOT"],
+    nomad: ["_CONFIG"],
+    profiles: ["CONTAINERD_CONFIG", "APPTAINER_CONFIG", "ECS_CONFIG"],
+    others: ["_NERDCTL_CONFIG", "_BUILDKIT_CONFIG"],
 }
 
 
@@ -45,11 +43,13 @@ class FakeHost:
         for module, names in CONSTANTS.items():
             for name in names:
                 monkeypatch.setattr(module, name, self.path(getattr(module, name)))
-        monkeypatch.setattr(found_podman, "_CONFIGS", tuple(self.path(path) for path in found_podman._CONFIGS))
-        monkeypatch.setattr(found_podman, "_HELPERS", (self.path("/usr/libexec/podman"),))
+        monkeypatch.setattr(podman, "_CONFIGS", tuple(self.path(path) for path in podman._CONFIGS))
+        monkeypatch.setattr(podman, "_HELPERS", (self.path("/usr/libexec/podman"),))
         moved = [one._replace(config=self.path(one.config)) for one in profiles.DISTRIBUTIONS]
         monkeypatch.setattr(profiles, "DISTRIBUTIONS", tuple(moved))
-        monkeypatch.setattr(found_others, "_NERDCTL_BIN_DIRS", (self.path("/opt/a"), self.path("/opt/b")))
+        simple = [row._replace(config=row.config and self.path(row.config)) for row in others.SIMPLE]
+        monkeypatch.setattr(others, "SIMPLE", tuple(simple))
+        monkeypatch.setattr(others, "_NERDCTL_BIN_DIRS", (self.path("/opt/a"), self.path("/opt/b")))
 
     def path(self, path):
         """Return where this host has *path*."""

@@ -9,8 +9,8 @@ import re
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.rules import judge
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 # What Go says of broken JSON, of wrong types and of files differs with its release.
 _GO = re.compile(r": (json: |.*\(line |cannot be opened|is not a regular|is empty).*", re.DOTALL)

@@ -12,12 +12,9 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import owners
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import found_apptainer, reading
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.dropins import (
-    RuntimeSettings,
-    apptainer_changes,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import apptainer, reading
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.rules import judge
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -41,13 +38,13 @@ def host(tmp_path, monkeypatch):
 
 
 def find():
-    (runtime,) = found_apptainer.find_apptainer()
+    (runtime,) = apptainer.Apptainer.find([])
     return runtime
 
 
 def test_a_host_without_apptainer(host):
     host.programs = []
-    assert found_apptainer.find_apptainer() == []
+    assert apptainer.Apptainer.find([]) == []
     host.put(CONFIG, PACKAGED)
     runtime = find()
     assert (runtime.name, runtime.version, runtime.found) == ("apptainer", "", host.path(CONFIG))
@@ -150,7 +147,7 @@ def test_its_own_files_are_recognised():
 
 
 def changed(host, wanted):
-    changes = apptainer_changes(find(), wanted)
+    changes = find().changes(wanted)
     for change in changes:
         change.make()
     return reading.read_text(host.path(CONFIG))
@@ -166,14 +163,14 @@ def test_settings_are_put_before_all_others_and_go_without_a_trace(host):
     assert changed(host, WANTED).endswith(text)
     runtime = find()
     assert (runtime.conf_dir, runtime.bin_dirs) == ("/etc/cni/net.d", ["/opt/cni/bin"])
-    assert WANTED.are_those_of(runtime)
-    assert apptainer_changes(runtime, WANTED) == []
+    assert runtime.has(WANTED)
+    assert runtime.changes(WANTED) == []
     other = RuntimeSettings("/srv/net", ["/opt/cni/bin"])
     assert changed(host, other).count("podwire.cni") == 2
     assert find().conf_dir == "/srv/net"
     assert changed(host, WANTED._replace(present=False)) == text
     assert os.stat(host.path(CONFIG)).st_mode & 0o777 == 0o640
-    assert apptainer_changes(find(), WANTED._replace(present=False)) == []
+    assert find().changes(WANTED._replace(present=False)) == []
 
 
 ALLOW = {"networks": ["hpc", "lab"], "users": []}
@@ -183,14 +180,14 @@ def test_who_may_use_networks(host):
     text = PACKAGED + "allow net networks = mine\nallow net groups = staff\n"
     host.put(CONFIG, text)
     wanted = WANTED._replace(allow=ALLOW)
-    assert not wanted.are_those_of(find())
+    assert not find().has(wanted)
     assert "allow net networks = hpc,lab\nallow net users =\n# End" in changed(host, wanted)
     runtime = find()
     assert runtime.allowed == {"networks": ["hpc", "lab"], "users": [], "groups": ["staff"]}
-    assert wanted.are_those_of(runtime)
-    assert apptainer_changes(runtime, wanted) == []
+    assert runtime.has(wanted)
+    assert runtime.changes(wanted) == []
     # What is not asked for stays.
-    assert apptainer_changes(runtime, WANTED) == []
+    assert runtime.changes(WANTED) == []
     assert changed(host, WANTED._replace(allow={"users": ["ann"]})).count("allow net networks") == 2
     assert find().allowed == {"networks": ["hpc", "lab"], "users": ["ann"], "groups": ["staff"]}
     assert changed(host, WANTED._replace(present=False)) == text
@@ -198,13 +195,13 @@ def test_who_may_use_networks(host):
 
 def test_what_is_configured_already_is_left_alone(host):
     host.put(CONFIG, "cni configuration path = /etc/cni/net.d\ncni plugin path = /opt/cni/bin\n")
-    assert apptainer_changes(find(), WANTED) == []
+    assert find().changes(WANTED) == []
 
 
 def test_it_searches_one_directory(host):
     host.put(CONFIG, PACKAGED)
     with pytest.raises(HostError, match="searches one directory for plugins, and bin_dirs has 2") as caught:
-        apptainer_changes(find(), WANTED._replace(bin_dirs=["/a", "/b"]))
+        find().changes(WANTED._replace(bin_dirs=["/a", "/b"]))
     assert caught.value.code == "cannot_configure"
 
 

@@ -15,10 +15,11 @@ import time
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import asking, cri, reading
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, reading
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.discover import class_of
 
 NODE = "f7476465-4d6e-c0de-26d0-e383c49be941"
 SELF = {"config": {}, "stats": {"client": {"node_id": NODE}}}
@@ -55,12 +56,12 @@ class Agent:
             address_family = family
 
         self.server = Server((host, 0), Handler)
-        self.runtime = Runtime("nomad")
+        self.runtime = class_of("nomad")("nomad")
         self.runtime.pid, self.runtime.port = os.getpid(), self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def ask(self, timeout=5.0):
-        return asking.ask(self.runtime, ["fleet"], timeout)
+        return self.runtime.ask(["fleet"], timeout)
 
 
 @pytest.fixture
@@ -141,27 +142,27 @@ def program(tmp_path, monkeypatch):
         path = tmp_path / name
         path.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\n{script}\n')
         path.chmod(0o755)
-        monkeypatch.setattr(asking.commands, "check_executable", lambda _path: None)
+        monkeypatch.setattr(commands, "check_executable", lambda _path: None)
         return str(path)
 
     return make
 
 
 def podman(program, script):
-    runtime = Runtime("podman", "4.3.1", program("podman", script))
-    runtime.databases = "/var"
+    runtime = class_of("podman")("podman", "4.3.1", program("podman", script))
+    runtime.program, runtime.databases = runtime.found, "/var"
     return runtime
 
 
 def test_podman_inspects_the_networks_that_are_expected(program, tmp_path):
     runtime = podman(program, """echo '[{"name": "b", "driver": "bridge"}, {"name": "a"}]'""")
-    assert asking.ask(runtime, ["a", "b"], 5) == CriStatus(True, "", ["a", "b"])
+    assert runtime.ask(["a", "b"], 5) == CriStatus(True, "", ["a", "b"])
     assert (tmp_path / "asked").read_text() == "network inspect a b\n"
 
 
 def test_a_network_that_podman_does_not_find_is_missing(program):
     runtime = podman(program, """echo '[{"name": "a"}]'; echo 'Error: network b: network not found' >&2; exit 125""")
-    assert asking.ask(runtime, ["a", "b"], 5) == CriStatus(False, "Error: network b: network not found", ["a"])
+    assert runtime.ask(["a", "b"], 5) == CriStatus(False, "Error: network b: network not found", ["a"])
 
 
 @pytest.mark.parametrize(
@@ -177,17 +178,17 @@ def test_a_network_that_podman_does_not_find_is_missing(program):
 )
 def test_a_podman_that_answers_otherwise_is_not_known(program, script, code):
     with pytest.raises(HostError) as caught:
-        asking.ask(podman(program, script), ["a"], 0.5)
+        podman(program, script).ask(["a"], 0.5)
     assert caught.value.code == code
 
 
 def test_a_podman_that_has_never_run_is_not_asked(program, tmp_path):
     runtime = podman(program, "exit 1")
-    assert asking.can_be_asked(runtime)
+    assert runtime.can_be_asked
     runtime.databases = str(tmp_path / "libpod")
-    assert not asking.can_be_asked(runtime)
+    assert not runtime.can_be_asked
     runtime.databases, runtime.reads = "/var", False
-    assert not asking.can_be_asked(runtime)
+    assert not runtime.can_be_asked
 
 
 CONFIG = '[crio]\n[crio.network]\nnetwork_dir = "/etc/cni/net.d/"\nplugin_dirs = [\n  "/opt/cni/bin/",\n]\n'
@@ -198,7 +199,7 @@ def crio(program, monkeypatch):
     """CRI-O, whose CRI says that it is ready; ``installed`` are its programs, and ``script`` is what they do."""
 
     def make(script, name="crio", version="1.30.4"):
-        runtime = Runtime("crio", version, "a running crio")
+        runtime = class_of("crio")("crio", version, "a running crio")
         runtime.pid, runtime.address = 7, "/run/crio/crio.sock"
         paths = {name: program(name, script)}
         monkeypatch.setattr(reading, "installed", lambda wanted: paths.get(wanted, ""))
@@ -218,7 +219,7 @@ def crio(program, monkeypatch):
 )
 def test_crio_is_asked_what_it_runs_with(crio, tmp_path, name, version, asked):
     runtime = crio(f"cat <<'X'\n{CONFIG}\nX", name, version)
-    assert asking.ask(runtime, [], 5) == CriStatus(True, "", None)
+    assert runtime.ask([], 5) == CriStatus(True, "", None)
     assert (tmp_path / "asked").read_text() == asked
 
 
@@ -236,7 +237,7 @@ def test_crio_is_asked_what_it_runs_with(crio, tmp_path, name, version, asked):
 )
 def test_a_crio_that_was_not_restarted_is_not_ready(crio, old, new, words):
     runtime = crio("cat <<'X'\n" + CONFIG.replace(old, new) + "\nX")
-    status = asking.ask(runtime, [], 5)
+    status = runtime.ask([], 5)
     assert status.ready is False
     assert words in status.message
 
@@ -244,21 +245,21 @@ def test_a_crio_that_was_not_restarted_is_not_ready(crio, old, new, words):
 @pytest.mark.parametrize("script", ["echo '[crio'", "echo 'a = 1'", "exit 1", "sleep 60", "echo 'network_dir = 1'"])
 def test_a_crio_status_that_answers_otherwise_is_not_known(crio, script):
     with pytest.raises(HostError):
-        asking.ask(crio(script), [], 0.5)
+        crio(script).ask([], 0.5)
 
 
 def test_a_crio_without_a_program_counts_as_its_files_say(crio):
-    assert asking.ask(crio("exit 1", "other"), [], 5) == CriStatus(True, "", None)
+    assert crio("exit 1", "other").ask([], 5) == CriStatus(True, "", None)
 
 
 def test_only_a_runtime_that_runs_is_asked():
-    runtime = Runtime("crio")
+    runtime = class_of("crio")("crio")
     runtime.address = "/run/crio/crio.sock"
-    assert not asking.can_be_asked(runtime)
+    assert not runtime.can_be_asked
     runtime.pid = 7
-    assert asking.can_be_asked(runtime)
-    nomad = Runtime("nomad")
+    assert runtime.can_be_asked
+    nomad = class_of("nomad")("nomad")
     nomad.pid = 7
-    assert not asking.can_be_asked(nomad)
+    assert not nomad.can_be_asked
     nomad.port = 4646
-    assert asking.can_be_asked(nomad)
+    assert nomad.can_be_asked

@@ -9,9 +9,9 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import dropins, reading, set_containerd, toml
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.dropins import RuntimeSettings
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import podman, reading, settings, toml
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.discover import class_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
 
 WANTED = RuntimeSettings("/n", ["/b"])
 CRI = "io.containerd.grpc.v1.cri"
@@ -22,7 +22,7 @@ def host(tmp_path):
     """Return a runtime by its name, with its configuration below the test's own directory."""
 
     def make(name, text=None, conf_dir="/etc/cni/net.d"):
-        runtime = Runtime(name, found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
+        runtime = class_of(name)(name, found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
         runtime.config = str(tmp_path / "config.toml") if name.startswith("containerd") else str(tmp_path)
         if text is not None:
             with open(runtime.config, "w", encoding="utf-8") as stream:
@@ -38,11 +38,11 @@ def planned(changes):
 
 def apply_and_take_back(runtime, wanted):
     """Return what changes, after a test that a second time nothing does, and that it can be undone."""
-    changes = set_containerd.containerd_changes(runtime, wanted)
+    changes = runtime.changes(wanted)
     for change in changes:
         change.make()
-    assert set_containerd.containerd_changes(runtime, wanted) == []
-    for change in set_containerd.containerd_changes(runtime, wanted._replace(present=False)):
+    assert runtime.changes(wanted) == []
+    for change in runtime.changes(wanted._replace(present=False)):
         change.make()
     for change in changes:
         assert reading.read_text(change.path) == change.before
@@ -78,11 +78,11 @@ def test_a_configuration_is_made_where_there_is_none(host, name, version):
 
 def test_a_file_that_we_made_stays_with_what_others_have_put_in(host):
     runtime = host("containerd-1.7")
-    for change in set_containerd.containerd_changes(runtime, WANTED):
+    for change in runtime.changes(WANTED):
         change.make()
     with open(runtime.config, "a", encoding="utf-8") as stream:
         stream.write("[grpc]\nuid = 1\n")
-    [change] = set_containerd.containerd_changes(runtime, WANTED._replace(present=False))
+    [change] = runtime.changes(WANTED._replace(present=False))
     assert toml.load_toml(change.after) == {"version": 2, "grpc": {"uid": 1}}
 
 
@@ -121,19 +121,19 @@ def test_a_pattern_that_finds_the_drop_in_is_enough(host):
 
 def test_an_upgrade_of_containerd_changes_the_way(host):
     text = f'version = 2\n[plugins."{CRI}".cni]\nbin_dir = "/usr/lib/cni"\n'
-    for change in set_containerd.containerd_changes(host("containerd-1.7", text), WANTED):
+    for change in host("containerd-1.7", text).changes(WANTED):
         change.make()
     runtime = host("containerd-2.1", conf_dir="/n")
-    found = planned(set_containerd.containerd_changes(runtime, WANTED))
+    found = planned(runtime.changes(WANTED))
     assert toml.load_toml(found["config.toml"])["plugins"][CRI]["cni"] == {"bin_dir": "/usr/lib/cni"}
     assert "99-podwire-cni.toml" in found
 
 
 def test_what_is_right_already_is_left_alone(host):
     runtime = host("containerd-1.7", "version = 2\n", conf_dir="/n")
-    assert set_containerd.containerd_changes(runtime, WANTED) == []
-    assert set_containerd.containerd_changes(runtime, WANTED._replace(max_conf_num=2)) != []
-    assert dropins.crio_changes(host("crio", conf_dir="/n"), WANTED) == []
+    assert runtime.changes(WANTED) == []
+    assert runtime.changes(WANTED._replace(max_conf_num=2)) != []
+    assert host("crio", conf_dir="/n").changes(WANTED) == []
 
 
 @pytest.mark.parametrize(
@@ -145,15 +145,15 @@ def test_what_is_right_already_is_left_alone(host):
 )
 def test_what_containerd_cannot_do_is_said(host, name, wanted, code):
     with pytest.raises(HostError) as caught:
-        set_containerd.containerd_changes(host(name, "version = 2\n"), wanted)
+        host(name, "version = 2\n").changes(wanted)
     assert caught.value.code == code
 
 
 def test_a_configuration_that_is_not_understood_is_fine_without_ours(host):
     runtime = host("containerd-1.7", "version == 2\n")
     with pytest.raises(HostError, match="line 1"):
-        set_containerd.containerd_changes(runtime, WANTED)
-    assert set_containerd.containerd_changes(runtime, WANTED._replace(present=False)) == []
+        runtime.changes(WANTED)
+    assert runtime.changes(WANTED._replace(present=False)) == []
 
 
 # --- the others
@@ -161,22 +161,22 @@ def test_a_configuration_that_is_not_understood_is_fine_without_ours(host):
 
 def test_the_drop_ins_say_what_is_wanted(host):
     wanted = WANTED._replace(bin_dirs=["/a", "/b"])
-    [crio] = dropins.crio_changes(host("crio"), wanted)
+    [crio] = host("crio").changes(wanted)
     assert toml.load_toml(crio.after) == {"crio": {"network": {"network_dir": "/n", "plugin_dirs": ["/a", "/b"]}}}
-    [nomad] = dropins.nomad_changes(host("nomad"), wanted)
+    [nomad] = host("nomad").changes(wanted)
     assert '\n  cni_config_dir = "/n"\n  cni_path       = "/a:/b"\n' in nomad.after
     runtime = host("podman")
     for version, more in [("4.3.1", {"network_backend": "cni"}), ("3.4.4", {})]:
         runtime.version = version
-        [podman] = dropins.podman_changes(runtime, wanted)
+        [change] = runtime.changes(wanted)
         network = {"network_config_dir": "/n", "cni_plugin_dirs": ["/a", "/b"], **more}
-        assert toml.load_toml(podman.after) == {"network": network}
+        assert toml.load_toml(change.after) == {"network": network}
 
 
 def test_a_file_of_others_in_our_place_is_left_alone(host, tmp_path):
     (tmp_path / "99-podwire-cni.conf").write_text("[crio]\n")
     with pytest.raises(HostError) as caught:
-        dropins.crio_changes(host("crio"), WANTED)
+        host("crio").changes(WANTED)
     assert caught.value.code == "not_ours"
 
 
@@ -184,27 +184,27 @@ def test_podman_without_cni_is_refused(host, tmp_path, monkeypatch):
     runtime = host("podman")
     runtime.version = "5.2.0"
     with pytest.raises(HostError, match="no longer supports CNI"):
-        dropins.podman_changes(runtime, WANTED)
-    assert dropins.podman_changes(runtime, WANTED._replace(present=False)) == []
+        runtime.changes(WANTED)
+    assert runtime.changes(WANTED._replace(present=False)) == []
     # One that does not tell its version was taken for one without CNI when it was found.
     runtime.version = ""
     with pytest.raises(HostError, match="does not tell its version") as caught:
-        dropins.podman_changes(runtime, WANTED)
+        runtime.changes(WANTED)
     assert caught.value.code == "no_cni"
     runtime.found = ""
-    assert 'network_backend = "cni"' in dropins.podman_changes(runtime, WANTED)[0].after
+    assert 'network_backend = "cni"' in runtime.changes(WANTED)[0].after
     runtime.found = "a test"
     runtime.version, runtime.reads = "4.3.1", False
-    monkeypatch.setattr(dropins, "settled", lambda: ("/graph/defaultNetworkBackend", "netavark"))
+    monkeypatch.setattr(podman, "settled", lambda: ("/graph/defaultNetworkBackend", "netavark"))
     with pytest.raises(HostError, match="podman system reset"):
-        dropins.podman_changes(runtime, WANTED)
+        runtime.changes(WANTED)
 
 
 def test_nomad_without_a_directory_is_refused(host):
     runtime = host("nomad")
     runtime.config = ""
     with pytest.raises(HostError) as caught:
-        dropins.nomad_changes(runtime, WANTED)
+        runtime.changes(WANTED)
     assert caught.value.code == "no_drop_in"
 
 
@@ -223,7 +223,7 @@ def test_an_undo_writes_where_the_change_was_made_wherever_the_path_leads_by_the
     (other / "a.conf").write_text("of another")
     if before:
         (place / "a.conf").write_text(before)
-    change = dropins.FileChange(str(place / "a.conf"), before, "new\n")
+    change = settings.FileChange(str(place / "a.conf"), before, "new\n")
     change.undo()
     change.make()
     place.rename(aside)
@@ -243,7 +243,7 @@ def test_nothing_is_written_where_a_user_can_lead_it_elsewhere(tmp_path, part, b
     (place / "conf.d").mkdir(parents=True)
     (place / "conf.d" / "a.conf").write_text("old")
     (tmp_path / "link").symlink_to(place)
-    change = dropins.FileChange(str((tmp_path / "link" if by_link else place) / "conf.d" / "a.conf"), "old", "new")
+    change = settings.FileChange(str((tmp_path / "link" if by_link else place) / "conf.d" / "a.conf"), "old", "new")
     spoil_owner(place / part)
     with pytest.raises(HostError) as caught:
         change.make()
@@ -258,7 +258,7 @@ def test_a_link_of_root_keeps_leading_to_the_file_that_is_changed(tmp_path):
     (tmp_path / "real" / "a.conf").write_text("old")
     (tmp_path / "real" / "a.conf").chmod(0o600)
     (tmp_path / "a.conf").symlink_to("real/a.conf")
-    change = dropins.FileChange(str(tmp_path / "a.conf"), "old", "new")
+    change = settings.FileChange(str(tmp_path / "a.conf"), "old", "new")
     change.make()
     change.close()
     assert (tmp_path / "a.conf").is_symlink()
@@ -272,9 +272,8 @@ def test_a_link_of_root_keeps_leading_to_the_file_that_is_changed(tmp_path):
 def test_the_configuration_in_a_directory_of_a_user_is_neither_read_nor_changed(host, tmp_path, name):
     runtime = host(name, "version = 2\n" if name.startswith("containerd") else None)
     spoil_owner(tmp_path)
-    changes = {"crio": dropins.crio_changes, "nomad": dropins.nomad_changes, "podman": dropins.podman_changes}
     runtime.version = "4.3.1"
     for wanted in (WANTED, WANTED._replace(present=False)):
         with pytest.raises(HostError) as caught:
-            changes.get(name, set_containerd.containerd_changes)(runtime, wanted)
+            runtime.changes(wanted)
         assert caught.value.code == "unsafe_permissions"

@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -33,7 +33,7 @@ class Host:
         self.runtimes = []
         # Names of plugins that are not where a runtime looks.
         self.lacks = []
-        monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: list(self.runtimes))
+        monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: list(self.runtimes))
 
     def put(self, files, folder="net.d"):
         (self.root / folder).mkdir(exist_ok=True)

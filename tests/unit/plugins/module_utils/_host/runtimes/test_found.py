@@ -11,16 +11,18 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import (
     discover,
-    found_crio,
-    found_nomad,
-    found_others,
-    found_podman,
     profiles,
     reading,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.crio import Crio
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.kubelet import find_kubelets
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad import Nomad
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.others import find_others
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.podman import Podman
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -36,7 +38,7 @@ def host(tmp_path, monkeypatch):
 
 
 def crio(host):
-    return found_crio.find_crio(host.processes)
+    return Crio.find(host.processes)
 
 
 def test_crio_is_configured_by_files_drop_ins_and_flags(host):
@@ -86,7 +88,7 @@ def test_a_configuration_of_crio_that_is_not_understood_is_said(host):
 def podman(host, version="4.3.1"):
     host.programs = ["podman"]
     host.prints = {"--version": f"podman version {version}"}
-    [runtime] = found_podman.find_podman()
+    [runtime] = Podman.find([])
     return runtime
 
 
@@ -148,7 +150,7 @@ def test_podman_is_asked_for_its_version_only(host):
 
 
 def nomad(host):
-    return found_nomad.find_nomad(host.processes)
+    return Nomad.find(host.processes)
 
 
 def test_nomads_client_has_two_ways(host):
@@ -207,7 +209,7 @@ def test_a_configuration_of_nomad_that_is_not_understood_is_said(host):
 
 
 def others(host):
-    return {runtime.name: runtime for runtime in found_others.find_others(host.processes)}
+    return {runtime.name: runtime for runtime in find_others(host.processes) + find_kubelets(host.processes)}
 
 
 def test_nerdctl_has_a_file_and_looks_for_an_existing_directory(host):
@@ -253,7 +255,7 @@ def test_cri_dockerd_is_configured_by_flags(host):
 
 def test_firecracker_counts_if_its_directory_is_there(host, monkeypatch):
     host.programs = ["firecracker"]
-    monkeypatch.setattr(found_others.os.path, "isdir", lambda path: path == "/etc/cni/conf.d")
+    monkeypatch.setattr(os.path, "isdir", lambda path: path == "/etc/cni/conf.d")
     assert others(host)["firecracker"].conf_dir == "/etc/cni/conf.d"
 
 
@@ -271,7 +273,7 @@ def test_multus_is_found_where_it_has_written(host):
 
 
 def test_a_host_without_runtimes_has_none(host):
-    assert discover.runtimes_on_host(host.path("/net.d")) == []
+    assert discover.runtimes_on_host(host.path("/net.d"), HostView()) == []
 
 
 @pytest.mark.parametrize(
@@ -290,7 +292,7 @@ def test_a_host_without_runtimes_has_none(host):
 def test_a_runtime_is_found_by_its_process_alone(host, command, names):
     argv = command.split()
     host.processes = [Process(1, argv, argv[0])]
-    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"))] == names
+    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"), HostView())] == names
 
 
 @pytest.mark.parametrize(
@@ -310,42 +312,51 @@ def test_a_runtime_is_found_by_its_process_alone(host, command, names):
 )
 def test_a_runtime_is_found_by_its_program_alone(host, monkeypatch, program, names):
     host.programs = [program]
-    monkeypatch.setattr(found_others.os.path, "isdir", lambda path: True)
-    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"))] == names
+    monkeypatch.setattr(os.path, "isdir", lambda path: True)
+    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"), HostView())] == names
 
 
 @pytest.mark.parametrize("one", profiles.DISTRIBUTIONS, ids=lambda one: one.name)
 def test_the_containerd_of_a_distribution_is_found_by_its_configuration_alone(host, one):
     host.put(one.config, "version = 2\n")
-    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"))] == [one.name]
+    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"), HostView())] == [one.name]
 
 
 def test_runtimes_are_sorted_by_name_and_directory(host):
     host.programs = ["podman", "containerd", "nerdctl", "crio"]
     host.put("/net.d/00-multus.conf", "{}")
     host.put("/net.d/10-a.conf", "{}")
-    names = [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"))]
+    names = [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"), HostView())]
     assert names == ["containerd-2.1", "crio", "multus", "nerdctl", "podman"]
+
+
+def test_the_programs_of_runtimes_are_run_once_for_a_view_and_what_is_planned_stays_in_the_plan(host):
+    host.programs, view = ["containerd"], HostView()
+    [first] = discover.runtimes_on_host(host.path("/net.d"), view)
+    asked = list(host.asked)
+    first.set_conf("/planned")
+    assert [runtime.conf_dir for runtime in discover.runtimes_on_host("", view)] == ["/etc/cni/net.d"]
+    assert host.asked == asked != []
 
 
 def test_named_ones_are_those_of_the_host_or_as_if_they_were_there(host):
     host.programs = ["containerd"]
     host.prints = {"--version": "containerd x 1.6.20", "config default": "version = 2"}
     here, absent, fixed, own = discover.named_runtimes(
-        ["containerd", "crio", "ctr", "nomad-bridge"], "/srv/net.d", ["/srv/bin"]
+        ["containerd", "crio", "ctr", "nomad-bridge"], "/srv/net.d", ["/srv/bin"], HostView()
     )
     assert (here.name, here.conf_dir, here.found) == ("containerd-1.6", "/etc/cni/net.d", "/usr/bin/containerd")
     assert (absent.conf_dir, absent.bin_dirs, absent.found) == ("/srv/net.d", ["/srv/bin"], "")
     assert "it is assumed to read /srv/net.d" in absent.notes[0]
     assert (fixed.conf_dir, own.notes) == ("/etc/cni/net.d", [])
     assert "default" in fixed.notes[0]
-    assert [one.name for one in discover.named_runtimes(["containerd", "containerd-1.6"], "/a", [])] == [
+    assert [one.name for one in discover.named_runtimes(["containerd", "containerd-1.6"], "/a", [], HostView())] == [
         "containerd-1.6"
     ]
 
 
 def test_containerd_that_is_not_there_is_the_newest(host):
-    assert [one.name for one in discover.named_runtimes(["containerd"], "/a", ["/b"])] == ["containerd-2.1"]
+    assert [one.name for one in discover.named_runtimes(["containerd"], "/a", ["/b"], HostView())] == ["containerd-2.1"]
 
 
 # --- reading

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import found_containerd, profiles
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import profiles
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.containerd import Containerd
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -33,7 +34,7 @@ def host(tmp_path, monkeypatch):
 
 
 def find(host):
-    return found_containerd.find_containerd(host.processes)
+    return Containerd.find(host.processes)
 
 
 def test_none_is_found_where_none_is(host):

@@ -11,7 +11,10 @@ import sys
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover, found_others
+from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.kubelet import find_kubelets
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.others import find_others
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -24,7 +27,7 @@ def host(tmp_path, monkeypatch):
 
 
 def others(host):
-    return {runtime.name: runtime for runtime in found_others.find_others(host.processes)}
+    return {runtime.name: runtime for runtime in find_others(host.processes) + find_kubelets(host.processes)}
 
 
 def test_kubelet_counts_with_dockershim_only(host):
@@ -119,5 +122,5 @@ def test_mesos_is_configured_by_flags_and_files(host):
 )
 def test_the_agent_of_ecs_is_found_by_its_configuration(host, text, reads, bin_dir):
     host.put("/etc/ecs/ecs.config", text)
-    [runtime] = discover.runtimes_on_host(host.path("/net.d"))
+    [runtime] = discover.runtimes_on_host(host.path("/net.d"), HostView())
     assert (runtime.name, runtime.reads, runtime.bin_dirs) == ("ecs", reads, [bin_dir])

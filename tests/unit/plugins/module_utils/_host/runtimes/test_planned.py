@@ -19,14 +19,14 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.networks import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 
 @pytest.fixture
 def conf_dir(tmp_path, monkeypatch):
     monkeypatch.setattr(planner, "HostView", lambda: HostView(Manifest(str(tmp_path / "state"))))
     monkeypatch.setattr(
-        discover, "runtimes_on_host", lambda conf_dir: [Runtime("containerd-1.7", "1.7.24", "here", conf_dir)]
+        discover, "runtimes_on_host", lambda conf_dir, view: [Runtime("containerd-1.7", "1.7.24", "here", conf_dir)]
     )
     return str(tmp_path / "net.d")
 
@@ -81,7 +81,7 @@ def test_secrets_are_masked(conf_dir):
 
 
 def test_nobody_looks_for_runtimes_if_none_are_named(conf_dir, monkeypatch):
-    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: 1 / 0)
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: 1 / 0)
     assert plan(conf_dir, want("a"), runtimes=[]).effective == []
 
 
@@ -97,7 +97,7 @@ def test_plugins_in_a_vendors_directory_are_found_where_every_reader_searches_it
 
     monkeypatch.setattr(Binaries, "ask", ask)
     monkeypatch.setattr(
-        discover, "runtimes_on_host", lambda path: [Runtime(name, "", "a test", path) for name in readers]
+        discover, "runtimes_on_host", lambda path, _view: [Runtime(name, "", "a test", path) for name in readers]
     )
     wanted = [want("a"), WantedNetwork("b", True, text("b", plugins=[{"type": "../bridge"}]), None, 5)]
     if found:

@@ -18,8 +18,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.reload import reload_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad import reload_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 # Counts the signals, and says so at its end.
 AGENT = """
@@ -49,7 +49,7 @@ def agent():
 def nomad(tmp_path, agent, monkeypatch):
     runtime = Runtime("nomad", "1.9.0", "a running nomad", str(tmp_path / "net.d"))
     runtime.pid = agent.pid
-    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: [runtime])
+    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: [runtime])
     return runtime
 
 

@@ -6,16 +6,12 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover, profiles
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.requirements import (
-    BUILT_IN,
-    built_in,
-    built_in_users,
-    requirements,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 LOOPBACK = ["containerd-1.6", "containerd-1.7", "containerd-2.0", "containerd-2.1", "k3s", "rke2", "microk8s", "k0s"]
 LOOPBACK += ["dockershim", "dockershim-1.9", "cri-dockerd", "buildkit"]
@@ -23,7 +19,7 @@ LOOPBACK += ["dockershim", "dockershim-1.9", "cri-dockerd", "buildkit"]
 
 @pytest.mark.parametrize("name", profiles.PROFILES)
 def test_who_needs_which_plugins(name):
-    own = built_in(Runtime(name))
+    own = Runtime(name).built_in
     if name in LOOPBACK:
         assert own.plugins == ("loopback",)
     elif name == "kubenet":
@@ -34,30 +30,28 @@ def test_who_needs_which_plugins(name):
         assert own is None
 
 
-def test_every_row_is_of_a_profile():
-    assert set(BUILT_IN) <= set(profiles.PROFILES)
-
-
 @pytest.mark.parametrize("version, needed", [("1.6.20", True), ("1.7.24", True), ("2.0.0", False), ("2.1.9", False)])
 def test_containerd_1_ignores_the_setting_of_its_internal_loopback(version, needed):
     runtime = Runtime(profiles.containerd_profile(version), version)
     runtime.internal_loopback = True
-    assert (built_in(runtime) is not None) == needed
+    assert (runtime.built_in is not None) == needed
 
 
 def test_a_runtime_that_uses_no_network_needs_nothing():
     runtime = Runtime("containerd-1.7")
     runtime.reads = False
-    assert built_in(runtime) is None
+    assert runtime.built_in is None
 
 
-def test_a_plugin_has_to_be_there_and_to_support_the_version():
-    def ask(plugin):
+def test_a_plugin_has_to_be_there_and_to_support_the_version(tmp_path, monkeypatch):
+    def ask(_binaries, plugin):
         if plugin == "bridge":
             raise HostError("it is not there", code="missing_plugin")
-        return ["1.0.0"] if plugin == "portmap" else ["0.3.1", "0.4.0"]
+        return plugin, ["1.0.0"] if plugin == "portmap" else ["0.3.1", "0.4.0"]
 
-    rows = {row["plugin"]: row for row in requirements(Runtime("nomad-bridge"), ask)}
+    monkeypatch.setattr(Binaries, "ask", ask)
+    effective = Effective([], str(tmp_path), ["/opt/cni/bin"], [], HostView())
+    rows = {row["plugin"]: row for row in effective.requirements_of(Runtime("nomad-bridge"))}
     assert rows["loopback"] == {"plugin": "loopback", "code": "", "problem": ""}
     assert (rows["bridge"]["code"], rows["bridge"]["problem"]) == ("missing_plugin", "it is not there")
     assert rows["portmap"]["code"] == "unsupported_by_plugin"
@@ -70,8 +64,8 @@ def users(tmp_path, monkeypatch):
     (tmp_path / "net.d").mkdir()
 
     def ask(*runtimes, bin_dir="/opt/cni/bin"):
-        monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: list(runtimes))
-        return built_in_users(HostView(), bin_dir)
+        monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: list(runtimes))
+        return discover.built_in_users(HostView(), bin_dir)
 
     return ask
 

@@ -15,12 +15,12 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import (
     NAMES,
     PROFILES,
-    Runtime,
     containerd_profile,
     libcni_of,
     version_of,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.rules import judge
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -190,7 +190,7 @@ def test_rkt_reads_conf_files_by_name_and_a_broken_one_ends_all(look):
     assert verdict.failed and "99-z.conf" in verdict.reason
     # Go decodes a conflist into the configuration of a plugin, whose type is missing.
     verdict = look("rkt", {"10-a.conf": single("a"), "99-z.conf": listed("z", "bridge")})
-    assert ([network.name for network in verdict.networks], verdict.failed) == (["a"], False)
+    assert ([network.name for network in verdict.networks], verdict.failed) == (["a"], "")
     assert "missing 'type'" in verdict.left["99-z.conf"]
 
 
@@ -272,6 +272,18 @@ def test_podman_leaves_out_what_it_cannot_name_run_or_show(look):
     assert verdict.left["3.conflist"] == "it is skipped: mtu is not understood"
 
 
+@pytest.mark.parametrize(
+    ("plugin", "why"),
+    [
+        ({"Type": "bridge", "MTU": "1500"}, "mtu is not understood"),
+        ({"type": "bridge", "IPAM": {"TYPE": "host-local", "Ranges": [[{"Subnet": "10.1.0.0"}]]}}, "a subnet is"),
+        ({"type": "bridge", "ipam": {"Routes": {}, "routes": "x"}}, "the ranges or routes are not understood"),
+    ],
+)
+def test_podman_reads_keys_in_any_case_as_go_does(look, plugin, why):
+    assert why in look("podman", {"1.conflist": network("c", plugins=[plugin])}).left["1.conflist"]
+
+
 def test_one_broken_file_leaves_nerdctl_without_networks_wherever_it_stands(look):
     for broken in ("00.conflist", "99.json"):
         verdict = look("nerdctl", {"10-a.conflist": network("a"), broken: "{"})
@@ -297,7 +309,7 @@ def test_nerdctl_reads_single_plugins_as_lists(look, version, works):
 def test_nomad_finds_networks_by_name_unless_a_file_is_broken(look):
     files = {"10-a.conf": single("a"), "20-b.conflist": network("b"), "30-c.conflist": network("b")}
     verdict = look("nomad", files)
-    assert (verdict.network, verdict.file, verdict.failed) == (None, None, False)
+    assert (verdict.network, verdict.file, verdict.failed) == (None, None, "")
     assert verdict.can_use("a") and verdict.can_use("b") and not verdict.can_use("c")
     assert "already" in verdict.left["30-c.conflist"]
     files["99-x.json"] = "{}"

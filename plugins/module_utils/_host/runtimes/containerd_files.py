@@ -23,25 +23,19 @@ from typing import Any, Dict, List
 
 from ..errors import HostError
 from . import reading, toml
-from .dropins import FileChange, RuntimeSettings, drop_in
-from .found_containerd import CRI, imported
-from .profiles import Runtime
+from .profiles import CONTAINERD_CONFIG, CONTAINERD_CRI
+from .runtime import Runtime
+from .settings import FileChange, RuntimeSettings, drop_in
 from .tomlfile import MARK, rendered, with_import, with_setting, without_managed_lines
 
-MAIN = "/etc/containerd/config.toml"
-NAME = "99-podwire-cni.toml"
+_NAME = "99-podwire-cni.toml"
 _MADE = "# file made by podwire.cni"
-_SECTION = {
-    1: "cri",
-    2: "io.containerd.grpc.v1.cri",
-    3: "io.containerd.cri.v1.runtime",
-    4: "io.containerd.cri.v1.runtime",
-}
+_SECTION = {1: CONTAINERD_CRI[2], 2: CONTAINERD_CRI[1], 3: CONTAINERD_CRI[0], 4: CONTAINERD_CRI[0]}
 
 
 def containerd_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileChange]:
     """Return the changes of files. Raises HostError ``not_understood``, ``one_bin_dir``, ``unsupported_setting``."""
-    main = runtime.config or MAIN
+    main = runtime.config or CONTAINERD_CONFIG
     try:
         return _Files(runtime, wanted).changes()
     except HostError:
@@ -52,14 +46,14 @@ def containerd_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileCh
 
 
 def _drop_in_of(main: str) -> str:
-    return os.path.join(os.path.dirname(main), "conf.d", NAME)
+    return os.path.join(os.path.dirname(main), "conf.d", _NAME)
 
 
 class _Files:
     def __init__(self, runtime: Runtime, wanted: RuntimeSettings) -> None:
         self.runtime = runtime
         self.wanted = wanted
-        self.main = runtime.config or MAIN
+        self.main = runtime.config or CONTAINERD_CONFIG
         self.drop_in = _drop_in_of(self.main)
         self.first_generation = runtime.name in ("containerd-1.6", "containerd-1.7")
         self.before: Dict[str, str] = {}
@@ -67,7 +61,7 @@ class _Files:
         self.after: Dict[str, str] = {}
         self._read(self.main)
         self.tables = toml.load_toml(self.after.get(self.main, ""))
-        for path in imported(self.main, self.tables):
+        for path in reading.imported(self.main, self.tables):
             if path != self.drop_in:
                 self._read(path)
 
@@ -87,7 +81,7 @@ class _Files:
             or reading.read_text(self.drop_in) is not None
         )
         text = None
-        if wanted.present and (managed or not wanted.are_those_of(self.runtime)):
+        if wanted.present and (managed or not self.runtime.has(wanted)):
             if self.after.get(self.main) is None:
                 self.tables["version"] = 2 if self.first_generation else 3
                 self.after[self.main] = f"version = {self.tables['version']}  {_MADE}\n"
@@ -162,7 +156,7 @@ class _Files:
         path, table = self.main, ["plugins", _SECTION[self._version()], "cni"]
         for other in self.after:
             plugins = reading.section(toml.load_toml(self.after[other]), "plugins")
-            section = next((name for name in CRI if name in plugins), None)
+            section = next((name for name in CONTAINERD_CRI if name in plugins), None)
             if section is not None:
                 path, table = other, ["plugins", section, "cni"]
         for key, value in self._keys(2).items():

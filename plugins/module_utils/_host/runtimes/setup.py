@@ -6,106 +6,33 @@
 from __future__ import annotations
 
 import copy
-import os
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from ..errors import HostError
-from ..files import Attributes, Directory, make_directory, write
 from ..hostview import HostView
 from ..plan import DISRUPTIVE, Plan, Step
 from ..problems import ERROR, WARNING, problem
-from ..processes import started
-from . import asking, cri, discover, dropins, reading, set_containerd
-from .dropins import HEADER, FileChange, RuntimeSettings
-from .found_containerd import CRI
-from .profiles import PROFILES, Runtime
+from ..processes import processes
+from . import discover, reading
+from .loaded import ask_once, ask_until
+from .profiles import CONFIGURABLE, CONTAINERD_CONFIG, CONTAINERD_CRI, PROFILES
+from .restarts import forget_restart, note_restart, restart_pending
+from .runtime import Runtime
+from .settings import HEADER, FileChange, RuntimeSettings
 from .tomlfile import MARK
 
-_DIRECTORY = "/run/podwire-cni/restarts"
-
-
-def note_restart(service: str, pid: int) -> None:
-    """Record that the process *pid* must end before the next write takes effect."""
-    start = started(pid)
-    if start is not None:
-        make_directory(_DIRECTORY, 0o700)
-        with Directory(_DIRECTORY) as directory:
-            write(directory, service, f"{pid} {start}\n".encode("ascii"), Attributes(0o600))
-
-
-def forget_restart(service: str) -> None:
-    """Remove the record."""
-    if os.path.isdir(_DIRECTORY):
-        with Directory(_DIRECTORY) as directory:
-            directory.remove(service)
-
-
-def restart_pending(service: str, pid: int) -> bool:
-    """Tell whether the process *pid* was recorded."""
-    try:
-        with open(os.path.join(_DIRECTORY, service), encoding="ascii") as stream:
-            noted = stream.read().split()
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError) as error:
-        raise HostError(f"cannot read {_DIRECTORY}/{service}: {error}", code="unreadable") from error
-    return noted == [str(pid), started(pid)]
-
-
-_HOW = {
-    "k3s": (
-        "k3s generates this configuration at each start; write networks to {} (cni_conf_dir), or change the template "
-        "config.toml.tmpl (config-v3.toml.tmpl with containerd 2) beside it"
-    ),
-    "rke2": (
-        "rke2 generates this configuration at each start; write networks to {} (cni_conf_dir), or change the template "
-        "config.toml.tmpl (config-v3.toml.tmpl with containerd 2) beside it"
-    ),
-    "microk8s": (
-        "MicroK8s generates this configuration from /var/snap/microk8s/current/args/containerd-template.toml; "
-        "write networks to {} (cni_conf_dir), or change that file"
-    ),
-    "k0s": (
-        "k0s manages this configuration; write networks to {} (cni_conf_dir), or put your own file into "
-        "/etc/k0s/containerd.d"
-    ),
-    "openshift": (
-        "its MachineConfig manages this configuration; write networks to {} (cni_conf_dir), or change the MachineConfig"
-    ),
-}
-_STANDS_FOR = dict.fromkeys(("k3s", "rke2", "microk8s", "k0s"), "containerd")
-_STANDS_FOR["openshift"] = "crio"
-
-
-def managed_elsewhere(name: str, here: Sequence[str]) -> None:
-    """Raise HostError ``managed_elsewhere`` if a distribution manages *name*, or is *here* in place of it."""
-    owners = [name, *(owner for owner in here if _STANDS_FOR.get(owner) == name)]
-    owner = next((owner for owner in owners if owner in _HOW), "")
-    if owner:
-        text = _HOW[owner].format(PROFILES[owner].conf_dir)
-        raise HostError(f"{name}: {text}. Its configuration was not changed", code="managed_elsewhere")
-
-
-# Seconds between two attempts, and that an answer may take.
+# Seconds between two searches for a daemon that does not run yet.
 _PAUSE = 0.2
-_ANSWER = 5.0
 
 
-class Kind(NamedTuple):
-    """A runtime that can be configured: ``service`` is the unit to restart, "" if it is not a daemon."""
-
-    service: str
-    changes: Callable[[Runtime, RuntimeSettings], List[FileChange]]
-
-
-KINDS = {
-    "containerd": Kind("containerd", set_containerd.containerd_changes),
-    "crio": Kind("crio", dropins.crio_changes),
-    "nomad": Kind("nomad", dropins.nomad_changes),
-    "podman": Kind("", dropins.podman_changes),
-    "apptainer": Kind("", dropins.apptainer_changes),
-}
+def managed_elsewhere(name: str, present: Sequence[str]) -> None:
+    """Raise HostError ``managed_elsewhere`` if a distribution manages *name*, or is *present* in place of it."""
+    owners = [name, *(owner for owner in present if PROFILES[owner].stands_for == name)]
+    owner = next((owner for owner in owners if owner in PROFILES and PROFILES[owner].managed), "")
+    if owner:
+        text = PROFILES[owner].managed.format(PROFILES[owner].conf_dir)
+        raise HostError(f"{name}: {text}. Its configuration was not changed", code="managed_elsewhere")
 
 
 class Setup:
@@ -124,6 +51,7 @@ class Setup:
         self.wanted = wanted
         self.tolerate_missing = tolerate_missing
         self.view = view
+        self._runtimes: List[Runtime] = []
 
     def prepare(self, runtimes: List[Runtime]) -> None:
         """Plan the steps for *runtimes*, and update these to the state after the plan.
@@ -140,14 +68,14 @@ class Setup:
                 self.plan.refuse(error, self.tolerate_missing)
 
     def _configure(self, name: str, runtime: Runtime) -> None:
-        wanted, kind = self.wanted, KINDS[name]
+        wanted = self.wanted
         if wanted.present and not self._usable(name, runtime):
-            self._report(kind, runtime, [])
+            self._report(runtime, [])
             return
-        changes = kind.changes(runtime, wanted)
-        self._report(kind, runtime, changes)
+        changes = runtime.changes(wanted)
+        self._report(runtime, changes)
         if changes:
-            self._add_steps(kind, runtime, changes)
+            self._add_steps(runtime, changes)
         if wanted.present:
             runtime.set_conf(wanted.conf_dir)
             runtime.bin_dirs = list(wanted.bin_dirs)
@@ -160,7 +88,8 @@ class Setup:
     def _usable(self, name: str, runtime: Runtime) -> bool:
         """Tell whether there is anything to configure."""
         if not runtime.found:
-            managed_elsewhere(name, [other.name for other in self._here()])
+            others = discover.runtimes_on_host(self.wanted.conf_dir, self.view)
+            managed_elsewhere(name, [other.name for other in others])
             self._missing(
                 "missing_runtime",
                 f"{name} is not installed on this host; install it first, or leave it out of 'runtime'",
@@ -187,74 +116,92 @@ class Setup:
             raise HostError(text, code=code)
         self.plan.warn(code, text)
 
-    def _report(self, kind: Kind, runtime: Runtime, changes: List[FileChange]) -> None:
-        pending = bool(kind.service and runtime.pid) and restart_pending(kind.service, runtime.pid)
+    def _report(self, runtime: Runtime, changes: List[FileChange]) -> None:
+        service = runtime.profile.unit
+        pending = bool(service and runtime.pid) and restart_pending(service, runtime.pid)
         row: Dict[str, Any] = {
             "runtime": runtime.name,
-            "service": kind.service,
+            "service": service,
             "files": [change.path for change in changes],
             "action": ("configured" if self.wanted.present else "removed") if changes else "none",
-            "restart": bool(kind.service and runtime.pid and (changes or pending)),
+            "restart": bool(service and runtime.pid and (changes or pending)),
             "ready": None,
             "message": "",
             "networks": None,
         }
         if runtime.pid and runtime.address and not row["restart"]:
-            _ask(runtime, row)
+            answer = ask_once(runtime, [])
+            row.update(ready=False, message=answer.why)
+            if answer.status is not None:
+                row.update(answer.status.row())
         self.configured.append(row)
+        self._runtimes.append(runtime)
 
     def not_loaded(self, network: str) -> List[Dict[str, Any]]:
         """Return the problems if runtimes have not loaded *network* within ``wait`` seconds, or cannot be asked."""
         if not self.wanted.wait or not self.wanted.present or self.plan.pending:
             return []
-        deadline = time.monotonic() + self.wanted.wait
-        problems = [self._why_not(row, network, deadline) for row in self.configured if not row["restart"]]
-        return [found for found in problems if found]
+        end = time.monotonic() + self.wanted.wait
+        problems = [
+            self._why_not(runtime, row, network, end)
+            for runtime, row in zip(self._runtimes, self.configured)
+            if not row["restart"] and runtime.config
+        ]
+        return [row for row in problems if row]
 
-    def _why_not(self, row: Dict[str, Any], network: str, deadline: float) -> Dict[str, Any]:
-        runtime: Optional[Runtime] = None
-        while True:
-            # Finding it runs its program twice; that of one that runs does not change while it loads a network.
-            if runtime is None or (runtime.address and not runtime.pid):
-                runtime = next((one for one in self._here() if one.name == row["runtime"] and one.config), None)
-            if runtime is None:
-                return {}
-            if not runtime.address and not asking.can_be_asked(runtime):
-                # Apptainer, and a podman that was never used, read their files when they start a container.
-                text = f"{runtime.name} does not run, so it is not known whether it will load the network {network!r}"
-                service = KINDS[_kind(runtime)].service
-                return problem(WARNING, "not_loaded", f"{text}; start it", runtime.conf_dir) if service else {}
-            _ask(runtime, row, [network])
-            if row["ready"] and (row["networks"] is None or network in row["networks"]):
-                return {}
-            if time.monotonic() > deadline:
-                why = row["message"] or f"it has loaded {', '.join(row['networks'] or []) or 'none'}"
-                text = f"{runtime.name} has not loaded the network {network!r} within {self.wanted.wait:g} s: {why}"
-                return problem(ERROR, "not_loaded", text, runtime.conf_dir)
+    def _why_not(self, runtime: Runtime, row: Dict[str, Any], network: str, end: float) -> Dict[str, Any]:
+        if runtime.address and not runtime.pid:
+            runtime = self._await_start(runtime, end)
+        if not runtime.can_be_asked and not runtime.address:
+            # Apptainer, and a podman that was never used, read their files when they start a container.
+            text = f"{runtime.name} does not run, so it is not known whether it will load the network {network!r}"
+            unit = runtime.profile.unit
+            return problem(WARNING, "not_loaded", f"{text}; start it", runtime.conf_dir) if unit else {}
+        why = "it is not running"
+        row.update(ready=False, message=why, networks=None)
+        if runtime.pid or not runtime.address:
+            answer = ask_until(runtime, [network], end, lambda status: status.lacks(network))
+            why = answer.why
+            row.update(answer.status.row() if answer.status else {"message": why})
+        if not why:
+            return {}
+        text = f"{runtime.name} has not loaded the network {network!r} within {self.wanted.wait:g} s: {why}"
+        return problem(ERROR, "not_loaded", text, runtime.conf_dir)
+
+    def _await_start(self, runtime: Runtime, end: float) -> Runtime:
+        """Return the runtime as it runs, or as it is if none has started in time."""
+        # To search for runtimes runs their programs, so it is done when there is a new process only.
+        known = {process.pid for process in processes(runtime.kind)}
+        while time.monotonic() <= end:
+            started = {process.pid for process in processes(runtime.kind)}
+            if started - known:
+                known = started
+                same = [other for other in discover.find_runtimes() if _is(other, runtime) and other.pid]
+                if same:
+                    return same[0]
             time.sleep(_PAUSE)
-
-    def _here(self) -> List[Runtime]:
-        return discover.runtimes_on_host(self.wanted.conf_dir)
+        return runtime
 
     # ---- applying
 
-    def _add_steps(self, kind: Kind, runtime: Runtime, changes: List[FileChange]) -> None:
+    def _add_steps(self, runtime: Runtime, changes: List[FileChange]) -> None:
         before = copy.copy(runtime)
         reason = _reason(runtime, self.wanted)
-        was_pending = bool(kind.service) and restart_pending(kind.service, runtime.pid)
+        service = runtime.profile.unit
+        was_pending = bool(service) and restart_pending(service, runtime.pid)
 
         def apply(change: FileChange) -> None:
             try:
-                if change is changes[0] and kind.service and runtime.pid:
-                    note_restart(kind.service, runtime.pid)
+                if change is changes[0] and service and runtime.pid:
+                    note_restart(service, runtime.pid)
                 change.make()
                 if change is changes[-1] and self.wanted.present and before.found:
                     self._verify(before)
             except HostError:
                 for made in changes[: changes.index(change) + 1]:
                     made.undo()
-                if kind.service and not was_pending:
-                    forget_restart(kind.service)
+                if service and not was_pending:
+                    forget_restart(service)
                 _close(changes)
                 raise
             if change is changes[-1]:
@@ -275,9 +222,11 @@ class Setup:
 
     def _verify(self, before: Runtime) -> None:
         """Read the runtime's configuration again; raise HostError if it lacks the settings, or has lost others."""
-        here = [runtime for runtime in self._here() if _is(runtime, before)]
-        if not here or not self.wanted.are_those_of(here[0]):
-            now = here[0] if here else before
+        self.view.runtimes = None
+        runtimes = discover.runtimes_on_host(self.wanted.conf_dir, self.view)
+        now = next((runtime for runtime in runtimes if _is(runtime, before)), None)
+        if now is None or not now.has(self.wanted):
+            now = now or before
             raise HostError(
                 f"{before.name} would still read {now.conf_dir} and search {', '.join(now.bin_dirs)} for plugins"
                 + "".join(f"; {note}" for note in now.notes)
@@ -285,7 +234,7 @@ class Setup:
                 "previous configuration was restored",
                 code="overridden",
             )
-        lost = _difference(_others(before.tables), _others(here[0].tables), "")
+        lost = _difference(_others(before.tables), _others(now.tables), "")
         if lost:
             raise HostError(
                 f"{before.name} would lose its setting {lost}; the previous configuration was restored",
@@ -298,22 +247,11 @@ def _close(changes: List[FileChange]) -> None:
         change.close()
 
 
-def _ask(runtime: Runtime, row: Dict[str, Any], networks: Sequence[str] = ()) -> None:
-    if runtime.address and not runtime.pid:
-        row.update(ready=False, message="it is not running", networks=None)
-        return
-    try:
-        answer = cri.cri_status(runtime.address) if runtime.address else asking.ask(runtime, networks, _ANSWER)
-    except HostError as error:
-        answer = cri.CriStatus(False, error.msg, None)
-    row.update(ready=answer.ready, message=answer.message, networks=answer.networks)
-
-
 def _kind(runtime: Runtime) -> str:
-    name = "containerd" if runtime.name.startswith("containerd-") else runtime.name
-    if name not in KINDS:
+    name = runtime.kind
+    if name not in CONFIGURABLE:
         managed_elsewhere(name, [])
-        text = f"configure: {name} cannot be configured, only {', '.join(KINDS)}"
+        text = f"configure: {name} cannot be configured, only {', '.join(CONFIGURABLE)}"
         raise HostError(text, code="cannot_configure")
     return name
 
@@ -324,7 +262,7 @@ def _choose(same: List[Runtime]) -> Runtime:
     Runtime handlers with their own networks keep them.
     """
     own = [runtime for runtime in same if runtime.config or not runtime.found] or same
-    return min(own, key=lambda runtime: (not runtime.reads, runtime.config != set_containerd.MAIN))
+    return min(own, key=lambda runtime: (not runtime.reads, runtime.config != CONTAINERD_CONFIG))
 
 
 def _reason(runtime: Runtime, wanted: RuntimeSettings) -> str:
@@ -364,7 +302,7 @@ def _shown(text: Optional[str]) -> str:
 def _others(tables: Dict[str, Any]) -> Dict[str, Any]:
     """Return containerd's unmanaged settings."""
     others = {key: value for key, value in copy.deepcopy(tables).items() if key not in ("version", "imports")}
-    for name in CRI:
+    for name in CONTAINERD_CRI:
         reading.section(others, "plugins", name).pop("cni", None)
     return others
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import subprocess
 import sys
@@ -15,45 +16,50 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.files import Att
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.plan import ConfPlan
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import asking, cri, discover, planner
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.dropins import RuntimeSettings
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.profiles import Runtime
+from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, restarts, setup
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.setup import Setup
 
 WANTED = RuntimeSettings("/n", ["/b"])
 
 
+def runtime_named(name, *values, **settings):
+    return discover.class_of(name)(name, *values, **settings)
+
+
 @pytest.fixture(autouse=True)
 def notes(tmp_path, monkeypatch):
-    monkeypatch.setattr(planner, "_DIRECTORY", str(tmp_path / "restarts"))
+    monkeypatch.setattr(restarts, "_DIRECTORY", str(tmp_path / "restarts"))
 
 
 @pytest.fixture
 def crio(tmp_path):
     """Return a CRI-O whose drop-ins are in the test's own directory; it runs as this test."""
-    runtime = Runtime("crio", found="a test", conf_dir="/etc/cni/net.d")
+    runtime = runtime_named("crio", found="a test", conf_dir="/etc/cni/net.d")
     runtime.config, runtime.pid, runtime.address = str(tmp_path), os.getpid(), str(tmp_path / "socket")
     return runtime
 
 
 def plan(tmp_path, runtimes, wanted=WANTED, check=False):
     made = ConfPlan("/n", Manifest(str(tmp_path / "state")), Attributes(0o644))
-    setup = planner.Setup(made, made.configured, wanted, check, HostView())
-    setup.prepare(runtimes)
-    return setup
+    planned = Setup(made, made.configured, wanted, check, HostView())
+    planned.prepare(runtimes)
+    return planned
 
 
 def answers(monkeypatch, *statuses):
     left = list(statuses)
-    monkeypatch.setattr(cri, "cri_status", lambda address: left.pop(0) if len(left) > 1 else left[0])
+    monkeypatch.setattr(cri, "cri_status", lambda address, timeout: left.pop(0) if len(left) > 1 else left[0])
 
 
 def host_has(monkeypatch, *runtimes):
-    monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir: list(runtimes))
+    monkeypatch.setattr(discover, "find_runtimes", lambda: list(runtimes))
 
 
 def read_again(monkeypatch, crio, conf_dir):
     """Let a second look at the host find CRI-O with a directory."""
-    again = Runtime("crio", found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
+    again = runtime_named("crio", found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
     again.config, again.pid, again.address = crio.config, crio.pid, crio.address
     host_has(monkeypatch, again)
     return again
@@ -78,12 +84,12 @@ def test_a_daemon_has_to_be_restarted_until_it_is_another_one(tmp_path, monkeypa
 
 
 def test_a_process_that_got_the_number_of_another_one_is_not_taken_for_it(monkeypatch):
-    planner.note_restart("crio", os.getpid())
-    assert planner.restart_pending("crio", os.getpid())
-    monkeypatch.setattr(planner, "started", lambda pid: "1")
-    assert not planner.restart_pending("crio", os.getpid())
-    planner.forget_restart("crio")
-    assert not os.listdir(planner._DIRECTORY)
+    restarts.note_restart("crio", os.getpid())
+    assert restarts.restart_pending("crio", os.getpid())
+    monkeypatch.setattr(restarts, "started", lambda pid: "1")
+    assert not restarts.restart_pending("crio", os.getpid())
+    restarts.forget_restart("crio")
+    assert not os.listdir(restarts._DIRECTORY)
 
 
 def test_a_change_that_does_not_help_is_undone(tmp_path, monkeypatch, crio):
@@ -93,20 +99,20 @@ def test_a_change_that_does_not_help_is_undone(tmp_path, monkeypatch, crio):
         made.apply()
     assert caught.value.code == "overridden"
     assert not os.path.exists(made.steps[0].target)
-    assert not planner.restart_pending("crio", os.getpid())
+    assert not restarts.restart_pending("crio", os.getpid())
 
 
 def test_a_restart_that_is_due_stays_due_when_a_change_is_undone(tmp_path, monkeypatch, crio):
-    planner.note_restart("crio", os.getpid())
+    restarts.note_restart("crio", os.getpid())
     read_again(monkeypatch, crio, "/other")
     with pytest.raises(HostError):
         plan(tmp_path, [crio]).plan.apply()
-    assert planner.restart_pending("crio", os.getpid())
+    assert restarts.restart_pending("crio", os.getpid())
 
 
 def test_another_setting_that_would_be_lost_is_an_error(tmp_path, monkeypatch):
     def containerd(conf_dir, tables):
-        runtime = Runtime("containerd-2.1", found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
+        runtime = runtime_named("containerd-2.1", found="a test", conf_dir=conf_dir, bin_dirs=["/b"])
         runtime.config, runtime.tables = str(tmp_path / "config.toml"), tables
         return runtime
 
@@ -135,15 +141,15 @@ def test_another_setting_that_would_be_lost_is_an_error(tmp_path, monkeypatch):
     ],
 )
 def test_a_runtime_that_is_not_to_be_configured_is_an_error(tmp_path, monkeypatch, name, here, code):
-    host_has(monkeypatch, *(Runtime(other, found="a test") for other in here))
+    host_has(monkeypatch, *(runtime_named(other, found="a test") for other in here))
     with pytest.raises(HostError) as caught:
-        plan(tmp_path, [Runtime(name)])
+        plan(tmp_path, [runtime_named(name)])
     assert caught.value.code == code
 
 
 def test_check_mode_plans_for_a_runtime_that_is_not_there_yet(tmp_path, monkeypatch):
     host_has(monkeypatch)
-    made = plan(tmp_path, [Runtime("nomad", conf_dir="/n", bin_dirs=["/b"])], check=True).plan
+    made = plan(tmp_path, [runtime_named("nomad", conf_dir="/n", bin_dirs=["/b"])], check=True).plan
     assert [code for code, _text in made.warnings] == ["missing_runtime"]
     assert [step.target for step in made.steps] == ["/etc/nomad.d/99-podwire-cni.hcl"]
     assert not made.configured[0]["restart"]
@@ -151,7 +157,7 @@ def test_check_mode_plans_for_a_runtime_that_is_not_there_yet(tmp_path, monkeypa
 
 def test_podman_without_any_directory_of_plugins_would_refuse_every_command(tmp_path):
     def podman():
-        runtime = Runtime("podman", version="4.3.1", found="a test")
+        runtime = runtime_named("podman", version="4.3.1", found="a test")
         runtime.config = str(tmp_path)
         return runtime
 
@@ -165,7 +171,7 @@ def test_podman_without_any_directory_of_plugins_would_refuse_every_command(tmp_
 
 
 def test_a_containerd_without_cri_is_an_error_and_a_nomad_server_is_left_alone(tmp_path):
-    containerd, nomad = Runtime("containerd-1.7", found="a test"), Runtime("nomad", found="a test")
+    containerd, nomad = runtime_named("containerd-1.7", found="a test"), runtime_named("nomad", found="a test")
     containerd.config, containerd.reads, nomad.reads = "/c", False, False
     with pytest.raises(HostError) as caught:
         plan(tmp_path, [containerd])
@@ -175,10 +181,10 @@ def test_a_containerd_without_cri_is_an_error_and_a_nomad_server_is_left_alone(t
 
 
 def test_of_several_daemons_the_systems_own_is_configured(monkeypatch):
-    docker, handler, own = (Runtime("containerd-1.7", found="a test") for _number in range(3))
+    docker, handler, own = (runtime_named("containerd-1.7", found="a test") for _number in range(3))
     docker.config, own.config, docker.reads = "/run/docker/containerd.toml", "/etc/containerd/config.toml", False
-    assert planner._choose([docker, handler, own]) is own
-    assert planner._choose([handler, docker]) is docker
+    assert setup._choose([docker, handler, own]) is own
+    assert setup._choose([handler, docker]) is docker
 
 
 @pytest.mark.parametrize(
@@ -194,15 +200,15 @@ def test_of_several_daemons_the_systems_own_is_configured(monkeypatch):
     ],
 )
 def test_the_reason_names_the_settings_that_differ(now, wanted, reason):
-    runtime = Runtime("crio", found="a test", conf_dir="/etc/cni/net.d", bin_dirs=["/b"])
+    runtime = runtime_named("crio", found="a test", conf_dir="/etc/cni/net.d", bin_dirs=["/b"])
     for name, value in now.items():
         setattr(runtime, name, value)
-    assert planner._reason(runtime, WANTED._replace(**wanted)) == reason
+    assert setup._reason(runtime, WANTED._replace(**wanted)) == reason
 
 
 def test_a_diff_shows_lines_of_ours_only():
     text = 'password = "x"\nimports = ["/d"]  # podwire.cni, before: imports = []\n'
-    assert planner._shown(text) == 'imports = ["/d"]  # podwire.cni, before: imports = []\n'
+    assert setup._shown(text) == 'imports = ["/d"]  # podwire.cni, before: imports = []\n'
 
 
 # --- what is loaded
@@ -216,30 +222,25 @@ def test_it_waits_until_the_network_is_loaded(tmp_path, monkeypatch, crio):
         cri.CriStatus(True, "", ["old", "new"]),
     ]
     answers(monkeypatch, *states)
-    setup = plan(tmp_path, [again], WANTED._replace(wait=20))
-    searches = []
-    here = setup._here
-    monkeypatch.setattr(setup, "_here", lambda: searches.append(1) or here())
-    assert setup.not_loaded("new") == []
-    assert setup.plan.configured[0]["networks"] == ["old", "new"]
-    # To look for a runtime runs its program, so only its answer is asked for again.
-    assert len(searches) == 1
+    planned = plan(tmp_path, [again], WANTED._replace(wait=20))
+    # To search for a runtime runs its program, so only its answer is asked for again.
+    monkeypatch.setattr(discover, "find_runtimes", lambda: 1 / 0)
+    assert planned.not_loaded("new") == []
+    assert planned.plan.configured[0]["networks"] == ["old", "new"]
 
 
-def test_it_waits_until_the_runtime_runs(tmp_path, monkeypatch, crio):
+def test_it_waits_until_the_runtime_runs_and_searches_for_it_when_a_process_has_started(tmp_path, monkeypatch, crio):
     again = read_again(monkeypatch, crio, "/n")
-    pid, again.pid = again.pid, 0
-    setup = plan(tmp_path, [again], WANTED._replace(wait=20))
-    here = setup._here
-    looks = iter([0, 0])
-
-    def started():
-        again.pid = next(looks, pid)
-        return here()
-
-    monkeypatch.setattr(setup, "_here", started)
+    running, stopped = copy.copy(again), again
+    stopped.pid = 0
+    looks = iter([[], [], [Process(1, name="crio")], [Process(1, name="crio")], [Process(2, name="crio")]])
+    searches = iter([[stopped], [running]])
+    monkeypatch.setattr(setup, "processes", lambda name: next(looks))
+    planned = plan(tmp_path, [stopped], WANTED._replace(wait=20))
+    monkeypatch.setattr(discover, "find_runtimes", lambda: next(searches))
     answers(monkeypatch, cri.CriStatus(True, "", ["new"]))
-    assert setup.not_loaded("new") == []
+    assert planned.not_loaded("new") == []
+    assert list(looks) == list(searches) == []
 
 
 @pytest.mark.parametrize(
@@ -260,9 +261,9 @@ def test_a_network_that_is_not_loaded_in_time_is_an_error(tmp_path, monkeypatch,
 def test_a_daemon_that_does_not_run_has_loaded_nothing(tmp_path, monkeypatch, crio):
     again = read_again(monkeypatch, crio, "/n")
     again.pid = 0
-    setup = plan(tmp_path, [again], WANTED._replace(wait=0.1))
-    assert setup.plan.configured[0]["ready"] is None
-    assert setup.not_loaded("new")[0]["message"].endswith("it is not running")
+    planned = plan(tmp_path, [again], WANTED._replace(wait=0.1))
+    assert planned.plan.configured[0]["ready"] is None
+    assert planned.not_loaded("new")[0]["message"].endswith("it is not running")
 
 
 def test_nobody_is_asked_who_is_to_be_changed_or_restarted(tmp_path, monkeypatch, crio):
@@ -271,12 +272,12 @@ def test_nobody_is_asked_who_is_to_be_changed_or_restarted(tmp_path, monkeypatch
 
 
 def nomad_or_podman(name, tmp_path):
-    runtime = Runtime(name, "1.9.0" if name == "nomad" else "4.3.1", "/usr/bin/" + name, "/n", ["/b"])
+    runtime = runtime_named(name, "1.9.0" if name == "nomad" else "4.3.1", "/usr/bin/" + name, "/n", ["/b"])
     runtime.config = str(tmp_path)
     if name == "nomad":
         runtime.pid, runtime.port = os.getpid(), 4646
     else:
-        runtime.databases = str(tmp_path)
+        runtime.program, runtime.databases = runtime.found, str(tmp_path)
     return runtime
 
 
@@ -287,24 +288,24 @@ def test_nomad_and_podman_are_waited_for_as_they_can_be_asked(tmp_path, monkeypa
     (tmp_path / "b").mkdir()
     wanted = WANTED._replace(wait=0.3, bin_dirs=[str(tmp_path / "b")])
     runtime.bin_dirs = list(wanted.bin_dirs)
-    monkeypatch.setattr(planner.HostView, "has_directory", lambda _view, path: True)
+    monkeypatch.setattr(HostView, "has_directory", lambda _view, path: True)
     asked = []
 
-    def ask(asked_runtime, networks, timeout):
-        asked.append((asked_runtime.name, list(networks)))
+    def ask(networks, timeout):
+        asked.append(list(networks))
         return cri.CriStatus(len(asked) > 1, "", ["new"] if len(asked) > 1 else [])
 
-    monkeypatch.setattr(asking, "ask", ask)
+    runtime.ask = ask
     assert plan(tmp_path, [runtime], wanted).not_loaded("new") == []
-    assert asked == [(name, ["new"])] * 2
-    monkeypatch.setattr(asking, "ask", lambda *_arguments: cri.CriStatus(False, "it has none", []))
+    assert asked == [["new"]] * 2
+    runtime.ask = lambda *_arguments: cri.CriStatus(False, "it has none", [])
     [found] = plan(tmp_path, [runtime], wanted).not_loaded("new")
     assert (found["level"], found["code"]) == ("error", "not_loaded")
     assert found["message"].endswith(f"{name} has not loaded the network 'new' within 0.3 s: it has none")
 
 
 def test_a_nomad_that_does_not_run_is_not_known_and_a_podman_that_was_never_used_reads_later(tmp_path, monkeypatch):
-    monkeypatch.setattr(planner.HostView, "has_directory", lambda _view, path: True)
+    monkeypatch.setattr(HostView, "has_directory", lambda _view, path: True)
     nomad, podman = (nomad_or_podman(name, tmp_path) for name in ("nomad", "podman"))
     nomad.pid, podman.databases = 0, str(tmp_path / "none")
     host_has(monkeypatch, nomad, podman)

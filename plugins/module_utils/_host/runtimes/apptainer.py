@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Apptainer: apptainer.conf.
+
+Measured with Apptainer 1.4.5: the first line of a key counts, keys are in small letters, and a value is all that
+follows the equals sign, quotes and comments included. The plugin path is one directory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Dict, List, Sequence
+
+from ..errors import HostError
+from ..processes import Process
+from . import profiles, reading
+from .runtime import Runtime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .settings import FileChange, RuntimeSettings
+
+CONF_DIR, PLUGINS = "cni configuration path", "cni plugin path"
+ALLOW = {name: f"allow net {name}" for name in ("networks", "users", "groups")}
+"""Who may use which networks without being root; each is a list with commas."""
+_LINE = re.compile(r"(?m)^[ \t]*([a-z][a-z ]*[a-z])[ \t]*=[ \t]*(.*?)[ \t]*$")
+_END = "# End of what podwire.cni wrote.\n"
+
+
+class Apptainer(Runtime):
+    """Apptainer, which reads its file when it starts a container."""
+
+    @classmethod
+    def find(cls, running: Sequence[Process]) -> List[Runtime]:
+        """Return Apptainer if it is installed or configured."""
+        config = profiles.APPTAINER_CONFIG
+        runtime = cls.evident("apptainer", running, "apptainer", version="--version") or cls("apptainer", "", config)
+        if not runtime.program and not os.path.exists(config):
+            return []
+        runtime.config = config
+        try:
+            runtime._read()
+        except HostError as error:
+            runtime.reads = False
+            runtime.notes.append(f"unknown: {error.msg}")
+        return [runtime]
+
+    def _read(self) -> None:
+        values = values_in(reading.read_text(self.config) or "")
+        self.set_conf(reading.directory(dict(values), CONF_DIR) or self.conf_dir)
+        plugins = reading.directory(dict(values), PLUGINS)
+        self.bin_dirs = [plugins] if plugins else self.bin_dirs
+        for what, key in ALLOW.items():
+            if key in values:
+                names = [name.strip() for name in values[key].split(",")]
+                self.allowed[what] = [name for name in names if name]
+
+    def has(self, wanted: RuntimeSettings) -> bool:
+        return super().has(wanted) and dict(self.allowed, **(wanted.allow or {})) == self.allowed
+
+    def changes(self, wanted: RuntimeSettings) -> List[FileChange]:
+        """Return the change of apptainer.conf, in which the first line of a key counts.
+
+        Raises HostError ``cannot_configure``, ``unreadable``.
+        """
+        from .settings import HEADER, FileChange
+
+        path = self.config or profiles.APPTAINER_CONFIG
+        before = reading.read_text(path)
+        block, rest = "", before or ""
+        if rest.startswith(HEADER) and _END in rest:
+            block, _end, rest = rest.partition(_END)
+        after = rest
+        if wanted.present:
+            if len(wanted.bin_dirs) != 1:
+                raise HostError(
+                    "configure: apptainer searches one directory for plugins, and bin_dirs has "
+                    f"{len(wanted.bin_dirs)} ({', '.join(wanted.bin_dirs)}); give the one that has all plugins",
+                    code="cannot_configure",
+                )
+            if rest != before or not self.has(wanted):
+                after = HEADER + _lines(wanted, values_in(block)) + _END + rest
+        return [] if after == (before or "") else [FileChange(path, before, after or None)]
+
+
+def _lines(wanted: RuntimeSettings, written: Dict[str, str]) -> str:
+    """Return the lines with the settings; *written* are those that the file has already."""
+    settings = {CONF_DIR: wanted.conf_dir, PLUGINS: wanted.bin_dirs[0]}
+    for what, key in ALLOW.items():
+        if wanted.allow and what in wanted.allow:
+            settings[key] = ",".join(wanted.allow[what])
+        elif key in written:
+            settings[key] = written[key]
+    return "".join(f"{key} = {value}".rstrip() + "\n" for key, value in settings.items())
+
+
+def values_in(text: str) -> Dict[str, str]:
+    """Return the values of a configuration by key."""
+    found: Dict[str, str] = {}
+    for key, value in _LINE.findall(text):
+        found.setdefault(key, value)
+    return found

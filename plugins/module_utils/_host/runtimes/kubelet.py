@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""kubelet with its own networks, and cri-dockerd: both are configured by their command lines."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence
+
+from ..processes import Process
+from . import reading
+from .runtime import Runtime
+
+# Values of --network-plugin for none: pkg/kubelet/network/plugins.go
+_NOOP = ("", "kubernetes.io/no-op")
+_LAST_WITH_VENDOR_DIRS = (1, 9)
+_FIRST_WITHOUT_DOCKER = (1, 24)
+# pkg/kubelet/network/kubenet/kubenet_linux.go:setup
+_HAIRPIN = {
+    "promiscuous-bridge": "cbr0 is promiscuous, so a pod reaches itself by its Service",
+    "hairpin-veth": "its ports of cbr0 have hairpin mode, so a pod reaches itself by its Service",
+    "none": "its --hairpin-mode is none, so a pod does not reach itself by its Service",
+}
+
+
+def find_kubelets(running: Sequence[Process]) -> List[Runtime]:
+    """Return those that run."""
+    runtimes = []
+    for process in running:
+        runtime: Optional[Runtime] = None
+        if process.name == "kubelet":
+            runtime = _kubelet(process)
+        elif process.name == "cri-dockerd" and process.option("--network-plugin") in ("", "cni"):
+            runtime = Runtime.evident("cri-dockerd", [process], process.name)
+        if runtime is not None:
+            with runtime.read_settings("command line", ""):
+                _read_options(runtime, process)
+            runtimes.append(runtime)
+    return runtimes
+
+
+def _read_options(runtime: Runtime, process: Process) -> None:
+    # kubelet cmd/kubelet/app/plugins.go:ProbeNetworkPlugins
+    both = ("--network-plugin-dir", "--cni-conf-dir")
+    conf_dir = process.option(both[1]) or process.option(both[0])
+    runtime.set_conf(reading.plain_path(conf_dir, both[1]) if conf_dir else runtime.conf_dir)
+    bin_dirs = (process.option("--cni-bin-dir") or process.option(both[0])).split(",")
+    paths = [reading.plain_path(path, "--cni-bin-dir") for path in bin_dirs if path]
+    runtime.bin_dirs = paths or runtime.bin_dirs
+
+
+def _kubelet(process: Process) -> Optional[Runtime]:
+    """Return the network that kubelet itself makes with Docker, None if it leaves networks to a runtime for CRI.
+
+    Without --network-plugin it makes none (pkg/kubelet/network/plugins.go:InitNetworkPlugin); later releases lack the
+    option.
+    """
+    endpoint = process.option("--container-runtime-endpoint")
+    if process.option("--container-runtime") == "remote" or (endpoint and "dockershim" not in endpoint):
+        return None
+    plugin = process.option("--network-plugin")
+    name = "kubenet" if plugin == "kubenet" else "dockershim"
+    runtime = Runtime.evident(name, [process], process.name, version="--version")
+    if runtime is None or (plugin in _NOOP and (not runtime.version or runtime.release >= _FIRST_WITHOUT_DOCKER)):
+        return None
+    notes, mode = runtime.notes, process.option("--hairpin-mode")
+    if plugin == "kubenet":
+        runtime.default_network = "kubenet"
+        notes.append(_HAIRPIN.get(mode or "promiscuous-bridge", f"its --hairpin-mode {mode!r} is not known"))
+    else:
+        if runtime.version and runtime.release <= _LAST_WITH_VENDOR_DIRS:
+            runtime.become("dockershim-1.9")
+        if plugin in _NOOP:
+            runtime.reads = False
+            notes.append("it has no --network-plugin (noop), so Docker makes the network of pods")
+        elif plugin != "cni":
+            return None
+        elif mode:
+            notes.append(f"--hairpin-mode {mode} has no effect on CNI networks; hairpinMode of the plugin bridge has")
+    return runtime

@@ -1,0 +1,250 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nomad's client, in both modes: ``cni/NAME`` reads files, ``bridge`` builds its own network.
+
+The agent's command line names its configuration: HCL or JSON, files or directories, a later one over an earlier one.
+The agent says by its API which networks it has. It reads their directory only when it starts, and on SIGHUP, which
+containers do not notice (Nomad client/fingerprint/cni.go: a reloadable fingerprint).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from ..errors import HostError
+from ..plan import SAFE, Step
+from ..processes import Process
+from ..trust import check_trusted
+from . import cri, reading
+from .cri import CriStatus
+from .restarts import forget_restart, note_restart, restart_pending
+from .runtime import Runtime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .settings import FileChange, RuntimeSettings
+
+# The directory that the units of the packages pass to the agent as an option.
+_CONFIG = "/etc/nomad.d"
+_API = 4646
+_MOST = 4 << 20
+_NODE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MODE = "cni/"
+_LISTENS = "0A"
+# The name of the note that a signal has to be sent.
+_NOTE = "nomad.reload"
+
+
+class Nomad(Runtime):
+    """The agent's networks by name. ``port`` is that of its API."""
+
+    answer = "the fingerprint of its node"
+    # The agent tells its servers of a new fingerprint, which answer for it.
+    settles = 8.0
+    port = 0
+
+    @classmethod
+    def find(cls, running: Sequence[Process]) -> List[Runtime]:
+        """Return both modes of Nomad if its agent runs, or is installed with a configuration."""
+        agents = [process for process in running if process.name == "nomad" and "agent" in process.argv[1:3]]
+        named = cls.evident("nomad", agents, "nomad", version="version")
+        if named is None or not (agents or os.path.isdir(_CONFIG)):
+            return []
+        if not agents:
+            named.process = Process(argv=["nomad", "agent", "-config", _CONFIG])
+        named.config = next((path for path in reversed(named._configs()) if os.path.isdir(path)), "")
+        if named.release >= (2, 0):
+            named.bin_dirs = ["/opt/cni/bin", "/usr/libexec/cni"]
+        bridge = Runtime("nomad-bridge", named.version, named.found)
+        with named.read_settings():
+            named._read()
+            bridge.bin_dirs, bridge.default_network = list(named.bin_dirs), "nomad" if named.reads else ""
+        bridge.notes, bridge.reads, bridge.pid = list(named.notes), named.reads, named.pid
+        return [named, bridge]
+
+    def _read(self) -> None:
+        # Imported here because few hosts run Nomad, and compiling it takes time.
+        from . import hcl
+
+        client: Dict[str, Any] = {}
+        ports: Dict[str, Any] = {}
+        for config in self._configs():
+            for path in _files(config):
+                tables = reading.parsed(path, hcl.load_hcl) or {}
+                client.update(reading.section(tables, "client"))
+                ports.update(reading.section(tables, "ports"))
+        agent, self.port = self.process, reading.number(ports, "http", _API)
+        enabled = client.get("enabled") is True or any(word.lstrip("-") in ("dev", "client") for word in agent.argv[2:])
+        if not enabled:
+            self.reads = False
+            self.notes.append("this agent is not a client, so it has no networks")
+            return
+        option = agent.option("-cni-config-dir", "--cni-config-dir")
+        path = reading.plain_path(option, "-cni-config-dir") if option else reading.directory(client, "cni_config_dir")
+        self.set_conf(path or self.conf_dir)
+        path = agent.option("-cni-path", "--cni-path") or reading.text_of_key(client, "cni_path")
+        if path:
+            self.bin_dirs = [reading.plain_path(part, "cni_path") for part in path.split(":") if part]
+
+    def _configs(self) -> List[str]:
+        return self.process.paths("-config", "--config")
+
+    @property
+    def can_be_asked(self) -> bool:
+        return bool(self.pid and self.port)
+
+    def ask(self, networks: Sequence[str], timeout: float) -> CriStatus:
+        """Ask the agent for the fingerprint of its own node (client/fingerprint/cni.go)."""
+        end = time.monotonic() + timeout
+        what = f"the API of Nomad's agent (process {self.pid})"
+        try:
+            family, address = _listener(self.pid, self.port)
+            agent = _get(family, address, self.port, "/v1/agent/self", end)
+            node = str(agent["stats"]["client"]["node_id"])
+            if not _NODE.fullmatch(node):
+                raise ValueError("it names no node")
+            answer = _get(family, address, self.port, f"/v1/node/{node}", end)["NodeResources"]["Networks"] or []
+            modes = [entry["Mode"] for entry in answer if isinstance(entry.get("Mode"), str)]
+        except socket.timeout as error:
+            raise HostError(f"{what} gives no complete answer within {timeout:g} s", code="not_answered") from error
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            why = "they are not in its answer" if isinstance(error, (LookupError, TypeError, AttributeError)) else error
+            raise HostError(f"{what} does not tell its networks: {why}", code="not_answered") from error
+        names = sorted({mode[len(_MODE) :] for mode in modes if mode.startswith(_MODE)})
+        return CriStatus(bool(names), "" if names else "its node has no CNI network", names)
+
+    def changes(self, wanted: RuntimeSettings) -> List[FileChange]:
+        """Raises HostError ``not_ours``, ``no_drop_in``."""
+        from .settings import drop_in, rendered
+
+        if self.found and not self.config:
+            raise HostError(
+                "Nomad reads single configuration files, not a directory; set cni_config_dir and cni_path in their "
+                "client block, or pass a directory to the agent with -config",
+                code="no_drop_in",
+            )
+        text = (
+            "client {\n"
+            f"  cni_config_dir = {rendered(wanted.conf_dir)}\n"
+            f"  cni_path       = {rendered(':'.join(wanted.bin_dirs))}\n"
+            "}\n"
+        )
+        path = os.path.join(self.config or _CONFIG, "99-podwire-cni.hcl")
+        return drop_in(path, text if wanted.present else None, not self.has(wanted))
+
+
+def _files(path: str) -> List[str]:
+    """Return the files of a -config: itself, or those of the directory (command/agent/config.go:LoadConfigDir)."""
+    check_trusted(path)
+    if not os.path.isdir(path):
+        return [path]
+    found = [*reading.listed(path, ".hcl"), *reading.listed(path, ".json")]
+    names = sorted(found, key=os.fsencode)
+    return [name for name in names if not os.path.basename(name).startswith((".#", "#"))]
+
+
+# --- its API
+
+
+def _listener(pid: int, port: int) -> Tuple[socket.AddressFamily, str]:
+    """Return where the process itself listens on *port*: nobody else's socket is asked."""
+    own = set()
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            own.add(os.readlink(f"/proc/{pid}/fd/{name}"))
+        except OSError:
+            continue
+    for family, path in ((socket.AF_INET, "/proc/self/net/tcp"), (socket.AF_INET6, "/proc/self/net/tcp6")):
+        for address, local, inode in _listening(path):
+            if local == port and f"socket:[{inode}]" in own:
+                return family, _reached(family, address)
+    raise ValueError(f"it does not listen on TCP port {port} here")
+
+
+def _listening(path: str) -> Iterator[Tuple[bytes, int, str]]:
+    try:
+        with open(path, encoding="ascii") as stream:
+            lines = stream.read(_MOST).splitlines()[1:]
+    except FileNotFoundError:
+        return
+    for line in lines:
+        words = line.split()
+        if len(words) > 9 and words[3] == _LISTENS:
+            address, local = words[1].split(":")
+            # The kernel prints words of 32 bits in the order of the machine.
+            packed = b"".join(bytes.fromhex(address[at : at + 8])[::-1] for at in range(0, len(address), 8))
+            yield packed, int(local, 16), words[9]
+
+
+def _reached(family: socket.AddressFamily, address: bytes) -> str:
+    if any(address):
+        return socket.inet_ntop(family, address)
+    return "127.0.0.1" if family == socket.AF_INET else "::1"
+
+
+def _get(family: socket.AddressFamily, address: str, port: int, path: str, end: float) -> Dict[str, Any]:
+    left = end - time.monotonic()
+    if left <= 0:
+        raise socket.timeout
+    with socket.socket(family, socket.SOCK_STREAM) as connection:
+        connection.settimeout(left)
+        connection.connect((address, port))
+        connection.sendall(
+            f"GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\n\r\n".encode("ascii")
+        )
+        answer = cri.DeadlineReader(connection, end).read(_MOST)
+    head, _blank, body = answer.partition(b"\r\n\r\n")
+    status = head.split(b"\r\n", 1)[0].decode("ascii", "replace")
+    words = status.split(" ", 2)
+    if len(words) < 2 or not words[0].startswith("HTTP/1."):
+        raise ValueError("its answer is not HTTP")
+    if words[1] != "200":
+        hint = " (it has ACLs, and this collection has no token)" if words[1] == "403" else ""
+        raise ValueError(f"GET {path}: {' '.join(words[1:])[:100]}{hint}")
+    found = json.loads(body.decode("utf-8", "replace"))
+    if not isinstance(found, dict):
+        raise ValueError(f"GET {path}: the answer is no object")
+    return found
+
+
+# --- its signal
+
+
+def reload_of(runtimes: List[Runtime], changes: bool, restarting: Collection[str]) -> Optional[Reload]:
+    """Return what tells the agent among *runtimes*, which read the directory of a plan; None if nothing is to be told.
+
+    That is if the plan *changes* the directory, or an earlier run was interrupted before it told the agent.
+    """
+    agent = next((one for one in runtimes if one.name == "nomad" and one.pid and one.reads), None)
+    if agent is None or "nomad" in restarting or not (changes or restart_pending(_NOTE, agent.pid)):
+        return None
+    return Reload(agent.pid)
+
+
+class Reload:
+    """The signal to the agent with the process *pid*."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def note(self) -> None:
+        """Record, before the first change, that the agent has to be told."""
+        note_restart(_NOTE, self.pid)
+
+    def step(self) -> Step:
+        """Return the last step of the plan."""
+        reason = "Nomad reads its networks only when it starts and on SIGHUP"
+        return Step("reload", "nomad", SAFE, None, {"signal": "SIGHUP", "process": self.pid}, self._send, reason=reason)
+
+    def _send(self) -> None:
+        # An agent that has started since has read the directory.
+        if restart_pending(_NOTE, self.pid):
+            os.kill(self.pid, signal.SIGHUP)
+        forget_restart(_NOTE)

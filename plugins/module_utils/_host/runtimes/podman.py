@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""podman, as far as it uses CNI: containers.conf and its drop-ins, and the backend that podman has recorded.
+
+podman itself is not run: on its first run, it would create its databases and choose its backend.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, List, Sequence, Tuple
+
+from .. import commands
+from ..errors import HostError
+from ..processes import Process
+from . import reading
+from .runtime import Runtime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .cri import CriStatus
+    from .settings import FileChange, RuntimeSettings
+
+_CONFIGS = ("/usr/share/containers/containers.conf", "/etc/containers/containers.conf")
+_DROP_INS = "/etc/containers/containers.conf.d"
+_STORAGE = "/etc/containers/storage.conf"
+_GRAPH_ROOT = "/var/lib/containers/storage"
+# containers/common pkg/config/config_linux.go: helper_binaries_dir
+_HELPERS = ("/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman")
+_MOST = 4 << 20
+# More networks than any host has.
+_MOST_NETWORKS = 200
+
+
+class Podman(Runtime):
+    """podman. ``databases`` is the directory where it keeps them, ``release`` that of a recent one if not known."""
+
+    answer = "podman network inspect"
+    databases = ""
+
+    @classmethod
+    def find(cls, running: Sequence[Process]) -> List[Runtime]:
+        """Return podman if it is installed."""
+        runtime = cls.evident("podman", running, "podman", version="--version")
+        if runtime is None:
+            return []
+        runtime.config = _DROP_INS
+        with runtime.read_settings():
+            runtime._read()
+        return [runtime]
+
+    @property
+    def release(self) -> Tuple[int, int]:
+        # A recent one has no CNI.
+        return super().release if self.version else (5, 0)
+
+    def _read(self) -> None:
+        network: Dict[str, Any] = {}
+        helpers: List[str] = []
+        for path in [*_CONFIGS, *reading.listed(_DROP_INS, ".conf")]:
+            tables = reading.parsed(path) or {}
+            network.update(reading.section(tables, "network"))
+            helpers = reading.directories(reading.section(tables, "engine"), "helper_binaries_dir") or helpers
+        backend, why = self._backend(reading.text_of_key(network, "network_backend"), helpers or list(_HELPERS))
+        if backend != "cni":
+            self.reads = False
+            self.notes.append(f"it uses {backend}, not CNI, {why}")
+            return
+        if why:
+            self.notes.append(f"it uses CNI, {why}")
+        self.set_conf(reading.directory(network, "network_config_dir") or self.conf_dir)
+        self.bin_dirs = reading.directories(network, "cni_plugin_dirs") or self.bin_dirs
+        self.default_network = reading.text_of_key(network, "default_network") or self.default_network
+        self.databases = os.path.join(_root(), "libpod")
+
+    def _backend(self, configured: str, helpers: List[str]) -> Tuple[str, str]:
+        """Return cni or netavark, and why (containers/common libnetwork/network/interface.go:NetworkBackend)."""
+        if self.release < (4, 0):
+            return "cni", ""
+        if configured:
+            return configured, "because of network_backend"
+        path, used = settled()
+        if used:
+            return used, f"according to {path}"
+        if self.release >= (5, 0):
+            return "netavark", "as all releases since 5 do"
+        if not any(os.path.exists(os.path.join(folder, "netavark")) for folder in helpers):
+            return "cni", "because netavark is not installed"
+        # It also checks its storage for containers and images, which is not read here.
+        return "netavark", "unless it finds containers, images or CNI networks when it first runs"
+
+    @property
+    def can_be_asked(self) -> bool:
+        # Its first run would create its databases, and choose its backend.
+        return self.reads and bool(self.program) and os.path.isdir(self.databases)
+
+    def ask(self, networks: Sequence[str], timeout: float) -> CriStatus:
+        from .cri import CriStatus
+
+        program, names = self.program, list(networks)[:_MOST_NETWORKS]
+        argv = [program, "network", "inspect", *names]
+        done = commands.run_command(argv, timeout)
+        missing = "network not found" in done.stderr
+        if done.rc != 0 and not missing:
+            raise commands.failure(argv[:3], f"exit status {done.rc}", done.stderr)
+        try:
+            answer = json.loads(done.stdout[:_MOST].decode("utf-8", "replace") or "[]")
+            known = [entry["name"] for entry in answer if isinstance(entry["name"], str)]
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            text = f"{program} network inspect does not print its networks"
+            raise HostError(text, code="not_answered") from error
+        if not missing and set(names) - set(known):
+            text = f"{program} network inspect prints other networks than it was asked for"
+            raise HostError(text, code="not_answered")
+        why = done.stderr.strip()[:500] if missing else ""
+        return CriStatus(not missing, why, [name for name in names if name in known])
+
+    @property
+    def how_to_load(self) -> str:
+        return f"compare podman network ls with {self.conf_dir}"
+
+    def changes(self, wanted: RuntimeSettings) -> List[FileChange]:
+        """Raises HostError ``not_ours``, ``no_cni``."""
+        from .settings import drop_in, rendered
+
+        # For one that is not installed yet, the task says that it has CNI.
+        release = self.release if self.found else (4, 0)
+        path, backend = settled()
+        if wanted.present and release >= (5, 0):
+            text = f"podman {self.version} no longer supports CNI, only netavark;"
+            if not self.version:
+                text = f"{self.found} does not tell its version, and podman 5 supports only netavark; fix it, or"
+            raise HostError(f"{text} leave podman out of 'runtime'", code="no_cni")
+        if wanted.present and not self.reads and backend == "netavark":
+            raise HostError(
+                f"podman's containers use netavark, according to {path}, and would lose their networks; leave podman "
+                "out of 'runtime', or remove its containers and networks first (podman system reset)",
+                code="no_cni",
+            )
+        text = "[network]\n" + ('network_backend = "cni"\n' if release >= (4, 0) else "")
+        text += f"network_config_dir = {rendered(wanted.conf_dir)}\n"
+        text += f"cni_plugin_dirs = {rendered(list(wanted.bin_dirs))}\n"
+        path = os.path.join(self.config or _DROP_INS, "99-podwire-cni.conf")
+        return drop_in(path, text if wanted.present else None, not self.has(wanted))
+
+
+def settled() -> Tuple[str, str]:
+    """Return the file where podman records the backend of its containers, and that backend ("" if not yet recorded)."""
+    path = os.path.join(_root(), "defaultNetworkBackend")
+    text = reading.read_text(path)
+    return path, text if text in ("cni", "netavark") else ""
+
+
+def _root() -> str:
+    return reading.directory(reading.section(reading.parsed(_STORAGE) or {}, "storage"), "graphroot") or _GRAPH_ROOT

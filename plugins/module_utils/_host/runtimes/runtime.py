@@ -1,0 +1,198 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A runtime of a host. Each runtime that is found, configured or asked in its own way has a file with its class."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar
+
+from ..errors import HostError
+from ..processes import Process
+from . import reading
+from .profiles import CONTAINERD, OWN, PROFILES, RULES, BuiltIn, Rules, libcni_of, pair, vendor_dir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .cri import CriStatus
+    from .settings import FileChange, RuntimeSettings
+
+Found = TypeVar("Found", bound="Runtime")
+
+# The releases of containerd that ignore use_internal_loopback.
+_WITHOUT_INTERNAL = ("1.6", "1.7")
+
+
+class Runtime:
+    """One reader of network configurations.
+
+    ``name`` of its profile, ``version`` ("" if unknown), ``conf_dir`` and ``bin_dirs``. ``conf_file``: the only file
+    that it reads, "" if it reads the directory. ``max_networks``: how many files it uses at once, 0 for all.
+    ``default_network``: the network it uses if none is requested, "" for the rule of its profile. ``folder``: a folder
+    of conf_dir that it also reads. ``found``: the evidence that it is on this host, "" if there is none. ``notes``:
+    sentences about what could not be determined, or what is special here. ``reads`` is False for a runtime that is on
+    the host but does not use CNI; the reason is in ``notes``. ``process`` is what runs and ``pid`` its number,
+    0 if it is not running; ``program`` is the file to execute, ``address`` its socket for CRI.
+
+    For runtimes that can be configured: ``config`` is the file (containerd, Apptainer) or the directory of drop-ins
+    that it reads ("" if there is none), ``setup_serially`` whether it calls its networks one after another,
+    ``internal_loopback`` whether it is configured to bring up lo by itself, ``handler`` the runtime handler that has
+    these settings ("" for all others), ``tables`` its whole configuration (containerd), ``allowed`` the ``networks``,
+    ``users`` and ``groups`` that Apptainer's configuration allows.
+
+    ``answer`` says what it answers when it is asked. ``settles``: for how many more seconds its answer may be old.
+    """
+
+    answer = "its answer to Status of CRI"
+    settles = 0.0
+
+    def __init__(
+        self, name: str, version: str = "", found: str = "", conf_dir: str = "", bin_dirs: Sequence[str] = ()
+    ) -> None:
+        self.name = name
+        self.profile = PROFILES[name]
+        self.version = version
+        self.found = found
+        self.conf_file = ""
+        self.conf_dir = ""
+        self.set_conf(conf_dir or self.profile.conf_dir)
+        self.bin_dirs = list(bin_dirs or self.profile.bin_dirs)
+        self.max_networks = 1
+        self.default_network = self.profile.default_network
+        self.folder = ""
+        self.notes: List[str] = []
+        self.reads = True
+        self.config = ""
+        self.process = Process()
+        self.pid = 0
+        self.program = ""
+        self.address = ""
+        self.setup_serially = False
+        self.internal_loopback = False
+        self.handler = ""
+        self.allowed: Dict[str, List[str]] = {}
+        self.tables: Dict[str, Any] = {}
+
+    @classmethod
+    def evident(
+        cls: Type[Found], name: str, running: Sequence[Process], *programs: str, version: str = ""
+    ) -> Optional[Found]:
+        """Return the runtime if one of its *programs* is among those *running*, or is installed; None if not.
+
+        *version* is the argument with which it prints its version.
+        """
+        process = next((process for process in running if process.name in programs), Process())
+        program = process.program or next(filter(None, map(reading.installed, programs)), "")
+        if not process.pid and not program:
+            return None
+        runtime = cls(name, "", f"a running {process.name}" if process.pid else program)
+        runtime.process, runtime.pid, runtime.program = process, process.pid, program
+        if program and version:
+            runtime.version = reading.version(program, version, runtime.notes)
+        return runtime
+
+    @classmethod
+    def find(cls, running: Sequence[Process]) -> List[Runtime]:
+        """Return those on this host; *running* are the daemons that run."""
+        return []
+
+    @property
+    def release(self) -> Tuple[int, int]:
+        """The first two numbers of its version, (0, 0) if that is not known."""
+        return pair(self.version) if self.version else (0, 0)
+
+    @property
+    def rules(self) -> Rules:
+        return RULES[self.profile.rules]
+
+    @property
+    def libcni(self) -> str:
+        """The release of libcni that it contains, such as 1.1."""
+        return libcni_of(self.profile, self.version)
+
+    def become(self, name: str) -> None:
+        """Take another profile, whose defaults are the same but for what is configured."""
+        self.name, self.profile = name, PROFILES[name]
+
+    def set_conf(self, path: str) -> None:
+        """Set the directory that it reads; for buildkit the file."""
+        if self.profile.rules == "buildkit":
+            self.conf_file = path
+            path = os.path.dirname(path)
+        self.conf_dir = path
+
+    def searched(self, kind: str) -> List[str]:
+        """Return the directories that it searches for the plugins of a network whose first plugin is *kind*."""
+        extra = vendor_dir(kind) if self.rules.vendor_dirs else ""
+        return [*self.bin_dirs, extra] if extra else self.bin_dirs
+
+    def may_read(self, conf_dir: str) -> bool:
+        """Tell whether its conf_dir is *conf_dir*, or could be configured to be."""
+        return self.conf_dir == conf_dir or not (self.profile.fixed or self.conf_file or self.rules.choice == OWN)
+
+    @property
+    def unit(self) -> str:
+        """What its log is filed under."""
+        return self.profile.unit or self.name
+
+    @property
+    def built_in(self) -> Optional[BuiltIn]:
+        """The network that it builds itself, None if it builds none."""
+        if not self.reads or (self.internal_loopback and not self.version.startswith(_WITHOUT_INTERNAL)):
+            return None
+        return self.profile.built_in
+
+    @property
+    def kind(self) -> str:
+        """What a task calls it: containerd is one runtime, whatever its version."""
+        return CONTAINERD if self.name.startswith(CONTAINERD + "-") else self.name
+
+    @contextlib.contextmanager
+    def read_settings(
+        self, what: str = "configuration", then: str = "so its default directories are assumed"
+    ) -> Iterator[None]:
+        """Note an error that the body raises: its configuration is then not understood."""
+        try:
+            yield
+        except HostError as error:
+            consequence = f", {then}" if then else ""
+            self.notes.append(f"its {what} is not understood ({error.msg}){consequence}")
+
+    # ---- what a class of a runtime changes
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether it is there to say which networks it has."""
+        return bool(self.pid and self.address)
+
+    def ask(self, networks: Sequence[str], timeout: float) -> CriStatus:
+        """Return what it says of its networks, after at most *timeout* seconds; podman is asked for *networks*.
+
+        The answer is untrusted. Raises HostError ``not_answered``, ``unsafe_permissions`` and others.
+        """
+        # Imported here because an unchanged run may have no runtime to ask, and compiling it takes time.
+        from . import cri
+
+        return cri.cri_status(self.address, timeout)
+
+    def has(self, wanted: RuntimeSettings) -> bool:
+        """Tell whether it has these settings already."""
+        return (
+            bool(self.found)
+            and self.reads
+            and self.conf_dir == wanted.conf_dir
+            and list(self.bin_dirs) == list(wanted.bin_dirs)
+            and wanted.max_conf_num in (None, self.max_networks)
+            and wanted.setup_serially in (None, self.setup_serially)
+        )
+
+    def changes(self, wanted: RuntimeSettings) -> List[FileChange]:
+        """Return the changes of its files that give it the settings *wanted*. Raises HostError."""
+        raise NotImplementedError
+
+    @property
+    def how_to_load(self) -> str:
+        """How to make it load its networks again."""
+        return f"restart it (systemctl restart {self.unit}), or write the file again with cni_conf"
