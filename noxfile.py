@@ -95,7 +95,7 @@ def play(session: nox.Session) -> None:
 # --- units
 
 # Those that need no Ansible.
-HOST_UNITS = ("tests/unit/conformance", "tests/unit/plugins/module_utils")
+HOST_UNITS = ("tests/unit/conformance", "tests/unit/examples", "tests/unit/plugins/module_utils")
 
 
 def units_host(session: nox.Session) -> None:
@@ -109,7 +109,7 @@ def units_host(session: nox.Session) -> None:
     if str(session.python) in ("3.12", "3.13", "3.14"):
         # Much cheaper, and not there before 3.12.
         session.env["COVERAGE_CORE"] = "sysmon"
-    tests = HOST_UNITS if newest else ("tests/unit/conformance", f"{HOST_UNITS[1]}/libcni", f"{HOST_UNITS[1]}/_host")
+    tests = HOST_UNITS if newest else (*HOST_UNITS[:-1], f"{HOST_UNITS[-1]}/libcni", f"{HOST_UNITS[-1]}/_host")
     with snapshot(session):
         if session.posargs:
             pytest(session, *session.posargs)

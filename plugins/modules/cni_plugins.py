@@ -34,9 +34,8 @@ options:
     description:
       - Source of the plugins, which is the path of a tar archive (plain, or compressed with gzip, bzip2 or xz),
         the path of a directory, or the https URL of an archive.
-      - V(builtin) means the plugins of this collection, C(podwire-debug), C(podwire-hooks), C(podwire-multinet) and
-        C(podwire-route), all of them unless O(plugins) names some. They need C(/usr/bin/python3), version 3.8 or newer,
-        on the host.
+      - V(builtin) means the plugin of this collection, C(podwire-multinet). It needs C(/usr/bin/python3), version 3.8
+        or newer, on the host.
       - A relative path is searched for like in C(copy), in the C(files) directories of role and play.
       - Only regular ELF files at the top level are installed, and scripts that O(plugins) names. Their owners and
         modes, documents and directories are ignored. An archive that contains a link, a device, an absolute path or

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection's own plugins as executables, made once on the controller, for ``src: builtin`` of cni_plugins."""
+"""The collection's own plugin as an executable, made once on the controller, for ``src: builtin`` of cni_plugins."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..module_utils.libcni import bundle
 from .archive_cache import cache_dir, locked
 
 SOURCE = "builtin"
-NAMES = ("podwire-debug", "podwire-hooks", "podwire-multinet", "podwire-route")
+NAMES = ("podwire-multinet",)
 
 
 def directory() -> str:
-    """Return a directory with the executables. Raises HostError ``no_cache``, ``unsafe_permissions``."""
+    """Return a directory with the executable. Raises HostError ``no_cache``, ``unsafe_permissions``."""
     sources = Path(next(iter(module_utils.__path__)))
     path = os.path.join(cache_dir(), f"builtin-{_digest(sources)}")
     try:
@@ -35,7 +35,7 @@ def directory() -> str:
 
 
 def _digest(sources: Path) -> str:
-    """Return a digest of all that an executable is made of: the code, and the bytecode of this Python."""
+    """Return a digest of all that the executable is made of: the code, and the bytecode of this Python."""
     found = hashlib.sha256(importlib.util.MAGIC_NUMBER)
     for path in sorted(sources.rglob("*.py")):
         found.update(f"\0{path.relative_to(sources)}\0".encode())

@@ -27,7 +27,6 @@ from ..libcni.multi.runner import PodRunner
 from ..libcni.multi.runtime import decode_capabilities, network_args, network_capabilities, parse_pod_args
 from ..libcni.multi.selection import DEFAULT_NETWORK, NETWORKS, parse_networks
 from ..libcni.multi.sources import DefinitionFiles, call_annotations, file_annotations
-from .chained import bad_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +46,11 @@ _DIRECTORIES = {
 _BIN_DIR = "/opt/cni/bin"
 # How many seconds a call waits for plugins that a killed ADD of the same container has started.
 PATIENCE = 30.0
+
+
+def bad_config(text: str) -> PluginError:
+    """Return the error for a configuration that the plugin does not take."""
+    return PluginError(ERR_INVALID_NETWORK_CONFIG, text)
 
 
 class Settings:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection's own plugins in chains with real ones."""
+"""The example plugins in chains with real ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansible_collections.podwire.cni.plugins.module_utils import libcni
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh
 
-OWN = COLLECTION / "plugins" / "module_utils" / "_plugins"
+EXAMPLES = COLLECTION / "examples" / "plugins"
 BRIDGE = {
     "type": "bridge",
     "bridge": "pwskel0",
@@ -31,8 +31,8 @@ def world(request, generations, work):
     """Real plugins, the collection's, a namespace, and libcni."""
     folder = work / "bin"
     shutil.copytree(generations[request.param], folder)
-    for name in ("debug", "route", "hooks"):
-        bundle.write(bundle.bundle(str(OWN / f"{name}.py")), str(folder / f"podwire-{name}"))
+    for example in EXAMPLES.glob("*.py"):
+        bundle.write(bundle.bundle(str(example)), str(folder / example.stem))
     hook = work / "hook"
     hook.write_text(HOOK)
     hook.chmod(0o755)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real containerd and a real podman run a chain that has the collection's own plugins."""
+"""A real containerd and a real podman run a chain that has the example plugins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh
 
-OWN = COLLECTION / "plugins" / "module_utils" / "_plugins"
+EXAMPLES = COLLECTION / "examples" / "plugins"
 LOG = Path("/run/pwskrun/debug.log")
 HOOK = Path("/opt/cni/hook")
 NETWORK = {
@@ -35,8 +35,8 @@ NETWORK = {
 
 @pytest.fixture(scope="module")
 def network(runtimes):
-    for name in ("debug", "route", "hooks"):
-        bundle.write(bundle.bundle(str(OWN / f"{name}.py")), f"/opt/cni/bin/podwire-{name}")
+    for example in EXAMPLES.glob("*.py"):
+        bundle.write(bundle.bundle(str(example)), f"/opt/cni/bin/{example.stem}")
     HOOK.write_text("#!/bin/sh\necho $CNI_COMMAND >> /run/pwskrun-hooks\n")
     HOOK.chmod(0o755)
     Path("/etc/cni/net.d/10-pwskrun.conflist").write_text(json.dumps(NETWORK))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Measures the collection's chained plugins: own_plugins.py GO_PLUGINS OUTPUT
+"""Measures the example plugins: own_plugins.py GO_PLUGINS OUTPUT
 
 Writes medians as JSON, in milliseconds: `bare` of a Python that does nothing, and each call of a plugin that has
 nothing to do; ADD and DEL of a chain of a bridge and three plugins that have nothing to do, `python` and `go`.
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "plugins" / "module_utils"))
 
 from libcni import api, bundle, conf
 
-MODULE_UTILS = Path(__file__).parents[3] / "plugins" / "module_utils"
+ROOT = Path(__file__).parents[3]
 ROUNDS = 31
 NETNS = "/run/netns/own-plugins"
 BRIDGE = {"type": "bridge", "bridge": "own0", "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.98.0.0/24"}]]}}
@@ -40,7 +40,9 @@ def install(go_plugins: str, directory: str) -> None:
     for name in ("bridge", "host-local", "tuning"):
         shutil.copy(f"{go_plugins}/{name}", directory)
     for name in ("hooks", "route"):
-        bundle.write(bundle.bundle(str(MODULE_UTILS / "_plugins" / f"{name}.py")), f"{directory}/podwire-{name}")
+        bundle.write(
+            bundle.bundle(str(ROOT / "examples" / "plugins" / f"podwire-{name}.py")), f"{directory}/podwire-{name}"
+        )
 
 
 def chains(directory: str) -> dict[str, Callable[[], None]]:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plugins of the collection keep the specification, by the suite's own verdict."""
+"""The plugin of the collection and the examples keep the specification, by the suite's own verdict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def judge(conformance, tmp_path):
 
     def run(name, conf, *words):
         path = tmp_path / f"podwire-{name}"
-        source = ROOT / "plugins" / "module_utils" / "_plugins" / f"{name}.py"
+        example = ROOT / "examples" / "plugins" / f"podwire-{name}.py"
+        source = example if name in CONFIGS else ROOT / "plugins" / "module_utils" / "_plugins" / f"{name}.py"
         bundle.write(bundle.bundle(str(source)), str(path))
         config = tmp_path / "conf.json"
         config.write_text(json.dumps({"type": path.name, **conf}))
@@ -41,7 +42,7 @@ def judge(conformance, tmp_path):
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_plugin_of_the_collection_keeps_the_specification(judge, name):
+def test_an_example_keeps_the_specification(judge, name):
     assert len(judge(name, CONFIGS[name])) > 30
 
 

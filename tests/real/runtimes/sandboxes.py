@@ -64,7 +64,7 @@ def _leases(name):
 def _install():
     """Install the collection's plugins."""
     for kind in OWN:
-        source = COLLECTION / "plugins" / "module_utils" / "_plugins" / f"{kind}.py"
+        source = COLLECTION / "examples" / "plugins" / f"podwire-{kind}.py"
         bundle.write(bundle.bundle(str(source)), "/opt/cni/bin/podwire-" + kind)
 
 

@@ -47,7 +47,6 @@ ALLOWED = {
     ("libcni/netns.py", BY_PATH): "the other end of a veth, by its descriptor",
     ("libcni/multi/runner.py", BY_PATH): "part of a plugin, which gets a path",
     ("_plugins/multinet_pod.py", BY_PATH): "a plugin, which gets a path",
-    ("_plugins/route.py", BY_PATH): "a plugin, which gets a path",
     ("libcni/skel.py", PATH): "refuses the host's own namespace, as Go's skel does",
     ("libcni/validate.py", PATH): "refuses the host's own namespace, before anything is entered",
 }

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection's own plugins, each as its executable. tests/host runs them in real chains."""
+"""The example plugins, each as its executable. tests/host/skel runs them in real chains."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils import libcni
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle, cli, netns
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle, netns
 
-OWN = Path(libcni.__file__).parents[1] / "_plugins"
+EXAMPLES = Path(libcni.__file__).parents[3] / "examples" / "plugins"
 PREV = {"cniVersion": "1.0.0", "ips": [{"address": "10.1.0.2/24"}], "unknown": 1}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bin")
-    for name in ("debug", "route", "hooks"):
-        bundle.write(bundle.bundle(str(OWN / f"{name}.py"), sys.executable), str(folder / f"podwire-{name}"))
+    for example in EXAMPLES.glob("*.py"):
+        bundle.write(bundle.bundle(str(example), sys.executable), str(folder / example.stem))
     return folder
 
 
@@ -74,12 +74,10 @@ def test_a_chained_plugin(call, tmp_path, name):
 def test_debug_writes_and_rotates(call, tmp_path):
     log = tmp_path / "new" / "log"
     for _time in range(12):
-        call("podwire-debug", file=str(log), maxSize=4096, keep=2, padding="x" * 900, password="sesame")
+        call("podwire-debug", file=str(log), maxSize=4096, padding="x" * 900, password="sesame")
     names = sorted(path.name for path in log.parent.iterdir())
-    assert names == ["log", "log.1", "log.2", "log.lock"]
-    lines = [
-        json.loads(line) for name in ("log.2", "log.1", "log") for line in (log.parent / name).read_text().splitlines()
-    ]
+    assert names == ["log", "log.1"]
+    lines = [json.loads(line) for name in ("log.1", "log") for line in (log.parent / name).read_text().splitlines()]
     assert {line["command"] for line in lines} == {"ADD"}
     assert [line["time"] for line in lines] == sorted(line["time"] for line in lines)
     assert all((log.parent / name).stat().st_size <= 4096 for name in names)
@@ -97,7 +95,7 @@ def test_debug_never_breaks_a_pod(call, tmp_path):
     os.chmod(tmp_path, 0o755)
     assert "Too many levels" in call("podwire-debug", file=str(tmp_path / "link"))[2]
     assert not (tmp_path / "target").exists()
-    for conf in ({"file": "log"}, {"file": 1}, {"maxSize": 1}, {"keep": -1}, {"keep": True}):
+    for conf in ({"file": "log"}, {"file": 1}, {"maxSize": 1}):
         assert error(call("podwire-debug", **conf))["code"] == 7
         assert call("podwire-debug", "DEL", **conf)[0] == 0
 
@@ -226,54 +224,3 @@ def test_routes_without_a_namespace(call, blue):
     for bad in ({"addroutes": [{}]}, {"delroutes": [{"dst": "x"}]}, {"flushroutes": "yes"}, {"addroutes": {}}):
         assert error(call("podwire-route", env={"CNI_NETNS": blue}, **bad))["code"] == 7
         assert call("podwire-route", "DEL", env={"CNI_NETNS": blue}, **bad)[0] == 0
-
-
-# ---- bundles
-
-
-def test_a_bundle_is_made_from_one_file(tmp_path, capfd):
-    plugin, made = tmp_path / "my-plugin.py", tmp_path / "my-plugin"
-    plugin.write_text("import libcni\nlibcni.plugin_main(about='mine')\n")
-    assert cli.main(["bundle", str(plugin), str(made), "--interpreter", sys.executable]) == 0
-    done = subprocess.run([made], env={"CNI_COMMAND": "VERSION"}, stdout=subprocess.PIPE, check=True, cwd="/")
-    assert json.loads(done.stdout)["cniVersion"] == "1.1.0"
-    assert made.stat().st_mode & 0o777 == 0o755
-    assert bundle.bundle(str(plugin), sys.executable) == made.read_bytes()
-    plugin.write_text("def")
-    assert cli.main(["bundle", str(plugin), str(made)]) == 1
-    assert f"{plugin} cannot be bundled: invalid syntax" in capfd.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["my-plugin", "my-plugin.py"]
-
-
-def test_another_python_uses_the_source(tmp_path):
-    plugin, made = tmp_path / "plugin.py", tmp_path / "plugin"
-    plugin.write_text("import libcni\nlibcni.plugin_main()\n")
-    data = bundle.bundle(str(plugin), sys.executable)
-    magic = repr(bundle.importlib.util.MAGIC_NUMBER).encode()
-    assert data.count(magic) == 1
-    # Bytecode that would not even load.
-    head = data.replace(magic, b"b'other'").rpartition(b"\n#")[0]
-    bundle.write(head + b"\n#AAAA\n", str(made))
-    done = subprocess.run([made], env={"CNI_COMMAND": "VERSION"}, stdout=subprocess.PIPE, check=True)
-    assert json.loads(done.stdout)["cniVersion"] == "1.1.0"
-
-
-@pytest.mark.parametrize(
-    ("text", "there", "absent"),
-    [
-        ("libcni.plugin_main()", {"skel", "types", "plugin_args"}, {"netns", "delegate", "api", "cli"}),
-        ("libcni.ipam_add", {"delegate", "invoke"}, {"netns", "api"}),
-        ("getattr(libcni, 'Net' + 'ns', None) or 'netns'", {"netns", "kernel"}, {"skel"}),
-        ("from libcni.multi import pod", {"multi/pod", "multi/routes"}, {"cli"}),
-        ("__main__", set(), {"cli", "__main__"}),
-    ],
-)
-def test_a_bundle_has_what_the_plugin_names_and_no_more(tmp_path, text, there, absent):
-    plugin, made = tmp_path / "plugin.py", tmp_path / "plugin"
-    plugin.write_text(f"import sys\nimport libcni\nif sys.argv[1:]: {text}\nelse: print(*sys.meta_path[0].modules)\n")
-    bundle.write(bundle.bundle(str(plugin), sys.executable), str(made))
-    names = subprocess.run([made], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
-    modules = {name.partition(".")[2].replace(".", "/") for name in names}
-    assert there <= modules
-    assert not absent & modules
-    assert "libcni" in names
