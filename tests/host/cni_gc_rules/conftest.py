@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyroute2.netns import setns
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change, owners
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError
 from ansible_collections.podwire.cni.tests.host.cni_gc_rules.world import Container, World, firewall
 from ansible_collections.podwire.cni.tests.host.host import sh
@@ -113,13 +113,13 @@ def is_killed(world, conf, allow, verb, calls):
 
 def check_and_remove(name):
     """Remove what a killed plugin left; all of it must be in sets whose comment or hash tells the container."""
-    found = rules.read_rules()
+    found = owners.read_rules()
     assert not found.problems
-    unknown = [one for one in found.sets if one.container_id is None]
+    unknown = [one for one in found.sets if one.owner.container_id is None]
     assert [one.text for one in unknown if not one.inert] == []
     found.attribute(["both"], [name, "live", "another"])
-    assert [one.text for one in found.sets if one.container_id is None] == []
-    outcomes = rules.remove_all_rules([one for one in found.sets if one.container_id == name])
+    assert [one.text for one in found.sets if one.owner.container_id is None] == []
+    outcomes = change.drop_rules([one for one in found.sets if one.owner.container_id == name])
     assert [str(error) for _one, error in outcomes if error] == []
     sh(f"ip netns delete {name}")
     # The address is given back, so that every try has the same one.

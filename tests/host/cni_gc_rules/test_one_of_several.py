@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What _host/firewall/rules.py does, with rules that real plugins made in the kernel."""
+"""What _host/firewall/change.py does, with rules that real plugins made in the kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shlex
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change
 from ansible_collections.podwire.cni.tests.host.cni_gc_rules.world import (
     FIREWALL,
     Container,
@@ -64,14 +64,14 @@ def test_rules_of_one_container_are_removed_and_those_of_all_others_stay_and_wor
     assert firewall() == with_dead
 
     sets = dead.sets()
-    assert [str(error) for _one, error in rules.remove_all_rules(sets) if error] == []
+    assert [str(error) for _one, error in change.drop_rules(sets) if error] == []
     assert firewall() == before
     with pytest.raises(ConnectionError):
         connect("10.81.0.1", 8080)
     check_others(live, other)
 
     # Once more, and one by one: what is gone is gone.
-    assert [error for one in sets for _one, error in rules.remove_all_rules([one]) if error] == []
+    assert [error for one in sets for _one, error in change.drop_rules([one]) if error] == []
     assert firewall() == before
     check_used_again(live)
     check_others(live, other)
@@ -100,7 +100,7 @@ def check_found(container, families, filtered):
     assert {address for one in sets for address in one.addresses} == container.addresses
     for one in sets:
         if one.plugin == "ipmasq" or (one.plugin == "portmap" and not nftables):
-            assert one.network == container.conf.name
+            assert one.owner.network == container.conf.name
 
 
 def check_used_again(live):
@@ -109,8 +109,8 @@ def check_used_again(live):
     if live.world.backend == "nftables":
         sh(f"nft add rule ip cni_hostport hostports tcp dport 9 accept comment {LONG}")
     else:
-        sh(f"iptables -w -t nat -A {mappings.chains[0]} -p tcp -j RETURN")
+        sh(f"iptables -w -t nat -A {mappings.chains[0][-1]} -p tcp -j RETURN")
     changed = firewall()
-    [(_one, refused)] = rules.remove_all_rules([mappings])
+    [(_one, refused)] = change.drop_rules([mappings])
     assert refused.code == "rules_changed"
     assert firewall() == changed

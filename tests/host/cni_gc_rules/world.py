@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.api import CNIConfig, RuntimeConf
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.host.host import sh
@@ -70,7 +70,7 @@ class Container:
         return [
             one
             for one in read_sets()
-            if one.container_id == self.container_id
+            if one.owner.container_id == self.container_id
             or (one.plugin == "firewall" and self.addresses & set(one.addresses))
         ]
 
@@ -103,7 +103,7 @@ def connect(address: str, port: int) -> socket.socket:
 
 
 def read_sets():
-    found = rules.read_rules()
+    found = owners.read_rules()
     assert not found.problems
     return found.sets
 

@@ -24,7 +24,7 @@ from .records import UNKNOWN_LATER, Attached, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..firewall.ownership import RuleSet
+    from ..firewall.owners import RuleSet
 
 # Kind of rules -> the text that reports their loss.
 _TEXTS = {
@@ -75,9 +75,9 @@ def read_missing_rules(entries: Iterable[Attached]) -> Missing:
     if not any(made_rules(attached) for attached in entries):
         return Missing()
     # Imported late: most networks have no rules.
-    from ..firewall import rules
+    from ..firewall import owners
 
-    found = rules.read_rules()
+    found = owners.read_rules()
     return Missing(found.sets, found.problems)
 
 

@@ -20,7 +20,7 @@ from .request import Key
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..firewall.chains import ChainKey
-    from ..firewall.ownership import RuleSet
+    from ..firewall.owners import RuleSet
 
 Links = Mapping[int, netlink.Link]
 Row = Dict[str, Any]
@@ -129,10 +129,10 @@ def rules_left(
     and stays. What cannot be read of the firewall is added to *problems*. Raises CacheError.
     """
     # Imported late: most networks have no rules.
-    from ..firewall import rules
+    from ..firewall import change, owners
     from ..firewall.kinds import FIREWALL
 
-    found = rules.read_rules()
+    found = owners.read_rules()
     problems += [str(entry["message"]) for entry in found.problems]
     # Read after the rules: only an ADD that runs has rules and no entry.
     entries = list_entries(cache_dir) if cache_dir else []
@@ -145,13 +145,13 @@ def rules_left(
     for one in found.sets:
         if kinds is not None and one.plugin not in kinds:
             continue
-        keys = [key for key in by_id.get(one.container_id or "", ()) if _may_be_of(one, key, entries)]
-        if not keys and one.container_id is None and one.plugin == FIREWALL:
+        keys = [key for key in by_id.get(one.owner.container_id or "", ()) if _may_be_of(one, key, entries)]
+        if not keys and one.owner.container_id is None and one.plugin == FIREWALL:
             keys = [by_address[address] for address in one.addresses if address in by_address]
         if keys:
             owned[one.key] = keys[0]
     rows: Dict[Key, List[Row]] = {}
-    for one, error in rules.remove_all_rules([one for one in found.sets if one.key in owned]):
+    for one, error in change.drop_rules([one for one in found.sets if one.key in owned]):
         text = one.text if error is None else f"{one.text}; {error.msg}"
         entry = {"kind": "rule", "id": " ".join(one.key), "message": text, "removed": error is None}
         rows.setdefault(owned[one.key], []).append(entry)
@@ -183,5 +183,5 @@ def _may_be_of(one: RuleSet, key: Key, entries: Iterable[Entry]) -> bool:
     """Tell whether rules of the container of *key* may belong to that attachment, by network and ifname."""
     # Rules that do not name the network may be of any attachment of the container.
     ifnames = {entry.if_name for entry in entries if entry.container_id == key.container_id}
-    of_network = one.network == key.network or (one.network is None and ifnames <= {key.ifname})
-    return of_network and one.ifname in (None, key.ifname)
+    of_network = one.owner.network == key.network or (one.owner.network is None and ifnames <= {key.ifname})
+    return of_network and one.owner.ifname in (None, key.ifname)

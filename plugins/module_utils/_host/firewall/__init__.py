@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules of CNI plugins in iptables and nftables: their owners, and their removal.
 
-Public face: chains, kinds, order, ownership, restoration, rules, tools.
+Public face: chains, change, kinds, order, owners, tools.
 """

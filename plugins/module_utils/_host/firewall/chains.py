@@ -76,10 +76,11 @@ class FoundChains:
         reasons = (self.unread.get(key[1:end]) for end in range(2, 6))
         return next((error.msg for error in reasons if error is not None), "")
 
-    def require(self, *place: str) -> None:
-        """Raise the HostError why nothing is known of a *place*: a backend, and its family, table or chain."""
-        if place in self.unread:
-            raise self.unread[place]
+    def require(self, key: ChainKey) -> None:
+        """Raise the HostError why nothing is known of the backend, family or table of a chain or rule."""
+        for end in range(2, 5):
+            if key[1:end] in self.unread:
+                raise self.unread[key[1:end]]
 
     def table(self, backend: str, family: str, table: str) -> Dict[str, List[str]]:
         """Return the rules of each chain of one table."""
@@ -335,6 +336,23 @@ def jumps_of(backend: str, rule: str) -> List[str]:
     return re.findall(r'"(?:jump|goto)": \{"target": "([^"]+)"', rule)
 
 
-def find_nft() -> Optional[str]:
-    """Return the path of nft, None if it is not installed."""
-    return commands.find_command("nft")
+def survives(backend: str, rule: str) -> bool:
+    """Tell whether a *rule* that was read, or recorded, would be the same rule when it is put back."""
+    try:
+        replayed(backend, rule)
+    except ValueError:
+        return False
+    return True
+
+
+def replayed(backend: str, rule: str) -> Any:
+    """Return a rule as the command gets it: a line of iptables-restore, or JSON of nft. Raises ValueError."""
+    if backend != NFTABLES:
+        return rule_line(rule)
+    try:
+        content = json.loads(rule)
+        if rule_text(content) == rule:
+            return content
+    except (AttributeError, RecursionError, TypeError) as error:
+        raise ValueError(str(error)) from error
+    raise ValueError("no rule of nftables")

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ..firewall.chains import CHAIN, NO_POLICY, FoundChains, read_chains
+from ..firewall.chains import CHAIN, NO_POLICY, FoundChains, read_chains, survives
 from ..firewall.order import arranged
-from ..firewall.restoration import survives
 from ..kernel.links import STACKED
 from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals

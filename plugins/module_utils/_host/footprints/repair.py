@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, 
 from ..addresses import is_in, packed
 from ..errors import HostError
 from ..firewall.chains import CHAIN, TABLE, FoundChains
-from ..firewall.restoration import ChainRepair, restore_chains
+from ..firewall.change import ChainRepair, change
 from ..host_routes import why_not_forward
 from ..kernel.links import STACKED, NotInPlace, can_make
 from ..kernel.objects import BY_KERNEL, CONF6, KernelObject, ObjectKey, State
@@ -293,7 +293,7 @@ class InPlaceRepair:
         places = {one.key if one.key[0] == TABLE else one.key[:CHAIN_KEY_LENGTH] for one in lost}
         repairs = [self._chain_repair(place, look.chains) for place in sorted(places, key=str)]
         try:
-            restore_chains(repairs, look.chains)
+            change(repairs, present=look.chains)
         except HostError as error:
             self._failed.update({(one.space, one.key): error.msg for one in lost})
 

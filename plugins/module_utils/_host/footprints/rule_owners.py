@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from ..firewall.chains import CHAIN, NFTABLES, jumps_of, words_of
 from ..firewall.kinds import chain_name, instance_hash
-from ..firewall.ownership import SPOOF_CHAIN, SPOOF_COMMENT, chain_kind, of_forward, of_iptables
+from ..firewall.owners import SPOOF_CHAIN, SPOOF_COMMENT, chain_kind, of_forward, of_iptables
 from ..kernel.objects import ObjectKey
 from .state import CHAIN_KEY_LENGTH
 

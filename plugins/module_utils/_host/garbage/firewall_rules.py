@@ -13,12 +13,12 @@ from ..addresses import packed
 from ..attachments.cache import CacheContents
 from ..containers.live import LiveSet
 from ..errors import HostError
-from ..firewall import rules
-from ..firewall.ownership import RuleSet
+from ..firewall import change
+from ..firewall.owners import FoundRules, RuleSet
 from .outcome import DELETED, RULE, Candidate, GcPlan, GcSettings
 
 # Packed address -> (network, container ID) of all to which leases and attachments assign it.
-Owners = Mapping[bytes, Set[Tuple[str, str]]]
+Holders = Mapping[bytes, Set[Tuple[str, str]]]
 
 
 class RuleBatch:
@@ -37,21 +37,21 @@ class RuleBatch:
         with self._lock:
             if self._errors is None:
                 wanted = [one for candidate, one in self._all if candidate.action == DELETED]
-                self._errors = {one.key: error for one, error in rules.remove_all_rules(wanted)}
+                self._errors = {one.key: error for one, error in change.drop_rules(wanted)}
         error = self._errors.get(ruleset.key)
         if error is not None:
             raise error
 
 
 def rule_candidates(
-    found: rules.FoundRules, contents: CacheContents, live: LiveSet, owners: Owners, plan: GcPlan, settings: GcSettings
+    found: FoundRules, contents: CacheContents, live: LiveSet, holders: Holders, plan: GcPlan, settings: GcSettings
 ) -> List[Candidate]:
     """Return the rules that do not clearly belong to a live container; the rest is counted as kept."""
     batch = RuleBatch()
     wanted = []
     for one in found.sets:
-        owner = _owner(one, live, owners)
-        network = one.network or owner[0]
+        owner = _owner(one, live, holders)
+        network = one.owner.network or owner[0]
         if not settings.wants(network):
             continue
         if live.owner(owner[1]):
@@ -59,22 +59,23 @@ def rule_candidates(
             continue
         candidate = _candidate(one, network, owner[1], contents, partial(batch.remove, one))
         batch.add(candidate, one)
-        claimed = next((name for name in live.ids() if name.startswith(one.claimed)), "") if one.claimed else ""
+        start = one.owner.claimed
+        claimed = next((name for name in live.ids() if start and name.startswith(start)), "")
         if one.unclear:
             candidate.leave("unclear", one.unclear)
-        elif one.container_id is None and claimed:
+        elif one.owner.container_id is None and claimed:
             candidate.leave("live", f"the ID of the live container {claimed} begins like that of its owner")
-        elif not (owner[1] or one.claimed or one.addresses or one.inert):
+        elif not (owner[1] or one.owner.claimed or one.addresses or one.inert):
             candidate.leave("no_owner", "nothing in it identifies its owner")
         wanted.append(candidate)
     return wanted
 
 
-def _owner(one: RuleSet, live: LiveSet, owners: Owners) -> Tuple[str, str]:
+def _owner(one: RuleSet, live: LiveSet, holders: Holders) -> Tuple[str, str]:
     """Return (network, container ID) of the owner, ("", "") if it is not known; of several, the live one."""
-    if one.container_id is not None:
-        return one.network or "", one.container_id
-    found = sorted(owner for address in one.addresses for owner in owners.get(packed(address), ()))
+    if one.owner.container_id is not None:
+        return one.owner.network or "", one.owner.container_id
+    found = sorted(owner for address in one.addresses for owner in holders.get(packed(address), ()))
     for network, container_id in found:
         if live.owner(container_id):
             return network, container_id
@@ -85,7 +86,7 @@ def _candidate(
     one: RuleSet, network: str, container_id: str, contents: CacheContents, remove: Callable[[], None]
 ) -> Candidate:
     evidence = [one.text]
-    if one.container_id is None and container_id:
+    if one.owner.container_id is None and container_id:
         evidence.append(f"its address belonged to container {container_id}")
     return Candidate(
         RULE,
@@ -94,7 +95,7 @@ def _candidate(
         " ".join(one.key),
         remove,
         container_id=container_id,
-        ifname=one.ifname or "",
+        ifname=one.owner.ifname or "",
         addresses=one.addresses,
         managed=(network, container_id) in contents.made,
         before={"rules": [rule.text for rule in one.rules]},

@@ -24,7 +24,7 @@ from ..confdir import ConfFile, paths_of, plugins_in, scan_conf_dir
 from ..containers import sources
 from ..containers.live import LiveSet
 from ..errors import HostError
-from ..firewall import rules
+from ..firewall import owners
 from ..hostview import HostView
 from ..kinds import text_of
 from ..leases import Lease
@@ -76,7 +76,7 @@ class GcPlanner:
 
         lists = _lists(files)
         disabled = {config.name for config in [*lists, *contents.configs] if config.disable_gc}
-        owners, dates = _owners(found, caches), _dates(found, contents)
+        holders, dates = _holders(found, caches), _dates(found, contents)
         judge = Judge(settings, live, disabled, dates, self._seen)
         entries = Entries(contents, live, plan, settings, self._verbs)
         if ATTACHMENT in settings.scope:
@@ -90,9 +90,9 @@ class GcPlanner:
         if RULE in settings.scope:
             known = {network for network, _plugin in configured} | {name for _dir, name in stores}
             known.update(network for cached in caches for network, _plugin in cached.networks)
-            ids = {container_id for pairs in owners.values() for _network, container_id in pairs}
+            ids = {container_id for pairs in holders.values() for _network, container_id in pairs}
             firewall.attribute(known, {*ids, *live.ids(), *(network_id[1] for network_id in dates)})
-            self._judge(plan, judge, firewall_rules.rule_candidates(firewall, contents, live, owners, plan, settings))
+            self._judge(plan, judge, firewall_rules.rule_candidates(firewall, contents, live, holders, plan, settings))
         if CACHE in settings.scope:
             self._judge(plan, judge, entries.files())
             for cached in of_pods:
@@ -137,10 +137,10 @@ class GcPlanner:
             self._problems.extend(entry for entry in problems if entry["code"] != "lease_empty")
         return found
 
-    def _rules(self, plan: GcPlan) -> rules.FoundRules:
+    def _rules(self, plan: GcPlan) -> owners.FoundRules:
         if RULE not in self._settings.scope:
-            return rules.FoundRules()
-        found = rules.read_rules()
+            return owners.FoundRules()
+        found = owners.read_rules()
         for problem in found.problems:
             plan.warn(problem["code"], problem["message"])
         return found
@@ -203,18 +203,18 @@ def _lists(files: Sequence[ConfFile]) -> List[NetworkConfigList]:
     return found
 
 
-def _owners(found: Sequence[Lease], caches: Sequence[cache.CacheContents]) -> Dict[bytes, Set[Tuple[str, str]]]:
+def _holders(found: Sequence[Lease], caches: Sequence[cache.CacheContents]) -> Dict[bytes, Set[Tuple[str, str]]]:
     """Return packed address -> (network, container ID) of those to which it was assigned."""
-    owners: Dict[bytes, Set[Tuple[str, str]]] = {}
+    holders: Dict[bytes, Set[Tuple[str, str]]] = {}
     for lease in found:
         if lease.container_id:
-            owners.setdefault(packed(lease.ip), set()).add((lease.network, lease.container_id))
+            holders.setdefault(packed(lease.ip), set()).add((lease.network, lease.container_id))
     for entry in [entry for contents in caches for entry in contents.entries]:
         if entry.key is not None:
             for ip in entry.ips:
                 raw = packed(ip.partition("/")[0])
-                owners.setdefault(raw, set()).add((entry.key.network, entry.key.container_id))
-    return owners
+                holders.setdefault(raw, set()).add((entry.key.network, entry.key.container_id))
+    return holders
 
 
 def _dates(found: Sequence[Lease], contents: cache.CacheContents) -> Dict[Tuple[str, str], float]:

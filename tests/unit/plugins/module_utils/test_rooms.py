@@ -58,13 +58,13 @@ LONGER = {
 PAYLOAD = {
     "cni_attach": (114, 900, 61),
     "cni_conf": (102, 750, 53),
-    "cni_gc": (88, 660, 71),
+    "cni_gc": (87, 665, 70),
     "cni_host": (212, 1640, 39),
     "cni_info": (164, 1270, 34),
     "cni_netns": (13, 80, 12),
     "cni_plugins": (68, 470, 21),
     "cni_report": (1, 20, 1),
-    "cni_smoke": (99, 730, 59),
+    "cni_smoke": (98, 735, 59),
 }
 
 

@@ -26,7 +26,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds i
     chain_name,
     instance_hash,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import Rule, RuleSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import Rule, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Route
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
@@ -199,7 +199,7 @@ def test_a_namespace_that_is_gone_is_none_of_this():
 
 MASQUERADING = {"type": "bridge", "ipMasq": True}
 MAPPING = {"type": "portmap", "capabilities": {"portMappings": True}}
-RULES = [Rule("nat", "POSTROUTING", "-j X")]
+RULES = (Rule(("chain", "iptables-nft", "ipv4", "nat", "POSTROUTING", "-j X")),)
 
 
 def rules(plugin, name, family="ipv4", backend="iptables-nft", **more):

@@ -13,9 +13,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host import leases
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import leaks
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import RuleOwner, RuleSet
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.rules import FoundRules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change, owners
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules, RuleOwner, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
@@ -250,8 +249,8 @@ class Firewall:
         self.sets = []
         self.problems = []
         self.removed = []
-        monkeypatch.setattr(rules, "read_rules", self.read)
-        monkeypatch.setattr(rules, "remove_all_rules", self.remove)
+        monkeypatch.setattr(owners, "read_rules", self.read)
+        monkeypatch.setattr(change, "drop_rules", self.remove)
 
     def read(self):
         found = FoundRules()

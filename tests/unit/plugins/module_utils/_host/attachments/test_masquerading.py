@@ -19,9 +19,9 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kern
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change, owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import IPMASQ, chain_name
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import RuleOwner, RuleSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import RuleOwner, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
@@ -54,8 +54,8 @@ def firewall(monkeypatch):
         made.removed += sets
         return [(one, made.error) for one in sets]
 
-    monkeypatch.setattr(rules, "read_rules", lambda: made)
-    monkeypatch.setattr(rules, "remove_all_rules", remove_all)
+    monkeypatch.setattr(owners, "read_rules", lambda: made)
+    monkeypatch.setattr(change, "drop_rules", remove_all)
     return made
 
 
@@ -133,11 +133,11 @@ def test_a_del_that_is_killed_is_known_until_its_rules_are_removed(verbs, monkey
     def killed(_sets):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(rules, "remove_all_rules", killed)
+    monkeypatch.setattr(change, "drop_rules", killed)
     with pytest.raises(KeyboardInterrupt):
         verbs.delete(attached(), None, NETNS)
     assert verbs.records.read(attached().key) is not None
-    monkeypatch.setattr(rules, "remove_all_rules", lambda sets: [(one, None) for one in sets])
+    monkeypatch.setattr(change, "drop_rules", lambda sets: [(one, None) for one in sets])
     verbs.delete(attached(), None, NETNS)
     assert verbs.records.read(attached().key) is None
 
@@ -169,7 +169,7 @@ def test_rules_that_cannot_be_removed_are_told(verbs, monkeypatch, firewall):
 
 def test_dels_that_are_finished_together_read_the_firewall_once(verbs, monkeypatch, firewall):
     readings = []
-    monkeypatch.setattr(rules, "read_rules", lambda: readings.append(1) or firewall)
+    monkeypatch.setattr(owners, "read_rules", lambda: readings.append(1) or firewall)
     monkeypatch.setattr(masquerading, "visit", lambda paths, read: {})
     verbs._cni = Libcni()
     for _time in range(6):

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains, restoration
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import FoundChains, read_chains
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.change import ChainRepair, change
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.order import arranged, misplaced, places
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.restoration import ChainRepair, restore_chains
 
 IPTABLES = """
 iptables{suffix} -N CNI-ONE
@@ -87,10 +87,10 @@ def test_a_flushed_firewall_is_put_back(firewall):
     assert len(content(before)) >= 4
     subprocess.run(["bash", "-c", FLUSH], check=True)
     assert content(read_chains()) == {}
-    restore_chains(repairs_of(before), read_chains())
+    change(repairs_of(before), present=read_chains())
     assert content(read_chains()) == content(before)
     # Nothing is lost, nothing is added.
-    restore_chains(repairs_of(before), read_chains())
+    change(repairs_of(before), present=read_chains())
     assert content(read_chains()) == content(before)
 
 
@@ -100,7 +100,7 @@ def test_each_rule_is_put_back_at_its_place(firewall):
         for rule in chain.rules if key[0] == "chain" else ():
             delete(key, rule)
             assert content(read_chains()) != content(before)
-            restore_chains([ChainRepair(key, chain.body, chain.rules, [rule])], read_chains())
+            change([ChainRepair(key, chain.body, chain.rules, [rule])], present=read_chains())
             assert content(read_chains()) == content(before), (key, rule)
 
 
@@ -122,7 +122,7 @@ def test_rules_of_others_stay_between(firewall):
     ours = [chain.rules[0], chain.rules[-1]]
     for rule in ours:
         delete(key, rule)
-    restore_chains([ChainRepair(key, chain.body, chain.rules, ours)], read_chains())
+    change([ChainRepair(key, chain.body, chain.rules, ours)], present=read_chains())
     assert read_chains().chains[key] == chain
 
 
@@ -131,9 +131,9 @@ def test_rules_in_another_order_are_moved(firewall):
     key = next(key for key, chain in content(before).items() if len(chain.rules) >= 3 and key[0] == "chain")
     chain = before.chains[key]
     wrong = [*chain.rules[1:], chain.rules[0]]
-    restore_chains([ChainRepair(key, chain.body, wrong, wrong)], read_chains())
+    change([ChainRepair(key, chain.body, wrong, wrong)], present=read_chains())
     assert read_chains().chains[key].rules == wrong
-    restore_chains([ChainRepair(key, chain.body, chain.rules, chain.rules)], read_chains())
+    change([ChainRepair(key, chain.body, chain.rules, chain.rules)], present=read_chains())
     assert read_chains().chains[key] == chain
 
 
@@ -144,7 +144,7 @@ def test_elements_of_sets_are_put_back():
         key = ("set", "nftables", "inet", "cni_test", "known")
         subprocess.run(["nft", "delete", "element", "inet", "cni_test", "known", "{ 10.1.0.3 }"], check=True)
         there = before.chains[key]
-        restore_chains([ChainRepair(key, there.body, (), there.rules)], read_chains())
+        change([ChainRepair(key, there.body, (), there.rules)], present=read_chains())
         assert read_chains().chains == before.chains
     finally:
         subprocess.run(["bash", "-c", FLUSH], check=True)
@@ -157,8 +157,13 @@ def test_a_table_keeps_its_comment(monkeypatch):
     key = ("table", "nftables", "ip", "cni_hostport")
     shown = read_chains().chains[key]
     scripts = []
-    monkeypatch.setattr(restoration, "_run", lambda argv, script: scripts.append(json.loads(script)))
-    restore_chains([ChainRepair(key, shown.body, (), ())], FoundChains())
+
+    def run(argv, timeout, script):
+        scripts.append(json.loads(script))
+        return commands.Done(0, b"", "")
+
+    monkeypatch.setattr(commands, "run_command", run)
+    change([ChainRepair(key, shown.body, (), ())], present=FoundChains())
     assert scripts == [{"nftables": [{"add": {"table": table}}]}]
 
 
@@ -172,7 +177,7 @@ def test_without_nft_its_tables_are_unread(monkeypatch):
     found = read_chains()
     assert "package nftables" in found.why_unread(("chain", "nftables", "inet", "cni_test", "base"))
     with pytest.raises(HostError, match="package nftables"):
-        restore_chains([ChainRepair(("table", "nftables", "inet", "cni_test"), {}, (), ())], found)
+        change([ChainRepair(("table", "nftables", "inet", "cni_test"), {}, (), ())], present=found)
 
 
 def test_without_iptables_its_tables_are_unread(monkeypatch):
@@ -182,7 +187,7 @@ def test_without_iptables_its_tables_are_unread(monkeypatch):
     key = ("chain", "iptables-nft", "ipv4", "filter", "CNI-X")
     assert "package iptables" in found.why_unread(key)
     with pytest.raises(HostError, match="package iptables"):
-        restore_chains([ChainRepair(key, "-", (), ())], found)
+        change([ChainRepair(key, "-", (), ())], present=found)
 
 
 def test_rules_that_iptables_cannot_show_are_not_taken_for_lost(monkeypatch):
@@ -290,7 +295,7 @@ def test_random_chains_of_iptables_are_put_back():
     try:
         for _round in range(8):
             subprocess.run(["bash", "-c", FLUSH], check=True)
-            restore_chains([ChainRepair(key, "-", rules, rules)], read_chains())
+            change([ChainRepair(key, "-", rules, rules)], present=read_chains())
             kept = sorted(chance.sample(range(12), chance.randrange(12)))
             script = "".join(f"-D CNI-RANDOM {rule}\n" for place, rule in enumerate(rules) if place not in kept)
             for number in range(chance.randrange(3)):
@@ -299,7 +304,7 @@ def test_random_chains_of_iptables_are_put_back():
                 ["iptables-nft-restore", "--noflush"], input=f"*filter\n{script}COMMIT\n", text=True, check=True
             )
             others = [rule for rule in read_chains().chains[key].rules if rule not in rules]
-            restore_chains([ChainRepair(key, "-", rules, rules)], read_chains())
+            change([ChainRepair(key, "-", rules, rules)], present=read_chains())
             now = read_chains().chains[key].rules
             assert [rule for rule in now if rule in rules] == rules
             assert [rule for rule in now if rule not in rules] == others
@@ -310,7 +315,7 @@ def test_random_chains_of_iptables_are_put_back():
 def test_a_transaction_that_fails_changes_nothing():
     key = ("chain", "iptables-nft", "ipv4", "filter", "CNI-BAD")
     with pytest.raises(HostError, match="no rule was restored") as caught:
-        restore_chains([ChainRepair(key, "-", [], ["-s 10.9.0.1/32 -j ACCEPT", "--no-such-option"])], FoundChains())
+        change([ChainRepair(key, "-", [], ["-s 10.9.0.1/32 -j ACCEPT", "--no-such-option"])], present=FoundChains())
     assert caught.value.code == "rules_not_restored"
     assert key not in read_chains().chains
     subprocess.run(["bash", "-c", FLUSH], check=True)

@@ -11,7 +11,8 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains, iptables, ownership
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains, owners
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.change import change
 
 DUMPS = Path(__file__).parent / "dumps"
 WEB1 = "CNI-550bca792007a5271a5dd6e3"
@@ -25,7 +26,7 @@ def dump(name):
 def sets_in(text, family="ipv4"):
     found = chains.FoundChains()
     chains.parse_iptables(found, chains.NFT, family, text)
-    return iptables.group_iptables(found, chains.NFT, family)
+    return owners.group_rules(found).sets
 
 
 def only(text, name, family="ipv4"):
@@ -44,7 +45,7 @@ def only(text, name, family="ipv4"):
 )
 def test_each_container_has_its_sets(name, addresses):
     sets = sets_in(dump(name), name[-4:])
-    owned = sorted((one.plugin, one.network, one.container_id, one.addresses) for one in sets if one.chains)
+    owned = sorted((one.plugin, one.owner.network, one.owner.container_id, one.addresses) for one in sets if one.chains)
     expected = [
         (plugin, "net-b" if container == "db" else "net-a", container, (address,))
         for plugin in ("ipmasq", "portmap")
@@ -82,27 +83,27 @@ def without(text, *parts):
 
 def test_a_chain_without_a_jump_is_told_by_its_comments_and_inert():
     one = only(without(dump("nft-1.9.1-ipv4"), "-j " + WEB1), WEB1)
-    assert (one.network, one.container_id, one.inert, len(one.rules)) == ("net-a", "web1", True, 2)
+    assert (one.owner.network, one.owner.container_id, one.inert, len(one.rules)) == ("net-a", "web1", True, 2)
 
 
 def test_an_empty_chain_is_told_by_the_comment_of_its_jump():
     one = only(without(dump("nft-1.9.1-ipv4"), "-A " + WEB1_DN), WEB1_DN)
-    assert (one.container_id, one.inert, one.addresses, len(one.rules)) == ("web1", False, (), 2)
+    assert (one.owner.container_id, one.inert, one.addresses, len(one.rules)) == ("web1", False, (), 2)
 
 
 def test_an_empty_chain_without_a_jump_is_told_by_its_hash_among_known_containers():
     text = without(dump("nft-1.9.1-ipv4"), "-A " + WEB1_DN, "-j " + WEB1_DN)
     one = only(text, WEB1_DN)
-    assert (one.container_id, one.claimed, one.inert, one.rules) == (None, "", True, ())
-    ownership.attribute([one], ["net-a", "net-b"], ["other", "db"])
-    assert one.container_id is None
-    ownership.attribute([one], ["net-b", "net-a"], ["other", "web1"])
-    assert (one.network, one.container_id) == ("net-a", "web1")
+    assert (one.owner.container_id, one.owner.claimed, one.inert, one.rules) == (None, "", True, ())
+    [one] = owners.attribute([one], ["net-a", "net-b"], ["other", "db"])
+    assert one.owner.container_id is None
+    [one] = owners.attribute([one], ["net-b", "net-a"], ["other", "web1"])
+    assert (one.owner.network, one.owner.container_id) == ("net-a", "web1")
 
 
 def test_a_portmap_chain_that_add_left_is_told_by_its_hash_and_its_address():
     one = only(without(dump("nft-1.9.1-ipv4"), "-j " + WEB1_DN), WEB1_DN)
-    assert (one.container_id, one.addresses, one.inert) == (None, ("10.77.0.2",), True)
+    assert (one.owner.container_id, one.addresses, one.inert) == (None, ("10.77.0.2",), True)
 
 
 # ---- what wants to be taken for something else
@@ -122,10 +123,10 @@ def test_a_comment_that_the_hash_belies_is_not_believed():
     for comments in (["web1", "web2"], ["web2"], ["web2", "web2"]):
         lines = [jump(rf"name: \"net-a\" id: \"{container}\"") for container in comments]
         one = only(chain(*lines), WEB1)
-        assert one.container_id is None
+        assert one.owner.container_id is None
         assert one.unclear == "its comments and the hash in its name identify different containers"
-        ownership.attribute([one], ["net-a"], ["web1", "web2"])
-        assert one.container_id is None
+        [one] = owners.attribute([one], ["net-a"], ["web1", "web2"])
+        assert one.owner.container_id is None
 
 
 def test_a_rule_of_somebody_else_into_the_chain_protects_it():
@@ -142,15 +143,15 @@ def test_quotes_backslashes_and_options_in_comments_are_text():
     hostile = r"-j CNI-others \"x\" \\ \' -A POSTROUTING --comment y"
     text = chain(jump(r"name: \"net-a\" id: \"web1\""), f'-A POSTROUTING -m comment --comment "{hostile}" -j RETURN')
     one = only(text, WEB1)
-    assert (one.container_id, len(one.rules), one.unclear) == ("web1", 1, "")
+    assert (one.owner.container_id, len(one.rules), one.unclear) == ("web1", 1, "")
 
 
 def test_a_line_break_in_a_comment_makes_no_container_dead():
     """iptables-save prints it as it is, so that the rest looks like a rule of its own."""
     fake = jump(r"name: \"net-a\" id: \"dead\"").replace("\\", "\\\\").replace('"', r"\"")
     text = dump("nft-1.9.1-ipv4").replace("COMMIT", f'-A INPUT -m comment --comment "x\n{fake}\n" -j ACCEPT\nCOMMIT')
-    assert [one.container_id for one in sets_in(text) if one.name == WEB1] == ["web1"]
-    assert not [one for one in sets_in(text) if one.container_id == "dead"]
+    assert [one.owner.container_id for one in sets_in(text) if one.name == WEB1] == ["web1"]
+    assert not [one for one in sets_in(text) if one.owner.container_id == "dead"]
 
 
 def test_names_that_only_look_like_a_container_s_chain_are_left():
@@ -183,15 +184,15 @@ def test_only_the_two_forms_of_the_firewall_plugin_are_taken():
 
 def test_a_comment_that_portmap_cut_tells_the_beginning_of_the_id():
     container = "c" * 255
-    name = ownership.chain_name("DN-", "net-a", container)
+    name = owners.chain_name("DN-", "net-a", container)
     cut = f'dnat name: "net-a" id: "{container}"'[:251] + "..."
     text = chain(jump(cut.replace('"', r"\""), name, "CNI-HOSTPORT-DNAT"), name=name)
     one = only(text, name)
-    assert (one.container_id, one.unclear) == (None, "")
-    assert one.claimed
-    assert container.startswith(one.claimed)
-    ownership.attribute([one], [], [container[:-1], container])
-    assert (one.network, one.container_id) == ("net-a", container)
+    assert (one.owner.container_id, one.unclear) == (None, "")
+    assert one.owner.claimed
+    assert container.startswith(one.owner.claimed)
+    [one] = owners.attribute([one], [], [container[:-1], container])
+    assert (one.owner.network, one.owner.container_id) == ("net-a", container)
 
 
 # ---- reading and removing
@@ -267,7 +268,7 @@ def test_a_tool_that_fails_is_told(monkeypatch):
     assert "iptables-nft-save failed: exit status 4: no permission" in found.why_unread(key)
     one = only(dump("nft-1.9.1-ipv4"), WEB1)
     with pytest.raises(HostError, match="no permission") as caught:
-        iptables.remove_iptables([one])
+        change(drop=[one])
     assert caught.value.code == "command_failed"
 
 
@@ -280,7 +281,7 @@ def test_legacy_is_not_asked_where_the_kernel_has_no_tables_of_it(monkeypatch, t
     assert read("iptables-legacy").chains == {}
     assert host.calls == []
     names.write_text("nat\nfilter\n")
-    assert len(iptables.group_iptables(read("iptables-legacy"), "iptables-legacy", "ipv4")) == 8
+    assert len(owners.group_rules(read("iptables-legacy")).sets) == 8
     host.tools = ()
     assert read("iptables-legacy").unread["iptables-legacy", "ipv4"].code == "rules_tool_missing"
 
@@ -290,29 +291,29 @@ def test_a_table_that_iptables_cannot_show_is_told(monkeypatch):
     one = only(host.text, WEB1)
     host.text = "# Table `mangle' is incompatible, use 'nft' tool.\n" + host.text
     assert list(read("iptables-nft").unread) == [("iptables-nft", "ipv4", "mangle")]
-    iptables.remove_iptables([one])
+    change(drop=[one])
     host.text = "# Table `nat' is incompatible, use 'nft' tool.\n"
     with pytest.raises(HostError, match="the table nat of iptables-nft") as caught:
-        iptables.remove_iptables([one])
+        change(drop=[one])
     assert caught.value.code == "rules_incompatible"
 
 
 def test_a_set_is_removed_by_one_transaction_of_its_own_lines(monkeypatch):
     host = Host(monkeypatch, "iptables-nft-save", "iptables-nft-restore")
     one = only(host.text, WEB1)
-    iptables.remove_iptables([one])
+    change(drop=[one])
     assert host.calls[-1][:2] == ("iptables-nft-restore", ["--noflush", "--wait=10"])
     lines = [line for line in host.text.splitlines() if line.startswith("-A") and WEB1 in line]
     assert host.script == "*nat\n" + "".join("-D" + line[2:] + "\n" for line in lines) + f"-X {WEB1}\nCOMMIT\n"
     host.text = without(host.text, WEB1)
     host.calls.clear()
-    iptables.remove_iptables([one])
+    change(drop=[one])
     assert [name for name, _arguments, _stdin in host.calls] == ["iptables-nft-save"]
 
 
 def test_sets_of_both_tables_are_one_transaction_a_table(monkeypatch):
     host = Host(monkeypatch, "iptables-nft-save", "iptables-nft-restore")
-    iptables.remove_iptables([one for one in sets_in(host.text) if "10.77.0.2" in one.addresses])
+    change(drop=[one for one in sets_in(host.text) if "10.77.0.2" in one.addresses])
     assert host.script.count("COMMIT") == 2
     assert host.script.count("\n-D") == 13
     assert host.script.count("\n-X") == 2
@@ -323,7 +324,7 @@ def test_a_set_with_new_rules_is_left(monkeypatch):
     one = only(host.text, WEB1)
     host.text = host.text.replace("COMMIT", f"-A {WEB1} -j RETURN\nCOMMIT")
     with pytest.raises(HostError) as caught:
-        iptables.remove_iptables([one])
+        change(drop=[one])
     assert caught.value.code == "rules_changed"
     assert [name for name, _arguments, _stdin in host.calls] == ["iptables-nft-save"]
 
@@ -339,7 +340,7 @@ def test_a_plugin_that_removes_a_rule_meanwhile_is_no_failure(monkeypatch):
         return commands.Done(1, b"", "Bad rule")
 
     monkeypatch.setattr(commands, "run_command", run)
-    iptables.remove_iptables([one])
+    change(drop=[one])
     assert host.script.count("\n-D") == 2
 
 
@@ -347,11 +348,11 @@ def test_what_keeps_a_set_is_told(monkeypatch):
     host = Host(monkeypatch, "iptables-nft-save", "iptables-nft-restore")
     one = only(host.text, WEB1)
     host.restore_rc = 2
-    with pytest.raises(HostError, match="exit status 2: it said no; nothing was removed") as caught:
-        iptables.remove_iptables([one])
+    with pytest.raises(HostError, match="exit status 2: it said no; no rule was removed") as caught:
+        change(drop=[one])
     assert caught.value.code == "rules_not_removed"
-    assert [name for name, _arguments, _stdin in host.calls].count("iptables-nft-restore") == iptables.TRIES
+    assert [name for name, _arguments, _stdin in host.calls].count("iptables-nft-restore") == 3
     host.tools = ("iptables-nft-save",)
     with pytest.raises(HostError, match="is not installed") as caught:
-        iptables.remove_iptables([one])
+        change(drop=[one])
     assert caught.value.code == "rules_not_removed"

@@ -13,7 +13,8 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains, nftables, ownership
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import chains, owners
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.change import change
 
 DUMPS = Path(__file__).parent / "dumps"
 MASQUERADE = ("inet", "cni_plugins_masquerade")
@@ -26,19 +27,23 @@ def dump(name):
 def sets_in(entries):
     found = chains.FoundChains()
     chains.parse_nftables(found, entries)
-    return nftables.group_nftables(found)
+    return owners.group_rules(found).sets
 
 
 def read_sets():
     found = chains.FoundChains()
     chains.read_nftables(found)
-    found.require("nftables")
-    return nftables.group_nftables(found)
+    found.require(("chain", "nftables"))
+    return owners.group_rules(found).sets
+
+
+def chains_of(one):
+    return tuple(key[-1] for key in one.chains)
 
 
 def test_each_container_has_its_sets():
     sets = sets_in(dump("nftables-1.9.1"))
-    assert [(one.family, one.plugin, one.network, one.container_id, one.ifname, one.addresses) for one in sets] == [
+    assert [(one.family, one.plugin, *one.owner[:3], one.addresses) for one in sets] == [
         ("inet", "ipmasq", "net-a", "web1", "eth0", ("10.77.0.2", "fd77::2")),
         ("inet", "ipmasq", "net-a", "web2", "eth0", ("10.77.0.3", "fd77::3")),
         ("inet", "ipmasq", "net-b", "db", "eth0", ("10.78.0.2",)),
@@ -54,8 +59,8 @@ def test_each_container_has_its_sets():
 
 def test_macspoofchk_has_two_chains_and_their_jump():
     one, other = sets_in(dump("macspoofchk-1.9.1"))
-    assert (one.container_id, one.ifname, other.container_id) == ("web1", "eth0", "web2")
-    assert one.chains == ("cni-br-iface-web1-eth0", "cni-br-iface-web1-eth0-mac")
+    assert (one.owner.container_id, one.owner.ifname, other.owner.container_id) == ("web1", "eth0", "web2")
+    assert chains_of(one) == ("cni-br-iface-web1-eth0", "cni-br-iface-web1-eth0-mac")
     assert [rule.handle for rule in one.rules] == [4, 5, 6, 7]
     assert not one.inert
     assert not one.unclear
@@ -71,7 +76,7 @@ def masquerade(comment, handle=9):
 
 
 def comment_of(network, ifname, container_id):
-    told = ownership.instance_hash(network, ifname, container_id)
+    told = owners.instance_hash(network, ifname, container_id)
     return f"{told}, net: {network}, if: {ifname}, id: {container_id}"[:128]
 
 
@@ -83,30 +88,30 @@ def owner_of(*comments):
 def test_a_cut_comment_tells_its_container_among_known_ones():
     container = "0123456789abcdef" * 4
     one = owner_of(comment_of("a-network-of-some-length", "eth0", container))
-    assert (one.network, one.ifname, one.container_id) == ("a-network-of-some-length", "eth0", None)
-    assert one.claimed
-    assert container.startswith(one.claimed)
+    assert (one.owner.network, one.owner.ifname, one.owner.container_id) == ("a-network-of-some-length", "eth0", None)
+    assert one.owner.claimed
+    assert container.startswith(one.owner.claimed)
     assert one.text.endswith("... (the end of the ID is unknown)")
-    twin = one.claimed + "0"
-    ownership.attribute([one], [], [twin, "other"])
-    assert one.container_id is None
-    ownership.attribute([one], [], [twin, "other", container])
-    assert one.container_id == container
+    twin = one.owner.claimed + "0"
+    [one] = owners.attribute([one], [], [twin, "other"])
+    assert one.owner.container_id is None
+    [one] = owners.attribute([one], [], [twin, "other", container])
+    assert one.owner.container_id == container
 
 
 def test_a_comment_of_exactly_the_greatest_length_is_whole():
     container = "c" * (128 - len(comment_of("net", "eth0", "")))
     one = owner_of(comment_of("net", "eth0", container))
-    assert (one.container_id, one.claimed) == (container, "")
+    assert (one.owner.container_id, one.owner.claimed) == (container, "")
 
 
 def test_a_comment_that_is_longer_than_the_plugins_write_is_left_alone():
     genuine = comment_of("net", "eth0", "c" * 80)
     assert len(genuine) == 128
-    assert owner_of(genuine).claimed
+    assert owner_of(genuine).owner.claimed
     one = owner_of(genuine + "c")
     assert one.unclear == "its comment and its hash identify different containers"
-    assert not one.claimed
+    assert not one.owner.claimed
 
 
 @pytest.mark.parametrize("length", [69, 71, 72, 74, 77, 78, 80])
@@ -114,8 +119,8 @@ def test_a_comment_that_is_cut_around_the_interface_s_name(length):
     """Either the hash still tells the container, or the set is left alone."""
     network = "n" * length
     one = owner_of(comment_of(network, "eth0", "web"))
-    ownership.attribute([one], [network], ["db", "web"])
-    assert one.unclear or one.container_id == "web"
+    [one] = owners.attribute([one], [network], ["db", "web"])
+    assert one.unclear or one.owner.container_id == "web"
     assert bool(one.unclear) == (length > 77)
 
 
@@ -124,8 +129,8 @@ def test_a_comment_that_the_hash_belies_is_not_believed():
     for comment in (genuine.replace("live", "dead"), genuine + '", id: dead', genuine[:33], "mine", ""):
         one = owner_of(comment)
         assert one.unclear
-        ownership.attribute([one], ["net"], ["live", "dead"])
-        assert one.container_id is None
+        [one] = owners.attribute([one], ["net"], ["live", "dead"])
+        assert one.owner.container_id is None
     assert owner_of(genuine, genuine.replace("live", "dead")).unclear == "its comments name several containers"
 
 
@@ -135,7 +140,7 @@ def test_a_comment_of_portmap_that_is_no_id_is_left_alone():
         if entry.get("rule", {}).get("comment") == "db":
             entry["rule"]["comment"] = "db, or so"
     [one] = [one for one in sets_in(entries) if one.unclear]
-    assert (one.container_id, one.unclear) == (None, "its comment is not a container ID")
+    assert (one.owner.container_id, one.unclear) == (None, "its comment is not a container ID")
 
 
 def renamed(text):
@@ -145,27 +150,27 @@ def renamed(text):
 
 def test_dashes_leave_open_where_the_id_ends():
     [one] = [one for one in sets_in(renamed("a-b-c0")) if one.name == "a-b-c0"]
-    assert (one.container_id, one.claimed) == (None, "a-b-c0")
-    ownership.attribute([one], [], ["a-b-c0", "b"])
-    assert one.container_id is None
-    ownership.attribute([one], [], ["a", "a-b"])
-    assert (one.container_id, one.ifname) == ("a-b", "c0")
+    assert (one.owner.container_id, one.owner.claimed) == (None, "a-b-c0")
+    [one] = owners.attribute([one], [], ["a-b-c0", "b"])
+    assert one.owner.container_id is None
+    [one] = owners.attribute([one], [], ["a", "a-b"])
+    assert (one.owner.container_id, one.owner.ifname) == ("a-b", "c0")
 
 
 def test_an_interface_named_like_the_second_chain():
     assert [one.name for one in sets_in(renamed("web1-mac"))] == ["web1-mac", "web2-eth0"]
     [one] = [one for one in sets_in(renamed("web1-mac")) if one.name == "web1-mac"]
-    assert one.chains == ("cni-br-iface-web1-mac", "cni-br-iface-web1-mac-mac")
+    assert chains_of(one) == ("cni-br-iface-web1-mac", "cni-br-iface-web1-mac-mac")
 
 
 def test_half_of_macspoofchk_is_found_and_foreign_rules_protect_it():
     entries = dump("macspoofchk-1.9.1")
     without_jump = [entry for entry in entries if entry.get("rule", {}).get("handle") != 4]
     one = sets_in(without_jump)[0]
-    assert (one.container_id, one.inert, len(one.rules)) == ("web1", True, 3)
+    assert (one.owner.container_id, one.inert, len(one.rules)) == ("web1", True, 3)
     empty = [entry for entry in entries if "rule" not in entry]
     one = sets_in(empty)[0]
-    assert (one.container_id, one.inert, one.rules) == ("web1", True, ())
+    assert (one.owner.container_id, one.inert, one.rules) == ("web1", True, ())
     foreign = copy.deepcopy(next(entry for entry in entries if entry.get("rule", {}).get("handle") == 4))
     foreign["rule"].update(handle=90, comment="mine")
     assert sets_in([*entries, foreign])[0].unclear == "rules that the plugin does not make are in it, or jump to it"
@@ -198,8 +203,8 @@ class Host:
 
 def test_sets_are_removed_by_handle_in_one_transaction(monkeypatch):
     host = Host(monkeypatch)
-    sets = [one for one in read_sets() if one.container_id == "web1"]
-    nftables.remove_nftables(sets)
+    sets = [one for one in read_sets() if one.owner.container_id == "web1"]
+    change(drop=sets)
     rules = [entry["delete"]["rule"] for entry in host.script if "rule" in entry["delete"]]
     assert sorted((rule["family"], rule["table"], rule["handle"]) for rule in rules) == [
         *(("bridge", "nat", handle) for handle in (4, 5, 6, 7)),
@@ -218,23 +223,23 @@ def test_what_is_gone_needs_no_transaction(monkeypatch):
     host = Host(monkeypatch)
     sets = read_sets()
     host.entries = []
-    nftables.remove_nftables(sets)
+    change(drop=sets)
     assert host.script is None
 
 
 def test_a_rule_that_was_exchanged_or_added_is_left(monkeypatch):
     host = Host(monkeypatch)
-    [one] = [one for one in read_sets() if (one.family, one.container_id) == ("ipv6", "web1")]
-    for change in ({"handle": 99}, {"expr": [{"accept": None}]}):
+    [one] = [one for one in read_sets() if (one.family, one.owner.container_id) == ("ipv6", "web1")]
+    for exchanged in ({"handle": 99}, {"expr": [{"accept": None}]}):
         host.entries = dump("nftables-1.9.1")
         [rule] = [
             entry["rule"]
             for entry in host.entries
             if "rule" in entry and entry["rule"]["family"] == "ip6" and entry["rule"]["handle"] == 11
         ]
-        rule.update(change)
+        rule.update(exchanged)
         with pytest.raises(HostError) as caught:
-            nftables.remove_nftables([one])
+            change(drop=[one])
         assert caught.value.code == "rules_changed"
     assert host.script is None
 
@@ -244,7 +249,7 @@ def test_rules_stay_without_nft(monkeypatch):
     sets = read_sets()
     monkeypatch.setattr(commands, "find_command", lambda name: None)
     with pytest.raises(HostError, match="nft is not installed") as caught:
-        nftables.remove_nftables(sets)
+        change(drop=sets)
     assert caught.value.code == "rules_not_removed"
     assert host.script is None
 
@@ -252,8 +257,8 @@ def test_rules_stay_without_nft(monkeypatch):
 def test_a_failing_transaction_is_told(monkeypatch):
     host = Host(monkeypatch)
     host.rc = 1
-    with pytest.raises(HostError, match="exit status 1: it said no; nothing was removed") as caught:
-        nftables.remove_nftables(read_sets()[:1])
+    with pytest.raises(HostError, match="exit status 1: it said no; no rule was removed") as caught:
+        change(drop=read_sets()[:1])
     assert caught.value.code == "rules_not_removed"
 
 

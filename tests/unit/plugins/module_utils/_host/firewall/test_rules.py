@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import iptables, nftables, rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change, owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import Chain, FoundChains
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import RuleOwner, RuleSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import RuleOwner, RuleSet
 
 
 def ruleset(name, backend="iptables-nft", family="ipv4", unclear=""):
@@ -31,25 +31,25 @@ def found():
 
 
 def problems_of(read):
-    return [(entry["code"], entry["level"]) for entry in rules.group_rules(read).problems]
+    return [(entry["code"], entry["level"]) for entry in owners.group_rules(read).problems]
 
 
 def test_everything_is_read_and_sorted(found):
-    grouped = rules.group_rules(found)
+    grouped = owners.group_rules(found)
     assert [(one.backend, one.family) for one in grouped.sets] == [
         ("iptables-legacy", "ipv4"),
         ("iptables-legacy", "ipv6"),
         ("iptables-nft", "ipv4"),
         ("iptables-nft", "ipv6"),
     ]
-    assert {one.container_id for one in grouped.sets} == {"web1"}
+    assert {one.owner.container_id for one in grouped.sets} == {"web1"}
     assert not grouped.problems
 
 
 def test_what_cannot_be_read_is_told(found):
     found.unread["iptables-nft", "ipv4"] = HostError("iptables-nft-save failed: exit status 4", code="command_failed")
     assert problems_of(found) == [("rules_unreadable", "warning")]
-    message = rules.group_rules(found).problems[0]["message"]
+    message = owners.group_rules(found).problems[0]["message"]
     assert message == "cannot read iptables-nft ipv4: iptables-nft-save failed: exit status 4"
 
 
@@ -77,17 +77,16 @@ def test_a_table_that_iptables_cannot_show_is_a_problem_only_with_chains_of_cni(
 
 
 class Removals:
-    """Stands for both backends; `bad` are the names of sets that cannot be removed."""
+    """Stands for the writer; `bad` are the names of sets that cannot be removed."""
 
     def __init__(self, monkeypatch, *bad):
         self.bad = bad
         self.groups = []
-        monkeypatch.setattr(iptables, "remove_iptables", self.remove)
-        monkeypatch.setattr(nftables, "remove_nftables", self.remove)
+        monkeypatch.setattr(change, "change", self.remove)
 
-    def remove(self, group):
-        self.groups.append([one.name for one in group])
-        for one in group:
+    def remove(self, drop):
+        self.groups.append([one.name for one in drop])
+        for one in drop:
             if one.name in self.bad:
                 raise HostError(one.name, code="rules_changed")
 
@@ -102,22 +101,22 @@ def test_sets_of_one_place_go_together(monkeypatch):
         ruleset("e", "nftables", "inet"),
         ruleset("f", "nftables", "ipv4"),
     ]
-    outcomes = rules.remove_all_rules(sets)
+    outcomes = change.drop_rules(sets)
     assert removals.groups == [["a", "c"], ["b"], ["d"], ["e", "f"]]
     assert sorted(one.name for one, error in outcomes if error is None) == list("abcdef")
-    assert rules.remove_all_rules([]) == []
+    assert change.drop_rules([]) == []
 
 
 def test_one_that_cannot_go_keeps_no_other(monkeypatch):
     removals = Removals(monkeypatch, "b")
-    outcomes = rules.remove_all_rules([ruleset("a"), ruleset("b"), ruleset("c")])
+    outcomes = change.drop_rules([ruleset("a"), ruleset("b"), ruleset("c")])
     assert [(one.name, error and error.msg) for one, error in outcomes] == [("a", None), ("b", "b"), ("c", None)]
     assert removals.groups == [["a", "b", "c"], ["a"], ["b"], ["c"]]
 
 
 def test_what_is_unclear_is_never_removed(monkeypatch):
     Removals(monkeypatch)
-    outcomes = rules.remove_all_rules([ruleset("a", unclear="why"), ruleset("b")])
+    outcomes = change.drop_rules([ruleset("a", unclear="why"), ruleset("b")])
     assert [(one.name, error and error.code) for one, error in outcomes] == [("a", "rules_unclear"), ("b", None)]
 
 
@@ -125,7 +124,7 @@ def test_owners_are_completed_from_known_containers(found):
     for key, chain in found.chains.items():
         if key[-1] == "POSTROUTING":
             chain.rules.clear()
-    grouped = rules.group_rules(found)
-    assert grouped.sets[0].container_id is None
+    grouped = owners.group_rules(found)
+    assert grouped.sets[0].owner.container_id is None
     grouped.attribute(["net-a"], ["web1"])
-    assert (grouped.sets[0].network, grouped.sets[0].container_id) == ("net-a", "web1")
+    assert (grouped.sets[0].owner.network, grouped.sets[0].owner.container_id) == ("net-a", "web1")

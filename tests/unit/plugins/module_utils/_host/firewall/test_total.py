@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import (
     NFT,
     FoundChains,
@@ -19,8 +19,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains 
     parse_nftables,
     read_chains,
     rule_line,
+    survives,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.restoration import survives
 
 DUMPS = Path(__file__).parent / "dumps"
 BYTES = ["", "\0", "\n", " ", '"', "\\", "*", ":", "#", "-", "é", "\udcff", "x"]
@@ -29,7 +29,7 @@ BYTES = ["", "\0", "\n", " ", '"', "\\", "*", ":", "#", "-", "é", "\udcff", "x"
 def parsed(dump):
     found = FoundChains()
     parse_iptables(found, NFT, "ipv4", dump)
-    rules.group_rules(found)
+    owners.group_rules(found)
     return found
 
 
@@ -102,7 +102,7 @@ def test_any_part_of_nft_s_json_may_be_anything(name, value):
             part[path[-1]] = value
             found = FoundChains()
             parse_nftables(found, [damaged_entry])
-            rules.group_rules(found)
+            owners.group_rules(found)
     found = FoundChains()
     parse_nftables(found, value)
     assert not found.chains

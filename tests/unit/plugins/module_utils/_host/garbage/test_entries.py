@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import RuleOwner, RuleSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import RuleOwner, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import entries, firewall_rules
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import DELETED, GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
@@ -166,7 +166,7 @@ def test_rules_are_removed_together_when_the_first_is(monkeypatch):
         removed.append([one.name for one in sets])
         return [(one, HostError("it changed") if one.name == "b" else None) for one in sets]
 
-    monkeypatch.setattr(firewall_rules.rules, "remove_all_rules", remove_all)
+    monkeypatch.setattr(firewall_rules.change, "drop_rules", remove_all)
     batch = firewall_rules.RuleBatch()
     sets = {name: RuleSet("nftables", "inet", "ipmasq", name, RuleOwner()) for name in "abcd"}
     for name, action in (("a", DELETED), ("b", DELETED), ("c", "left")):

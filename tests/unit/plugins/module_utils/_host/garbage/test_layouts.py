@@ -26,8 +26,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live 
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import FIREWALL, PORTMAP
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import RuleOwner, RuleSet
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.rules import FoundRules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules, RuleOwner, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import DELETED, SCOPES, GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
@@ -214,7 +213,7 @@ class Host:
         monkeypatch.setattr(gc_cache, "_MANAGED_DIR", str(self.ours))
         monkeypatch.setattr(gc_cache.cache, "DEFAULT_DIR", str(self.libcni))
         monkeypatch.setattr(leases.lease_stores, "__defaults__", (str(path / "leases"),))
-        monkeypatch.setattr(planner.rules, "read_rules", lambda: self.firewall)
+        monkeypatch.setattr(planner.owners, "read_rules", lambda: self.firewall)
         monkeypatch.setattr(planner, "FirstSeen", _Seen)
         monkeypatch.setattr(sources, "read_namespaces", lambda paths: self.namespaces())
         monkeypatch.setattr(sources, "RUNTIMES", {name: self._runtime(name) for name in RUNTIMES})

@@ -18,7 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import ATTACHED, Record, Records
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.rules import FoundRules
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import DELETED, SCOPES, GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry
@@ -71,7 +71,7 @@ class Host:
         monkeypatch.setattr(cache, "_MANAGED_DIR", self.ours, raising=False)
         monkeypatch.setattr(cache.cache, "DEFAULT_DIR", self.libcni)
         monkeypatch.setattr(leases.lease_stores, "__defaults__", (str(path / "default"),))
-        monkeypatch.setattr(planner.rules, "read_rules", FoundRules)
+        monkeypatch.setattr(planner.owners, "read_rules", FoundRules)
 
     def make(self, veth=True):
         """Make the container; its address was flushed, so that nobody sees it."""
@@ -117,10 +117,10 @@ class Host:
             "import json, sys; sys.path[:0] = json.loads(sys.argv[1])\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host import errors\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import cache\n"
-            "from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import rules\n"
+            "from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import outcome\n"
-            "cache.cache.DEFAULT_DIR, rules.read_rules = sys.argv[2], rules.FoundRules\n"
+            "cache.cache.DEFAULT_DIR, owners.read_rules = sys.argv[2], owners.FoundRules\n"
             "options = json.loads(sys.argv[3])\n"
             "try:\n"
             "    found = planner.GcPlanner(outcome.GcSettings(**options)).make().candidates\n"

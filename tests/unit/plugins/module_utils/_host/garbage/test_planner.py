@@ -25,7 +25,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live 
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import FIREWALL, IPMASQ, PORTMAP
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.ownership import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import (
     RuleOwner,
     RuleSet,
     chain_name,
