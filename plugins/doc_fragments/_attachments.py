@@ -37,7 +37,6 @@ annotations:
 ports:
   description:
     - Ports of the pod's containers. Those with a C(host_port) become the capability C(portMappings).
-    - Refused with C(runtime=crio), because CRI-O maps the ports of the host itself.
   type: list
   elements: dict
   suboptions:
@@ -65,9 +64,7 @@ egress_bandwidth:
   description: The same for the traffic from the pod, with the annotation C(kubernetes.io/egress-bandwidth).
   type: str
 dns:
-  description:
-    - Settings of the resolver, for plugins that declare the capability C(dns).
-    - Refused with C(runtime=crio), because CRI-O passes none to plugins.
+  description: Settings of the resolver, for plugins that declare the capability C(dns).
   type: dict
   suboptions:
     servers:
@@ -85,14 +82,6 @@ dns:
 cgroup_path:
   description: Path of the pod's control group, for plugins that declare the capability C(cgroupPath).
   type: str
-runtime:
-  description:
-    - The runtime whose form the arguments have. V(containerd) writes the keys of capability args in capitals, and a
-      burst of 4294967295 beside each rate. V(crio) writes small letters, and a burst of 34359738359.
-    - V(containerd) is containerd 1.7 and later; 1.6 has no C(cgroupPath).
-  type: str
-  choices: [containerd, crio]
-  default: containerd
 """
 
 _ENTRY = """
@@ -133,8 +122,8 @@ capability_args:
   type: dict
 pod:
   description:
-    - The pod that the container belongs to. It becomes C(CNI_ARGS) and capability args exactly as the container
-      runtimes of Kubernetes make them, so that plugins which need a pod can be used without a cluster.
+    - The pod that the container belongs to. It becomes C(CNI_ARGS) and capability args exactly as containerd makes
+      them (1.7 and later; 1.6 has no C(cgroupPath)), so that plugins which need a pod can be used without a cluster.
     - C(CNI_ARGS) is C(IgnoreUnknown), C(K8S_POD_NAMESPACE), C(K8S_POD_NAME), C(K8S_POD_INFRA_CONTAINER_ID) and
       C(K8S_POD_UID), followed by what the entry gives itself.
     - An argument or capability that the entry gives itself, although it comes from the pod, is refused.
@@ -145,14 +134,6 @@ pod:
   type: dict
   suboptions:
 @POD@
-resolv_conf:
-  description:
-    - Write the C(dns) of the result to C(/etc/netns/NAME/resolv.conf), which C(ip netns exec) mounts in the namespace
-      C(NAME). It is removed when the attachment is detached, and without this option. A file of another origin, or one
-      that was edited, is neither changed nor removed (warning V(resolv_conf_foreign)).
-    - Requires a O(@PATH@[].netns) with a name. With a O(@PATH@[].pod), it is the result of the pod's own network.
-  type: bool
-  default: false
 _networks:
   description: For internal use between the action plugin and the module. Do not set it.
   type: list

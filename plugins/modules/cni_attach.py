@@ -175,11 +175,10 @@ attachments:
         - V(repaired) means that what was lost is back in place, or that the attachment was made again. V(drifted) means
           that drift was only reported. V(left) means that O(classes) does not allow the change, or that another network
           of the pod failed before.
-        - V(rerouted) means that a default route was moved. V(updated) means that only its C(resolv.conf) was written or
-          removed, for the reason V(resolv_conf). V(rolled_back) means that the change was taken back, because
+        - V(rerouted) means that a default route was moved. V(rolled_back) means that the change was taken back, because
           another network of the pod failed.
       type: str
-      choices: [none, added, adopted, deleted, repaired, rerouted, updated, rolled_back, drifted, left, failed]
+      choices: [none, added, adopted, deleted, repaired, rerouted, rolled_back, drifted, left, failed]
       sample: added
     reason:
       description:
@@ -299,7 +298,7 @@ actions:
   contains:
     kind:
       description:
-        - One of V(add), V(del), V(repair), V(reroute), V(resolv_conf), V(adopt), V(record) and V(leave).
+        - One of V(add), V(del), V(repair), V(reroute), V(adopt), V(record) and V(leave).
         - V(reroute) moves a default route to or from a network of a pod.
         - V(record) sets a damaged footprint aside, and writes what a rehearsal has found instead.
         - V(repair) puts back in place what is lost, or is a DEL followed by an ADD. V(leave) is not a change. It shows
@@ -309,15 +308,13 @@ actions:
     target:
       description:
         - Network, container ID and interface, as C(NETWORK/CONTAINER/INTERFACE).
-        - The path of the file for V(resolv_conf).
         - The name of a network, or V(host), for what several attachments share and have lost.
       type: str
       sample: demo/web/eth0
     class:
       description:
-        - V(safe) for V(add), V(adopt), V(record), V(resolv_conf) and for a V(repair) in place, V(disruptive) for
-          V(del) and the V(resolv_conf) after it, V(reroute) and for a V(repair) with DEL and ADD, V(foreign) for
-          V(leave).
+        - V(safe) for V(add), V(adopt), V(record) and for a V(repair) in place, V(disruptive) for V(del), V(reroute) and
+          for a V(repair) with DEL and ADD, V(foreign) for V(leave).
       type: str
       sample: disruptive
     reason:

@@ -22,7 +22,6 @@ from .errors import HostError
 from .paths import absolute
 
 NETNS_DIR = "/run/netns"
-NETNS_ETC = "/etc/netns"
 """``ip netns exec NAME`` mounts the files of its directory ``NAME`` over those in ``/etc``."""
 
 Result = TypeVar("Result")
@@ -45,12 +44,6 @@ def netns_path(value: str, where: str) -> str:
         return absolute(value, where)
     check_name(value, where)
     return os.path.join(NETNS_DIR, value)
-
-
-def netns_name(path: str) -> str:
-    """Return the name of the namespace at *path*, "" if the path is not that of a name."""
-    folder, _slash, name = path.rpartition("/")
-    return name if folder in (NETNS_DIR, "/var" + NETNS_DIR) else ""
 
 
 def check_name(name: str, where: str) -> None:

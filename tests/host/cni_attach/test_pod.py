@@ -31,11 +31,6 @@ CONTAINERD = {
     "cgroupPath": "/kubepods/pod-x",
     "io.kubernetes.cri.pod-annotations": ANNOTATIONS,
 }
-CRIO = {
-    "bandwidth": {"ingressRate": 0, "ingressBurst": 0, "egressRate": 20000000, "egressBurst": 34359738359},
-    "cgroupPath": "/kubepods/pod-x",
-    "io.kubernetes.cri.pod-annotations": ANNOTATIONS,
-}
 
 
 @pytest.fixture
@@ -56,16 +51,8 @@ def recorded(fakes):
     return [json.loads(line) for line in (fakes / "record.log").read_text().splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("pod", "expected"),
-    [
-        (POD, CONTAINERD),
-        ({**{key: POD[key] for key in POD if key not in ("dns", "ports")}, "runtime": "crio"}, CRIO),
-    ],
-    ids=["containerd", "crio"],
-)
-def test_the_plugins_get_what_the_runtime_would_hand_over(change, fakes, network, pod, expected):
-    entry = {"network": network, "container_id": "web", "netns": "pwa-web", "pod": pod}
+def test_the_plugins_get_what_the_runtime_would_hand_over(change, fakes, network):
+    entry = {"network": network, "container_id": "web", "netns": "pwa-web", "pod": POD}
     found = change([entry], ["add"], ["added"])
     assert warnings(found.run["attachments"][0]) == []
     calls = recorded(fakes)
@@ -75,7 +62,7 @@ def test_the_plugins_get_what_the_runtime_would_hand_over(change, fakes, network
     # The CHECK of portmap 1.1.1 fails, so that none reaches the last plugin.
     assert {call["command"] for call in calls} - {"CHECK"} == {"ADD", "DEL"}
     assert {call["args"] for call in calls} == {NAMES}
-    assert [call["runtimeConfig"] for call in calls] == [expected] * len(calls)
+    assert [call["runtimeConfig"] for call in calls] == [CONTAINERD] * len(calls)
 
 
 def test_portmap_maps_a_port_that_is_written_in_capitals_and_removes_it(change, network):

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Dict, List, Optional, Sequence, Union
 
 from ...libcni import gojson
@@ -15,7 +14,7 @@ from ..binaries.types import types_of
 from ..errors import HostError
 from ..hostview import HostView
 from ..kinds import member_of, text_of
-from ..netns import NETNS_ETC, Netns, Seen, same, visit
+from ..netns import Netns, Seen, same, visit
 from ..trust import check_trusted
 from .drift_finder import DriftFinder
 from .networks import Networks
@@ -82,13 +81,6 @@ class AttachPlanner:
             if outcome.todo in (NOTHING, PUT_BACK) and outcome.attached and not outcome.failed:
                 outcome.result = outcome.attached.result
         self._note_capabilities(outcomes)
-        files = None
-        if any(wanted.resolv_conf for wanted in request) or os.path.isdir(NETNS_ETC):
-            # Imported late: few requests ask for it.
-            from .resolv_conf import ResolvConf
-
-            files = ResolvConf(self._plan)
-            each_outcome(outcomes, files.look)
         if drift.lost.shared or any(
             outcome.todo != NOTHING or outcome.lost or outcome.injectors or outcome.reroutes for outcome in outcomes
         ):
@@ -96,8 +88,6 @@ class AttachPlanner:
             from .steps import Steps
 
             Steps(self._settings, self._verbs, self._plan).add(drift.lost)
-        if files is not None:
-            files.add()
         return self._plan
 
     def _note_capabilities(self, outcomes: Sequence[Outcome]) -> None:

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Kubernetes' runtimes hand to the plugins of a pod: CNI_ARGS and capability arguments.
+"""What containerd hands to the plugins of a pod: CNI_ARGS and capability arguments.
 
 Sources: containerd internal/cri/server/sandbox_run.go:cniNamespaceOpts with containerd/go-cni types.go, compared with
-what 1.6.20, 1.7.24 and 2.1.9 send (1.6 has no cgroupPath); cri-o server/utils.go:newPodNetwork with
-cri-o/ocicni pkg/ocicni/ocicni.go:buildCNIRuntimeConf; kubernetes pkg/util/bandwidth/utils.go and apimachinery
+what 1.6.20, 1.7.24 and 2.1.9 send (1.6 has no cgroupPath); kubernetes pkg/util/bandwidth/utils.go and apimachinery
 pkg/api/resource/quantity.go.
 """
 
@@ -17,7 +16,6 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 from ..errors import HostError
 from .capability_args import check_capability_args
 
-CONTAINERD, CRIO = "containerd", "crio"
 ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 _BANDWIDTH = "kubernetes.io/{}-bandwidth"
 _WAYS = ("ingress", "egress")
@@ -61,11 +59,10 @@ def arguments_of(
 
 
 def pod_conventions(pod: Mapping[str, Any], container_id: str, where: str) -> PodConventions:
-    """Return what the runtime of *pod* (the options in POD_ARGUMENTS) hands to the plugins of each of its networks.
+    """Return what containerd, for *pod* (the options in POD_ARGUMENTS), hands to the plugins of each of its networks.
 
     Raises HostError ``bad_pod``, which names the place below *where*.
     """
-    runtime = pod.get("runtime") or CONTAINERD
     args = [
         ("IgnoreUnknown", "1"),
         ("K8S_POD_NAMESPACE", pod.get("namespace") or "default"),
@@ -79,23 +76,19 @@ def pod_conventions(pod: Mapping[str, Any], container_id: str, where: str) -> Po
     if not pod["name"]:
         raise _bad(where, "name is empty; a pod has a name")
     annotations = _annotations(pod, where)
-    # Without annotations, containerd sends null, and CRI-O an empty object.
-    capability_args: Dict[str, Any] = {ANNOTATIONS: annotations or (None if runtime == CONTAINERD else {})}
+    capability_args: Dict[str, Any] = {ANNOTATIONS: annotations or None}
     if pod.get("labels"):
-        # Neither runtime sends labels; this is the form that CONVENTIONS.md describes for them.
+        # No runtime sends labels; this is the form that CONVENTIONS.md describes for them.
         labels = _texts(pod["labels"], f"{where}.labels")
         capability_args["labels"] = [{"key": key, "value": value} for key, value in labels.items()]
     if pod.get("cgroup_path"):
         capability_args["cgroupPath"] = pod["cgroup_path"]
-    rates = {way: _rate(annotations.get(_BANDWIDTH.format(way)), runtime, way, where) for way in _WAYS}
-    if runtime == CONTAINERD:
-        capability_args.update(_containerd(pod, rates))
-    else:
-        capability_args.update(_crio(pod, rates, where))
+    rates = {way: _rate(annotations.get(_BANDWIDTH.format(way)), way, where) for way in _WAYS}
+    capability_args.update(_of_go_cni(pod, rates))
     return PodConventions(args, capability_args, frozenset((ANNOTATIONS, "labels", "cgroupPath", "dns")))
 
 
-def _containerd(pod: Mapping[str, Any], rates: Mapping[str, Optional[int]]) -> Dict[str, Any]:
+def _of_go_cni(pod: Mapping[str, Any], rates: Mapping[str, Optional[int]]) -> Dict[str, Any]:
     """Return what go-cni's structures become: keys in capitals, all of them present."""
     found: Dict[str, Any] = {}
     ports = [
@@ -112,29 +105,15 @@ def _containerd(pod: Mapping[str, Any], rates: Mapping[str, Optional[int]]) -> D
         found["portMappings"] = ports
     if any(rate is not None for rate in rates.values()):
         # Go's MaxUint32 stands for no limit.
-        found["bandwidth"] = _bandwidth(rates, 2**32 - 1, ("IngressRate", "IngressBurst", "EgressRate", "EgressBurst"))
+        found["bandwidth"] = {
+            f"{way.capitalize()}{name}": value if rates[way] else 0
+            for way in _WAYS
+            for name, value in (("Rate", rates[way]), ("Burst", 2**32 - 1))
+        }
     if pod.get("dns") is not None:
         # An empty list arrives as null.
         found["dns"] = {key: pod["dns"].get(key.lower()) or None for key in ("Servers", "Searches", "Options")}
     return found
-
-
-def _crio(pod: Mapping[str, Any], rates: Mapping[str, Optional[int]], where: str) -> Dict[str, Any]:
-    # What has no effect is refused.
-    other = f"; remove it, or set runtime: {CONTAINERD}"
-    if any(port.get("host_port") for port in pod.get("ports") or []):
-        raise _bad(f"{where}.ports", f"CRI-O maps the ports of the host itself, and tells plugins none{other}")
-    if pod.get("dns"):
-        raise _bad(f"{where}.dns", f"CRI-O tells plugins nothing about DNS{other}")
-    if not any(rates.values()):
-        return {}
-    keys = ("ingressRate", "ingressBurst", "egressRate", "egressBurst")
-    return {"bandwidth": _bandwidth(rates, (2**32 - 1) * 8 - 1, keys)}
-
-
-def _bandwidth(rates: Mapping[str, Optional[int]], burst: int, keys: Tuple[str, ...]) -> Dict[str, int]:
-    values = [number for way in _WAYS for number in (rates[way] or 0, burst if rates[way] else 0)]
-    return dict(zip(keys, values))
 
 
 def _annotations(pod: Mapping[str, Any], where: str) -> Dict[str, str]:
@@ -156,7 +135,7 @@ def _texts(values: Mapping[Any, Any], where: str) -> Dict[str, str]:
     return dict(values)
 
 
-def _rate(text: Optional[str], runtime: str, way: str, where: str) -> Optional[int]:
+def _rate(text: Optional[str], way: str, where: str) -> Optional[int]:
     """Return bits per second, None if the pod has no such limit."""
     if text is None:
         return None
@@ -165,9 +144,6 @@ def _rate(text: Optional[str], runtime: str, way: str, where: str) -> Optional[i
     if exact is None:
         raise _bad(place, f"{text[:40]!r} is no quantity; write, for example, 10M (bits per second)")
     top, bottom = exact
-    if runtime == CRIO:
-        # It ignores what is no whole number.
-        return top // bottom if top % bottom == 0 and top // bottom <= _LARGEST else 0
     rate = min(-(-top // bottom), _LARGEST)
     if not 1000 <= rate <= 10**15:
         raise _bad(place, f"{text[:40]!r} is not between 1k and 1P (bits per second), and containerd refuses the pod")

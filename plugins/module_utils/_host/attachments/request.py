@@ -11,7 +11,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 from ...libcni.errors import ValidationError
 from ...libcni.validate import validate_container_id, validate_if_name, validate_network_name
 from ..errors import HostError
-from ..netns import netns_name, netns_path
+from ..netns import netns_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ POD_ARGUMENTS: Dict[str, Any] = {
             "options": {name: {"type": "list", "elements": "str"} for name in ("servers", "searches", "options")},
         },
         "cgroup_path": {"type": "str"},
-        "runtime": {"type": "str", "choices": ["containerd", "crio"], "default": "containerd"},
     },
 }
 ATTACHMENTS_ARGUMENTS: Dict[str, Any] = {
@@ -61,7 +60,6 @@ ATTACHMENTS_ARGUMENTS: Dict[str, Any] = {
             "args": {"type": "dict"},
             "capability_args": {"type": "dict"},
             "pod": POD_ARGUMENTS,
-            "resolv_conf": {"type": "bool", "default": False},
             "_networks": {"type": "list", "elements": "dict"},
             "state": {"type": "str", "choices": [PRESENT, ABSENT], "default": PRESENT},
         },
@@ -103,10 +101,10 @@ class WantedAttachment:
     ``netns`` is an absolute path, "" if none was given (``absent`` only). ``args`` are the pairs of CNI_ARGS in the
     user's order, ``capability_args`` any JSON by capability. ``conventional``: the capabilities that runtimes hand to
     every network, whether a plugin reads them or not. ``pod`` is the part of a pod that it is, None for an entry
-    without pod. ``resolv_conf``: whether the ``dns`` of the result is written for ``ip netns exec``.
+    without pod.
     """
 
-    __slots__ = ("args", "capability_args", "conventional", "key", "netns", "pod", "resolv_conf", "state")
+    __slots__ = ("args", "capability_args", "conventional", "key", "netns", "pod", "state")
 
     def __init__(
         self,
@@ -117,7 +115,6 @@ class WantedAttachment:
         state: str = PRESENT,
         conventional: FrozenSet[str] = frozenset(),
         pod: Optional[PodPart] = None,
-        resolv_conf: bool = False,
     ) -> None:
         self.key = key
         self.netns = netns
@@ -126,7 +123,6 @@ class WantedAttachment:
         self.state = state
         self.conventional = conventional
         self.pod = pod
-        self.resolv_conf = resolv_conf
 
 
 def default_container_id(netns: str) -> str:
@@ -186,8 +182,8 @@ def _pod(entry: Mapping[str, Any], item: WantedAttachment, index: int, where: st
 
             check_capability_args(network.capability_args, f"{where}.pod, network {network.network}")
         part = network.part(unit, place)
-        more = item.conventional, part, item.resolv_conf and place == 0
-        found.append(WantedAttachment(key, item.netns, args, network.capability_args, item.state, *more))
+        wanted = WantedAttachment(key, item.netns, args, network.capability_args, item.state, item.conventional, part)
+        found.append(wanted)
     return found
 
 
@@ -217,9 +213,6 @@ def _entry(entry: Mapping[str, Any], where: str) -> WantedAttachment:
     state = entry.get("state") or PRESENT
     if state == PRESENT and not netns:
         raise HostError(f"{where}: netns is required to attach {key}", code="bad_netns")
-    resolv_conf = bool(entry.get("resolv_conf"))
-    if state == PRESENT and resolv_conf and not netns_name(netns):
-        raise HostError(f"{where}: resolv_conf needs a namespace that has a name, not {netns}", code="bad_netns")
     args = [_arg(name, value, f"{where}.args") for name, value in (entry.get("args") or {}).items()]
     capability_args: Dict[str, Any] = dict(entry.get("capability_args") or {})
     conventional: FrozenSet[str] = frozenset()
@@ -236,7 +229,7 @@ def _entry(entry: Mapping[str, Any], where: str) -> WantedAttachment:
         args, capability_args, conventional = arguments_of(
             entry["pod"], container_id, args, capability_args, f"{where}.pod"
         )
-    return WantedAttachment(key, netns, args, capability_args, state, conventional, resolv_conf=resolv_conf)
+    return WantedAttachment(key, netns, args, capability_args, state, conventional)
 
 
 def _check_ids(key: Key, where: str) -> None:

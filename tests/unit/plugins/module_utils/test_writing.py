@@ -33,7 +33,6 @@ ALLOWED = {
     "kernel/sysctls.py": ("a sysctl, without following links", "open"),
     "attachments/cache.py": (_CACHE, "unlink"),
     "attachments/records.py": (_CACHE, "unlink"),
-    "attachments/resolv_conf.py": ("an empty directory that it made", "rmdir"),
     "binaries/batch.py": (_DESCRIPTOR, "chmod chown fchmod fchown symlink"),
     "footprints/note.py": (_CACHE, "makedirs rename rmdir unlink"),
     "garbage/judge.py": (_RUN, "makedirs open rename"),

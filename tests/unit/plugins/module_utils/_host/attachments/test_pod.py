@@ -75,35 +75,6 @@ def test_containerd_sends_null_for_a_pod_without_annotations_and_nothing_else():
     }
 
 
-def test_crio_has_small_letters_its_own_burst_and_neither_ports_nor_dns():
-    plain = {key: value for key, value in POD.items() if key not in ("ports", "dns")}
-    found = of(plain, runtime="crio")
-    assert found.args == ARGS
-    assert found.capability_args == {
-        "bandwidth": {
-            "ingressRate": 10000000,
-            "ingressBurst": 34359738359,
-            "egressRate": 20000000,
-            "egressBurst": 34359738359,
-        },
-        "cgroupPath": "/kubepods/pod-x",
-        "io.kubernetes.cri.pod-annotations": ALL,
-    }
-
-
-@pytest.mark.parametrize("option", ["ports", "dns"])
-def test_what_crio_ignores_is_refused(option):
-    with pytest.raises(HostError, match=f"^pod.{option}: CRI-O .*remove it") as caught:
-        of({"name": "web"}, runtime="crio", **{option: POD[option]})
-    assert caught.value.code == "bad_pod"
-
-
-def test_crio_takes_a_port_that_is_not_mapped():
-    assert of({"name": "web"}, runtime="crio", ports=[{"container_port": 80}]).capability_args == {
-        "io.kubernetes.cri.pod-annotations": {}
-    }
-
-
 def test_the_id_of_the_sandbox_may_be_another_one_than_that_of_the_container():
     assert dict(of(POD, infra_container_id="pause").args)["K8S_POD_INFRA_CONTAINER_ID"] == "pause"
 
@@ -160,12 +131,6 @@ def test_what_is_no_quantity(text):
 def test_what_containerd_refuses_as_unreasonable(text):
     with pytest.raises(HostError, match="between 1k and 1P"):
         of({"name": "web"}, ingress_bandwidth=text)
-
-
-@pytest.mark.parametrize(("text", "rate"), [("1.5", None), ("0", None), ("16E", None), ("2P", 2 * 10**15), ("1", 1)])
-def test_crio_ignores_what_is_no_whole_number(text, rate):
-    found = of({"name": "web"}, ingress_bandwidth=text, runtime="crio").capability_args
-    assert found.get("bandwidth", {}).get("ingressRate") == rate
 
 
 def entry(**keys):
