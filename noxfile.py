@@ -70,6 +70,7 @@ def run_on_host(session: nox.Session, *tests: str) -> None:
         # The files of tests are in memory.
         kept = ["--durations=15", "--override-ini=tmp_path_retention_policy=failed"]
         named = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
+        session.env.update({} if FULL or named else {"PODWIRE_SAMPLE": "1"})
         pytest(session, *kept, *session.posargs, *([] if named else tests))
 
 
