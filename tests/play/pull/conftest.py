@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import shutil
 import socket
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,28 +30,37 @@ def repository(tmp_path, keys):
     return made
 
 
+# Notes what Repository.play makes a playbook note.
+PLAYBOOK = """\
+#!/bin/sh
+for word; do
+  case $word in *.yml) sed -n 's/.*shell: echo \\(.*\\) >>.*/\\1/p' "$word" >>{ran} ;; esac
+done
+"""
+
+
 @pytest.fixture
-def host(tmp_path, repository, keys):
+def puller(tmp_path, repository, keys):
+    """The program, whose Ansible only notes what the playbooks would note."""
     made = Puller(tmp_path, repository.path)
     (made.state / "keys").mkdir(parents=True)
     public = keys["team"].with_suffix(".pub").read_text()
     (made.state / "keys" / "allowed_signers").write_text(f"team@example.org {public}")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, text in {"ansible-inventory": "#!/bin/sh\n", "ansible-playbook": PLAYBOOK.format(ran=made.ran)}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    made.config["ansible_path"] = str(programs)
     yield made
     shutil.rmtree(made.state)
 
 
 @pytest.fixture
-def quick(host, repository, tmp_path):
-    """A host whose Ansible only notes the words of the playbook, for tests of what comes before."""
-    programs = tmp_path / "quick"
-    programs.mkdir()
-    for name, text in {"ansible-inventory": "", "ansible-playbook": f"cat local.yml >>{host.ran}"}.items():
-        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
-        (programs / name).chmod(0o755)
-    host.config["ansible_path"] = str(programs)
-    repository.write("local.yml", "first\n")
-    repository.commit()
-    return host
+def real(puller):
+    """The program with the real Ansible."""
+    puller.config["ansible_path"] = str(Path(sys.executable).parent)
+    return puller
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 PROGRAM = Path(__file__).parents[3] / "roles" / "pull" / "files" / "pull"
@@ -70,7 +69,7 @@ class Puller:
             "state_dir": str(self.state),
             "machine_id": "",
             "name": "node1",
-            "ansible_path": str(Path(sys.executable).parent),
+            "ansible_path": "",
             "url": str(url),
             "repository": "fleet",
             "branch": "main",

@@ -18,52 +18,52 @@ import pytest
 from ansible_collections.podwire.cni.tests.play.pull.site import PROGRAM, PYTHON, sh
 
 
-def test_a_signed_commit_runs_each_time(host, repository):
+def test_a_signed_commit_runs_each_time(real, repository):
     """Also without a new commit: somebody may have changed the host."""
     commit = repository.git("rev-parse", "HEAD")
     for _again in range(2):
-        status = host.run()
+        status = real.run()
         assert (status["result"], status["commit"], status["problems"]) == ("ok", commit, [])
-        assert host.noted() == ["first"]
+        assert real.noted() == ["first"]
     repository.play("second")
     newer = repository.commit()
-    assert host.run()["commit"] == newer
-    assert host.noted() == ["second"]
-    assert host.trees() == [newer]
+    assert real.run()["commit"] == newer
+    assert real.noted() == ["second"]
+    assert real.trees() == [newer]
 
 
 @pytest.mark.parametrize("key", [None, "stranger"])
-def test_what_is_not_signed_by_the_team_never_becomes_files(host, repository, key):
+def test_what_is_not_signed_by_the_team_never_becomes_files(puller, repository, key):
     repository.play("evil")
     evil = repository.commit(key)
-    first = host.run(status=1)
-    assert (first["commit"], host.codes(), host.noted(), host.trees()) == (
+    first = puller.run(status=1)
+    assert (first["commit"], puller.codes(), puller.noted(), puller.trees()) == (
         "",
         ["not_verified", "nothing_verified"],
         [],
         [],
     )
     repository.git("reset", "--hard", "--quiet", "HEAD~1")
-    good = host.run()["commit"]
-    assert host.noted() == ["first"]
+    good = puller.run()["commit"]
+    assert puller.noted() == ["first"]
     repository.git("reset", "--hard", "--quiet", evil)
     # What was verified before stays in force.
-    status = host.run(status=1)
-    assert (status["commit"], status["result"], host.codes()) == (good, "failed", ["not_verified"])
+    status = puller.run(status=1)
+    assert (status["commit"], status["result"], puller.codes()) == (good, "failed", ["not_verified"])
     assert "cni_pull_allowed_signers" in status["problems"][0]["message"]
-    assert (host.noted(), host.trees()) == (["first"], [good])
+    assert (puller.noted(), puller.trees()) == (["first"], [good])
 
 
-def test_a_signer_who_is_removed_counts_no_more(host, keys):
-    host.run()
-    (host.state / "keys" / "allowed_signers").write_text(
+def test_a_signer_who_is_removed_counts_no_more(puller, keys):
+    puller.run()
+    (puller.state / "keys" / "allowed_signers").write_text(
         f"other@example.org {keys['stranger'].with_suffix('.pub').read_text()}"
     )
-    host.run(status=1)
-    assert host.codes() == ["not_verified"]
+    puller.run(status=1)
+    assert puller.codes() == ["not_verified"]
 
 
-def test_gpg_signatures(host, repository, tmp_path):
+def test_gpg_signatures(puller, repository, tmp_path):
     """With keys of the configuration only, and not where SSH signatures are asked for."""
     mine = tmp_path / "mine"
     mine.mkdir(mode=0o700)
@@ -72,40 +72,40 @@ def test_gpg_signatures(host, repository, tmp_path):
         sh("gpg", "--batch", "--passphrase", "", "--quick-gen-key", "a@example.org", env={**os.environ, **made})
         repository.git("config", "gpg.format", "openpgp")
         repository.git("commit", "-Sa@example.org", "--quiet", "--allow-empty", "--message", "by gpg", **made)
-        host.run(status=1)
-        host.run(status=1, verify="gpg")
-        assert host.codes() == ["not_verified", "nothing_verified"]
-        ring = host.state / "keys" / "gnupg"
+        puller.run(status=1)
+        puller.run(status=1, verify="gpg")
+        assert puller.codes() == ["not_verified", "nothing_verified"]
+        ring = puller.state / "keys" / "gnupg"
         ring.mkdir(mode=0o700)
         public = sh("gpg", "--armor", "--export", env={**os.environ, **made})
         sh("gpg", "--homedir", ring, "--batch", "--import", input=public)
-        assert host.run(verify="gpg")["result"] == "ok"
-        host.run(status=1)
-        assert host.codes() == ["not_verified"]
+        assert puller.run(verify="gpg")["result"] == "ok"
+        puller.run(status=1)
+        assert puller.codes() == ["not_verified"]
     finally:
-        for home in (mine, host.state / "keys" / "gnupg"):
+        for home in (mine, puller.state / "keys" / "gnupg"):
             subprocess.run(["gpgconf", "--homedir", home, "--kill", "all"], check=False)
 
 
-def test_an_old_commit_cannot_come_back(host, repository):
+def test_an_old_commit_cannot_come_back(puller, repository):
     old = repository.git("rev-parse", "HEAD")
     repository.play("fixed")
     new = repository.commit(date=int(time.time()) + 60)
-    host.run()
+    puller.run()
     repository.git("reset", "--hard", "--quiet", old)
-    assert host.run(status=1)["commit"] == new
-    assert host.codes() == ["older_commit"]
-    assert host.noted() == ["fixed", "fixed"]
+    assert puller.run(status=1)["commit"] == new
+    assert puller.codes() == ["older_commit"]
+    assert puller.noted() == ["fixed", "fixed"]
     # Another branch may be older, and who wants to go back can.
     repository.git("switch", "--quiet", "--create", "stable")
     repository.name("stable")
     stable = repository.commit(date="1700000000")
-    assert host.run(branch="stable")["commit"] == stable
+    assert puller.run(branch="stable")["commit"] == stable
     repository.git("switch", "--quiet", "main")
     repository.git("reset", "--hard", "--quiet", new)
-    host.run()
+    puller.run()
     repository.git("reset", "--hard", "--quiet", old)
-    assert host.run(rollback=True)["commit"] == old
+    assert puller.run(rollback=True)["commit"] == old
 
 
 @pytest.mark.parametrize(
@@ -121,66 +121,66 @@ def test_an_old_commit_cannot_come_back(host, repository):
         ('{"repository": "Fleet", "branch": "main"}', "other_repository"),
     ],
 )
-def test_a_commit_says_for_which_repository_and_branch_it_is(quick, repository, text, code):
+def test_a_commit_says_for_which_repository_and_branch_it_is(puller, repository, text, code):
     """A server can give any signed commit for the branch that a host follows: a canary, or that of another fleet."""
-    host, good = quick, quick.run()["commit"]
-    host.noted()
-    repository.write("local.yml", "stray\n")
+    good = puller.run()["commit"]
+    puller.noted()
+    repository.play("stray")
     path = repository.path / "podwire-pull.json"
     path.unlink() if text is None else path.write_text(text)
     repository.commit()
     for verify in ("ssh", "none"):
-        status = host.run(verify=verify, status=1)
-        assert (status["commit"], host.codes(), host.noted(), host.trees()) == (good, [code], ["first"], [good])
+        status = puller.run(verify=verify, status=1)
+        assert (status["commit"], puller.codes(), puller.noted(), puller.trees()) == (good, [code], ["first"], [good])
     assert "podwire-pull.json" in status["problems"][0]["message"]
 
 
-def test_a_branch_is_moved_forward_by_a_merge(quick, repository):
+def test_a_branch_is_moved_forward_by_a_merge(puller, repository):
     """As the documentation says: each branch keeps the file that names it."""
     repository.git("switch", "--quiet", "--create", "stable")
     repository.name("stable")
     repository.commit()
     for turn in ("second", "third"):
         repository.git("switch", "--quiet", "main")
-        repository.write("local.yml", f"{turn}\n")
+        repository.play(f"{turn}")
         repository.commit()
         repository.git("switch", "--quiet", "stable")
         repository.git("-c", f"user.signingkey={repository.keys['team']}", "merge", "--quiet", "-S", "main")
-        quick.run(branch="stable")
-        assert quick.noted() == [turn]
+        puller.run(branch="stable")
+        assert puller.noted() == [turn]
 
 
-def test_a_failed_commit_is_tried_again_and_the_timer_waits_longer(host, repository):
+def test_a_failed_commit_is_tried_again_and_the_timer_waits_longer(real, repository):
     repository.write("local.yml", "- hosts: all\n  gather_facts: false\n  tasks: [{ansible.builtin.fail: {}}]\n")
     repository.commit()
     for count in (1, 2):
-        status = host.run(status=1)
-        assert (status["failures"], host.codes(), status["last_success"]) == (count, ["playbook_failed"], None)
-    before = (host.state / "status.json").read_bytes()
-    host.run(trigger="podwire-cni-pull.timer")
-    assert "2 runs in a row failed" in host.said
-    assert (host.state / "status.json").read_bytes() == before
+        status = real.run(status=1)
+        assert (status["failures"], real.codes(), status["last_success"]) == (count, ["playbook_failed"], None)
+    before = (real.state / "status.json").read_bytes()
+    real.run(trigger="podwire-cni-pull.timer")
+    assert "2 runs in a row failed" in real.said
+    assert (real.state / "status.json").read_bytes() == before
     # A change of files and a person do not wait.
-    host.run(trigger="podwire-cni-pull.path", status=1)
+    real.run(trigger="podwire-cni-pull.path", status=1)
     repository.play("repaired")
     repository.commit()
-    assert host.run()["failures"] == 0
-    host.run(trigger="podwire-cni-pull.timer")
-    assert host.noted() == ["repaired", "repaired"]
+    assert real.run()["failures"] == 0
+    real.run(trigger="podwire-cni-pull.timer")
+    assert real.noted() == ["repaired", "repaired"]
 
 
-def test_a_name_that_is_not_in_the_inventory(host):
-    status = host.run(name="node7", status=1)
-    assert (host.codes(), host.noted()) == (["name_unknown"], [])
+def test_a_name_that_is_not_in_the_inventory(real):
+    status = real.run(name="node7", status=1)
+    assert (real.codes(), real.noted()) == (["name_unknown"], [])
     assert "this host is called node7" in status["problems"][0]["message"]
     assert "cni_pull_name" in status["problems"][0]["message"]
 
 
-def test_a_host_that_was_cloned(host):
-    host.run(machine_id=Path("/etc/machine-id").read_text().strip() if Path("/etc/machine-id").exists() else "")
-    host.noted()
-    host.run(machine_id="0123456789abcdef0123456789abcdef", status=1)
-    assert (host.codes(), host.noted()) == (["other_machine"], [])
+def test_a_host_that_was_cloned(puller):
+    puller.run(machine_id=Path("/etc/machine-id").read_text().strip() if Path("/etc/machine-id").exists() else "")
+    puller.noted()
+    puller.run(machine_id="0123456789abcdef0123456789abcdef", status=1)
+    assert (puller.codes(), puller.noted()) == (["other_machine"], [])
 
 
 @pytest.fixture(scope="session")
@@ -198,64 +198,65 @@ def archive(tmp_path_factory):
     return source / "own-little-1.0.0.tar.gz"
 
 
-def test_the_collection_of_the_repository(host, repository, archive):
+def test_the_collection_of_the_repository(real, repository, archive):
     shutil.copy(archive, repository.path)
     repository.write("local.yml", "- ansible.builtin.import_playbook: own.little.noted\n")
     given = {"collection": archive.name}
     repository.commit()
-    host.run(**given, status=1)
-    assert host.codes() == ["no_checksum", "nothing_verified"]
+    real.run(**given, status=1)
+    assert real.codes() == ["no_checksum", "nothing_verified"]
     repository.write(f"{archive.name}.sha256", hashlib.sha256(archive.read_bytes()).hexdigest() + "  a file\n")
     good = repository.commit()
-    assert host.run(**given)["commit"] == good
-    assert host.noted() == ["collection"]
+    assert real.run(**given)["commit"] == good
+    assert real.noted() == ["collection"]
     # Another archive under the same name: the commit before stays in force.
     with (repository.path / archive.name).open("ab") as stream:
         stream.write(b"\0")
     repository.commit()
-    assert host.run(**given, status=1)["commit"] == good
-    assert (host.codes(), host.noted()) == (["wrong_checksum"], ["collection"])
+    assert real.run(**given, status=1)["commit"] == good
+    assert (real.codes(), real.noted()) == (["wrong_checksum"], ["collection"])
     for name in ("nosuch.tar.gz", "../../ran", "/etc/hostname"):
-        host.run(collection=name, status=1)
-        assert host.codes() == ["no_collection"]
+        real.run(collection=name, status=1)
+        assert real.codes() == ["no_collection"]
 
 
-def test_boot_and_what_runs_once_in_a_boot(host, repository, silent):
+def test_boot_and_what_runs_once_in_a_boot(puller, repository, silent):
     repository.play("early", "boot.yml")
     repository.play("once", "once.yml")
     repository.commit()
     given = {"boot_playbooks": ["boot.yml"], "once_playbooks": ["once.yml"]}
-    assert subprocess.run(host.command("--boot", **given), check=True, capture_output=True).stdout.startswith(
+    assert subprocess.run(puller.command("--boot", **given), check=True, capture_output=True).stdout.startswith(
         b"there is no"
     )
-    host.run(**given)
-    host.run(**given)
-    assert host.noted() == ["once", "first", "first"]
+    puller.run(**given)
+    puller.run(**given)
+    assert puller.noted() == ["once", "first", "first"]
     # Without playbooks for boot, nothing happens, and nothing counts as failed.
-    before = (host.state / "status.json").read_bytes()
-    host.run("--boot")
-    assert (host.state / "status.json").read_bytes() == before
+    before = (puller.state / "status.json").read_bytes()
+    puller.run("--boot")
+    assert (puller.state / "status.json").read_bytes() == before
     # Another boot: no server is asked before the runtimes start.
-    status = json.loads((host.state / "status.json").read_text())
-    (host.state / "status.json").write_text(json.dumps({**status, "boot_id": "another"}))
-    host.run("--boot", **given, url=f"git://127.0.0.1:{silent}/r")
-    host.run(**given)
-    assert host.noted() == ["early", "once", "first"]
+    status = json.loads((puller.state / "status.json").read_text())
+    (puller.state / "status.json").write_text(json.dumps({**status, "boot_id": "another"}))
+    puller.run("--boot", **given, url=f"git://127.0.0.1:{silent}/r")
+    puller.run(**given)
+    assert puller.noted() == ["early", "once", "first"]
 
 
-def test_only_one_at_a_time(host, repository):
-    repository.play("$(sleep 6)a")
-    repository.commit()
-    first = subprocess.Popen(host.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert "local.yml of commit" in first.stdout.readline()
-    second = subprocess.run(host.command(), check=True, capture_output=True, text=True)
-    assert second.stdout == "another pull is running\n"
-    assert first.wait() == 0
-    first.stdout.close()
-    assert host.noted() == ["a"]
+def test_only_one_at_a_time(puller, tmp_path):
+    go_on = tmp_path / "go-on"
+    os.mkfifo(go_on)
+    with open(Path(puller.config["ansible_path"], "ansible-playbook"), "a", encoding="utf-8") as stream:
+        stream.write(f"cat {go_on}\n")
+    first = subprocess.Popen(puller.command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with open(go_on, "w", encoding="utf-8"):
+        second = subprocess.run(puller.command(), check=True, capture_output=True, text=True)
+        assert second.stdout == "another pull is running\n"
+    assert first.communicate()[0].count("local.yml of commit") == 1 and first.returncode == 0
+    assert puller.noted() == ["first"]
 
 
-def test_programs_that_cannot_be_started(host, tmp_path, monkeypatch):
+def test_programs_that_cannot_be_started(puller, tmp_path, monkeypatch):
     """A damaged file is found, but the kernel refuses it."""
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -267,38 +268,38 @@ def test_programs_that_cannot_be_started(host, tmp_path, monkeypatch):
     (tmp_path / "report" / "hosts").mkdir(parents=True)
     (tmp_path / "report" / "hosts" / "node1.json").write_text("{}")
     monkeypatch.setenv("PATH", str(programs))
-    status = host.run(status=1, ansible_path=str(programs), playbooks=["local.yml", "other.yml"], push=str(tmp_path))
-    assert host.codes() == ["system", "system", "not_pushed"]
+    status = puller.run(status=1, ansible_path=str(programs), playbooks=["local.yml", "other.yml"], push=str(tmp_path))
+    assert puller.codes() == ["system", "system", "not_pushed"]
     assert [one["status"] for one in status["playbooks"]] == [-1, -1]
 
 
-def test_metrics(host, repository):
-    host.run()
-    text = (host.directory / "pull.prom").read_text()
+def test_metrics(puller, repository):
+    puller.run()
+    text = (puller.directory / "pull.prom").read_text()
     values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert values["podwire_cni_pull_failed"] == "0"
     assert abs(float(values["podwire_cni_pull_last_success_timestamp_seconds"]) - time.time()) < 3600
     repository.commit(None)
-    host.run(status=1)
-    assert "\npodwire_cni_pull_failed 1\n" in (host.directory / "pull.prom").read_text()
+    puller.run(status=1)
+    assert "\npodwire_cni_pull_failed 1\n" in (puller.directory / "pull.prom").read_text()
 
 
-def test_metrics_that_cannot_be_written_fail_no_run(host):
-    host.directory.joinpath("file").touch()
+def test_metrics_that_cannot_be_written_fail_no_run(puller):
+    puller.directory.joinpath("file").touch()
     for name in ("no/such.prom", "file/pull.prom"):
-        status = host.run(textfile=str(host.directory / name))
-        assert (status["result"], host.codes()) == ("ok", ["no_textfile"])
-        assert str(host.directory / name) in status["problems"][0]["message"]
+        status = puller.run(textfile=str(puller.directory / name))
+        assert (status["result"], puller.codes()) == ("ok", ["no_textfile"])
+        assert str(puller.directory / name) in status["problems"][0]["message"]
 
 
-def test_a_link_beside_the_metrics_leads_nowhere(host):
+def test_a_link_beside_the_metrics_leads_nowhere(puller):
     """The directory may belong to the user of the node exporter."""
-    other = host.directory / "other"
+    other = puller.directory / "other"
     other.write_text("as before")
-    (host.directory / "pull.prom.new").symlink_to(other)
-    assert host.run()["result"] == "ok"
+    (puller.directory / "pull.prom.new").symlink_to(other)
+    assert puller.run()["result"] == "ok"
     assert other.read_text() == "as before"
-    assert "podwire_cni_pull_failed 0" in (host.directory / "pull.prom").read_text()
+    assert "podwire_cni_pull_failed 0" in (puller.directory / "pull.prom").read_text()
 
 
 def test_without_a_configuration(tmp_path):

@@ -43,7 +43,7 @@ def test_secrets_that_programs_would_have_as_arguments_are_refused(tmp_path):
     assert said.count('"msg": "cni_pull_url contains a password') == len(REFUSED["cni_pull_url"])
 
 
-def test_the_configuration_is_complete(host, tmp_path):
+def test_the_configuration_is_complete(puller, tmp_path):
     plain = {
         "cni_pull_url": "git@git.example:cni.git",
         "cni_pull_supported": True,
@@ -57,7 +57,7 @@ def test_the_configuration_is_complete(host, tmp_path):
     said = run(tmp_path, [{"ansible.builtin.template": template}], hosts)
     assert said.count("failed=0") == 2, said
     configured = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name in hosts}
-    assert set(configured["plain"]) == set(host.config)
+    assert set(configured["plain"]) == set(puller.config)
     assert [configured["plain"][key] for key in ("repository", "max_age")] == ["git@git.example:cni.git", 86400]
     assert [configured["mirror"][key] for key in ("repository", "max_age")] == ["fleet", 60]
 

@@ -45,13 +45,13 @@ def serving():
         "ssh://me:secret@127.0.0.1:1/r",
     ],
 )
-def test_a_secret_in_the_url_is_given_to_no_program(quick, tmp_path, url):
+def test_a_secret_in_the_url_is_given_to_no_program(puller, tmp_path, url):
     (tmp_path / "git").write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
     (tmp_path / "git").chmod(0o755)
-    quick.run(url=url, status=1, environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
-    assert quick.codes() == ["secret_in_url", "nothing_verified"]
-    assert "cni_pull_credentials" in quick.said and not (tmp_path / "started").exists()
-    assert "secret@" not in quick.said + (quick.state / "status.json").read_text()
+    puller.run(url=url, status=1, environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert puller.codes() == ["secret_in_url", "nothing_verified"]
+    assert "cni_pull_credentials" in puller.said and not (tmp_path / "started").exists()
+    assert "secret@" not in puller.said + (puller.state / "status.json").read_text()
 
 
 class GitServer(BaseHTTPRequestHandler):
@@ -87,20 +87,20 @@ class GitServer(BaseHTTPRequestHandler):
         pass
 
 
-def test_the_password_of_a_server_comes_from_a_file(quick, repository, serving):
+def test_the_password_of_a_server_comes_from_a_file(puller, repository, serving):
     """No program has it as an argument, and a server that refuses it once does not make it forgotten."""
     server = serving(GitServer)
     server.root, server.answer = str(repository.path.parent), "Basic " + base64.b64encode(b"me:s3cret").decode()
-    path = quick.state / "keys" / "credentials"
+    path = puller.state / "keys" / "credentials"
     url = f"http://127.0.0.1:{server.server_port}/repository/.git"
-    quick.run(url=url, status=1)
-    assert quick.codes() == ["not_fetched", "nothing_verified"]
+    puller.run(url=url, status=1)
+    assert puller.codes() == ["not_fetched", "nothing_verified"]
     lines = f"http://other:wrong@127.0.0.1:1\nhttp://me:s3cret@127.0.0.1:{server.server_port}\n"
     path.write_text(lines)
     server.answer, right = "no", server.answer
-    quick.run(url=url, status=1)
+    puller.run(url=url, status=1)
     server.answer = right
-    assert quick.run(url=url)["problems"] == []
+    assert puller.run(url=url)["problems"] == []
     assert server.got[-1][0] == right
     assert b"git-remote-http" in server.got[-1][1] and not any(
         b"s3cret" in arguments for _sent, arguments in server.got
@@ -109,41 +109,40 @@ def test_the_password_of_a_server_comes_from_a_file(quick, repository, serving):
 
 
 @pytest.mark.parametrize("scheme", ["git", "http"])
-def test_a_server_that_never_answers(host, silent, scheme):
-    good = host.run()
-    assert host.noted() == ["first"]
-    status = host.run(url=f"{scheme}://127.0.0.1:{silent}/r", timeout=2)
-    assert (status["result"], host.codes(), host.noted()) == ("ok", ["not_fetched"], ["first"])
+def test_a_server_that_never_answers(puller, silent, scheme):
+    good = puller.run()
+    assert puller.noted() == ["first"]
+    status = puller.run(url=f"{scheme}://127.0.0.1:{silent}/r", timeout=2)
+    assert (status["result"], puller.codes(), puller.noted()) == ("ok", ["not_fetched"], ["first"])
     assert "2 seconds" in status["problems"][0]["message"]
     assert status["last_fetch"] == good["last_fetch"] and status["last_success"] > good["last_success"]
 
 
-def test_no_server(host):
-    status = host.run(url="http://127.0.0.1:1/r", status=1)
-    assert (status["commit"], host.codes()) == ("", ["not_fetched", "nothing_verified"])
+def test_no_server(puller):
+    status = puller.run(url="http://127.0.0.1:1/r", status=1)
+    assert (status["commit"], puller.codes()) == ("", ["not_fetched", "nothing_verified"])
 
 
 @pytest.mark.parametrize(("hours", "overdue"), [(23, False), (25, True), (-1, True), (None, True)])
-def test_what_was_not_fetched_for_too_long_is_a_failure(quick, hours, overdue):
+def test_what_was_not_fetched_for_too_long_is_a_failure(puller, hours, overdue):
     """The commit that is in force runs nevertheless, and as often as before."""
-    host = quick
-    host.run()
+    puller.run()
     last = None if hours is None else time.time() - hours * 3600
-    host.edit_status(last_fetch=last)
+    puller.edit_status(last_fetch=last)
     for run in (1, 2):
-        status = host.run(url="http://127.0.0.1:1/r", status=int(overdue), trigger="podwire-cni-pull.timer")
-        assert host.codes() == ["not_fetched", "fetch_overdue"][: 1 + overdue]
+        status = puller.run(url="http://127.0.0.1:1/r", status=int(overdue), trigger="podwire-cni-pull.timer")
+        assert puller.codes() == ["not_fetched", "fetch_overdue"][: 1 + overdue]
         assert (status["result"], status["failures"]) == (("failed", run) if overdue else ("ok", 0))
-        assert (status["last_fetch"], host.noted()) == (last, ["first"] * (1 + (run == 1)))
-        assert f"\npodwire_cni_pull_failed {int(overdue)}\n" in (host.directory / "pull.prom").read_text()
-    assert host.run()["failures"] == 0
+        assert (status["last_fetch"], puller.noted()) == (last, ["first"] * (1 + (run == 1)))
+        assert f"\npodwire_cni_pull_failed {int(overdue)}\n" in (puller.directory / "pull.prom").read_text()
+    assert puller.run()["failures"] == 0
 
 
-def test_the_age_that_is_too_much_is_a_setting(quick):
-    quick.run()
-    quick.edit_status(last_fetch=time.time() - 7200)
-    quick.run(url="http://127.0.0.1:1/r", max_age=3600, status=1)
-    assert "3600 seconds (cni_pull_max_age)" in quick.said
+def test_the_age_that_is_too_much_is_a_setting(puller):
+    puller.run()
+    puller.edit_status(last_fetch=time.time() - 7200)
+    puller.run(url="http://127.0.0.1:1/r", max_age=3600, status=1)
+    assert "3600 seconds (cni_pull_max_age)" in puller.said
 
 
 class Received(BaseHTTPRequestHandler):
@@ -158,24 +157,24 @@ class Received(BaseHTTPRequestHandler):
         pass
 
 
-def test_records_are_sent(host, serving, tmp_path):
+def test_records_are_sent(puller, serving, tmp_path):
     server = serving(Received)
     server.answer = 204
     record = tmp_path / "report" / "hosts" / "node1.json"
     record.parent.mkdir(parents=True)
     record.write_text("{}")
-    (host.state / "keys" / "push_token").write_text("secret\n")
+    (puller.state / "keys" / "push_token").write_text("secret\n")
     url = f"http://127.0.0.1:{server.server_port}/records/"
-    host.run(push=url)
+    puller.run(push=url)
     assert server.got == [("/records/node1.json", "Bearer secret", b"{}")]
     # What cannot be sent is told, and fails nothing.
     for answer in (500, 302):
         server.answer = answer
-        assert host.run(push=url)["result"] == "ok"
-        assert host.codes() == ["not_pushed"]
+        assert puller.run(push=url)["result"] == "ok"
+        assert puller.codes() == ["not_pushed"]
     there = tmp_path / "there"
     there.mkdir()
-    host.run(push=str(there))
+    puller.run(push=str(there))
     assert (there / "node1.json").read_text() == "{}"
-    host.run(push=str(tmp_path / "no" / "such"))
-    assert host.codes() == ["not_pushed"]
+    puller.run(push=str(tmp_path / "no" / "such"))
+    assert puller.codes() == ["not_pushed"]

@@ -16,25 +16,25 @@ import pytest
 from ansible_collections.podwire.cni.tests.play.pull.site import PYTHON, sh
 
 
-def test_a_commit_that_cannot_be_written_leaves_the_one_before_in_force(host, repository):
-    good = host.run()["commit"]
-    host.noted()
+def test_a_commit_that_cannot_be_written_leaves_the_one_before_in_force(puller, repository):
+    good = puller.run()["commit"]
+    puller.noted()
     repository.play("second")
     repository.write("large", "0" * 1_000_000)
     second = repository.commit()
     # As if the disk was full: the commit has some KiB, and its files have more.
-    command = ["prlimit", "--fsize=500000", *host.command()]
+    command = ["prlimit", "--fsize=500000", *puller.command()]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 1
-    status = json.loads((host.state / "status.json").read_text())
-    assert (status["commit"], host.codes(), host.noted(), host.trees()) == (good, ["git"], ["first"], [good])
-    assert host.run()["commit"] == second
+    status = json.loads((puller.state / "status.json").read_text())
+    assert (status["commit"], puller.codes(), puller.noted(), puller.trees()) == (good, ["git"], ["first"], [good])
+    assert puller.run()["commit"] == second
 
 
-def test_a_status_file_that_cannot_be_written(host):
-    host.run()
-    (host.state / "status.json").unlink()
-    (host.state / "status.json").mkdir()
-    done = subprocess.run(host.command(), capture_output=True, text=True, check=False)
+def test_a_status_file_that_cannot_be_written(puller):
+    puller.run()
+    (puller.state / "status.json").unlink()
+    (puller.state / "status.json").mkdir()
+    done = subprocess.run(puller.command(), capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "status.json" in done.stderr.splitlines()[-1] and "Traceback" not in done.stderr
 
@@ -58,13 +58,13 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def test_killed_at_any_moment(quick, repository):
+def test_killed_at_any_moment(puller, repository):
     """Whatever it was about to do, the next run converges, and only what was verified is ever run."""
     moments = []
     for turn in range(1, 1000):
-        repository.write("local.yml", f"turn{turn}\n")
+        repository.play(f"turn{turn}")
         good = repository.commit(date=1_700_000_000 + turn)
-        python, program = quick.command()[:1], quick.command()[len(PYTHON) :]
+        python, program = puller.command()[:1], puller.command()[len(PYTHON) :]
         done = subprocess.run(
             [*python, "-I", "-c", KILLER, str(turn), *program], capture_output=True, text=True, check=False
         )
@@ -72,18 +72,18 @@ def test_killed_at_any_moment(quick, repository):
             break
         assert done.returncode == -signal.SIGKILL, done.stderr
         moments.append(done.stdout.splitlines()[-1])
-        quick.noted()
-        status = quick.run()
-        assert (status["commit"], status["problems"], quick.noted()) == (good, [], [f"turn{turn}"]), moments[-1]
-        assert quick.trees() == [good], moments[-1]
-        assert [path.name for path in quick.state.iterdir() if "new" in path.name] == [], moments[-1]
+        puller.noted()
+        status = puller.run()
+        assert (status["commit"], status["problems"], puller.noted()) == (good, [], [f"turn{turn}"]), moments[-1]
+        assert puller.trees() == [good], moments[-1]
+        assert [path.name for path in puller.state.iterdir() if "new" in path.name] == [], moments[-1]
     renamed = [moment.rsplit("/", 1)[-1] for moment in moments if moment.startswith("os.rename")]
     assert renamed == ["current.json')", "pull.prom')", "status.json')"]
     assert sum(moment.startswith("subprocess.Popen ('git'") for moment in moments) == 6
 
 
 @pytest.mark.parametrize("call", range(1, 7))
-def test_git_goes_on_when_the_program_was_killed(quick, repository, tmp_path, call):
+def test_git_goes_on_when_the_program_was_killed(puller, repository, tmp_path, call):
     """What the next run does meanwhile is in its own directory."""
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -93,49 +93,49 @@ def test_git_goes_on_when_the_program_was_killed(quick, repository, tmp_path, ca
     )
     (programs / "git").chmod(0o755)
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
-    assert subprocess.run(quick.command(), env=environment, check=False).returncode == -signal.SIGKILL
-    assert quick.run()["problems"] == []
-    assert quick.run()["commit"] == repository.git("rev-parse", "HEAD")
+    assert subprocess.run(puller.command(), env=environment, check=False).returncode == -signal.SIGKILL
+    assert puller.run()["problems"] == []
+    assert puller.run()["commit"] == repository.git("rev-parse", "HEAD")
 
 
-def test_a_git_that_was_killed_is_in_nobody_s_way(quick, repository, tmp_path):
-    host, good = quick, quick.run()
-    repository.write("local.yml", "second\n")
+def test_a_git_that_was_killed_is_in_nobody_s_way(puller, repository, tmp_path):
+    good = puller.run()
+    repository.play("second")
     newer = repository.commit()
     # The server kills git when it has locked its list of shallow commits.
     hook = tmp_path / "hook"
-    hook.write_text(f"#!/bin/sh\nwhile ! find {host.state} -name shallow.lock | grep -q .; do :; done\nkill -9 0\n")
+    hook.write_text(f"#!/bin/sh\nwhile ! find {puller.state} -name shallow.lock | grep -q .; do :; done\nkill -9 0\n")
     hook.chmod(0o755)
     (tmp_path / "gitconfig").write_text(f"[uploadpack]\npackObjectsHook = {hook}\n")
-    status = host.run(environment={"GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")})
-    assert (status["commit"], host.codes()) == (good["commit"], ["not_fetched"])
-    status = host.run()
-    assert (status["commit"], host.codes(), host.noted()) == (newer, [], ["first", "first", "second"])
+    status = puller.run(environment={"GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig")})
+    assert (status["commit"], puller.codes()) == (good["commit"], ["not_fetched"])
+    status = puller.run()
+    assert (status["commit"], puller.codes(), puller.noted()) == (newer, [], ["first", "first", "second"])
 
 
-def test_the_state_of_an_earlier_release_converges(quick, repository):
+def test_the_state_of_an_earlier_release_converges(puller, repository):
     """It had one repository for all runs, in which a killed git left its locks."""
-    host, commit = quick, quick.run()["commit"]
-    old = {"commit": commit, "branch": "main", "tree": str(host.state / "trees" / commit), "collections": ""}
-    (host.state / "current.json").write_text(json.dumps(old))
-    sh("git", "clone", "--quiet", "--bare", "--depth", "1", f"file://{repository.path}", host.state / "repo.git")
-    (host.state / "repo.git" / "shallow.lock").touch()
-    (host.state / "tree.tar").touch()
-    (host.state / "trees" / f"{commit}.new").mkdir()
-    (host.state / "collections-0123.new").mkdir()
+    commit = puller.run()["commit"]
+    old = {"commit": commit, "branch": "main", "tree": str(puller.state / "trees" / commit), "collections": ""}
+    (puller.state / "current.json").write_text(json.dumps(old))
+    sh("git", "clone", "--quiet", "--bare", "--depth", "1", f"file://{repository.path}", puller.state / "repo.git")
+    (puller.state / "repo.git" / "shallow.lock").touch()
+    (puller.state / "tree.tar").touch()
+    (puller.state / "trees" / f"{commit}.new").mkdir()
+    (puller.state / "collections-0123.new").mkdir()
     for _again in range(2):
-        assert host.run()["problems"] == []
-    assert host.noted() == ["first"] * 3
+        assert puller.run()["problems"] == []
+    assert puller.noted() == ["first"] * 3
     made = {"trees", "keys", "lock", "status.json", "current.json"}
-    assert {path.name for path in host.state.iterdir()} == made
-    assert host.trees() == [commit]
+    assert {path.name for path in puller.state.iterdir()} == made
+    assert puller.trees() == [commit]
 
 
-def test_a_damaged_state_is_made_again(host, repository):
-    host.run()
+def test_a_damaged_state_is_made_again(puller, repository):
+    puller.run()
     for name in ("current.json", "status.json"):
         for text in ("", "[]", "{", '{"tree": 7, "commit": []}'):
-            (host.state / name).write_text(text)
-            assert host.run()["result"] == "ok", (name, text)
-    shutil.rmtree(host.state / "trees")
-    assert host.run()["result"] == "ok"
+            (puller.state / name).write_text(text)
+            assert puller.run()["result"] == "ok", (name, text)
+    shutil.rmtree(puller.state / "trees")
+    assert puller.run()["result"] == "ok"

@@ -29,7 +29,7 @@ drift.yml       node1: clean
 """
 
 
-def test_bootstrap_drift_and_remediate(host, repository, run_privately, tmp_path):
+def test_bootstrap_drift_and_remediate(real, repository, run_privately, tmp_path):
     settings = yaml.safe_load((COLLECTION / "tests" / "integration" / "integration_config.yml").read_text())
     sh("ansible-galaxy", "collection", "build", "--output-path", repository.path, COLLECTION)
     (archive,) = repository.path.glob("podwire-cni-*.tar.gz")
@@ -51,9 +51,9 @@ def test_bootstrap_drift_and_remediate(host, repository, run_privately, tmp_path
     for name in set(PLAYBOOKS):
         repository.write(f"{name}.yml", f"- ansible.builtin.import_playbook: podwire.cni.{name}\n")
     repository.commit()
-    host.config["collection"] = archive.name
+    real.config["collection"] = archive.name
     for name in set(PLAYBOOKS):
-        host.command(playbooks=[f"{name}.yml"])
+        real.command(playbooks=[f"{name}.yml"])
         (tmp_path / "pull.json").rename(tmp_path / f"{name}.json")
     # Without PYTHONPATH, Ansible has no other copy of the collection than the one that was pulled.
     script = f"""\
@@ -74,4 +74,4 @@ def test_bootstrap_drift_and_remediate(host, repository, run_privately, tmp_path
             shown += [f"{name:<15} {found[2]}"] if found[2] else []
     assert shown == LINES.splitlines(), said
     included = re.findall("^included: (.*)", said, re.MULTILINE)
-    assert included and all(f"{host.state}/collections-" in path for path in included), said
+    assert included and all(f"{real.state}/collections-" in path for path in included), said
