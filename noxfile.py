@@ -221,18 +221,19 @@ for _core, _pythons in CORES.items():
 
 @nox.session
 def texts(session: nox.Session) -> None:
-    """Check changelog fragments, spelling, words, shell scripts and workflows."""
+    """Check changelog fragments, spelling, words, sizes, shell scripts and workflows."""
     session.install("antsibull-changelog", "codespell", "check-jsonschema")
     machine.install(["shellcheck"])
     session.run("antsibull-changelog", "lint")
     session.run("codespell")
     session.run("python", "tests/tools/prose.py")
+    session.run("python", "tests/tools/budget.py")
     workflows = map(str, Path(".github", "workflows").glob("*.yml"))
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows)
     files = subprocess.run(["git", "ls-files", "-z"], capture_output=True, check=True, text=True).stdout.split("\0")
     scripts = [name for name in filter(None, files) if re.match(r"#!.*\b(ba|da)?sh$", _first_line(Path(name)))]
     session.run("shellcheck", "--external-sources", *scripts, external=True)
-    count(session, passed=5)
+    count(session, passed=6)
 
 
 def _first_line(path: Path) -> str:
