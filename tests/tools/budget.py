@@ -29,15 +29,15 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 60_300),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_800),
-    Part("libcni", "plugins/module_utils/libcni/*", 5_000, 7_900, excluded="plugins/module_utils/libcni/multi/*"),
+    Part("plugins", "plugins/*", 42_000, 56_000),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_700),
+    Part("libcni", "plugins/module_utils/libcni/*", 5_000, 5_300, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800, 2_246),
-    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 10_300),
+    Part("plugin_utils", "plugins/plugin_utils/*", 7_500, 9_300),
     Part("docs", "docs/*", 15_000),
 )
 # The tests of a line.
-TESTS, TESTS_LIMIT = 1.4, 1.4
+TESTS, TESTS_LIMIT = 1.4, 1.45
 
 
 def lines(pattern: str, excluded: str = "") -> int:
