@@ -76,7 +76,7 @@ DRIFT = [
     # A DEL of bridge does not find the lost addresses then, and would leave the rules that it has made for them.
     # The routes go with the interface, as far as CHECK is concerned.
     ("ip -n pwa-web link set eth0 down", "the interface eth0 is down", "check"),
-    ("ip -n pwa-web address flush dev eth0", "the interface eth0 has lost its address", "check"),
+    ("ip -n pwa-web address flush dev eth0", "on eth0 is gone", "check"),
 ]
 
 

@@ -51,7 +51,7 @@ def test_a_jump_behind_a_drop_is_drift_and_goes_back(site, generation):
     move_behind()
     for options in ({"check_mode": True}, {"check_mode": True, "on_drift": "fail"}):
         result = one.call(**options)
-        assert "a rule of the chain FORWARD of the table filter (iptables-nft, ipv4) is out of order" in str(result)
+        assert "the rule of the chain FORWARD of the table filter (iptables-nft, ipv4) is out of order" in str(result)
     checked = one.run(check_mode=True, on_drift="repair")
     assert [(step["kind"], step["class"]) for step in checked["actions"]] == [("repair", "safe")]
     assert forward() != before

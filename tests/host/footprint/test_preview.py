@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.contents import describe
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import describe
 from ansible_collections.podwire.cni.tests.host.footprint import pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import CHAINS, NEW
 

@@ -20,8 +20,8 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.comparison import compare
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import HOST
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import compare
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import private_host
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.audit import Audit, plan_audit
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.rehearsal import Rehearsal
@@ -190,7 +190,9 @@ def test_the_modules_report_and_repair_it(owned, generation):
     assert "its masquerading rules are gone" in texts
     assert "the rules of its port mappings are gone" in texts
     assert any("route to 0.0.0.0/0" in text for text in texts)
-    assert any("has lost its address 10.88.0.1/16" in text for row in rows["shared"] for text in row["differences"])
+    assert any(
+        "address 10.88.0.1/16" in text and "is gone" in text for row in rows["shared"] for text in row["differences"]
+    )
 
     checked = host.run("cni_host", audit=True, check_mode=True, diff=True)
     assert checked["changed"]

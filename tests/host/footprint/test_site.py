@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import comparison
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import state
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import read_look
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.tests.host.footprint import pictures
@@ -109,12 +109,12 @@ def test_an_untouched_site_is_not_reported(attached, generation):
     (container,) = site.containers
     notes = site.notes()
     footprints = [container.footprint(), notes.network(container.key[0]), notes.host()]
-    wanted = comparison.wanted_keys(container.path, footprints)
+    wanted = state.wanted_keys(container.path, footprints)
     with Visitor(site) as visitor:
         for _look in range(LOOKS):
             look = read_look(wanted, [Netns(container.path)])
             for footprint in footprints:
-                assert comparison.compare(look, footprint, container.path).differences == []
+                assert state.compare(look, footprint, container.path).differences == []
         for _call in range(CALLS):
             result = site.run(check_mode=True, on_drift="fail")
             assert {row["action"] for row in result["attachments"]} == {"none"}

@@ -66,7 +66,7 @@ def test_a_del_after_a_switch_leaves_nothing(switched, generation):
 @pytest.mark.parametrize("generation", BOTH)
 def test_drift_names_a_switch_and_a_repair_follows_it(switched, generation):
     site = switched(generation)
-    text = "its rules are in iptables-legacy, iptables is now iptables-nft"
+    text = "the backend of its rules was iptables-legacy, and is now iptables-nft"
     assert text in str(site.run(check_mode=True)["warnings"])
     assert text in site.call(check_mode=True, on_drift="fail")["attachments"][0]["error"]["message"]
     checked = site.run(check_mode=True, on_drift="repair")

@@ -17,9 +17,9 @@ from ...libcni.errors import CNIError
 from .. import leases
 from ..addresses import packed, written
 from ..errors import HostError
-from ..footprints.comparison import compare, wanted_keys
 from ..footprints.note import Notes
-from ..footprints.state import HOST, read_look
+from ..footprints.object_kinds import HOST
+from ..footprints.state import compare, read_look, wanted_keys
 from ..kinds import bridge_of, object_of
 from ..netlink import MAIN_TABLE
 from ..netns import Netns, look, visit

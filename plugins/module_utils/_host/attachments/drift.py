@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..firewall.chains import switched_backends
-from ..footprints import comparison
-from ..footprints.comparison import Compared, Difference
 from ..footprints.note import Footprint, Notes
-from ..footprints.state import Look, read_look
+from ..footprints.object_kinds import Difference
+from ..footprints.state import Compared, Look, compare, note_order, read_look, wanted_keys
 from ..netns import Netns, same
 from .outcome import Outcome
 from .records import Attached
@@ -123,12 +122,12 @@ class FootprintDrift:
         if not there:
             return
         look = self._look(there, shared)
-        comparison.note_order(look, self.order, [*self.footprints.values(), *shared.values()])
+        note_order(look, self.order, [*self.footprints.values(), *shared.values()])
         look.switched = switched_backends(key for one in self.footprints.values() for key in one.host)
         for key, footprint in self.footprints.items():
-            self._compared[key] = comparison.compare(look, footprint, there[key].netns)
+            self._compared[key] = compare(look, footprint, there[key].netns)
         for network, footprint in shared.items():
-            compared = comparison.compare(look, footprint, "")
+            compared = compare(look, footprint, "")
             self.shared += [Shared(network, footprint, compared)] if compared.differences else []
             self.problems += compared.unread
         self.problems += [text for compared in self._compared.values() for text in compared.unread]
@@ -180,10 +179,10 @@ class FootprintDrift:
         return {network: footprint for network, footprint in found.items() if footprint is not None}
 
     def _look(self, there: Mapping[Key, Attached], shared: Mapping[str, Footprint]) -> Look:
-        wanted = comparison.wanted_keys("", shared.values())
+        wanted = wanted_keys("", shared.values())
         namespaces = {one.netns: Netns(one.netns, self.footprints[key].identity) for key, one in there.items()}
         for key, attached in there.items():
-            for space, keys in comparison.wanted_keys(attached.netns, [self.footprints[key]]).items():
+            for space, keys in wanted_keys(attached.netns, [self.footprints[key]]).items():
                 wanted.setdefault(space, []).extend(keys)
         return read_look(wanted, namespaces.values())
 

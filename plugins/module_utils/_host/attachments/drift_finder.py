@@ -10,10 +10,10 @@ from typing import Any, Dict, Iterable, Mapping, Sequence
 
 from ..binaries.types import types_of
 from ..errors import HostError
+from ..footprints.object_kinds import summarize
 from ..hostview import HostView
 from ..netns import Netns, Seen, same
 from ..plan import FOREIGN, SAFE, Step, each_of
-from . import kernel_drift
 from .drift import Damage, FootprintDrift, Lost, LostParts, Shared
 from .networks import Networks
 from .outcome import NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome, each_outcome
@@ -92,7 +92,6 @@ class DriftFinder:
             return
         # Imported late, as below: needed only if something has drifted.
         from ..footprints.repair import why_not
-        from ..footprints.words import summarize
 
         if additions:
             self._drifted(outcome, "kernel", f"{summarize(additions, True)}; {_ADDED}", {}, NOTHING)
@@ -123,7 +122,6 @@ class DriftFinder:
     def _judge_shared(self, shared: Shared, outcomes: Iterable[Outcome]) -> None:
         """Decide what is done about what attachments share and have lost."""
         from ..footprints.repair import why_not
-        from ..footprints.words import summarize
 
         lost, additions = shared.compared.lost, shared.compared.additions
         reason, obstacle = summarize(lost or additions, False), why_not(lost, shared.footprint, "")
@@ -211,6 +209,9 @@ class DriftFinder:
         there = [outcome.attached for outcome in outcomes if outcome.attached is not None]
         if not there:
             return
+        # Imported late: nearly all attachments have footprints.
+        from . import kernel_drift
+
         kernel = kernel_drift.read_kernel(there, {path: seen.identity for path, seen in self._seen.items()})
         for entry in kernel.missing.problems:
             self._plan.warn(entry["code"], f"{entry['message']}; lost firewall rules go undetected")

@@ -9,9 +9,8 @@ from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ..errors import HostError
-from ..footprints.comparison import Difference, without_consequences
+from ..footprints.object_kinds import Difference, phrases_of
 from ..footprints.repair import InPlaceRepair, Owner, Wanted
-from ..footprints.words import phrases_of
 from ..plan import SAFE, Plan, Step
 from .drift import LostParts
 from .outcome import AttachPlan
@@ -57,7 +56,7 @@ class InPlaceSteps:
         way_out: str = "",
     ) -> None:
         """Add one step. *note* is told its error, which ends with *way_out*."""
-        before: Dict[str, List[str]] = {"drift": lost_phrases(differences, len(wanted.owner) > 1)}
+        before: Dict[str, List[str]] = {"drift": phrases_of(differences, len(wanted.owner) > 1)}
         after: Dict[str, List[str]] = {"drift": []}
         action = partial(self._tell, wanted.owner, note, way_out)
         step = Step("repair", target, SAFE, before, after, action, item, _LANE, reason=reason, parts=["put_back"])
@@ -83,8 +82,3 @@ class InPlaceSteps:
             error = HostError(f"{error.msg}{way_out}", code=error.code)
             note(error)
             raise error
-
-
-def lost_phrases(differences: Sequence[Difference], own: bool) -> List[str]:
-    """Return what differs in phrases, without what is gone only because something else is."""
-    return phrases_of(without_consequences(differences) or differences, own)

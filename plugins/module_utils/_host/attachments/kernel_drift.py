@@ -284,7 +284,7 @@ class _Comparison:
         text = str(entry.get("address"))
         wanted = parse_address(text)
         if here is not None and wanted[0] and wanted not in here.addresses:
-            yield ResultDifference(f"address {name} {text}", f"the interface {name} has lost its address {text}")
+            yield ResultDifference(f"address {name} {text}", f"the address {text} on {name} is gone")
 
     def _route(self, entry: Mapping[str, Any]) -> Iterator[ResultDifference]:
         text = str(entry.get("dst"))

@@ -18,6 +18,7 @@ from ..binaries.types import types_of
 from ..errors import HostError
 from ..footprints.attribution import Attribution, Party, is_of_plugins
 from ..footprints.note import Notes
+from ..footprints.object_kinds import LEASE
 from ..footprints.recorder import (
     SWITCHES,
     Defaults,
@@ -29,7 +30,7 @@ from ..footprints.recorder import (
     read_unusual,
     write_footprints,
 )
-from ..footprints.state import LEASE, Store
+from ..footprints.state import Store
 from ..host_routes import lost_host_routes, read_host_routes
 from ..kernel.objects import CONF4, CONF6, State
 from ..kernel.sysctls import interface_defaults

@@ -9,10 +9,10 @@ import sys
 from typing import List
 
 from ..errors import HostError
-from ..footprints.comparison import Compared
 from ..footprints.note import Footprint
+from ..footprints.object_kinds import summarize
 from ..footprints.repair import InPlaceRepair, Owner, Wanted, why_not
-from ..footprints.words import summarize
+from ..footprints.state import Compared
 from ..lock import Lock, read_state
 from ..netns import look
 from ..secrets import one_line

@@ -27,9 +27,12 @@ from ..netns import Netns, Seen, look, same, visit
 from ..secrets import one_line, scrub, secrets_of
 from . import masquerading
 from .dead_netns import DeadNetnsExecutor, OneNetnsExecutor
-from .kernel_drift import KernelView, read_here
 from .records import ADDING, ATTACHED, UNKNOWN_LATER, Attached, Record, Records
 from .request import Key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .kernel_drift import KernelView
 
 Failure = Union[CNIError, HostError]
 
@@ -194,6 +197,9 @@ class Verbs:
             self._take_back(given, container, existed, error)
         if watch is not None:
             watch.after(given, container)
+        # Imported late: most calls attach nothing.
+        from .kernel_drift import read_here
+
         inside = visit([container], read_here).get(container.path)
         there = inside is not None and key.ifname in inside.interfaces
         try:

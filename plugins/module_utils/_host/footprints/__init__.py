@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What an ADD changed on a host and in a container: recorded, compared with the present, and put back in place.
 
-Public face: attribution, comparison, contents, note, recorder, repair, state, words.
+Public face: attribution, note, object_kinds, recorder, repair, state.
 """

@@ -21,8 +21,8 @@ from ..addresses import is_in
 from ..firewall.chains import CHAIN, jumps_of
 from ..kernel.objects import BY_KERNEL, LINK, ObjectKey, State
 from ..kernel.sysctls import GLOBAL
+from .object_kinds import CHAIN_KEY_LENGTH, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES
 from .rule_owners import RuleOwners, is_of_container
-from .state import CHAIN_KEY_LENGTH, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES
 
 Owner = Tuple[str, ...]
 SHARED: Owner = ()

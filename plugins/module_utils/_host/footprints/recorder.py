@@ -15,18 +15,8 @@ from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, State, read_
 from ..kernel.sysctls import GLOBAL, compared_names, interface_defaults, read_globals
 from .attribution import SHARED, Attribution, Owner, Party, is_of_plugins
 from .note import Footprint, Notes, Objects, Recorded
-from .state import (
-    CHAIN_KEY_LENGTH,
-    HOST,
-    IN_FIREWALL,
-    LEASE,
-    OF_INTERFACES,
-    ON_INTERFACES,
-    Look,
-    Store,
-    is_default_rule,
-    read_stores,
-)
+from .object_kinds import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, OF_INTERFACES, ON_INTERFACES, is_default_rule
+from .state import Look, Store, read_stores
 
 _FORWARDING = "forwarding"
 _SWITCHES = {CONF4: "ipv4/ip_forward", CONF6: "ipv6/conf/all/forwarding"}

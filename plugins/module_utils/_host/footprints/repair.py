@@ -21,13 +21,26 @@ from ..host_routes import why_not_forward
 from ..kernel.links import STACKED, NotInPlace, can_make
 from ..kernel.objects import BY_KERNEL, CONF6, KernelObject, ObjectKey, State
 from ..kernel.sysctls import GLOBAL
-from ..kernel.writer import ORDER, Writer, repair_order
+from ..kernel.writer import Writer
 from ..leases import put_lease
 from ..netlink import links
 from ..netns import Netns, apart, visit
-from .comparison import Difference, as_object, compare, is_whole, note_order
 from .note import Footprint, Recorded
-from .state import CHAIN_KEY_LENGTH, HOST, IN_FIREWALL, LEASE, SWITCH, Look, read_look
+from .object_kinds import (
+    CHAIN_KEY_LENGTH,
+    HOST,
+    IN_FIREWALL,
+    KERNEL,
+    KINDS,
+    LEASE,
+    ORDER,
+    SWITCH,
+    Difference,
+    is_whole,
+    repair_order,
+    summarize,
+)
+from .state import Look, as_object, compare, note_order, read_look
 
 Owner = Tuple[str, ...]
 _FORWARDING = "ipv6/conf/all/forwarding"
@@ -56,8 +69,9 @@ def why_not(differences: Iterable[Difference], wanted: Footprint, netns: str) ->
             obstacle = _why_not_made(one, objects[one.key], wanted)
             if obstacle:
                 return obstacle
-        if one.key[0] == "link" and one.was is None:
-            return f"{one.key[1]} has left the container"
+        if one.was is None and not KINDS[str(one.key[0])].removable:
+            what = KINDS[str(one.key[0])].name(one.key, one.now)
+            return f"the {what} has left the container" if one.key[0] == "link" else f"only an ADD removes the {what}"
         if one.key[0] == "route" and one.was is not None and one.was["hops"]:
             return "a route leads over several interfaces"
         if one.key[0] == SWITCH:
@@ -172,8 +186,6 @@ class InPlaceRepair:
         return [one for place, one in unique.items() if place not in self._failed]
 
     def _error(self, one: Wanted, left: Sequence[Difference]) -> HostError:
-        from .words import summarize
-
         reasons = dict.fromkeys(
             self._failed[difference.space, difference.key]
             for difference in left
@@ -191,10 +203,9 @@ class InPlaceRepair:
             self._drop_derived_routes(look, known)
             todo: Dict[int, List[Difference]] = {}
             for one in self._differences(look):
-                if one.key[0] in ORDER and one.was is not None:
-                    place = ORDER.index(str(one.key[0]))
-                    if place >= rank:
-                        todo.setdefault(place, []).append(one)
+                place = ORDER.index(str(one.key[0]))
+                if KINDS[ORDER[place]].put == KERNEL and one.was is not None and place >= rank:
+                    todo.setdefault(place, []).append(one)
             if not todo:
                 return
             rank = min(todo)
@@ -247,7 +258,7 @@ class InPlaceRepair:
         """Remove what the ADD removed, and is back."""
         spaces: Dict[str, List[Difference]] = {}
         for one in self._differences(look):
-            if one.was is None and one.key[0] in ("route", "addr", "rule"):
+            if one.was is None and KINDS[str(one.key[0])].removable:
                 spaces.setdefault(one.space, []).append(one)
         for space, differences in spaces.items():
             self._drop(space, differences, look)

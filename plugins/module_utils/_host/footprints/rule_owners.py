@@ -18,7 +18,7 @@ from ..firewall.chains import CHAIN, NFTABLES, jumps_of, words_of
 from ..firewall.kinds import chain_name, instance_hash
 from ..firewall.owners import SPOOF_CHAIN, SPOOF_COMMENT, chain_kind, of_forward, of_iptables
 from ..kernel.objects import ObjectKey
-from .state import CHAIN_KEY_LENGTH
+from .object_kinds import CHAIN_KEY_LENGTH
 
 # An attribution.Party.
 Party = Any

@@ -13,8 +13,7 @@ from ..attachments.drift import FootprintDrift
 from ..attachments.kernel_drift import Interface, KernelView
 from ..attachments.records import Attached, Record
 from ..attachments.request import Key
-from ..footprints.comparison import without_consequences
-from ..footprints.words import phrases_of
+from ..footprints.object_kinds import phrases_of
 from ..netlink import LOCAL_TABLE, Route
 from ..netns import look
 from ..problems import WARNING, problem
@@ -37,7 +36,7 @@ def kernel(entries: Sequence[Attached], records: Mapping[Key, Record], cache_dir
     rows = [
         dict(
             _inside(attached, state, routes[attached.netns]),
-            differences=phrases_of(without_consequences(drift.of(attached.key).differences), True)
+            differences=phrases_of(drift.of(attached.key).differences, True)
             if attached.key in drift.footprints
             else state.drift(attached, records.get(attached.key)),
         )
@@ -47,8 +46,7 @@ def kernel(entries: Sequence[Attached], records: Mapping[Key, Record], cache_dir
     interfaces = sorted(state.host.interfaces.values(), key=lambda interface: interface.name)
     links = [{"name": interface.name, "master": interface.master, **_interface(interface)} for interface in interfaces]
     shared = [
-        {"network": one.network, "differences": phrases_of(without_consequences(one.compared.differences), False)}
-        for one in drift.shared
+        {"network": one.network, "differences": phrases_of(one.compared.differences, False)} for one in drift.shared
     ]
     problems = [problem(WARNING, "rules_unreadable", text) for text in drift.problems]
     found = {"links": links, "routes": _routes(state.host), "attachments": rows, "shared": shared}

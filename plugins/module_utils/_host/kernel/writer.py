@@ -10,7 +10,7 @@ indexes) is left out or set. So no kind of object needs a description of its own
 from __future__ import annotations
 
 import struct
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, attributes_in, decode_text, number_in, pack_attribute, pack_nested
 from ..netns import Netns
@@ -40,41 +40,8 @@ _NEW_TRAFFIC = {"qdisc": 36, "class": 40, "filter": 44}
 _TENTATIVE, _NODAD = 0x48, 0x02
 _OWN_VLAN = pack_attribute(0, struct.pack("=H", 2))
 
-ORDER = (
-    sysctls.GLOBAL,
-    "link",
-    CONF4,
-    CONF6,
-    "vlan",
-    "addr",
-    "neigh",
-    "fdb",
-    "route",
-    "rule",
-    "qdisc",
-    "class",
-    "filter",
-)
-"""The kinds in the order in which they are put back: what later ones need comes first."""
-
-# Kinds that ports belong to.
-_MASTERS = ("bridge", "vrf")
 Present = Optional[Any]
 """The present value of an object, None if it is gone."""
-
-
-def repair_order(key: ObjectKey, wanted: KernelObject) -> Tuple[int, int]:
-    """Return where an object comes among others.
-
-    A master comes before its ports, even if it is one itself (a bridge in a VRF), and a route without a gateway before
-    others.
-    """
-    kind, late = str(key[0]), 0
-    if kind == "link":
-        late = int(bool(wanted.value.get("master"))) if wanted.value["kind"] in _MASTERS else 2
-    elif kind == "route":
-        late = int(bool(wanted.value["gw"]))
-    return ORDER.index(kind), late
 
 
 class Writer:

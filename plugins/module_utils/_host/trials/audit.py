@@ -17,18 +17,17 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 
 from ..attachments import kernel_drift
 from ..attachments.cache import CacheContents, CachedAttachment, read_cache, read_other_caches
-from ..attachments.in_place import InPlaceSteps, lost_phrases
+from ..attachments.in_place import InPlaceSteps
 from ..attachments.records import Attached
 from ..attachments.request import Key
 from ..containers.live import LiveSet
 from ..containers.namespaces import Namespace
 from ..containers.sources import RUNTIMES, find_live
 from ..errors import HostError
-from ..footprints.comparison import Compared, compare, wanted_keys
 from ..footprints.note import Footprint, Objects
+from ..footprints.object_kinds import HOST, phrases_of, summarize
 from ..footprints.repair import Wanted, why_not
-from ..footprints.state import HOST, Look, read_look
-from ..footprints.words import summarize
+from ..footprints.state import Compared, Look, compare, read_look, wanted_keys
 from ..kernel.objects import read_objects
 from ..kinds import bridge_of
 from ..lock import LOCK_PATH
@@ -258,7 +257,7 @@ class Audit:
         lost = one.compared_with.lost
         if not one.compared_with.differences or one.footprint is None:
             return
-        one.differences = lost_phrases(one.compared_with.differences, True)
+        one.differences = phrases_of(one.compared_with.differences, True)
         one.reason = summarize(lost, True)
         # A rehearsal does not tell the index of an interface, by which both ends of a pair know each other.
         objects = {HOST: one.footprint.host, one.live.netns: one.footprint.inside}
@@ -292,7 +291,7 @@ class Audit:
     def rows(self) -> Dict[str, Any]:
         """Return ``{attachments, shared}`` as data."""
         shared = [
-            {"network": owner[0] if owner else "", "differences": lost_phrases(compared.differences, False)}
+            {"network": owner[0] if owner else "", "differences": phrases_of(compared.differences, False)}
             for owner, _footprint, compared in self.shared
         ]
         return {"attachments": [one.row() for one in self.attachments], "shared": shared}

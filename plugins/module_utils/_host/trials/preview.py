@@ -12,8 +12,8 @@ from ...libcni.conf import NetworkConfigList
 from ..attachments.outcome import ADD, AttachPlan, Outcome
 from ..attachments.records import Attached
 from ..errors import HostError
-from ..footprints.contents import describe
 from ..footprints.note import Objects
+from ..footprints.object_kinds import describe
 from .private_host import work_apart
 from .rehearsal import Rehearsal, Rehearsed
 

@@ -12,8 +12,8 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from ...libcni.kernel import attributes_in
 from ..errors import HostError
 from ..footprints.note import Objects, Recorded
+from ..footprints.object_kinds import LEASE, ON_INTERFACES
 from ..footprints.recorder import device_of
-from ..footprints.state import LEASE, ON_INTERFACES
 from ..kernel.links import pack_kept
 from ..kernel.objects import ADDRESS, LINK, NEIGHBOUR, ObjectKey
 from .private_host import STORE

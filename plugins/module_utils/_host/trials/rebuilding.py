@@ -14,9 +14,9 @@ from ..attachments.drift import Rebuilt
 from ..attachments.records import Attached
 from ..attachments.request import Key
 from ..errors import HostError
-from ..footprints.comparison import wanted_keys
 from ..footprints.note import Footprint, Objects
-from ..footprints.state import HOST, read_look
+from ..footprints.object_kinds import HOST
+from ..footprints.state import read_look, wanted_keys
 from ..netns import Netns
 from ..plan import workers_of
 from .private_host import work_apart

@@ -31,6 +31,7 @@ from ..executor import SafeExecutor
 from ..firewall.chains import CHAIN, FoundChains, read_chains
 from ..footprints.attribution import Attribution, Owner
 from ..footprints.note import Objects, Recorded, key_of, objects_of, rows_of
+from ..footprints.object_kinds import CHAIN_KEY_LENGTH, HOST, LEASE
 from ..footprints.recorder import (
     SWITCHES,
     Defaults,
@@ -41,7 +42,7 @@ from ..footprints.recorder import (
     read_inside,
     read_unusual,
 )
-from ..footprints.state import CHAIN_KEY_LENGTH, HOST, LEASE, Look, read_stores
+from ..footprints.state import Look, read_stores
 from ..kernel.objects import BY_KERNEL, LINK, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import interface_defaults, read_globals, write_global
 from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, member_of, object_of, put_member, text_of

@@ -10,7 +10,7 @@ import struct
 from typing import Any, Dict, Optional
 
 from ...libcni.kernel import CREATE, EXCLUSIVE, pack_attribute, pack_nested
-from ..footprints.state import HOST
+from ..footprints.object_kinds import HOST
 from ..kernel.objects import LINK, ROUTE, KernelObject, ObjectKey, State, read_objects
 from ..kernel.writer import Writer
 from ..kinds import bridge_of, kind_of, text_of

@@ -28,9 +28,7 @@ def test_it_is_reported(drifted):
     for plan in (drifted.check(web()), drifted.run(web())):
         assert actions(plan) == ["drifted"]
         assert plan.outcomes[0].reason == "kernel"
-        assert plan.warnings == [
-            ("drifted", "demo/web/eth0 has drifted: the interface eth0 has lost its address 10.1.0.2/24")
-        ]
+        assert plan.warnings == [("drifted", "demo/web/eth0 has drifted: the address 10.1.0.2/24 on eth0 is gone")]
         assert not plan.changed
 
 
@@ -46,7 +44,7 @@ def test_it_is_repaired(drifted):
 def test_it_is_an_error(drifted):
     plan = drifted.run(web(), on_drift="fail")
     assert plan.outcomes[0].error["code"] == "drifted"
-    assert "lost its address 10.1.0.2/24; set on_drift: repair" in plan.outcomes[0].error["message"]
+    assert "10.1.0.2/24 on eth0 is gone; set on_drift: repair" in plan.outcomes[0].error["message"]
 
 
 def test_a_failed_check_says_it_all(drifted):

@@ -86,12 +86,12 @@ def test_nothing_has_changed():
         ),
         (
             {"inside": [INSIDE._replace(addresses=ADDRESSES[:1])]},
-            "the interface eth0 has lost its address fd00::2/64",
+            "the address fd00::2/64 on eth0 is gone",
         ),
         # The length of the prefix counts.
         (
             {"inside": [INSIDE._replace(addresses=[parse_address("10.1.0.2/16"), parse_address("fd00::2/64")])]},
-            "the interface eth0 has lost its address 10.1.0.2/24",
+            "the address 10.1.0.2/24 on eth0 is gone",
         ),
         ({"routes": ROUTES[1:]}, "the route to 0.0.0.0/0 is gone"),
         ({"routes": ROUTES[:1]}, "the route to 10.9.8.7/16 through 10.1.0.9 is gone"),
@@ -157,7 +157,7 @@ def test_results_before_interfaces_speak_of_the_one_that_was_asked_for():
     result = {"cniVersion": "0.2.0", "ip4": {"ip": "10.1.0.2/24", "routes": [{"dst": "10.8.0.0/16"}]}}
     assert drift(result=result) == ["the route to 10.8.0.0/16 is gone"]
     lost = drift(result=result, inside=[INSIDE._replace(addresses=[])])
-    assert lost[0] == "the interface eth0 has lost its address 10.1.0.2/24"
+    assert lost[0] == "the address 10.1.0.2/24 on eth0 is gone"
 
 
 @pytest.mark.parametrize("version", ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"])
@@ -165,7 +165,7 @@ def test_results_of_all_later_versions_say_the_same(version):
     result = dict(RESULT, cniVersion=version)
     assert drift(result=result) == []
     assert drift(result=result, inside=[INSIDE._replace(addresses=ADDRESSES[1:])], routes=ROUTES[:1]) == [
-        "the interface eth0 has lost its address 10.1.0.2/24",
+        "the address 10.1.0.2/24 on eth0 is gone",
         "the route to 10.9.8.7/16 through 10.1.0.9 is gone",
     ]
 

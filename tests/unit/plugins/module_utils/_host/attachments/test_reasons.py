@@ -113,7 +113,7 @@ def test_what_check_and_the_kernel_say(host):
     host.broken.clear()
     host.addresses.clear()
     plan = host.check(web(), on_drift="repair")
-    assert reasons(plan) == ["the interface eth0 has lost its address 10.1.0.2/24"]
+    assert reasons(plan) == ["the address 10.1.0.2/24 on eth0 is gone"]
     assert shown(plan) == ({"is": "drifted", "ips": ["10.1.0.2/24"]}, {"is": "attached", "ips": LATER})
 
 

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils._host import netlink
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import read_here
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attribution import Attribution, Party
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import ORDER, repair_order
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import (
     NotInPlace,
@@ -27,7 +28,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects i
     follows,
     read_objects,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.writer import ORDER, Writer, repair_order
+from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.writer import Writer
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, apart, visit
 
 HERE, THERE = "", "/run/netns/put-there"

@@ -15,7 +15,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.requ
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import Chain, FoundChains
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Recorded, rows_of
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import HOST, Look
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Look
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import pack_attribute
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import LINK, KernelObject
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import attributes_in

@@ -9,19 +9,20 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import Chain, FoundChains
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.comparison import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Footprint, Recorded
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import (
+    HOST,
+    KINDS,
     Difference,
-    compare,
+    phrases_of,
+    summarize,
     without_consequences,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Footprint, Recorded
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, changes, recorded
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import HOST, Look
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.words import phrases_of, summarize
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Look, compare
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import pack_attribute
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import ROUTE, KernelObject
-from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.writer import ORDER
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footprints.states import (
     DEFAULT,
     FILTER,
@@ -214,9 +215,9 @@ def test_what_cannot_be_read_is_no_drift_but_told():
 
 GONE = [
     (("link", "eth0"), link().value, "the interface eth0 is gone"),
-    (ADDR, address().value, "the interface eth0 has lost its address 10.88.0.2/16"),
-    (DEFAULT, route("10.88.0.1").value, "the route to 0.0.0.0/0 through 10.88.0.1 is gone"),
-    (("route", 10, 100, "default/0", 0, 0, 1, "eth0"), route().value, "the route to ::/0 in table 100 is gone"),
+    (ADDR, address().value, "the address 10.88.0.2/16 on eth0 is gone"),
+    (DEFAULT, route("10.88.0.1").value, "the route to 0.0.0.0/0 through 10.88.0.1 on eth0 is gone"),
+    (("route", 10, 100, "default/0", 0, 0, 1, "eth0"), route().value, "the route to ::/0 on eth0 in table 100 is gone"),
     (
         ("rule", 2, 500, "x", "y"),
         {"count": 1, "from": "10.0.0.2/32", "to": "", "table": 100},
@@ -224,10 +225,10 @@ GONE = [
     ),
     (("neigh", "eth0", "10.0.0.9", 0), {"mac": ""}, "the neighbour entry 10.0.0.9 on eth0 is gone"),
     (("fdb", "eth0", "0a0000000001", 0), {}, "the forwarding entry 0a:00:00:00:00:01 on eth0 is gone"),
-    (("vlan", "eth0", 5), {"flags": 0}, "VLAN 5 of the interface eth0 is gone"),
-    (("qdisc", "eth0", 1, 2), {"kind": "tbf"}, "the queueing discipline tbf of the interface eth0 is gone"),
-    (("class", "eth0", 1, 2), {"kind": "htb"}, "the traffic class htb of the interface eth0 is gone"),
-    (("filter", "eth0", 1, 2), {"kind": "u32"}, "the traffic filter u32 of the interface eth0 is gone"),
+    (("vlan", "eth0", 5), {"flags": 0}, "the VLAN 5 on eth0 is gone"),
+    (("qdisc", "eth0", 1, 2), {"kind": "tbf"}, "the queueing discipline tbf on eth0 is gone"),
+    (("class", "eth0", 1, 2), {"kind": "htb"}, "the traffic class htb on eth0 is gone"),
+    (("filter", "eth0", 1, 2), {"kind": "u32"}, "the traffic filter u32 on eth0 is gone"),
     (("conf4", "eth0", "proxy_arp"), 1, "the sysctl net.ipv4.conf.eth0.proxy_arp is gone"),
     (("conf6", "eth0", "accept_ra"), 1, "the sysctl net.ipv6.conf.eth0.accept_ra is gone"),
     (("sysctl", "core/somaxconn"), "1", "the sysctl net.core.somaxconn is gone"),
@@ -248,22 +249,22 @@ def test_words_for_what_is_gone(key, was, words):
 
 def test_there_are_words_for_every_kind():
     kinds = {key[0] for key, _was, _words in GONE}
-    assert kinds >= {*ORDER, "lease", "chain", "table", "set"}
+    assert kinds == set(KINDS) - {"map", "switch"}
 
 
 @pytest.mark.parametrize(
     ("was", "now", "words"),
     [
         ({}, {"flags": 0}, "the host's interface veth1 is down"),
-        ({}, {"flags": 0x101}, "promiscuous mode of the host's interface veth1 is on"),
+        ({}, {"flags": 0x101}, "the host's interface veth1 has promiscuous mode on"),
         ({}, {"mtu": 1400}, "the host's interface veth1 has the MTU 1400 instead of 1500"),
         ({"master": "cni0"}, {}, "the host's interface veth1 is no longer a port of cni0"),
         ({"master": "cni0"}, {"master": "br1"}, "the host's interface veth1 is a port of br1 instead of cni0"),
-        ({"data": {"1": "00"}}, {}, "settings of the host's interface veth1 have changed"),
+        ({"data": {"1": "00"}}, {}, "the host's interface veth1 has other settings"),
         (
             {"master": "a", "port": {"4": "01"}},
             {"master": "a", "port": {}},
-            "settings of the host's interface veth1 as a port of a have changed",
+            "the host's interface veth1 has other settings as a port of a",
         ),
         ({}, {"genmode": 1}, "the host's interface veth1 has changed"),
     ],
@@ -275,17 +276,17 @@ def test_words_for_settings_of_interfaces(was, now, words):
 
 def test_shared_rules_are_named_by_their_chain():
     lost = Difference(HOST, (*FILTER, "FORWARD", "-j CNI-FORWARD"), 1, None)
-    assert summarize([lost], False) == "a rule of the chain FORWARD of the table filter (iptables-nft, ipv4) is gone"
+    assert summarize([lost], False) == "the rule of the chain FORWARD of the table filter (iptables-nft, ipv4) is gone"
 
 
 def test_many_phrases_are_counted():
     lost = [Difference(NETNS, ("addr", "eth0", f"10.0.0.{number}", 24), {}, None) for number in range(9)]
-    assert summarize(lost, True).endswith("10.0.0.5/24; and 3 more")
+    assert summarize(lost, True).endswith("10.0.0.5/24 on eth0 is gone; and 3 more")
 
 
 def test_a_device_that_is_back_on_the_host_is_told():
     back = Difference(HOST, ("link", "dev0"), None, link().value)
-    assert summarize([back], True) == "the host's interface dev0, which the ADD took, is back"
+    assert summarize([back], True) == "the host's interface dev0, which the ADD removed, is back"
 
 
 def test_consequences_are_not_told():
@@ -311,7 +312,11 @@ def test_consequences_are_not_told():
         (Difference(NETNS, ("link", "eth0"), link().value, None), ""),
         (Difference(NETNS, ("link", "eth0"), link(kind="tun").value, None), "eth0 was a tun device"),
         (Difference(NETNS, ("link", "eth0"), link(kind="").value, None), "eth0 was a physical device"),
-        (Difference(HOST, ("link", "dev0"), None, link().value), "dev0 has left the container"),
+        (Difference(HOST, ("link", "dev0"), None, link().value), "the interface dev0 has left the container"),
+        (
+            Difference(NETNS, ("qdisc", "eth0", 1, 2), None, {"kind": "tbf"}),
+            "only an ADD removes the queueing discipline tbf on eth0",
+        ),
         (Difference(NETNS, DEFAULT, dict(route().value, hops=[1]), None), "a route leads over several interfaces"),
         (
             Difference(HOST, ("lease", "/d", "n", "10.0.0.2"), "a", "b"),

@@ -1,0 +1,371 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kinds of objects that a footprint has: what one is called, when it is the same, what it goes with, its repair.
+
+A value may have fewer members than the present one, if less is known of the object: only these are compared.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+from ..firewall.chains import CHAIN, NFTABLES, TABLE
+from ..kernel.objects import CONF4, CONF6, KernelObject, ObjectKey, follows
+from ..kernel.sysctls import GLOBAL
+from .note import Objects
+
+HOST = ""
+"""The space of the host. Other spaces are paths of namespaces."""
+LEASE = "lease"
+SWITCH = "switch"
+"""The kind of a difference: plugins use another backend of iptables than the one that the rules are in."""
+IN_FIREWALL = (CHAIN, TABLE, "set", "map")
+OF_INTERFACES = (CONF4, CONF6)
+ON_INTERFACES = ("link", *OF_INTERFACES, "vlan", "addr", "neigh", "fdb", "qdisc", "class", "filter")
+"""The kinds whose key has the name of the interface in its second place."""
+# A chain's key has this length, that of a rule in it one more.
+CHAIN_KEY_LENGTH = 5
+LINK = "link"
+MISPLACED = "misplaced"
+"""The present value of a rule that is there, but on the other side of rules that it stood before or behind."""
+_UP, _PROMISC, _ALLMULTI = 0x1, 0x100, 0x200
+_FLAGS = ((0x80, "ARP"), (_PROMISC, "promiscuous mode"), (_ALLMULTI, "reception of all multicast"))
+_SETTINGS = (("mtu", "MTU"), ("mac", "MAC"), ("txqlen", "queue length"), ("alias", "alias"), ("group", "group"))
+_MAIN_TABLE, _LOCAL_TABLE = 254, 255
+# The kernel's routing rules for the tables local, main and default.
+_DEFAULT_RULES = (0, 32766, 32767)
+# Kinds that ports belong to.
+_MASTERS = ("bridge", "vrf")
+_MANY = 6
+# Plugins choose these names at random.
+_RANDOM = re.compile(r"\bveth[0-9a-f]{8}\b")
+# Whose rules they are, by the chain or table that they are in; see firewall.ownership.
+_OWN_RULES = (
+    (re.compile(r"CNI-(DN|SN|HOSTPORT)-|cni_hostport"), "the rules of its port mappings are gone"),
+    (re.compile(r"CNI-FORWARD"), "its rules in the chain CNI-FORWARD are gone"),
+    (re.compile(r"cni-br-iface-|macspoofchk"), "its rules against MAC spoofing are gone"),
+    (re.compile(r"CNI-[0-9a-f]{24}|cni_plugins_masquerade"), "its masquerading rules are gone"),
+)
+KERNEL, FILE, FIREWALL, NEVER = "kernel", "file", "firewall", ""
+"""What puts an object back in place."""
+
+
+class Difference(NamedTuple):
+    """One object that differs: where (``space``), which, its recorded value and the present one.
+
+    ``was`` None: an object that the ADD removed, which has to go, or, if it is ``foreign``, that others have added.
+    """
+
+    space: str
+    key: ObjectKey
+    was: Any
+    now: Any
+    foreign: bool = False
+
+
+Place = Tuple[Any, ...]
+
+
+def _nothing(_key: ObjectKey, _value: Any) -> str:
+    return ""
+
+
+def _is_equal(_space: str, was: Any, now: Any) -> bool:
+    return bool(was == now)
+
+
+def _needs_link(key: ObjectKey, _value: Any) -> List[Place]:
+    return [(LINK, key[1])]
+
+
+def _needs_table(key: ObjectKey, _value: Any) -> List[Place]:
+    return [(TABLE, *key[1:4]), *([key[:CHAIN_KEY_LENGTH]] if len(key) > CHAIN_KEY_LENGTH else [])]
+
+
+def _needs_nothing(_key: ObjectKey, _value: Any) -> List[Place]:
+    return []
+
+
+def _has_changed(_one: Difference) -> List[str]:
+    return ["has changed"]
+
+
+def _has_another_value(one: Difference) -> List[str]:
+    return [f"is {one.now}, want {one.was}"]
+
+
+class ObjectKind(NamedTuple):
+    """One kind of objects.
+
+    ``name``: what an object is called, from its key and value, and ``detail``: more about it. ``same``: whether the
+    present value is as good as the recorded one, from the space and both. ``needs``: what an object is gone with: keys,
+    and places as in :func:`_gone_with`. ``changed``: phrases about another value, which follow the name. ``put``: what
+    puts one back. ``removable``: one that an ADD has removed, and that is back, can be removed again.
+    """
+
+    name: Callable[[ObjectKey, Any], str]
+    detail: Callable[[ObjectKey, Any], str] = _nothing
+    same: Callable[[str, Any, Any], bool] = _is_equal
+    needs: Callable[[ObjectKey, Any], List[Place]] = _needs_link
+    changed: Callable[[Difference], List[str]] = _has_changed
+    put: str = KERNEL
+    removable: bool = False
+
+
+# ---- names
+
+
+def _mac(text: str) -> str:
+    return ":".join(text[place : place + 2] for place in range(0, len(text), 2))
+
+
+def _destination(key: ObjectKey) -> str:
+    if key[3] == "default/0":
+        return "0.0.0.0/0" if key[1] == 2 else "::/0"
+    return str(key[3])
+
+
+def _name_of_route(key: ObjectKey, value: Any) -> str:
+    through = f" through {value['gw']}" if value.get("gw") else ""
+    table = f" in table {key[2]}" if key[2] not in (_MAIN_TABLE, _LOCAL_TABLE) else ""
+    local = "local " if key[2] == _LOCAL_TABLE else ""
+    return f"{local}route to {_destination(key)}{through}{f' on {key[7]}' if key[7] else ''}{table}"
+
+
+def _name_of_routing_rule(_key: ObjectKey, value: Any) -> str:
+    parts = [f"{name} {value.get(name)}" for name in ("from", "to") if value.get(name)]
+    return " ".join(["routing rule", *parts, "to table", str(value.get("table"))])
+
+
+def _name_of_traffic(key: ObjectKey, value: Any) -> str:
+    what = {"qdisc": "queueing discipline", "class": "traffic class", "filter": "traffic filter"}[str(key[0])]
+    return f"{what} {value['kind']} on {key[1]}"
+
+
+def _name_of_interface_sysctl(key: ObjectKey, _value: Any) -> str:
+    return f"sysctl net.{'ipv4' if key[0] == CONF4 else 'ipv6'}.conf.{key[1]}.{key[2]}"
+
+
+def _name_in_firewall(key: ObjectKey, _value: Any) -> str:
+    backend, family, table = map(str, key[1:4])
+    where = f"table {table} ({backend if backend != NFTABLES else 'nftables'}, {family})"
+    if key[0] == TABLE:
+        return where
+    what = "rule of the " if len(key) > CHAIN_KEY_LENGTH else ""
+    return f"{what}{key[0]} {key[4]} of the {where}"
+
+
+# ---- details
+
+
+def _detail_of_link(_key: ObjectKey, value: Any) -> str:
+    more = [value["kind"] or "device"]
+    more += [f"MTU {value['mtu']}"] if is_whole(value) else []
+    more += [f"port of {value['master']}"] if value.get("master") else []
+    more += [text for flag, text in ((_PROMISC, "promiscuous"), (_ALLMULTI, "allmulti")) if value["flags"] & flag]
+    return f" ({', '.join([*more, 'up' if value['flags'] & _UP else 'down'])})"
+
+
+def _metric(key: ObjectKey, _value: Any) -> str:
+    return f" with metric {key[5]}" if key[5] else ""
+
+
+def _value_of_sysctl(_key: ObjectKey, value: Any) -> str:
+    return f" = {value}"
+
+
+def _text_of_rule(key: ObjectKey, _value: Any) -> str:
+    return f": {key[5]}" if len(key) > CHAIN_KEY_LENGTH else ""
+
+
+# ---- what is the same
+
+
+def is_whole(link: Any) -> bool:
+    """Tell whether the value of an interface has all settings: of one that the host had, only flags are recorded."""
+    return link is not None and "mtu" in link and "data" in link
+
+
+def _is_same_link(space: str, was: Any, now: Any) -> bool:
+    if not is_whole(was) and was["flags"] & ~now["flags"]:
+        return False
+    compared = [name for name in was if is_whole(was) or name not in ("kind", "flags")]
+    return all(was[name] == now.get(name) for name in compared if not follows(space, name, was))
+
+
+def _is_same_rule(_space: str, was: Any, now: Any) -> bool:
+    # More than recorded is somebody else's.
+    return bool(was == now or (isinstance(was, int) and isinstance(now, int) and now >= was))
+
+
+# ---- what has changed
+
+
+def _changes_of_link(one: Difference) -> List[str]:
+    was, now = dict(one.now, **one.was), one.now
+    flipped = was["flags"] ^ now["flags"] if is_whole(one.was) else was["flags"] & ~now["flags"]
+    found = [f"is {'up' if now['flags'] & _UP else 'down'}"] if flipped & _UP else []
+    found += [f"has {text} {'on' if now['flags'] & flag else 'off'}" for flag, text in _FLAGS if flipped & flag]
+    if was["master"] != now["master"] and not now["master"]:
+        found.append(f"is no longer a port of {was['master']}")
+    elif was["master"] != now["master"]:
+        found.append(f"is a port of {now['master']}{' instead of ' if was['master'] else ''}{was['master']}")
+    for name, text in _SETTINGS:
+        if was[name] != now[name] and not follows(one.space, name, was):
+            values = (_mac(value[name]) if name == "mac" else value[name] for value in (now, was))
+            found.append("has the {} {} instead of {}".format(text, *values))
+    if was["data"] != now["data"]:
+        found.append("has other settings")
+    if was["port"] != now["port"] and was["master"] == now["master"]:
+        found.append(f"has other settings as a port of {was['master']}")
+    return found or _has_changed(one)
+
+
+# ---- the table
+
+
+def _needs_of_route(key: ObjectKey, value: Any) -> List[Place]:
+    # The kernel makes some routes with the address.
+    source = [("source", value["src"])] if value and value.get("src") else []
+    return [(LINK, key[7]), ("up", key[7]), *source]
+
+
+_TRAFFIC = ObjectKind(_name_of_traffic)
+_INTERFACE_SYSCTL = ObjectKind(_name_of_interface_sysctl, _value_of_sysctl, changed=_has_another_value)
+_IN_FIREWALL = ObjectKind(_name_in_firewall, _text_of_rule, needs=_needs_table, put=FIREWALL)
+
+KINDS: Dict[str, ObjectKind] = {
+    GLOBAL: ObjectKind(
+        lambda key, _value: f"sysctl net.{str(key[1]).replace('/', '.')}",
+        _value_of_sysctl,
+        needs=_needs_nothing,
+        changed=_has_another_value,
+    ),
+    LINK: ObjectKind(
+        lambda key, _value: f"interface {key[1]}", _detail_of_link, _is_same_link, _needs_nothing, _changes_of_link
+    ),
+    CONF4: _INTERFACE_SYSCTL,
+    CONF6: _INTERFACE_SYSCTL,
+    "vlan": ObjectKind(lambda key, _value: f"VLAN {key[2]} on {key[1]}"),
+    "addr": ObjectKind(lambda key, _value: f"address {key[2]}/{key[3]} on {key[1]}", removable=True),
+    "neigh": ObjectKind(lambda key, _value: f"neighbour entry {key[2]} on {key[1]}"),
+    "fdb": ObjectKind(lambda key, _value: f"forwarding entry {_mac(str(key[2]))} on {key[1]}"),
+    "route": ObjectKind(_name_of_route, _metric, needs=_needs_of_route, removable=True),
+    "rule": ObjectKind(_name_of_routing_rule, needs=_needs_nothing, removable=True),
+    "qdisc": _TRAFFIC,
+    "class": _TRAFFIC,
+    "filter": _TRAFFIC,
+    LEASE: ObjectKind(
+        lambda key, _value: f"lease of {key[3]} in {key[1]}/{key[2]}",
+        needs=_needs_nothing,
+        changed=lambda _one: ["belongs to another container"],
+        put=FILE,
+    ),
+    # A table's comment cannot be changed, and nft 1.0 does not show it.
+    TABLE: _IN_FIREWALL._replace(same=lambda _space, _was, _now: True, needs=_needs_nothing),
+    CHAIN: _IN_FIREWALL._replace(same=_is_same_rule),
+    "set": _IN_FIREWALL,
+    "map": _IN_FIREWALL,
+    SWITCH: ObjectKind(
+        lambda _key, _value: "backend of its rules",
+        needs=_needs_nothing,
+        changed=lambda one: [f"was {one.was}, and is now {one.now}"],
+        put=NEVER,
+    ),
+}
+"""All kinds, in the order in which they are put back: what later ones need comes first."""
+
+ORDER = tuple(KINDS)
+
+
+def repair_order(key: ObjectKey, recorded: KernelObject) -> Tuple[int, int]:
+    """Return where an object comes among others that are put back.
+
+    A master comes before its ports, even if it is one itself (a bridge in a VRF), and a route without a gateway before
+    others.
+    """
+    kind, late = str(key[0]), 0
+    if kind == LINK:
+        late = int(bool(recorded.value.get("master"))) if recorded.value["kind"] in _MASTERS else 2
+    elif kind == "route":
+        late = int(bool(recorded.value["gw"]))
+    return ORDER.index(kind), late
+
+
+def is_default_rule(key: ObjectKey) -> bool:
+    """Tell whether a routing rule is one that a namespace has from the beginning, and all its traffic needs."""
+    return key[0] == "rule" and key[2] in _DEFAULT_RULES
+
+
+def without_consequences(differences: Sequence[Difference]) -> List[Difference]:
+    """Leave out what is gone only because something else is: what was on a lost interface, or in a lost chain."""
+    gone = {place for one in differences for place in _gone_with(one)}
+    return [one for one in differences if not any((one.space, place) in gone for place in _kind(one).needs(*one[1:3]))]
+
+
+def _gone_with(one: Difference) -> Iterator[Tuple[str, Place]]:
+    """Yield what is gone with an object: its key, the ``source`` of routes, an interface that was ``up``."""
+    if one.now is None:
+        yield one.space, one.key
+        if one.key[0] == "addr":
+            yield one.space, ("source", one.key[2])
+    elif one.key[0] == LINK and one.was is not None and one.was["flags"] & ~one.now["flags"] & _UP:
+        yield one.space, ("up", one.key[1])
+
+
+def _kind(one: Difference) -> ObjectKind:
+    return KINDS[str(one.key[0])]
+
+
+# ---- in words
+
+
+def summarize(differences: Sequence[Difference], own: bool) -> str:
+    """Return what differs as one phrase. *own*: it is one attachment's; else it is shared by several."""
+    phrases = phrases_of(differences, own)
+    more = len(phrases) - _MANY
+    return "; ".join(phrases[:_MANY] + ([f"and {more} more"] if more > 0 else []))
+
+
+def phrases_of(differences: Sequence[Difference], own: bool) -> List[str]:
+    """Return one phrase for each object that is not only a consequence; the rules of one plugin are one.
+
+    Phrases have no full stop, such as "the address 10.88.0.2/16 on eth0 is gone".
+    """
+    phrases = (phrase for one in without_consequences(differences) or differences for phrase in _phrases(one, own))
+    return list(dict.fromkeys(phrases))
+
+
+def _phrases(one: Difference, own: bool) -> List[str]:
+    is_kernels = _kind(one).put == KERNEL
+    whose = "host's " if is_kernels and one.space == HOST else ""
+    name = f"the {whose}{_kind(one).name(one.key, one.was if one.was is not None else one.now)}"
+    if own and one.key[0] in IN_FIREWALL and one.now != MISPLACED:
+        text = " ".join(map(str, one.key[3:]))
+        phrases = (phrase for pattern, phrase in _OWN_RULES if pattern.search(text))
+        return [next(phrases, f"{name} {'is gone' if one.now is None else 'has changed'}")]
+    if one.was is None:
+        return [f"{name} was added"] if one.foreign else [f"{name}, which the ADD removed, is back"]
+    if one.now is None:
+        return [f"{name} is gone"]
+    if one.now == MISPLACED:
+        return [f"{name} is out of order"]
+    return [f"{name} {phrase}" for phrase in _kind(one).changed(one)]
+
+
+def describe(objects: Objects) -> List[str]:
+    """Return one phrase for each object of a footprint, in its order, such as "route to 0.0.0.0/0 on eth0".
+
+    ``veth*`` stands for a random name. Routing rules that every namespace has are left out.
+    """
+    phrases: Dict[str, None] = {}
+    for key, one in objects.items():
+        kind = KINDS[str(key[0])]
+        text = f"removed: {' '.join(map(str, key))}"
+        if one.value is not None:
+            text = f"{kind.name(key, one.value)}{kind.detail(key, one.value)}"
+        if not is_default_rule(key):
+            phrases[_RANDOM.sub("veth*", text)] = None
+    return list(phrases)
