@@ -13,7 +13,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ..module_utils._host.problems import strict as with_strict
 from ..plugin_utils._conf.schema import MISSING
 from ..plugin_utils._conf.source import DataSource, TextSource
-from ..plugin_utils._conf.validate import Checked
+from ..plugin_utils._conf.validate import ALONE, Checked
 from ..plugin_utils.controller import jsonschema_needed
 
 LEVELS = ("syntax", "schema")
@@ -42,7 +42,7 @@ def cni_problems(
     except TypeError as error:
         raise AnsibleFilterError("cni_problems: strict must be true or false") from error
     source = DataSource(conf) if isinstance(conf, dict) else TextSource(conf)
-    problems = Checked(source, file, name, levels).problems
+    problems = Checked(source, file, name, [*levels, ALONE] if "schema" in levels else levels).problems
     return with_strict(problems) if as_errors else problems
 
 

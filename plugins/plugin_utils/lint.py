@@ -25,9 +25,9 @@ from ..module_utils.libcni.multi.definitions import KIND
 from ._conf.nads import YAML_MISSING, CheckedNads
 from ._conf.schema import MISSING
 from ._conf.source import TextSource
-from ._conf.validate import Checked
+from ._conf.validate import ALONE, Checked
 
-LEVELS = ("syntax", "schema")
+LEVELS = ("syntax", "schema", ALONE)
 MAX_SIZE = 1024 * 1024
 MANIFESTS = (".yaml", ".yml")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")

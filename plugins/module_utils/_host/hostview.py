@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .confdir import ConfFile
+    from .errors import HostError
     from .manifest import Manifest
     from .netns import Seen
 
@@ -37,6 +38,7 @@ class HostView:
     - ``requested``: network, container ID and interface of each attachment of the request -> whether it shall exist.
     - ``built_in``: returns the networks that runtimes build themselves from plugins of a directory. Callers that may
       import the room runtimes set it.
+    - ``answers``: path of each plugin that was asked -> its record (Manifest.versions), or why it cannot be executed.
     - ``runtimes``: the runtimes of this host, None until they were searched for (runtimes.discover).
     """
 
@@ -47,6 +49,7 @@ class HostView:
         self.namespaces: Dict[str, bool] = {}
         self.requested: Dict[Tuple[str, str, str], bool] = {}
         self.built_in: Callable[[HostView, str], Users] = _none
+        self.answers: Dict[str, Union[Dict[str, Any], HostError]] = {}
         self.runtimes: Optional[List[Any]] = None
         self._files: Dict[str, List[ConfFile]] = {}
         self._drop_ins: Dict[Tuple[str, str], List[ConfFile]] = {}

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from .errors import coded
+from .secrets import mask_text
 
 ERROR = "error"
 """Nothing is written."""
@@ -80,3 +81,31 @@ def place(entry: Dict[str, Any]) -> str:
     if entry["pointer"]:
         parts.append(entry["pointer"])
     return ", ".join(parts) + ": " if parts else ""
+
+
+_LEVELS = (ERROR, WARNING, INFO)
+
+
+class Obstacle(NamedTuple):
+    """``code`` and ``message`` say what is wrong, ``evidence`` what was seen, ``remedy`` what to do about it.
+
+    An error: no container of this runtime gets a working network. A warning: some do not, or it cannot be told. An
+    info: it is odd, and no obstacle. ``runtime`` is "" for what concerns the host, ``network`` "" for all networks.
+    """
+
+    code: str
+    message: str
+    evidence: str
+    remedy: str
+    level: str = ERROR
+    runtime: str = ""
+    network: str = ""
+    file: str = ""
+
+    @property
+    def rank(self) -> int:
+        return _LEVELS.index(self.level)
+
+    def row(self) -> Dict[str, Any]:
+        texts = {key: mask_text(getattr(self, key)) for key in ("message", "evidence", "remedy")}
+        return dict(self._asdict(), **texts)

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Optional, Sequence, Union
 
+from ...module_utils._host.checks.network import network_problems
+from ...module_utils._host.checks.pools import uses_of_network
+from ...module_utils._host.checks.view import ConfView
+from ...module_utils._host.confdir import ConfFile, parse_conf
+from ...module_utils._host.errors import HostError
 from ...module_utils._host.problems import ERROR, WARNING, errors_of, problem
 from ...module_utils.libcni import gojson
 from ...module_utils.libcni.errors import JSONError
@@ -17,6 +22,8 @@ from .source import DataSource, Finding, TextSource, Unreadable
 from .syntax import REFUSED, list_findings, member, name_findings
 
 Source = Union[TextSource, DataSource]
+ALONE = "alone"
+"""The level for what a host would say of the network in its level ``directory``, whatever else is in the directory."""
 
 
 class Checked:
@@ -67,6 +74,8 @@ class Checked:
                 # The schema level reports the place and what to write.
                 self.problems.remove(refused[0])
             self._add(findings)
+        if ALONE in levels and not errors_of(self.problems):
+            self._add(list(_as_hosts_say(self.text)))
 
     def _as_list(self, document: dict[str, Any]) -> dict[str, Any]:
         kind = member(document, "type")[0]
@@ -122,3 +131,18 @@ class Checked:
         if self._single and pointer[:1] == ("plugins",):
             return pointer[2:]
         return pointer
+
+
+def _as_hosts_say(text: str) -> Iterator[Finding]:
+    """Yield what is wrong with a network alone, by the same rules as on a host."""
+    file = ConfFile("network.conflist", "network.conflist")
+    try:
+        parse_conf(file, text.encode("utf-8"))
+    except HostError:
+        # libcni's reasons are those of the level syntax.
+        return
+    view = ConfView("", [], [file], set(), {file.name}, folder_of=lambda _directory, _network: [])
+    for entry in network_problems(view, file, uses_of_network(view, file)):
+        parts = entry["pointer"].split("/")[1:]
+        pointer = tuple(int(part) if part.isdigit() else part for part in parts)
+        yield Finding(entry["level"], entry["code"], entry["message"], pointer)

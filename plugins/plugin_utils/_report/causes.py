@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Mapping, Sequence
 
-from ...module_utils._host.networks.advisories import ADVISORIES, numbers
+from ...module_utils._host.checks.advisories import ADVISORIES, numbers
 from ...module_utils._host.plan import DISRUPTIVE, SAFE
 from .attention import CODES, LEAKS, STALE, VULNERABLE, vulnerabilities
 from .commands import Commands

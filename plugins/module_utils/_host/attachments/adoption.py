@@ -16,6 +16,7 @@ from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CNIError
 from .. import leases
 from ..addresses import packed, written
+from ..checks import pools
 from ..errors import HostError
 from ..footprints.note import Notes
 from ..footprints.object_kinds import HOST
@@ -23,7 +24,6 @@ from ..footprints.state import compare, read_look, wanted_keys
 from ..kinds import bridge_of, object_of
 from ..netlink import MAIN_TABLE
 from ..netns import Netns, look, visit
-from ..networks import pools
 from .drift import Rebuild
 from .kernel_drift import Address, Interface, KernelView, read_here
 from .outcome import AttachPlan, AttachSettings

@@ -19,9 +19,9 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
 from ..addresses import packed
+from ..checks import pools
 from ..errors import HostError
 from ..kinds import object_of
-from ..networks import pools
 
 Check = Callable[[Any, str], Any]
 

@@ -23,7 +23,7 @@ _TIMEOUT = 10.0
 
 
 class Binaries:
-    """The plugin binaries of *bin_dirs*: each is searched, checked and asked once, and its answer is remembered.
+    """The plugin binaries of *bin_dirs*: each is checked and asked once for all users of a view.
 
     The answer is kept in the manifest together with the identity of the file, so that an unchanged run executes
     nothing: unless the file has changed just now, as another change may have the same times. It reaches the disk only
@@ -34,43 +34,45 @@ class Binaries:
         self.bin_dirs = list(bin_dirs)
         self._view = view
         self._remembered = view.manifest.versions
-        self._records: Dict[str, Dict[str, Any]] = {}
-        self._asked: Dict[str, Tuple[str, List[str]]] = {}
-        self._failed: Dict[str, HostError] = {}
+        self._missing: Dict[str, HostError] = {}
 
     def ask(self, name: str) -> Tuple[str, List[str]]:
         """Return the path of plugin *name* and the spec versions that it supports.
 
         Raises HostError ``missing_plugin``, ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
         """
-        if name in self._failed:
-            raise self._failed[name]
-        if name not in self._asked:
-            try:
-                self._asked[name] = self._find(name)
-            except HostError as error:
-                self._failed[name] = error
-                raise
-        return self._asked[name]
+        path = self._path(name)
+        if path in self._view.binaries:
+            return path, self._view.binaries[path] or list(version.ALL)
+        return path, list(self._record(path)["cni_versions"])
 
     def memory(self, name: str) -> Dict[str, Any]:
         """Return what is remembered about plugin *name*; the caller may add to it. Raises as :meth:`ask`."""
         path, _versions = self.ask(name)
         if path in self._view.binaries:
             raise HostError(f"{path} is not installed yet", code="missing_plugin")
-        return self._records[os.path.realpath(path)]
+        return self._record(path)
 
     def is_changing(self, plugin: Dict[str, Any]) -> bool:
         """Tell whether the plan installs or changes a binary that the plugin object names."""
         names = [name for _pointer, name in named_plugins(plugin)]
         return bool(self._view.changing_binaries(names, self.bin_dirs))
 
-    def _find(self, name: str) -> Tuple[str, List[str]]:
-        path = self._path(name)
-        if path in self._view.binaries:
-            return path, self._view.binaries[path] or list(version.ALL)
+    def _record(self, path: str) -> Dict[str, Any]:
+        answers = self._view.answers
+        if path not in answers:
+            try:
+                answers[path] = self._usable(path)
+            except HostError as error:
+                answers[path] = error
+        answer = answers[path]
+        if isinstance(answer, HostError):
+            raise answer
+        return answer
+
+    def _usable(self, path: str) -> Dict[str, Any]:
         try:
-            return path, self._versions(path)
+            return self._asked(path)
         except HostError as error:
             if not self._will_be_replaced(path, error):
                 raise
@@ -80,14 +82,17 @@ class Binaries:
             raise HostError(text, code="missing_plugin") from error
 
     def _path(self, name: str) -> str:
+        if name in self._missing:
+            raise self._missing[name]
         for path in self._view.binary_paths(name, self.bin_dirs):
             if path in self._view.binaries or (_is_plain(name) and os.path.isfile(path)):
                 return path
-        raise HostError(
+        self._missing[name] = HostError(
             f"there is no plugin {name!r} in {', '.join(self.bin_dirs)}; {_meant(name, self.bin_dirs)}install it "
             "(podwire.cni.cni_plugins), or add its directory to bin_dirs",
             code="missing_plugin",
         )
+        raise self._missing[name]
 
     def _will_be_replaced(self, path: str, error: HostError) -> bool:
         """Tell whether the next cni_plugins replaces *path*: it is managed, and *error* says that it is unusable."""
@@ -103,13 +108,12 @@ class Binaries:
         with open(path, "rb") as stream:
             return bool(digest_of(stream) != entry["sha256"])
 
-    def _versions(self, path: str) -> List[str]:
+    def _asked(self, path: str) -> Dict[str, Any]:
         real = check_plugin(path)
         status, now = os.stat(real), time.time_ns()
         known = self._remembered.get(real)
         if known and known.get("identity") == identity(status):
-            self._records[real] = known
-            return list(known["cni_versions"])
+            return known
         # Imported late, because an unchanged run executes nothing.
         from ...libcni.invoke import get_version_info
         from ..executor import SafeExecutor
@@ -121,10 +125,10 @@ class Binaries:
                 f"{path} does not answer VERSION: {error}; it is not a CNI plugin, or it is damaged: install it again",
                 code="plugin_failed",
             ) from error
-        self._records[real] = {"identity": identity(status), "cni_versions": versions}
+        record = {"identity": identity(status), "cni_versions": versions}
         if is_settled(status, now):
-            self._remembered[real] = self._records[real]
-        return versions
+            self._remembered[real] = record
+        return record
 
     def forget_missing(self) -> None:
         """Remove the memory of files that are gone."""

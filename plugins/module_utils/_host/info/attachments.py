@@ -25,9 +25,9 @@ from ..attachments.records import (
 )
 from ..attachments.request import Key
 from ..binaries.types import types_of
+from ..checks import pools
 from ..errors import HostError
 from ..netns import Seen, look, same
-from ..networks import pools
 from ..problems import WARNING, problem
 from ..secrets import mask
 from ..trust import untrusted

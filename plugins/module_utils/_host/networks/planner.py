@@ -9,6 +9,8 @@ import os
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 from ..binaries.usable import Binaries
+from ..checks.directory import check_plugins, directory_problems
+from ..checks.view import ConfView
 from ..confdir import ConfFile
 from ..errors import HostError
 from ..files import Attributes
@@ -23,9 +25,7 @@ from .difference import moved, readable_secret, same_json, would_change
 from .owners import CILIUM_SUFFIX, injected, with_injected
 from .plan import ConfPlan
 from .request import ConfRequest, WantedNetwork
-from .rules import check_plugins, directory_problems
 from .state import ConfState
-from .view import ConfView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ConfPlanner:
         if "plugins" in request.levels:
             wanted_names = set(targets.values())
             wished = [f for f in planned if f.name in wanted_names]
-            check_plugins(state.plan, self.binaries, wished, request, state.drop_ins)
+            state.plan.problems += check_plugins(self.binaries, wished, request.tolerate_missing, state.drop_ins)
         self._test_access(present, targets)
         if "directory" in request.levels:
             before = list(state.files.values())
@@ -201,7 +201,9 @@ class ConfPlanner:
             if extra:
                 self.plan.problems = [entry for entry in self.plan.problems if entry["file"] != file.path]
                 binaries = Binaries([*self.request.bin_dirs, extra], self.view)
-                check_plugins(self.plan, binaries, [file], self.request, self.state.drop_ins)
+                self.plan.problems += check_plugins(
+                    binaries, [file], self.request.tolerate_missing, self.state.drop_ins
+                )
 
     def _tell_nomad(self, effective: Effective) -> None:
         readers = [one for one in effective.runtimes if one.name == "nomad" and effective.reads_here(one)]

@@ -10,7 +10,9 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.cache import DEFAULT_DIR
 from ..binaries.usable import Binaries
-from ..problems import ERROR, INFO, WARNING
+from ..checks.plugins import plugin_obstacles
+from ..checks.ready import NetworkCauses, conflicts
+from ..problems import ERROR, INFO, WARNING, Obstacle
 from ..processes import Process, processes
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
@@ -21,8 +23,6 @@ from ..runtimes.runtime import Runtime
 from ..runtimes.status import NOT_READY, PluginsStatus, status_of
 from ..secrets import mask_text
 from .asked import not_as_judged, stale_file
-from .network_causes import NetworkCauses, conflicts, plugin_obstacles
-from .obstacle import Obstacle
 
 # A runtime whose plugin hangs in STATUS does not answer within any time.
 CRI_TIMEOUT = 5.0

@@ -55,6 +55,16 @@ def test_a_good_conflist_is_silent(run):
     assert run({"a.conflist": GOOD}) == (0, "", "")
 
 
+def test_what_a_host_would_say_of_the_network_alone_is_said(run):
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "10.1.0.0/24", "gateway": "10.2.0.1"}]]}
+    plugins = [{"type": "portmap", "capabilities": {"portMappings": True}}, {"type": "ptp", "ipam": ipam}]
+    status, out, _err = run({"a.conflist": {**GOOD, "plugins": plugins}})
+    assert status == 1
+    first, second = out.splitlines()
+    assert "error: /plugins/0: portmap comes first" in first and first.endswith("[chain_order]")
+    assert "a.conflist:19:" in second and "/plugins/1/ipam/ranges/0/0/gateway" in second
+
+
 def test_an_error_has_its_place_and_its_code(run):
     status, out, err = run({"dir/a.conflist": BAD})
     assert (status, err) == (1, "")

@@ -16,9 +16,9 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
     verbs,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import ConfView
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.view import ConfView
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import Host
 
 

@@ -91,7 +91,7 @@ class WholeHost(attach_host.Host):
         monkeypatch.setattr(planner, "HostView", lambda: hostview.HostView(Manifest(self.state, tolerant=True)))
         for module in (batch, store, versions):
             monkeypatch.setattr(module, "ask_version", self.version)
-        monkeypatch.setattr(usable.Binaries, "_versions", lambda _self, path: self.version(path))
+        monkeypatch.setattr(usable.Binaries, "_asked", lambda _self, path: {"cni_versions": self.version(path)})
         monkeypatch.setattr(batch, "check_plugin", lambda path: path)
         monkeypatch.setattr(batch, "host_machine", lambda: "x86_64")
         monkeypatch.setattr(processes, "processes", lambda *_names, **_options: [])

@@ -7,13 +7,14 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import ready
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import network_causes, report
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import Obstacle
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import report
 from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.confirm import confirm
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.obstacle import Obstacle
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
@@ -62,7 +63,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(cri, "cri_status", made.status)
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: [made.runtime])
     # The obstacles themselves have tests of their own.
-    monkeypatch.setattr(network_causes.NetworkCauses, "find", lambda _causes: list(made.obstacles))
+    monkeypatch.setattr(ready.NetworkCauses, "find", lambda _causes: list(made.obstacles))
     monkeypatch.setattr(report, "plugin_obstacles", lambda *_arguments: [])
     return made
 

@@ -10,13 +10,14 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins, ready
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import directory_problems
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules import directory_problems
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import network_causes, report
+from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import report
 from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.report import Readiness
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
@@ -74,15 +75,15 @@ def host(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(cri, "cri_status", made.status)
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, name: (f"/opt/cni/bin/{name}", ALL))
-    monkeypatch.setattr(network_causes, "found_plugin", lambda name, bin_dirs: f"/opt/cni/bin/{name}")
-    monkeypatch.setattr(network_causes, "why_not_executed", lambda path: None)
-    monkeypatch.setattr(network_causes, "directory_problems", lambda view, binaries: [])
-    monkeypatch.setattr(network_causes, "read_only_or_full", lambda path: "")
+    monkeypatch.setattr(plugins, "found_plugin", lambda name, bin_dirs: f"/opt/cni/bin/{name}")
+    monkeypatch.setattr(plugins, "why_not_executed", lambda path: None)
+    monkeypatch.setattr(ready, "directory_problems", lambda view, binaries: [])
+    monkeypatch.setattr(ready, "_read_only_or_full", lambda path: "")
     # A tree of /proc/sys/net of its own.
     proc = tmp_path / "proc"
     (proc / "ipv4").mkdir(parents=True)
     (proc / "ipv4" / "ip_forward").write_text("1\n")
-    monkeypatch.setattr(network_causes, "_PROC", str(proc))
+    monkeypatch.setattr(ready, "_PROC", str(proc))
     return made
 
 
@@ -157,7 +158,7 @@ def test_an_older_state_is_a_warning_and_another_network_an_error(host):
 def test_forwarding_is_a_cause_only_where_it_cannot_be_switched_on(host, monkeypatch):
     (host.root / "proc" / "ipv4" / "ip_forward").write_text("0\n")
     assert host.levels() == []
-    monkeypatch.setattr(network_causes, "_is_read_only", lambda path: True)
+    monkeypatch.setattr(ready, "_is_read_only", lambda path: True)
     assert host.levels() == [("error", "ip_forward")]
 
 
@@ -190,13 +191,13 @@ def test_an_old_kubelet_finds_plugins_in_the_directories_of_vendors(host, monkey
     host.runtimes = [Runtime(name, "", "a running kubelet", str(host.conf_dir))]
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["0.2.0", *ALL]))
     there = {"bridge": "/opt/bridge/bin", "host-local": "/opt/bridge/bin", "loopback": "/opt/loopback/bin"}
-    monkeypatch.setattr(network_causes, "found_plugin", lambda kind, bin_dirs: "/p" if there[kind] in bin_dirs else "")
+    monkeypatch.setattr(plugins, "found_plugin", lambda kind, bin_dirs: "/p" if there[kind] in bin_dirs else "")
     assert [one["code"] for one in host.explain()["obstacles"]] == codes
 
 
 def test_plugins_that_rkt_brings_along_are_not_missed(host, monkeypatch):
     host.runtimes = [Runtime("rkt", "", "/usr/bin/rkt", str(host.conf_dir))]
-    monkeypatch.setattr(network_causes, "found_plugin", lambda kind, bin_dirs: "")
+    monkeypatch.setattr(plugins, "found_plugin", lambda kind, bin_dirs: "")
     for kind in ("bridge", "calico"):
         (host.conf_dir / f"{kind}.conf").write_text(json.dumps({"name": kind, "type": kind, "cniVersion": "0.3.1"}))
     missing = [one["network"] for one in host.explain()["obstacles"] if one["code"] == "missing_plugin"]
@@ -211,7 +212,7 @@ def test_the_directory_is_examined_once_for_all_networks_and_each_has_its_confli
         calls.append(len(view.files))
         return directory_problems(view, binaries)
 
-    monkeypatch.setattr(network_causes, "directory_problems", examined)
+    monkeypatch.setattr(ready, "directory_problems", examined)
     for number in range(1, 12):
         # The last one has the addresses of the first one.
         ipam = {"type": "host-local", "ranges": [[{"subnet": f"10.1.{number % 11}.0/24"}]]}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules import file_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import file_problems
 
 LIST = b'{"cniVersion": "1.0.0", "name": "x", "plugins": [{"type": "loopback"}]}'
 SINGLE = b'{"cniVersion": "1.0.0", "name": "x", "type": "loopback"}'

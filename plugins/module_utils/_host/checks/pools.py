@@ -1,18 +1,21 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How full host-local's pools are: the ranges of the configured networks, and the leases in them.
+"""The addresses of networks: the ranges of host-local, how full they are, and the bridges and links that they are on.
 
 Ranges are read as the plugin reads them (plugins/ipam/host-local/backend/allocator/range.go).
 """
 
 from __future__ import annotations
 
+import os
 import socket
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..addresses import packed, prefix_length
-from ..kinds import lease_dir, member_of, object_of, text_of
+from ..confdir import ConfFile
+from ..kinds import bridge_of, kind_of, lease_dir, member_of, object_of, text_of
+from .view import ConfView, Placed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,3 +155,102 @@ def address_number(raw: bytes) -> Tuple[int, int]:
 def address_text(family: int, number: int) -> str:
     """Return an address as text."""
     return socket.inet_ntop(family, number.to_bytes(4 if family == socket.AF_INET else 16, "big"))
+
+
+# ---- what a network takes of the host
+
+
+class Pool(NamedTuple):
+    """One range of host-local. ``group`` is the number of its set: a container gets one address from each set.
+
+    ``store`` is the directory of its leases. ``link`` is the bridge or the lower interface that its addresses are on,
+    "" if every container has a link of its own. ``routed`` tells whether the host has a route to them.
+    """
+
+    file: ConfFile
+    path: str
+    pointer: str
+    range: Range
+    group: int
+    store: str
+    link: str
+    routed: bool
+
+
+class Bridge(NamedTuple):
+    """A bridge that a plugin creates or joins.
+
+    ``link`` is the interface that has its addresses. ``gateway`` tells whether it gets the addresses of the gateways,
+    ``force`` whether they replace its other addresses.
+    """
+
+    file: ConfFile
+    path: str
+    pointer: str
+    name: str
+    vlan: int
+    link: str
+    gateway: bool
+    force: bool
+    pools: Tuple[Pool, ...]
+
+
+class Uses(NamedTuple):
+    pools: List[Pool]
+    bridges: List[Bridge]
+
+
+def uses_of_network(view: ConfView, file: ConfFile) -> Uses:
+    """Return what *file* uses. What a plugin would refuse is left out: other levels report it."""
+    uses = Uses([], [])
+    for placed in view.chain(file):
+        _collect(file, placed, uses)
+    return uses
+
+
+def _collect(file: ConfFile, placed: Placed, uses: Uses) -> None:
+    plugin = placed.plugin
+    if text_of(plugin, "type") == "flannel":
+        # By default, it delegates to bridge, with a subnet that it reads when it runs.
+        delegate = dict({"type": "bridge"}, **object_of(plugin, "delegate"))
+        _collect(file, Placed(placed.path, placed.pointer + "/delegate", delegate), uses)
+        return
+    name = bridge_of(plugin)
+    vlan = _number(member_of(plugin, "vlan")) if name else 0
+    gateway = bool(member_of(plugin, "isgateway") or member_of(plugin, "isdefaultgateway"))
+    if name:
+        # The gateway of a VLAN is on a separate interface above the bridge.
+        link, routed = f"{name}.{int(vlan)}" if vlan else name, gateway
+    else:
+        routed = not kind_of(plugin).outside
+        link = "" if routed else _lower(plugin)
+    pools = _pools(file, placed, link, routed)
+    uses.pools.extend(pools)
+    if name:
+        force = member_of(plugin, "forceaddress") is True
+        uses.bridges.append(Bridge(file, placed.path, placed.pointer, name, vlan, link, gateway, force, tuple(pools)))
+
+
+def _lower(plugin: Dict[str, Any]) -> str:
+    lower = text_of(plugin, "master") or text_of(plugin, "device") or text_of(plugin, "bridge")
+    vlan = _number(member_of(plugin, "vlanid")) or _number(member_of(plugin, "vlan"))
+    return f"{lower}.{int(vlan)}" if vlan else lower
+
+
+def _pools(file: ConfFile, placed: Placed, link: str, routed: bool) -> List[Pool]:
+    data_dir = lease_dir(placed.plugin)
+    if not data_dir:
+        return []
+    store = os.path.join(data_dir, str(file.network))
+    pools = []
+    for group, (pointer, entries) in enumerate(range_sets(object_of(placed.plugin, "ipam"))):
+        for index, entry in enumerate(entries):
+            part = range_of(entry)
+            if part is not None:
+                place = f"{placed.pointer}/ipam{pointer}" + (f"/{index}" if pointer else "")
+                pools.append(Pool(file, placed.path, place, part, group, store, link, routed))
+    return pools
+
+
+def _number(value: Any) -> int:
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0

@@ -1,18 +1,19 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a runtime cannot execute a plugin: what the kernel and the loader would say."""
+"""Whether a runtime can execute a plugin: what the kernel, the loader and the plugin itself would say."""
 
 from __future__ import annotations
 
 import os
 import stat
 import struct
-from typing import Optional, Sequence
+from typing import Iterator, Optional, Sequence
 
+from ..binaries.usable import Binaries
 from ..errors import HostError
+from ..problems import WARNING, Obstacle
 from ..trust import ELF_HEADER_SIZE, elf_machine, host_machine
-from .obstacle import Obstacle
 
 # The kernel of the machine also runs these.
 _ALSO = {"x86_64": ("i386",), "aarch64": ("arm",)}
@@ -20,6 +21,32 @@ _SELINUX = "/sys/fs/selinux/enforce"
 # Types that containers' runtimes may not execute, of files that were moved or unpacked without a new label.
 _UNLABELLED = {"unlabeled_t", "default_t", "tmp_t", "user_tmp_t", "user_home_t", "admin_home_t", "nfs_t"}
 _INTERPRETER = 3
+
+
+def plugin_obstacles(kind: str, cni_version: str, binaries: Binaries, other_dirs: Sequence[str]) -> Iterator[Obstacle]:
+    """Yield why a runtime that searches the directories of *binaries* cannot execute the plugin *kind*."""
+    path = found_plugin(kind, binaries.bin_dirs)
+    if not path:
+        yield why_not_there(kind, binaries.bin_dirs, other_dirs)
+        return
+    seen = why_not_executed(path)
+    if seen is not None:
+        # A label alone is no proof.
+        yield seen._replace(level=WARNING) if seen.code == "selinux_label" else seen
+        return
+    try:
+        _path, versions = binaries.ask(kind)
+    except HostError as error:
+        if error.code == "plugin_failed":
+            text = f"the plugin {kind} ({path}) does not work"
+            yield Obstacle("plugin_failed", text, error.msg, "install it again (podwire.cni.cni_plugins)")
+        else:
+            text = f"the plugin {kind} ({path}) was not asked for its versions, because root must not run it"
+            yield Obstacle(error.code, text, error.msg, "install it as root, in a directory of root", WARNING)
+        return
+    if cni_version not in versions:
+        text = f"the plugin {kind} ({path}) does not support the version {cni_version} of the network"
+        yield Obstacle("unsupported_by_plugin", text, f"{kind} supports {', '.join(versions)}", "")
 
 
 def found_plugin(name: str, bin_dirs: Sequence[str]) -> str:
@@ -61,7 +88,7 @@ def why_not_executed(path: str) -> Optional[Obstacle]:
         mode = f"its mode is {stat.S_IMODE(status.st_mode):04o}"
         return Obstacle("not_executable", f"{path} is not executable", mode, f"chmod 0755 {path}")
     if mount.f_flag & os.ST_NOEXEC:
-        point = _mount_point(path)
+        point = mount_point(path)
         text = f"the kernel executes no plugin in {os.path.dirname(path)}"
         return Obstacle(
             "noexec_mount", text, f"the mount {point} has the option noexec", f"mount -o remount,exec {point}"
@@ -109,7 +136,7 @@ def _shebang(head: bytes) -> str:
     return os.fsdecode(words[0]) if words else ""
 
 
-def _mount_point(path: str) -> str:
+def mount_point(path: str) -> str:
     """Return the mount point of the file system of *path*; a bind mount is found only in the list of the kernel."""
     real = os.path.realpath(path)
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as stream:
@@ -132,23 +159,3 @@ def _denied(path: str) -> Optional[Obstacle]:
     return Obstacle(
         "selinux_label", text, f"SELinux enforces, and the label of the file is {label}", f"restorecon {path}"
     )
-
-
-def read_only_or_full(path: str) -> str:
-    """Return why nothing can be written to the directory *path*, or to where it would be made; "" if it can."""
-    here = path
-    while not os.path.lexists(here) and here != "/":
-        here = os.path.dirname(here)
-    if not os.path.isdir(here):
-        return f"{here} is not a directory"
-    try:
-        found = os.statvfs(here)
-    except OSError as error:
-        raise HostError(f"cannot examine {here}: {error.strerror}", code="unreadable") from error
-    if found.f_flag & os.ST_RDONLY:
-        return f"{here} is on a file system that is mounted read-only ({_mount_point(here)})"
-    if found.f_blocks and not found.f_bavail:
-        return f"the file system of {here} is full ({_mount_point(here)})"
-    if found.f_files and not found.f_favail:
-        return f"the file system of {here} has no free inodes ({_mount_point(here)})"
-    return ""

@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import directory_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import ConfView
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import sort_key
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import rules
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.view import ConfView
 
 LO = {"type": "loopback"}
 
@@ -23,7 +23,7 @@ def check(directory, tmp_path):
         files = sorted(files, key=lambda file: sort_key(file.name))
         view = ConfView(directory.path, list(before), files, set(managed), set(wanted))
         binaries = Binaries([str(tmp_path)], HostView(Manifest(str(tmp_path / "state"))))
-        return rules.directory_problems(view, binaries)
+        return directory_problems(view, binaries)
 
     return run
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules import store_problems
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules_addresses import address_problems
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.view import uses_of_network
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import addresses
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.network import network_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.pools import uses_of_network
 
 
 def local(*subnets, **keys):
@@ -19,9 +19,22 @@ def bridge(name, *subnets, **keys):
     return dict({"type": "bridge", "bridge": name, "isGateway": True, "ipam": local(*subnets)}, **keys)
 
 
+def rules(view, uses):
+    """Yield the problems with addresses, of each network and between them."""
+    for file, use in zip(view.loaded(), uses):
+        yield from network_problems(view, file, use)
+    for problem in addresses.address_problems(view, uses):
+        if problem["code"] != "shared_store":
+            yield problem
+
+
+def stores(view, uses):
+    return [row for row in addresses.address_problems(view, uses) if row["code"] == "shared_store"]
+
+
 @pytest.fixture
 def check(directory, codes):
-    def run(rule=address_problems, **options):
+    def run(rule=rules, **options):
         view = directory.view(**options)
         return codes(rule(view, [uses_of_network(view, file) for file in view.loaded()]))
 
@@ -30,7 +43,7 @@ def check(directory, codes):
 
 @pytest.fixture
 def messages(directory):
-    def run(rule=address_problems):
+    def run(rule=rules):
         view = directory.view()
         return [entry["message"] for entry in rule(view, [uses_of_network(view, file) for file in view.loaded()])]
 
@@ -238,26 +251,26 @@ def test_magic_words_and_other_ipam_plugins_take_nothing(directory, check):
 
 def test_one_list_with_two_users_of_one_store(directory, check, messages):
     directory.add("a", {"type": "bridge", "ipam": local("10.1.0.0/24")}, {"type": "tap", "ipam": local("10.1.0.0/24")})
-    assert check(store_problems) == [("warning", "shared_store", "/net.d/10-a.conflist", "/plugins/1/ipam")]
-    assert "duplicate allocation" in messages(store_problems)[0]
+    assert check(stores) == [("warning", "shared_store", "/net.d/10-a.conflist", "/plugins/1/ipam")]
+    assert "duplicate allocation" in messages(stores)[0]
     directory.files.clear()
     directory.add("a", {"type": "bridge", "ipam": local("10.1.0.0/24")}, {"type": "tap", "ipam": local("10.2.0.0/24")})
-    assert "counts for the other" in messages(store_problems)[0]
+    assert "counts for the other" in messages(stores)[0]
     directory.files.clear()
     other = local("10.1.0.0/24", dataDir="/run/x")
     directory.add("a", {"type": "bridge", "ipam": local("10.1.0.0/24")}, {"type": "tap", "ipam": other})
-    assert check(store_problems) == []
+    assert check(stores) == []
 
 
 def test_one_name_in_two_files_with_other_ranges(directory, check):
     directory.add("a", bridge("b0", "10.1.0.0/24"))
     directory.add("a", bridge("b0", "10.1.0.0/24"), name="20-a.conflist")
-    assert check(store_problems) == []
+    assert check(stores) == []
     directory.add("a", bridge("b0", "10.2.0.0/24"), name="30-a.conflist")
-    assert check(store_problems) == [("warning", "shared_store", "/net.d/30-a.conflist", "/plugins/0/ipam")]
+    assert check(stores) == [("warning", "shared_store", "/net.d/30-a.conflist", "/plugins/0/ipam")]
 
 
 def test_a_store_inside_of_another(directory, check):
     directory.add("a", bridge("b0", "10.1.0.0/24"))
     directory.add("b", bridge("b1", ipam=local("10.2.0.0/24", dataDir="/var/lib/cni/networks/a/")))
-    assert check(store_problems) == [("warning", "shared_store", "/net.d/10-b.conflist", "/plugins/0/ipam")]
+    assert check(stores) == [("warning", "shared_store", "/net.d/10-b.conflist", "/plugins/0/ipam")]

@@ -8,11 +8,11 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules_multus import (
-    delegate_problems,
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import directory as rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.multus import (
     multus_problems,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 
 BRIDGE = {"type": "bridge"}
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
@@ -145,18 +145,18 @@ class Installed:
 def test_plugins_of_the_networks_have_to_be_there(directory):
     chain = {"cniVersion": "1.1.0", "name": "x", "plugins": [BRIDGE, PORTMAP]}
     file = multus(directory, delegates=[PODS, chain, "text"])
-    found = delegate_problems(file, Installed(), tolerate_missing=False)
+    found = rules._delegate_problems(file, Installed(), tolerate_missing=False)
     assert [(entry["level"], entry["code"], entry["pointer"]) for entry in found] == [
         ("error", "missing_plugin", "/plugins/0/delegates/1/plugins/1/type"),
         ("error", "unsupported_by_plugin", "/plugins/0/delegates/1/plugins/0/type"),
     ]
-    assert delegate_problems(file, Installed(), tolerate_missing=True)[0]["level"] == "warning"
+    assert rules._delegate_problems(file, Installed(), tolerate_missing=True)[0]["level"] == "warning"
     single = directory.add("m", {"type": "multus", "delegates": [{"type": "nope"}]}, name="00-multus.conf")
-    assert [entry["pointer"] for entry in delegate_problems(single, Installed(), False)] == ["/delegates/0/type"]
+    assert [entry["pointer"] for entry in rules._delegate_problems(single, Installed(), False)] == ["/delegates/0/type"]
 
 
 @pytest.mark.parametrize("delegates", [None, {}, "x", [None, 1, []]])
 def test_networks_of_the_wrong_type_are_left_to_the_other_levels(directory, found, delegates):
     file = multus(directory, delegates=delegates)
     assert found() == []
-    assert delegate_problems(file, Installed(), False) == []
+    assert rules._delegate_problems(file, Installed(), False) == []

@@ -8,8 +8,8 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import packages as pluginrelease
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.packages import DPKG, Package
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import advisories
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import advisories
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import process
 
 OLD = ["0.1.0", "0.2.0", "0.3.0", "0.3.1"]

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import DEFAULT_DATA_DIR
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import pools
 from ansible_collections.podwire.cni.plugins.module_utils._host.leases import Lease
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import pools
 
 
 @pytest.mark.parametrize(

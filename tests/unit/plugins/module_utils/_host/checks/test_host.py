@@ -7,10 +7,10 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import addresses as host_rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.pools import uses_of_network
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link, Route
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import rules_addresses
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.view import uses_of_network
 
 SUBNET = "/plugins/0/ipam/subnet"
 
@@ -23,7 +23,7 @@ class Kernel:
         self.addresses = {}
         self.routes = []
         for name, answer in (("links", "links"), ("host_addresses", "addresses"), ("routes", "routes")):
-            monkeypatch.setattr(rules_addresses, name, lambda answer=answer: getattr(self, answer))
+            monkeypatch.setattr(host_rules, name, lambda answer=answer: getattr(self, answer))
 
     def link(self, name, *addresses, kind=""):
         index = len(self.links) + 1
@@ -53,7 +53,7 @@ def check(directory, codes):
 
 def problems(directory, **options):
     view = directory.view(**options)
-    return list(rules_addresses.host_problems(view, [uses_of_network(view, file) for file in view.loaded()]))
+    return list(host_rules.host_problems(view, [uses_of_network(view, file) for file in view.loaded()]))
 
 
 def network(kind="bridge", subnet="10.1.0.0/24", **keys):
@@ -174,20 +174,20 @@ def test_a_kernel_that_does_not_answer_is_no_error(directory, monkeypatch):
     def fail():
         raise HostError("cannot ask the kernel: no", code="kernel_unreadable")
 
-    monkeypatch.setattr(rules_addresses, "links", fail)
+    monkeypatch.setattr(host_rules, "links", fail)
     directory.add("a", network())
     (problem,) = problems(directory)
     assert (problem["level"], problem["code"]) == ("info", "kernel_unreadable")
 
 
 def test_nobody_is_asked_for_networks_that_take_nothing(directory, monkeypatch):
-    monkeypatch.setattr(rules_addresses, "links", None)
+    monkeypatch.setattr(host_rules, "links", None)
     directory.add("a", {"type": "loopback"})
     assert problems(directory) == []
 
 
 def test_the_real_kernel_answers():
-    kernel = rules_addresses.read_host_kernel()
+    kernel = host_rules.read_host_kernel()
     assert (kernel.addresses["lo"][0][1:]) == (0x7F000001, 8)
     assert all(taken.first <= taken.last for taken in kernel.taken)
 
@@ -202,7 +202,7 @@ def named(monkeypatch):
             raise OSError(19, "No such device")
         return 1
 
-    monkeypatch.setattr(rules_addresses.socket, "if_nametoindex", index)
+    monkeypatch.setattr(host_rules.socket, "if_nametoindex", index)
     return names
 
 
@@ -267,12 +267,12 @@ def test_a_chained_ipvlan_and_a_kernel_that_does_not_answer_need_no_default_rout
     def fail():
         raise HostError("no", code="kernel_unreadable")
 
-    monkeypatch.setattr(rules_addresses, "routes", fail)
+    monkeypatch.setattr(host_rules, "routes", fail)
     directory.add("b", {"type": "macvlan"})
     assert check() == []
 
 
 def test_an_interface_of_the_kernel_itself_is_found():
-    assert rules_addresses._is_there("lo")
+    assert host_rules._is_there("lo")
     for name in ("no such one", "a\0b", "\ud800", "x" * 5000):
-        assert not rules_addresses._is_there(name)
+        assert not host_rules._is_there(name)

@@ -6,17 +6,22 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules import chain_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.network import network_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.pools import uses_of_network
 
 BRIDGE = {"type": "bridge"}
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
+
+
+def problems_of(view, file):
+    return network_problems(view, file, uses_of_network(view, file))
 
 
 @pytest.fixture
 def check(directory, codes):
     def run(*plugins, **options):
         file = directory.add("a", *plugins)
-        return codes(chain_problems(directory.view(**options), file))
+        return codes(problems_of(directory.view(**options), file))
 
     return run
 
@@ -44,9 +49,9 @@ def test_between_others_it_is_only_to_be_known(check):
 
 def test_the_message_says_where_it_belongs(directory):
     first = directory.add("a", {"type": "tuning"}, {"type": "ptp"})
-    assert "put it after ptp" in next(chain_problems(directory.view(), first))["message"]
+    assert "put it after ptp" in next(problems_of(directory.view(), first))["message"]
     alone = directory.add("b", {"type": "tuning"})
-    assert "begin with one such as bridge" in next(chain_problems(directory.view(), alone))["message"]
+    assert "begin with one such as bridge" in next(problems_of(directory.view(), alone))["message"]
 
 
 @pytest.mark.parametrize(
@@ -86,4 +91,4 @@ def test_declared_in_any_way_or_written_under_runtimeconfig_as_bandwidth_it_arri
 
 def test_a_single_plugin_has_no_place_in_a_list(directory, codes):
     file = directory.add("a", {"type": "portmap"}, name="10-a.conf")
-    assert {entry[3] for entry in codes(chain_problems(directory.view(), file))} == {""}
+    assert {entry[3] for entry in codes(problems_of(directory.view(), file))} == {""}

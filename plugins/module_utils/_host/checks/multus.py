@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Multus in a conf_dir: the networks that it runs, and the traps around its file.
+"""Multus in a conf_dir: the networks that it runs, the traps around its file, and what it waits for.
 
 Multus is one plugin to a runtime. If its file is gone, runtimes that go by order use another one without a word
 (multus-cni#1527); what its delegates need must be declared by Multus itself.
@@ -12,27 +12,18 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from ..binaries.types import MULTINET, delegates_of, inner_plugins, is_multus
-from ..binaries.usable import Binaries, check_uses, uses_of
+from ..binaries.types import MULTINET, delegates_of, inner_plugins, is_multus, named_plugins
+from ..binaries.usable import Binaries
 from ..confdir import ConfFile
 from ..kinds import member_of, text_of
-from ..problems import WARNING, problem
+from ..problems import WARNING, Obstacle, problem
 from ..runtimes.through import network_file
+from .plugins import found_plugin, why_not_there
 from .view import ConfView, Placed
 
 Problem = Dict[str, Any]
-
-
-def delegate_problems(file: ConfFile, binaries: Binaries, tolerate_missing: bool) -> List[Problem]:
-    """Return the problems with the plugins of the networks in a configuration of Multus; each has its own version."""
-    problems: List[Problem] = []
-    for index, plugin in enumerate(file.plugins):
-        pointer = f"/plugins/{index}" if file.kind == "conflist" else ""
-        for place, network in delegates_of(plugin, pointer):
-            uses = [use for at, inner in inner_plugins(network, place) for use in uses_of(file.path, at, inner)]
-            name = text_of(network, "name") or f"{file.network}, delegate {place.rpartition('/')[2]}"
-            problems += check_uses(binaries, name, text_of(network, "cniversion"), uses, tolerate_missing)
-    return problems
+# Multus' own defaults.
+_SOCKET_DIR, _SOCKET = "/run/multus", "multus.sock"
 
 
 class _Multus(NamedTuple):
@@ -156,3 +147,35 @@ def _inner(view: ConfView, placed: Placed) -> Iterator[_Inner]:
     found = network_file(target, view.conf_dir, view.files, view.host) if target.startswith("/") else None
     if found is not None and not found.error:
         yield str(found.network), placed.pointer + "/clusterNetwork", found.cni_version, found.plugins
+
+
+# ---- for a runtime
+
+
+def multus_obstacles(plugin: Dict[str, Any], binaries: Binaries) -> Iterator[Obstacle]:
+    """Yield the obstacles in the configuration *plugin* of Multus. *binaries* are those that the runtime finds."""
+    ready = text_of(plugin, "readinessindicatorfile")
+    if ready and not os.path.exists(ready):
+        text = "Multus waits for the network of the cluster, and every ADD fails after 45 seconds"
+        remedy = "start the daemon that writes the file, or correct readinessindicatorfile"
+        yield Obstacle("no_readiness_file", text, f"{ready} does not exist", remedy)
+    target = text_of(plugin, "clusternetwork")
+    if text_of(plugin, "type") == "multus-shim":
+        path = os.path.join(text_of(plugin, "daemonsocketdir") or _SOCKET_DIR, _SOCKET)
+        if not os.path.exists(path):
+            text = "the daemon of Multus, which does the work of its shim, does not run"
+            yield Obstacle("no_multus_daemon", text, f"its socket {path} does not exist", "start it (DaemonSet)")
+    elif target and not text_of(plugin, "kubeconfig"):
+        text = "Multus asks a cluster for clusterNetwork, and no kubeconfig names one"
+        yield Obstacle("no_kubeconfig", text, "kubeconfig is not set", "write it, or write delegates instead")
+    if target.startswith("/") and not os.path.exists(target):
+        text = "Multus does not find the network of every pod"
+        remedy = "write the network there, or correct clusterNetwork"
+        yield Obstacle("no_cluster_network", text, f"{target} does not exist", remedy)
+    inner = [one for _place, network in delegates_of(plugin) for _at, one in inner_plugins(network)]
+    names = [name for one in inner for _pointer, name in named_plugins(one)]
+    directory = text_of(plugin, "bindir")
+    places = [*([directory] if directory else []), *binaries.bin_dirs]
+    for name in dict.fromkeys(names):
+        if not found_plugin(name, places):
+            yield why_not_there(name, places, [])

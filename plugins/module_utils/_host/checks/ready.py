@@ -18,15 +18,14 @@ from ..errors import HostError
 from ..firewall.tools import missing_tool
 from ..kinds import INTERFACE, bridge_of, kind_of, lease_dir, member_of, object_of, text_of
 from ..leases import Lease, read_leases
-from ..networks.pools import Range, range_of, range_sets
-from ..networks.rules import directory_problems
-from ..networks.view import ConfView
-from ..problems import ERROR, INFO, WARNING
+from ..problems import ERROR, INFO, WARNING, Obstacle
 from ..runtimes.profiles import FIRST
 from ..runtimes.rules import Network
 from ..runtimes.runtime import Runtime
-from .obstacle import Obstacle
-from .plugin_files import found_plugin, read_only_or_full, why_not_executed, why_not_there
+from .directory import directory_problems
+from .plugins import found_plugin, mount_point, plugin_obstacles
+from .pools import Range, range_of, range_sets
+from .view import ConfView
 
 # The newest result that each release of libcni understands (Go: pkg/types/create).
 _NEWEST = {"1.1": (1, 0)}
@@ -36,32 +35,6 @@ _CONFLICTS = {"host_overlap", "range_overlap", "subnet_overlap", "bridge_two_sub
 _SOCKET = "/run/cni/dhcp.sock"
 _FLANNEL = "/run/flannel/subnet.env"
 _PROC = "/proc/sys/net"
-
-
-def plugin_obstacles(kind: str, cni_version: str, binaries: Binaries, other_dirs: Sequence[str]) -> Iterator[Obstacle]:
-    """Yield why a runtime that searches the directories of *binaries* cannot execute the plugin *kind*."""
-    path = found_plugin(kind, binaries.bin_dirs)
-    if not path:
-        yield why_not_there(kind, binaries.bin_dirs, other_dirs)
-        return
-    seen = why_not_executed(path)
-    if seen is not None:
-        # A label alone is no proof.
-        yield seen._replace(level=WARNING) if seen.code == "selinux_label" else seen
-        return
-    try:
-        _path, versions = binaries.ask(kind)
-    except HostError as error:
-        if error.code == "plugin_failed":
-            text = f"the plugin {kind} ({path}) does not work"
-            yield Obstacle("plugin_failed", text, error.msg, "install it again (podwire.cni.cni_plugins)")
-        else:
-            text = f"the plugin {kind} ({path}) was not asked for its versions, because root must not run it"
-            yield Obstacle(error.code, text, error.msg, "install it as root, in a directory of root", WARNING)
-        return
-    if cni_version not in versions:
-        text = f"the plugin {kind} ({path}) does not support the version {cni_version} of the network"
-        yield Obstacle("unsupported_by_plugin", text, f"{kind} supports {', '.join(versions)}", "")
 
 
 def conflicts(conf_dir: str, files: Sequence[ConfFile], binaries: Binaries) -> Dict[str, List[Dict[str, Any]]]:
@@ -164,7 +137,7 @@ class NetworkCauses:
         stores = [data_dir for data_dir in map(lease_dir, self.plugins) if data_dir]
         reasons: Dict[str, str] = {}
         for path in [*stores, self.cache_dir]:
-            reasons.setdefault(read_only_or_full(path), path)
+            reasons.setdefault(_read_only_or_full(path), path)
         for why, path in reasons.items():
             if why:
                 text = f"nothing can be written to {path}, where every ADD keeps its state"
@@ -175,7 +148,7 @@ class NetworkCauses:
         kind, ipam = text_of(plugin, "type"), object_of(plugin, "ipam")
         if is_multus(plugin):
             # Imported late: few hosts have Multus.
-            from .multus_causes import multus_obstacles
+            from .multus import multus_obstacles
 
             yield from multus_obstacles(plugin, self.binaries)
         if kind == "flannel":
@@ -292,3 +265,23 @@ def _first_line(path: str) -> str:
 
 def _is_read_only(path: str) -> bool:
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+def _read_only_or_full(path: str) -> str:
+    """Return why nothing can be written to the directory *path*, or to where it would be made; "" if it can."""
+    here = path
+    while not os.path.lexists(here) and here != "/":
+        here = os.path.dirname(here)
+    if not os.path.isdir(here):
+        return f"{here} is not a directory"
+    try:
+        found = os.statvfs(here)
+    except OSError as error:
+        raise HostError(f"cannot examine {here}: {error.strerror}", code="unreadable") from error
+    if found.f_flag & os.ST_RDONLY:
+        return f"{here} is on a file system that is mounted read-only ({mount_point(here)})"
+    if found.f_blocks and not found.f_bavail:
+        return f"the file system of {here} is full ({mount_point(here)})"
+    if found.f_files and not found.f_favail:
+        return f"the file system of {here} has no free inodes ({mount_point(here)})"
+    return ""

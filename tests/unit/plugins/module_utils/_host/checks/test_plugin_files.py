@@ -10,9 +10,9 @@ import struct
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import plugin_files
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.plugin_files import (
-    read_only_or_full,
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins as plugin_files
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import ready
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.plugins import (
     why_not_executed,
     why_not_there,
 )
@@ -95,10 +95,10 @@ def test_a_plugin_that_is_elsewhere(plugin, tmp_path):
 
 
 def test_where_nothing_can_be_written(tmp_path):
-    assert read_only_or_full(str(tmp_path / "a" / "b")) == ""
+    assert ready._read_only_or_full(str(tmp_path / "a" / "b")) == ""
     (tmp_path / "file").write_text("")
-    assert read_only_or_full(str(tmp_path / "file" / "b")) == f"{tmp_path}/file is not a directory"
+    assert ready._read_only_or_full(str(tmp_path / "file" / "b")) == f"{tmp_path}/file is not a directory"
     assert (
-        "mounted read-only (/proc/sys)" in read_only_or_full("/proc/sys/net")
-        or read_only_or_full("/proc/sys/net") == ""
+        "mounted read-only (/proc/sys)" in ready._read_only_or_full("/proc/sys/net")
+        or ready._read_only_or_full("/proc/sys/net") == ""
     )

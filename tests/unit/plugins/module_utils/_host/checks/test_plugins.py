@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import check_plugins
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import ConfFile
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks.rules import check_plugins
 
 
 def problems(tmp_path, plugins, versions=("1.0.0",)):
@@ -21,10 +21,9 @@ def problems(tmp_path, plugins, versions=("1.0.0",)):
 
     file = ConfFile("10-net.conflist", "/etc/cni/net.d/10-net.conflist")
     file.network, file.cni_version, file.plugins, file.error, file.inlined_only = "net", "1.0.0", plugins, "", True
-    plan = SimpleNamespace(problems=[])
     binaries = SimpleNamespace(ask=ask, bin_dirs=[str(tmp_path)], is_changing=lambda plugin: False)
-    check_plugins(plan, binaries, [file], SimpleNamespace(conf_dir="/etc/cni/net.d", tolerate_missing=True))
-    return [(entry["level"], entry["code"], entry["pointer"]) for entry in plan.problems]
+    found = check_plugins(binaries, [file], True)
+    return [(entry["level"], entry["code"], entry["pointer"]) for entry in found]
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.multus import multus_obstacles
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.multus_causes import multus_obstacles
 
 PODS = {"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "bridge", "ipam": {"type": "host-local"}}]}
 

@@ -1,21 +1,198 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about what networks can take from each other and from the host: bridges and addresses."""
+"""What networks take from each other and from the host: bridges, addresses, and directories of leases."""
 
 from __future__ import annotations
 
 import socket
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
 
-from ..addresses import packed, prefix_length
 from ..errors import HostError
 from ..host_routes import explain_uplinks, uplinks_of_routers
 from ..kinds import kind_of, member_of, object_of, text_of
 from ..netlink import MAIN_TABLE, host_addresses, links, routes
 from ..problems import INFO, WARNING, problem
-from .pools import address_number, address_text
-from .view import Bridge, ConfView, Pool, Uses
+from .network import gateway_text
+from .pools import Bridge, Pool, Uses, address_number, address_text
+from .view import ConfView
+
+Problem = Dict[str, Any]
+
+
+def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
+    """Yield the conflicts between networks; *uses* are those of the networks of *view*, in its order."""
+    yield from _bridges(view, [bridge for use in uses for bridge in use.bridges])
+    yield from _overlaps(view, [pool for use in uses for pool in use.pools])
+    yield from _stores(view, [pool for use in uses for pool in use.pools])
+
+
+# ---- bridges
+
+
+def _bridges(view: ConfView, bridges: Sequence[Bridge]) -> Iterator[Problem]:
+    users: Dict[Tuple[str, int], List[Bridge]] = {}
+    for bridge in bridges:
+        others = users.setdefault((bridge.name, bridge.vlan), [])
+        known = any(other.file.network == bridge.file.network for other in others)
+        if others and not known:
+            yield _shared_bridge(view, bridge, others)
+        others.append(bridge)
+
+
+def _shared_bridge(view: ConfView, bridge: Bridge, others: Sequence[Bridge]) -> Problem:
+    """Return the worst problem of a bridge that *others* use, too."""
+    for other in others:
+        clash = _clash(other, bridge)
+        if clash is not None:
+            message = (
+                f"the bridge {bridge.name} gets {clash[1]} here and {clash[0]} for the network {other.file.network!r} "
+                f"in {other.file.name}, but can have only one of them: ADD fails for the network that comes second "
+                "('already has an IP address different from'); give one of them another bridge"
+            )
+            return _at_bridge(bridge, view.level(bridge.file, other.file), "bridge_two_subnets", message)
+    other = next((other for other in others if other.gateway), others[0])
+    level = view.level(bridge.file, other.file) if bridge.gateway or other.gateway else INFO
+    message = (
+        f"the network {other.file.network!r} in {other.file.name} also uses the bridge {bridge.name}, so containers of "
+        "both reach each other; give one of them another bridge if this is not intended"
+    )
+    return _at_bridge(bridge, level, "bridge_shared", message)
+
+
+def _clash(one: Bridge, other: Bridge) -> Any:
+    """Return two gateways that cannot be on one bridge, as text; None if there are none.
+
+    A bridge gets one IPv4 address, or several of IPv6 unless their subnets overlap
+    (plugins/main/bridge/bridge.go:ensureAddr).
+    """
+    if not one.gateway or not other.gateway:
+        return None
+    for left in one.pools:
+        for right in other.pools:
+            both = (gateway_text(left), gateway_text(right))
+            alike = left.range.family == right.range.family and both[0] != both[1]
+            if alike and (left.range.family == socket.AF_INET or _subnets_overlap(left, right)):
+                return both
+    return None
+
+
+def _at_bridge(bridge: Bridge, level: str, code: str, message: str) -> Problem:
+    return problem(level, code, message, bridge.path, bridge.pointer + "/bridge")
+
+
+# ---- addresses
+
+
+def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
+    """Yield the pairs of networks that overlap, each once. Pools are sorted, so that few pairs are compared."""
+    ordered = sorted(pools, key=lambda pool: (pool.range.family, pool.range.first))
+    seen = set()
+    for index, left in enumerate(ordered):
+        for right in ordered[index + 1 :]:
+            if right.range.family != left.range.family or right.range.first > left.range.last:
+                break
+            pair = frozenset((left.file.name, right.file.name))
+            if left.file.network == right.file.network or pair in seen:
+                continue
+            # The problem is reported at the requested network, or else at the later file.
+            one, other = sorted((left, right), key=lambda pool: (pool.file.name in view.wanted, pool.file.name))
+            for pool, rival in ((other, one), (one, other))[: 2 if view.at_each else 1]:
+                found = _overlap(pool, rival)
+                if found:
+                    seen.add(pair)
+                    place = pool.pointer + "/subnet"
+                    yield problem(view.level(pool.file, rival.file), found[0], found[1], pool.path, place)
+
+
+def _overlap(pool: Pool, other: Pool) -> Tuple[str, ...]:
+    """Return code and message of the problem between two pools of different networks; () if there is none."""
+    same_link = bool(pool.link) and pool.link == other.link
+    of_containers = pool.routed and other.routed and not pool.link and not other.link
+    network = f"the network {other.file.network!r} in {other.file.name}"
+    text = f"{pool.range.subnet} overlaps with {other.range.subnet} of {network}"
+    if same_link or of_containers:
+        if pool.range.start > other.range.end or other.range.start > pool.range.end:
+            return ()
+        text += (
+            " on the same link, and each network keeps its own leases, so addresses are assigned twice; give them "
+            "separate ranges (rangeStart, rangeEnd)"
+        )
+        return ("range_overlap", text)
+    if pool.routed or other.routed:
+        text += ", and the host can send packets for an address to only one of them; choose another subnet"
+        return ("subnet_overlap", text)
+    return ()
+
+
+def _subnets_overlap(one: Pool, other: Pool) -> bool:
+    return one.range.first <= other.range.last and other.range.first <= one.range.last
+
+
+# ---- leases
+
+
+# A configuration: the path of its file, and the pointer of its ipam object.
+Place = Tuple[str, str]
+
+
+def _stores(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
+    """Yield the problems with host-local's lease directories. The directory of a network is ``dataDir/NETWORK``."""
+    stores: Dict[str, Dict[Place, List[Pool]]] = {}
+    for pool in pools:
+        place = (pool.path, pool.pointer.partition("/ipam")[0] + "/ipam")
+        stores.setdefault(pool.store, {}).setdefault(place, []).append(pool)
+    for store, found in sorted(stores.items()):
+        yield from _shared(view, store, found)
+        outer = next((other for other in stores if store.startswith(other + "/")), None)
+        if outer is not None:
+            yield _nested(view, store, found, outer, stores[outer])
+
+
+def _shared(view: ConfView, store: str, found: Dict[Place, List[Pool]]) -> Iterator[Problem]:
+    (first, theirs), *others = found.items()
+    for place, mine in others:
+        same_list = place[0] == first[0]
+        if not same_list and _ranges(mine) == _ranges(theirs):
+            # One network in two files, which duplicate_name reports.
+            continue
+        if same_list and any(_ranges_overlap(one, other) for one in mine for other in theirs):
+            effect = "the second of them fails (duplicate allocation is not allowed)"
+        else:
+            effect = "an address that one of them reserves or frees counts for the other, too"
+        other = first[1] if same_list else f"{first[0]}, {first[1]}"
+        message = (
+            f"this configuration of host-local and {other} store their leases in the same directory, {store}: "
+            f"{effect}; give one of them another 'dataDir'"
+        )
+        yield problem(view.level(mine[0].file, theirs[0].file), "shared_store", message, *place)
+
+
+def _nested(
+    view: ConfView, store: str, found: Dict[Place, List[Pool]], outer: str, around: Dict[Place, List[Pool]]
+) -> Problem:
+    place, mine = next(iter(found.items()))
+    theirs = next(iter(around.values()))[0]
+    message = (
+        f"host-local's directory for this network, {store}, is inside its directory for the network "
+        f"{theirs.file.network!r}, {outer}; give this network another 'dataDir'"
+    )
+    return problem(view.level(mine[0].file, theirs.file), "shared_store", message, *place)
+
+
+def _ranges(pools: Sequence[Pool]) -> List[Tuple[int, int, int]]:
+    return [(pool.range.family, pool.range.start, pool.range.end) for pool in pools]
+
+
+def _ranges_overlap(one: Pool, other: Pool) -> bool:
+    return (
+        one.range.family == other.range.family
+        and one.range.start <= other.range.end
+        and other.range.start <= one.range.end
+    )
+
+
+# ---- the host
 
 # What plugins create for single containers.
 _OF_CONTAINERS = {"veth"}
@@ -202,186 +379,3 @@ def _bridge_address(view: ConfView, bridge: Bridge, kernel: HostKernel) -> Itera
         )
         level = view.level(bridge.file)
         yield problem(level, "bridge_address", message, bridge.path, bridge.pointer + "/bridge")
-
-
-Problem = Dict[str, Any]
-
-
-def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
-    """Yield the problems of bridges and addresses; *uses* are those of the networks of *view*, in its order."""
-    pools = [pool for use in uses for pool in use.pools]
-    for pool in pools:
-        yield from _gateway(view, pool)
-    for file in view.loaded():
-        for path, pointer, plugin in view.chain(file):
-            for place, address, gateway in _static(plugin):
-                if not _is_in(address, gateway):
-                    text = (
-                        f"static: the gateway {gateway} is not in the subnet of {address}, so no container can reach "
-                        "it; write an address of that subnet"
-                    )
-                    yield problem(view.level(file), "gateway_outside", text, path, pointer + place)
-    yield from _bridges(view, [bridge for use in uses for bridge in use.bridges])
-    yield from _overlaps(view, pools)
-
-
-# ---- gateways
-
-
-def _gateway(view: ConfView, pool: Pool) -> Iterator[Problem]:
-    own = pool.range
-    bits = 32 if own.family == socket.AF_INET else 128
-    link_local = own.family == socket.AF_INET6 and own.gateway >> (bits - 10) == 0xFE80 >> 6
-    if own.first <= own.gateway <= own.last or link_local:
-        return
-    text = (
-        "host-local: the gateway %s is not in the subnet %s, so no container can reach it, and ADD fails where a route "
-        "leads through it (network is unreachable); write an address of the subnet, such as %s"
-    )
-    message = text % (address_text(own.family, own.gateway), own.subnet, address_text(own.family, own.first + 1))
-    yield problem(view.level(pool.file), "gateway_outside", message, pool.path, pool.pointer + "/gateway")
-
-
-def _static(plugin: Dict[str, Any]) -> Iterator[Tuple[str, str, str]]:
-    ipam = object_of(plugin, "ipam")
-    addresses = member_of(ipam, "addresses") if text_of(ipam, "type") == "static" else None
-    for index, entry in enumerate(addresses if isinstance(addresses, list) else []):
-        if isinstance(entry, dict) and text_of(entry, "gateway"):
-            yield f"/ipam/addresses/{index}/gateway", text_of(entry, "address"), text_of(entry, "gateway")
-
-
-def _is_in(address: str, gateway: str) -> bool:
-    """Tell whether *gateway* is in the subnet of *address*; True if one of them is not an address."""
-    ip, _slash, text = address.partition("/")
-    raw, other = packed(ip), packed(gateway)
-    bits = 8 * (len(raw) - 1)
-    length = prefix_length(text, bits)
-    if not other or length is None or raw[:1] != other[:1]:
-        return True
-    hosts = bits - length
-    number = address_number(other)[1]
-    return address_number(raw)[1] >> hosts == number >> hosts or (bits == 128 and number >> 118 == 0xFE80 >> 6)
-
-
-# ---- bridges
-
-
-def _bridges(view: ConfView, bridges: Sequence[Bridge]) -> Iterator[Problem]:
-    users: Dict[Tuple[str, int], List[Bridge]] = {}
-    for bridge in bridges:
-        yield from _two_gateways(view, bridge)
-        others = users.setdefault((bridge.name, bridge.vlan), [])
-        known = any(other.file.network == bridge.file.network for other in others)
-        if others and not known:
-            yield _shared_bridge(view, bridge, others)
-        others.append(bridge)
-
-
-def _shared_bridge(view: ConfView, bridge: Bridge, others: Sequence[Bridge]) -> Problem:
-    """Return the worst problem of a bridge that *others* use, too."""
-    for other in others:
-        clash = _clash(other, bridge)
-        if clash is not None:
-            message = (
-                f"the bridge {bridge.name} gets {clash[1]} here and {clash[0]} for the network {other.file.network!r} "
-                f"in {other.file.name}, but can have only one of them: ADD fails for the network that comes second "
-                "('already has an IP address different from'); give one of them another bridge"
-            )
-            return _at_bridge(bridge, view.level(bridge.file, other.file), "bridge_two_subnets", message)
-    other = next((other for other in others if other.gateway), others[0])
-    level = view.level(bridge.file, other.file) if bridge.gateway or other.gateway else INFO
-    message = (
-        f"the network {other.file.network!r} in {other.file.name} also uses the bridge {bridge.name}, so containers of "
-        "both reach each other; give one of them another bridge if this is not intended"
-    )
-    return _at_bridge(bridge, level, "bridge_shared", message)
-
-
-def _two_gateways(view: ConfView, bridge: Bridge) -> Iterator[Problem]:
-    """Yield the problem of a single network with two IPv4 gateways on its bridge, which can have only one."""
-    found = [pool for pool in bridge.pools if pool.range.family == socket.AF_INET] if bridge.gateway else []
-    for pool in found[1:]:
-        if _gateway_text(pool) == _gateway_text(found[0]):
-            continue
-        always = pool.group != found[0].group and not bridge.force
-        effect = "every ADD fails" if always else "containers of one of the subnets lose their gateway"
-        message = (
-            f"the bridge {bridge.name} would get the gateways {_gateway_text(found[0])} and {_gateway_text(pool)}, but "
-            f"can have only one IPv4 address: {effect}; keep one subnet here, and move the other to a network with a "
-            "bridge of its own"
-        )
-        level = view.certain(bridge.file) if always else view.level(bridge.file)
-        yield problem(level, "bridge_two_subnets", message, pool.path, pool.pointer)
-
-
-def _clash(one: Bridge, other: Bridge) -> Any:
-    """Return two gateways that cannot be on one bridge, as text; None if there are none.
-
-    A bridge gets one IPv4 address, or several of IPv6 unless their subnets overlap
-    (plugins/main/bridge/bridge.go:ensureAddr).
-    """
-    if not one.gateway or not other.gateway:
-        return None
-    for left in one.pools:
-        for right in other.pools:
-            both = (_gateway_text(left), _gateway_text(right))
-            alike = left.range.family == right.range.family and both[0] != both[1]
-            if alike and (left.range.family == socket.AF_INET or _subnets_overlap(left, right)):
-                return both
-    return None
-
-
-def _gateway_text(pool: Pool) -> str:
-    return f"{address_text(pool.range.family, pool.range.gateway)}/{pool.range.length}"
-
-
-def _at_bridge(bridge: Bridge, level: str, code: str, message: str) -> Problem:
-    return problem(level, code, message, bridge.path, bridge.pointer + "/bridge")
-
-
-# ---- addresses
-
-
-def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
-    """Yield the pairs of networks that overlap, each once. Pools are sorted, so that few pairs are compared."""
-    ordered = sorted(pools, key=lambda pool: (pool.range.family, pool.range.first))
-    seen = set()
-    for index, left in enumerate(ordered):
-        for right in ordered[index + 1 :]:
-            if right.range.family != left.range.family or right.range.first > left.range.last:
-                break
-            pair = frozenset((left.file.name, right.file.name))
-            if left.file.network == right.file.network or pair in seen:
-                continue
-            # The problem is reported at the requested network, or else at the later file.
-            one, other = sorted((left, right), key=lambda pool: (pool.file.name in view.wanted, pool.file.name))
-            for pool, rival in ((other, one), (one, other))[: 2 if view.at_each else 1]:
-                found = _overlap(pool, rival)
-                if found:
-                    seen.add(pair)
-                    place = pool.pointer + "/subnet"
-                    yield problem(view.level(pool.file, rival.file), found[0], found[1], pool.path, place)
-
-
-def _overlap(pool: Pool, other: Pool) -> Tuple[str, ...]:
-    """Return code and message of the problem between two pools of different networks; () if there is none."""
-    same_link = bool(pool.link) and pool.link == other.link
-    of_containers = pool.routed and other.routed and not pool.link and not other.link
-    network = f"the network {other.file.network!r} in {other.file.name}"
-    text = f"{pool.range.subnet} overlaps with {other.range.subnet} of {network}"
-    if same_link or of_containers:
-        if pool.range.start > other.range.end or other.range.start > pool.range.end:
-            return ()
-        text += (
-            " on the same link, and each network keeps its own leases, so addresses are assigned twice; give them "
-            "separate ranges (rangeStart, rangeEnd)"
-        )
-        return ("range_overlap", text)
-    if pool.routed or other.routed:
-        text += ", and the host can send packets for an address to only one of them; choose another subnet"
-        return ("subnet_overlap", text)
-    return ()
-
-
-def _subnets_overlap(one: Pool, other: Pool) -> bool:
-    return one.range.first <= other.range.last and other.range.first <= one.range.last

@@ -1,0 +1,235 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Validation levels ``plugins`` and ``directory``: the plugins of the planned files, and all files taken together."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+
+from ...libcni import gojson
+from ...libcni.errors import JSONError
+from ..binaries.types import delegates_of, inner_plugins, is_multus
+from ..binaries.usable import Binaries, Use, check_uses, uses_of
+from ..confdir import ConfFile, drop_ins, sort_key
+from ..errors import HostError
+from ..kinds import kind_of, text_of
+from ..problems import ERROR, INFO, WARNING, problem
+from .addresses import address_problems, host_problems
+from .advisories import security_problems
+from .network import network_problems
+from .pools import uses_of_network
+from .view import ConfView
+
+Problem = Dict[str, Any]
+
+
+def directory_problems(view: ConfView, binaries: Binaries) -> List[Problem]:
+    """Return the problems of the planned directory. *binaries* are asked for their releases only if that matters."""
+    problems: List[Problem] = []
+    problems.extend(_order(view))
+    problems.extend(_names(view))
+    problems.extend(file_problems(view))
+    uses = []
+    for file in view.loaded():
+        problems.extend(_drop_ins(view, file))
+        uses.append(uses_of_network(view, file))
+        problems.extend(network_problems(view, file, uses[-1]))
+    if any(is_multus(plugin) for file in view.loaded() for plugin in file.plugins):
+        from .multus import multus_problems
+
+        problems.extend(multus_problems(view))
+    problems.extend(address_problems(view, uses))
+    problems.extend(host_problems(view, uses))
+    problems.extend(security_problems(view, binaries))
+    return problems
+
+
+def _order(view: ConfView) -> Iterator[Problem]:
+    """Yield a problem if another network becomes the first: in another file, or by another name in the same file."""
+    if not view.before or not view.files:
+        return
+    old, new = view.before[0], view.files[0]
+    if old.network is None or new.network is None or old.network == new.network:
+        return
+    change = f"runtimes that go by order (containerd, CRI-O) change from the network {old.network!r} to {new.network!r}"
+    if old.name == new.name:
+        text = (
+            f"the name of the network in this file, the first one, changes, so {change}; firewall rules and leases of "
+            "attached containers go by the name: detach them first, and choose another 'file' if this is not intended"
+        )
+        yield problem(WARNING, "name_flip", text, new.path, "/name")
+        return
+    text = (
+        f"this file becomes the first one in place of {old.name}, so {change}; choose another 'priority' if this is "
+        "not intended (names are compared as text: 100- comes before 20-, capitals and dots before lowercase letters)"
+    )
+    yield problem(WARNING, "order_flip", text, new.path)
+
+
+def _names(view: ConfView) -> Iterator[Problem]:
+    first: Dict[str, ConfFile] = {}
+    for file in view.files:
+        if not file.network:
+            continue
+        other: Optional[ConfFile] = first.setdefault(file.network, file)
+        if other is file or other is None:
+            continue
+        if (file.kind == "conflist") != (other.kind == "conflist"):
+            listed, single = (file, other) if file.kind == "conflist" else (other, file)
+            message = (
+                f"the network {file.network!r} is also in {other.name}: by name, libcni loads the conflist "
+                f"({listed.name}); by order, runtimes load {other.name}, and some load both; remove one"
+            )
+            yield problem(WARNING, "conf_and_conflist", message, single.path)
+            continue
+        text = (
+            f"the network {file.network!r} is also in {other.name}; runtimes load the file that sorts first, and some "
+            "load both; remove one"
+        )
+        yield problem(WARNING, "duplicate_name", text, file.path)
+
+
+def _drop_ins(view: ConfView, file: ConfFile) -> Iterator[Problem]:
+    for extra in view.drop_ins(file):
+        if extra.error:
+            text = (
+                f"{extra.error}; no runtime with libcni 1.3 or later loads the network {file.network!r} because of "
+                "this file: fix or remove it"
+            )
+            level = ERROR if file.name in view.wanted else WARNING
+            yield problem(level, "drop_in_broken", text, extra.path)
+            continue
+        if os.path.join(file.network or "", extra.name) in view.own_drop_ins:
+            continue
+        text = (
+            f"libcni 1.3 and later append this plugin to the network {file.network!r}, older versions do not; the file "
+            "is unmanaged and stays"
+        )
+        yield problem(view.level(file), "drop_in", text, extra.path)
+
+
+# ---- files
+
+
+# Names that people and tools give to files that should not be live. Runtimes ignore a file only by its last extension.
+_BACKUP = re.compile(
+    r"(^|[-_. ])(bak|backup|old|orig|save|saved|copy|tmp|temp|rpmsave|rpmnew)([-_. \d]|$)", re.IGNORECASE
+)
+
+
+def file_problems(view: ConfView) -> Iterator[Problem]:
+    """Yield the problems of the unmanaged files that stay."""
+    last_managed = max((sort_key(name) for name in view.managed | view.wanted), default=b"")
+    for file in view.files:
+        if file.name not in view.managed | view.wanted:
+            yield from _unmanaged_file(file, sort_key(file.name) < last_managed)
+
+
+def _unmanaged_file(file: ConfFile, before_managed: bool) -> Iterator[Problem]:
+    """Yield the problems of an unmanaged file; *before_managed*: it sorts before a managed network."""
+    if file.name.startswith(".ansible_tmp"):
+        text = "Ansible's copy or template left this half-written file, and runtimes read it; remove it"
+        yield problem(WARNING, "temp_file", text, file.path)
+        return
+    if file.error:
+        yield _broken(file, before_managed)
+    if file.name.startswith("."):
+        text = "runtimes read hidden files, too, and before all others; remove it, or give it another extension"
+        yield problem(WARNING, "hidden_file", text, file.path)
+    elif _BACKUP.search(file.name[: file.name.rfind(".")]):
+        text = "looks like a backup, but runtimes read it; give it an extension such as .bak at the end"
+        yield problem(WARNING, "backup_file", text, file.path)
+    elif not file.error and file.kind != "conflist":
+        text = (
+            "is a single plugin, not a conflist; libcni loads it by name only if no conflist has the name, but "
+            "runtimes that go by order use it"
+        )
+        yield problem(INFO, "single_plugin", text, file.path)
+
+
+def _broken(file: ConfFile, before_managed: bool) -> Problem:
+    effect = "containerd then loads no network at all, others skip it" if before_managed else "most runtimes skip it"
+    name = file.name[: file.name.rfind(".")]
+    data = None if file.kind == "conflist" else _json(file.text or b"")
+    if isinstance(data, dict) and "plugins" in data:
+        text = (
+            f"is a conflist, and conflists are read only from .conflist files; {effect}: rename it to {name}.conflist"
+        )
+        return problem(WARNING, "list_in_conf", text, file.path)
+    if file.kind == "json" and data is not None:
+        text = (
+            f"is not a network configuration, but runtimes read every .json file here as one; {effect}, and Nomad and "
+            "cnitool fail: move it to another directory, or give it another extension"
+        )
+        return problem(WARNING, "stray_json", text, file.path)
+    text = f"cannot be loaded: {file.error}; {effect}: fix it, remove it, or give it another extension"
+    return problem(WARNING, "broken_file", text, file.path)
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return gojson.loads(text)
+    except JSONError:
+        return None
+
+
+# ---- plugins
+
+
+def check_plugins(
+    binaries: Binaries,
+    files: Sequence[ConfFile],
+    tolerate_missing: bool,
+    folder_of: Callable[[str, str], Sequence[ConfFile]] = drop_ins,
+) -> Iterator[Problem]:
+    """Yield the problems with the plugins that *files*, the planned files of a request, name.
+
+    *folder_of* returns the drop-ins of a network.
+    """
+    for file in files:
+        if file.error or not file.network:
+            text = f"libcni cannot load this network: {file.error or 'it has no name'}"
+            yield problem(ERROR, "not_loadable", text, file.path)
+            continue
+        uses: List[Use] = []
+        for index, plugin in enumerate(file.plugins):
+            uses.extend(uses_of(file.path, f"/plugins/{index}", plugin))
+        for extra in [] if file.inlined_only else folder_of(os.path.dirname(file.path), file.network):
+            for plugin in extra.plugins:
+                uses.extend(uses_of(extra.path, "", plugin))
+        problems = check_uses(binaries, file.network, file.cni_version, uses, tolerate_missing)
+        problems += _delegate_problems(file, binaries, tolerate_missing)
+        yield from problems or _missing_tools(file, binaries)
+
+
+def _missing_tools(file: ConfFile, binaries: Binaries) -> Iterator[Problem]:
+    """Yield a warning about each missing command that a plugin needs.
+
+    It is not an error: the runtime may have another PATH, and the command may be installed later.
+    """
+    if not any(kind_of(plugin).rules for plugin in file.plugins):
+        return
+    # No other plugin needs commands, so most calls do not have to compile this.
+    from ..firewall.tools import require_tools
+
+    for index, plugin in enumerate(file.plugins):
+        try:
+            bin_dirs = None if binaries.is_changing(plugin) else binaries.bin_dirs
+            require_tools(f"network {file.network!r}", [plugin], {"portMappings": True}, bin_dirs)
+        except HostError as error:
+            yield problem(WARNING, error.code, error.msg, file.path, f"/plugins/{index}")
+
+
+def _delegate_problems(file: ConfFile, binaries: Binaries, tolerate_missing: bool) -> List[Problem]:
+    """Return the problems with the plugins of the networks in a configuration of Multus; each has its own version."""
+    problems: List[Problem] = []
+    for index, plugin in enumerate(file.plugins):
+        pointer = f"/plugins/{index}" if file.kind == "conflist" else ""
+        for place, network in delegates_of(plugin, pointer):
+            uses = [use for at, inner in inner_plugins(network, place) for use in uses_of(file.path, at, inner)]
+            name = text_of(network, "name") or f"{file.network}, delegate {place.rpartition('/')[2]}"
+            problems += check_uses(binaries, name, text_of(network, "cniversion"), uses, tolerate_missing)
+    return problems
