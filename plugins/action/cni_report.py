@@ -12,16 +12,13 @@ from typing import Any, Optional
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ..plugin_utils._report import attention, folder, history
-from ..plugin_utils._report.artifact import artifact
-from ..plugin_utils._report.attention import CUT
+from ..plugin_utils._report import fleet, folder, history
+from ..plugin_utils._report.artifact import artifact, goes_with_the_container
 from ..plugin_utils._report.bounds import bounded, reduced
 from ..plugin_utils._report.compare import worse
-from ..plugin_utils._report.fleet import summary_of_fleet
-from ..plugin_utils._report.place import goes_with_the_container
 from ..plugin_utils._report.record import RESULTS, RETURNED, Record, build, summary_of
 from ..plugin_utils._report.values import rows, table
-from ..plugin_utils.inspection import Inspection, text_of_warnings
+from ..plugin_utils.inspection import Inspection
 
 
 class ActionModule(ActionBase):
@@ -38,7 +35,7 @@ class ActionModule(ActionBase):
                 "compare": {"type": "bool", "default": False},
                 "known": {"type": "list", "elements": "str", "default": []},
                 "render": {"type": "bool", "default": False},
-                "max_age": {"type": "float", "default": attention.MAX_AGE},
+                "max_age": {"type": "float", "default": fleet.MAX_AGE},
                 "keep": {"type": "int", "default": history.KEEP},
                 "against": {"type": "str", "default": ""},
                 "prometheus": {"type": "path"},
@@ -56,7 +53,7 @@ class ActionModule(ActionBase):
         path = os.path.abspath(given["dir"])
         if given["inspect"]:
             inspection = Inspection(self, variables)
-            given["results"] = text_of_warnings(inspection.results)
+            given["results"] = inspection.results
             result.update(planned=inspection.planned, warnings=inspection.warnings)
             # With --diff, every step is printed with what it would change.
             result["_ansible_verbose_always"] = bool(self._task.diff)
@@ -87,15 +84,15 @@ class ActionModule(ActionBase):
         error = results.pop("error", None)
         info = results.pop("info", None)
         groups = [str(name) for name in variables.get("group_names") or []]
-        record = build(host, results, info, [str(error)] if error else [], attention.now(), groups)
-        return bounded({**record, CUT: cut})
+        record = build(host, results, info, [str(error)] if error else [], fleet.now(), groups)
+        return bounded({**record, fleet.CUT: cut})
 
 
 def _rendered(path: str, given: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
     """Make the report of a folder, and return what the result says about it."""
     groups = {str(name): [str(host) for host in hosts] for name, hosts in (variables.get("groups") or {}).items()}
     output = folder.Output(
-        attention.Limits(attention.now(), given["max_age"]),
+        fleet.Limits(fleet.now(), given["max_age"]),
         _inventory(variables),
         groups,
         keep=given["keep"],
@@ -109,7 +106,7 @@ def _rendered(path: str, given: Mapping[str, Any], variables: Mapping[str, Any])
         "html": os.path.join(path, folder.HTML_NAME),
         "status": report["status"],
         "counts": report["counts"],
-        "summary": summary_of_fleet(report),
+        "summary": fleet.summary_of_fleet(report),
         "lost_with_container": goes_with_the_container(path),
         "artifact": artifact(report),
         "since": before.begin if before else "",

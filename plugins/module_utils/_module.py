@@ -148,10 +148,13 @@ def finish(module: AnsibleModule, plan: Plan, **result: Any) -> None:
 
 
 def result_of(module: AnsibleModule, plan: Plan) -> Dict[str, Any]:
-    """Return ``changed``, ``actions`` and, if requested, ``diff``, all from the one plan; print its warnings."""
+    """Return ``changed``, ``actions``, ``findings`` and, if requested, ``diff``, all from the one plan.
+
+    Prints its warnings, too.
+    """
     for code, message in plan.warnings:
         module.warn(f"[{code}] {message}")
-    result: Dict[str, Any] = {"changed": plan.changed, "actions": plan.actions()}
+    result: Dict[str, Any] = {"changed": plan.changed, "actions": plan.actions(), "findings": plan.findings()}
     if "classes" in module.params:
         result["left"] = [step.describe() for step in plan.left]
     if module._diff:

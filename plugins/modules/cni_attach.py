@@ -219,6 +219,11 @@ attachments:
         - C(plugin), C(plugin_code) and C(stderr) are set if a plugin failed.
       type: dict
       sample: null
+    drift:
+      description: What has drifted, in words, if that is only reported; else empty.
+      type: str
+      sample: eth0 is gone
+      version_added: 0.2.0
     warnings:
       description: Warnings about this attachment, with C(code) and C(message).
       type: list
@@ -290,6 +295,15 @@ pods:
       type: dict
       sample:
         k8s.v1.cni.cncf.io/network-status: "[{...},{...}]"
+findings:
+  description:
+    - The warnings, which are also printed. C(target) is that of a step in RV(actions), if the warning is about it.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {level: warning, code: drifted, message: "demo/web/eth0 has drifted: eth0 is gone", target: demo/web/eth0}
+  version_added: 0.2.0
 actions:
   description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state).
   returned: always

@@ -264,6 +264,15 @@ gc:
     error:
       description: What went wrong, with C(code) and C(message). V(null) if nothing did.
       type: dict
+findings:
+  description:
+    - The warnings, which are also printed. C(target) is that of a step in RV(actions), if the warning is about it.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {level: warning, code: missing_source, message: "no runtime answers", target: ""}
+  version_added: 0.2.0
 actions:
   description:
     - The steps of the plan, the same in check mode and in a run. C(reason) is the evidence in a few words. When a run

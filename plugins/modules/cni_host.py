@@ -319,6 +319,15 @@ info:
   description: What O(gather) asks for, as M(podwire.cni.cni_info) returns it. V(null) without O(gather).
   returned: always
   type: dict
+findings:
+  description:
+    - The warnings, which are also printed. C(target) is that of a step in RV(plan), if the warning is about it.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {level: warning, code: drifted, message: "demo/web/eth0 has drifted: eth0 is gone", target: demo/web/eth0}
+  version_added: 0.2.0
 problems:
   description: The problems of all sections, as in RV(podwire.cni.cni_conf#module:problems).
   returned: always

@@ -84,6 +84,14 @@ netns:
       type: str
       choices: [none, created, removed, failed]
       sample: created
+findings:
+  description:
+    - The warnings, which are also printed. C(target) is that of a step in RV(actions), if the warning is about it.
+  returned: always
+  type: list
+  elements: dict
+  sample: []
+  version_added: 0.2.0
 actions:
   description: >-
     The steps of the plan, the same in check mode and in a run. C(reason) says in a few words what is not as desired.

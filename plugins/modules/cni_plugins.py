@@ -194,6 +194,15 @@ plugins:
       type: str
       choices: [none, installed, replaced, removed, restored, attributes, left]
       sample: installed
+findings:
+  description:
+    - The warnings, which are also printed. C(target) is that of a step in RV(actions), if the warning is about it.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {level: warning, code: owner_not_root, message: "modules run only plugins of root", target: ""}
+  version_added: 0.2.0
 actions:
   description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state).
   returned: always, when there is a plan

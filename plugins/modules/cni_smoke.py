@@ -171,6 +171,15 @@ runtimes:
   type: list
   elements: dict
   sample: []
+findings:
+  description:
+    - The warnings, which are also printed. C(target) is that of a step in RV(actions), if the warning is about it.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - {level: warning, code: no_ping, message: "ping is not installed", target: ""}
+  version_added: 0.2.0
 actions:
   description:
     - The steps of the plan, the same in check mode and in a run. The step C(try) tests a network and is not a change.

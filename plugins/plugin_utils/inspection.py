@@ -9,7 +9,6 @@ a fleet. One task that needs only its own code is as cheap as a task can be.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
@@ -100,18 +99,3 @@ class Inspection:
         except AnsibleError as error:
             return {"failed": True, "msg": error.message}
         return result
-
-
-def text_of_warnings(results: Mapping[str, Any]) -> Result:
-    """Return *results* with warnings as text. Ansible keeps them as objects until a task has ended."""
-    return {
-        name: {**result, "warnings": [_text(warning) for warning in result["warnings"]]}
-        if isinstance(result, dict) and isinstance(result.get("warnings"), list)
-        else result
-        for name, result in results.items()
-    }
-
-
-def _text(warning: Any) -> str:
-    event = getattr(warning, "event", None)
-    return str(getattr(event, "msg", None) or warning)

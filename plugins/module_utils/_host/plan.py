@@ -157,14 +157,24 @@ class Plan:
         self.left: List[Step] = []
         self.errors: List[HostError] = []
         self.warnings: List[Tuple[str, str]] = []
+        # What a warning is about, where that is the target of a step.
+        self.targets: Dict[Tuple[str, str], str] = {}
 
     def add(self, step: Step) -> None:
         self.steps.append(step)
 
-    def warn(self, code: str, message: str) -> None:
-        """Add a warning, unless it is there already."""
+    def warn(self, code: str, message: str, target: str = "") -> None:
+        """Add a warning, unless it is there already. *target* is that of a step, if it is about one thing."""
         if (code, message) not in self.warnings:
             self.warnings.append((code, message))
+            self.targets[code, message] = target
+
+    def findings(self) -> List[Dict[str, str]]:
+        """Return the warnings as rows."""
+        return [
+            {"level": "warning", "code": code, "message": message, "target": self.targets.get((code, message), "")}
+            for code, message in self.warnings
+        ]
 
     def refuse(self, error: HostError, check_mode: bool) -> None:
         """Raise *error*; in check mode, note it."""
@@ -213,8 +223,11 @@ class Plan:
         return [dict(step.describe(), state=step.state) for step in self.steps]
 
     def diff(self) -> List[Dict[str, Any]]:
-        """Return Ansible's diff structure, with one entry for each step: what it changes, below its reason."""
-        return [_diff_of(step) for step in self.steps]
+        """Return Ansible's diff structure, with one entry for each step: what it changes, below its reason.
+
+        ``step`` is the place of the step in ``actions``.
+        """
+        return [dict(_diff_of(step), step=place) for place, step in enumerate(self.steps)]
 
     def apply(self, workers: int = 1) -> None:
         """Execute the steps. Raises the first error of a step without item; other errors are stored in their steps."""

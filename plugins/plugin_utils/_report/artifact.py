@@ -1,11 +1,16 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a job has found, small enough for the artifacts of AWX: the totals, and the hosts by name."""
+"""What a job has found, small enough for the artifacts of AWX: the totals, and the hosts by name.
+
+Its folder may go with the container in which the job ran.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from typing import Any, Mapping
 
 from ...module_utils._host.plan import DISRUPTIVE, SAFE
@@ -17,6 +22,10 @@ MOST_BYTES = 60_000
 
 LISTS = (ERROR, DRIFT, ATTENTION, DISRUPTIVE, SAFE)
 """The lists of hosts: by their level, and by the classes of their steps. Names are left out of the last ones first."""
+
+_MARKS = ("/run/.containerenv", "/.dockerenv")
+_OF_JOBS = "/runner"
+"""The directory of a job in an execution environment. AWX mounts something temporary there."""
 
 
 def artifact(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,3 +66,20 @@ def _fitting(names: list[str], room: int) -> tuple[list[str], int]:
             return names[:index], 0
         room -= size
     return names, room
+
+
+def goes_with_the_container(
+    path: str,
+    environment: Mapping[str, str] = os.environ,
+    exists: Callable[[str], bool] = os.path.exists,
+    is_mount: Callable[[str], bool] = os.path.ismount,
+) -> bool:
+    """Return whether *path*, which is absolute, is in an execution environment and in none of its volumes."""
+    marks = [*map(exists, _MARKS), environment.get("KUBERNETES_SERVICE_HOST"), environment.get("container")]
+    if not exists(_OF_JOBS) or not any(marks):
+        return False
+    at = path
+    while at != "/" and not is_mount(at):
+        at = os.path.dirname(at)
+    # What a user of ansible-runner has at /runner outlives the container. AWX says in the environment that it is one.
+    return at == "/" or (at == _OF_JOBS and bool(environment.get("AWX_HOST")))

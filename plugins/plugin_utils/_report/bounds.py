@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ...module_utils._host.secrets import visible
-from .attention import CUT, is_future, seconds
+from .fleet import CUT, is_future, seconds
 from .values import MOST_NUMBER, number, table
 
 LONGEST = 20_000
@@ -34,6 +34,7 @@ LIMITS = {
     "groups": Limit(64 << 10),
     "status": Limit(100),
     "error": Limit(1 << 20),
+    "unreachable": Limit(100),
     "steps": Limit(4 << 20, 2000),
     "warnings": Limit(1 << 20),
     "problems": Limit(1 << 20),

@@ -1,23 +1,25 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What there is to say about a host: each error, each step and each reason for attention, in words."""
+"""What there is to say about hosts: each error, step and reason for attention, in words; and for a fleet by cause."""
 
 from __future__ import annotations
 
+import hashlib
 import posixpath
 import re
-from typing import Any, Iterator, Mapping, NamedTuple
+from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
-from ...module_utils._host.plan import FOREIGN, SAFE
-from .attention import CUT, LEAKS, LOST, STALE
-from .fleet import ATTENTION
+from ...module_utils._host.checks.advisories import ADVISORIES, numbers
+from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
+from .commands import Commands
+from .fleet import ATTENTION, CODES, CUT, LEAKS, LOST, NOT_READY, POOL_FULL, PROBLEM, STALE, VULNERABLE
 from .record import DRIFT, ERROR
 from .values import text
 
-UNREACHABLE = "unreachable"
+FAILED, UNREACHABLE = "failed", "unreachable"
 _INSTEAD = "…"
-# Addresses with or without a prefix, MACs, digests and container IDs, and names that plugins choose at random.
+# What each host has of its own: addresses, digests, the names of interfaces, times.
 _OWN = re.compile(
     r"\b\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?\b"
     r"|(?<![\w:])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?:/\d{1,3})?(?![\w:])"
@@ -40,14 +42,29 @@ _PRICES = {
     "del": "takes the container off the network",
     "configure": "restarts the runtime",
     "write": "changes a network in use",
+    **dict.fromkeys(("remove", "rename", "restore", "set_aside", "adopt"), "a network goes"),
 }
-# Each host has a number or a time of its own in these reasons.
 _OF_MANY = {
     LEAKS: "leases, rules or interfaces of dead containers",
     CUT: "the record is too large, or not valid",
     STALE: "the record is too old",
 }
-_NETWORK_GOES = ("remove", "rename", "restore", "set_aside", "adopt")
+_SUBJECTS = {
+    FAILED: "Failed",
+    UNREACHABLE: "Unreachable",
+    NOT_READY: "Not ready",
+    POOL_FULL: "Pool full",
+    PROBLEM: "Problem",
+    VULNERABLE: "Vulnerable",
+    LEAKS: "Leaks",
+    CUT: "Record cut",
+    STALE: "Not inspected lately",
+}
+ALL_CLASSES = [SAFE, DISRUPTIVE]
+# The release without a vulnerability that is known here. What a host returns must not choose a version.
+_RELEASE = max((advisory.fixed for advisory in ADVISORIES), key=numbers)
+_ADVISED = {advisory.name for advisory in ADVISORIES}
+_WEIGHT = {ERROR: 0, DRIFT: 1, ATTENTION: 2}
 
 
 class Finding(NamedTuple):
@@ -68,9 +85,9 @@ class Finding(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What tells this finding from the others of its host, also in the next report."""
+        """A sentence that tells this finding from the others of its host, also in the next report."""
         # The number of leaks, the size of a record and its age change all the time.
-        return self.kind if self.kind in _OF_MANY else f"{self.kind} {self.what}: {self.reason}"
+        return f"{self.what or self.subject}: {_OF_MANY.get(self.kind) or self.reason}"
 
     @property
     def cause(self) -> tuple[str, ...]:
@@ -81,23 +98,7 @@ class Finding(NamedTuple):
 
 def findings(host: Mapping[str, Any]) -> list[Finding]:
     """Return what there is to say about a host of a report, the errors first. None of it twice."""
-    return list(dict.fromkeys([*_errors(host), *_steps(host), *_attention(host)]))
-
-
-def price(kind: str, step_class: str) -> str:
-    """Return what a step costs the containers of the host."""
-    if step_class == FOREIGN:
-        return "a run leaves it"
-    if step_class == SAFE:
-        return "no interruption"
-    if kind in _NETWORK_GOES:
-        return "a network goes"
-    return _PRICES.get(kind, "may interrupt containers")
-
-
-def verb(kind: str) -> str:
-    """Return what a run would do, in words."""
-    return _VERBS.get(kind, kind.replace("_", " "))
+    return list(dict.fromkeys([*_errors(host), *map(finding_of_step, host["steps"]), *_attention(host)]))
 
 
 def subject_of(kind: str, target: str) -> str:
@@ -109,65 +110,129 @@ def subject_of(kind: str, target: str) -> str:
     return f"attachment to {network}" if slash and network else target or kind
 
 
-def words_of_key(key: str) -> str:
-    """Return the key of a finding, see :attr:`Finding.key`, as the sentence that the page has for it."""
-    kind, _blank, rest = key.partition(" ")
-    what, colon, reason = rest.partition(": ")
-    if kind in _SUBJECTS or kind == UNREACHABLE:
-        subject = _SUBJECTS.get(kind, "Unreachable")
-        return f"{subject}: {reason or _OF_MANY.get(kind, '')}"
-    if kind == "failed":
-        return f"Failed: {reason}"
-    return f"{subject_of(kind, what)}: {reason}" if colon and what else key
-
-
-def _without_name(line: str, host: str) -> str:
-    """Return an error with "the host" in place of its name."""
-    return re.sub(rf"(?:(?:\bthe )?\bhost )?{re.escape(host)}", "the host", line) if len(host) > 2 else line
-
-
 def _errors(host: Mapping[str, Any]) -> Iterator[Finding]:
-    for line in (host["error"] or "").split("\n"):
-        if not line:
-            continue
-        # Many hosts have the same error about themselves.
-        words = _without_name(line, host["host"])
-        first, colon, rest = words.partition(": ")
-        if first == UNREACHABLE:
-            yield Finding(level=ERROR, kind=UNREACHABLE, what="", subject="Unreachable", reason=rest)
-        elif colon and len(first) < 100:
-            subject = posixpath.basename(first) or first
-            yield Finding(level=ERROR, kind="failed", what="", subject=subject, reason=rest)
-        else:
-            yield Finding(level=ERROR, kind="failed", what="", subject="Failed", reason=words)
+    kind = UNREACHABLE if host.get("unreachable") is True else FAILED
+    for line in filter(None, (host["error"] or "").split("\n")):
+        reason = line.removeprefix(f"{UNREACHABLE}: ")
+        if len(host["host"]) > 2:
+            # Many hosts have the same error about themselves.
+            reason = re.sub(rf"(?:(?:\bthe )?\bhost )?{re.escape(host['host'])}", "the host", reason)
+        yield Finding(ERROR, kind, "", _SUBJECTS[kind], reason)
 
 
-def _steps(host: Mapping[str, Any]) -> Iterator[Finding]:
-    for step in host["steps"]:
-        kind, target, step_class = text(step.get("kind")), text(step.get("target")), step["class"]
-        reason = text(step.get("reason")) or text(step.get("why")) or kind.replace("_", " ")
-        level = DRIFT if step_class != FOREIGN else ATTENTION if kind == "repair" else ""
-        if level == ATTENTION:
-            kind = LOST
-        cost = price(kind, step_class)
-        yield Finding(level, kind, target, subject_of(kind, target), reason, step_class, verb(kind), cost)
+def finding_of_step(step: Mapping[str, Any]) -> Finding:
+    """Return what there is to say about a step of a record."""
+    kind, target, step_class = text(step.get("kind")), text(step.get("target")), text(step.get("class"))
+    words = kind.replace("_", " ")
+    reason = text(step.get("reason")) or text(step.get("why")) or words
+    level, price = DRIFT, _PRICES.get(kind, "may interrupt containers")
+    if step_class == SAFE:
+        price = "no interruption"
+    if step_class == FOREIGN:
+        # What another owner has added (leave) works; what a runtime's container has lost (repair) does not.
+        level, price = (ATTENTION if kind == "repair" else ""), "a run leaves it"
+    shown = LOST if level == ATTENTION else kind
+    return Finding(level, shown, target, subject_of(kind, target), reason, step_class, _VERBS.get(kind, words), price)
 
 
 def _attention(host: Mapping[str, Any]) -> Iterator[Finding]:
     for reason in host["attention"]:
+        code = reason["code"]
         # It is a step, too.
-        if reason["code"] != LOST:
-            yield Finding(
-                ATTENTION, reason["code"], "", _SUBJECTS.get(reason["code"], reason["code"]), reason["message"]
-            )
+        if code != LOST:
+            yield Finding(ATTENTION, code, "", _SUBJECTS.get(code, code), reason["message"])
 
 
-_SUBJECTS = {
-    "not_ready": "Not ready",
-    "pool_full": "Pool full",
-    "problem": "Problem",
-    "vulnerable": "Vulnerable",
-    LEAKS: "Leaks",
-    CUT: "Record cut",
-    STALE: "Not inspected lately",
-}
+class Cause:
+    """Findings of several hosts that have the same cause. ``since`` is when the first of them was seen.
+
+    ``command`` deals with them: a description and a command, which is "" if no playbook does.
+    """
+
+    def __init__(self, first: Finding) -> None:
+        self.first = first
+        self.level = first.level
+        self.step_class = first.step_class
+        self.price = first.price
+        self.subject = first.cause[3]
+        self.reason = first.reason
+        self.hosts: list[str] = []
+        self.count = 0
+        self.since = ""
+        self.command = ("", "")
+        # Hosts know the text, so it must not be the identity: two causes must not get one.
+        self.id = "c" + hashlib.sha256(repr(first.cause).encode("utf-8", "surrogatepass")).hexdigest()[:10]
+
+    def add(self, host: str, finding: Finding, since: str) -> None:
+        self.count += 1
+        if not self.hosts or self.hosts[-1] != host:
+            self.hosts.append(host)
+        if finding.reason != self.reason:
+            self.reason = finding.cause[4]
+        if since and (not self.since or since < self.since):
+            self.since = since
+
+    @property
+    def rank(self) -> tuple[int, int, int, str, str]:
+        code = list(CODES).index(self.first.kind) if self.first.kind in CODES else 0
+        return _WEIGHT[self.level], code, -len(self.hosts), self.subject, self.reason
+
+    def dealt_with(self, commands: Commands) -> tuple[str, str]:
+        """Return the description and the command."""
+        kind = self.first.kind
+        if self.step_class in ALL_CLASSES:
+            return "Repair", repair(commands, self.hosts, self.step_class)
+        if kind == LEAKS:
+            return "Collect", repair(commands, self.hosts, LEAKS)
+        if kind == VULNERABLE and self.first.reason in _ADVISED:
+            return f"Upgrade to {_RELEASE}", commands.playbook("upgrade", self.hosts, cni_plugins_version=_RELEASE)
+        if kind == NOT_READY:
+            return "Explain", commands.playbook("explain", self.hosts)
+        if kind == STALE or self.level == ERROR:
+            return "Inspect again", commands.playbook("drift", self.hosts)
+        return "", ""
+
+
+def causes_of(
+    found: Sequence[tuple[str, Sequence[Finding]]], commands: Commands, since: Mapping[str, Mapping[str, str]]
+) -> list[Cause]:
+    """Return the causes of the findings of each host, the gravest first, then those of the most hosts.
+
+    *since* says when a finding was first seen, by host and key.
+    """
+    causes: dict[tuple[str, ...], Cause] = {}
+    for host, of_host in found:
+        times = since.get(host, {})
+        for finding in of_host:
+            if finding.level:
+                cause = causes.setdefault(finding.cause, Cause(finding))
+                cause.add(host, finding, times.get(finding.key, ""))
+    ranked = sorted(causes.values(), key=lambda cause: cause.rank)
+    for cause in ranked:
+        cause.command = cause.dealt_with(commands)
+    return ranked
+
+
+def repair(commands: Commands, hosts: Sequence[str], kind: str) -> str:
+    """Return the command that makes the steps of a class and those of the cheaper ones, or collects LEAKS."""
+    if kind == LEAKS:
+        return commands.playbook("gc", hosts, cni_gc_apply="true")
+    classes = {"cni_remediate_classes": ALL_CLASSES} if kind == DISRUPTIVE else {}
+    return commands.playbook("remediate", hosts, **classes)
+
+
+def repairs(hosts: Mapping[str, Mapping[str, int]], commands: Commands) -> list[tuple[str, str]]:
+    """Return the commands that deal with everything, each with a description.
+
+    *hosts* has for each host how much there is of what a command deals with: steps by class, and LEAKS.
+    """
+    offers = (
+        (SAFE, "Make the safe repairs, without any interruption"),
+        (DISRUPTIVE, "Make all repairs; containers lose their networks for a moment"),
+        (LEAKS, "Collect the leaks of dead containers"),
+    )
+    made = (
+        (words, repair(commands, [host for host, counted in hosts.items() if counted.get(kind)], kind))
+        for kind, words in offers
+    )
+    return [(words, command) for words, command in made if command]

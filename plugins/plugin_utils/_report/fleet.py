@@ -1,22 +1,46 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a fleet: the records of its hosts, and their totals. Its form is in ``report.schema.json``."""
+"""The report of a fleet: the records of its hosts, what needs attention on them, and their totals.
+
+Its form is in ``report.schema.json``.
+"""
 
 from __future__ import annotations
 
+import calendar
 import json
-from typing import Any, Iterable, Iterator, Mapping, Sequence
+import re
+import time
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
-from . import attention
+from ...module_utils._host.plan import FOREIGN
 from .record import CLEAN, DRIFT, ERROR, FORMAT, STATUSES, Record, unusable
-from .values import texts
+from .values import number, rows, table, text, texts
 
 ATTENTION = "attention"
 """The level of a host that is clean and needs attention. The other levels are the statuses."""
 LEVELS = (ERROR, DRIFT, ATTENTION, CLEAN)
 """From the worst to the best."""
+MAX_AGE = 7.0
+"""After how many days a record is too old, unless the caller says otherwise."""
 
+NOT_READY, LOST, POOL_FULL, PROBLEM = "not_ready", "runtime_attachment", "pool_full", "problem"
+VULNERABLE, LEAKS, CUT, STALE = "vulnerable", "leaks", "cut", "stale"
+CODES = {
+    NOT_READY: "not ready",
+    LOST: "with a container without its network",
+    POOL_FULL: "with a full pool",
+    PROBLEM: "with a problem",
+    VULNERABLE: "vulnerable",
+    LEAKS: "with leaks",
+    CUT: "with a record that was cut",
+    STALE: "not inspected lately",
+}
+"""Why a clean host needs attention, from the worst on, each with the words that follow a number of hosts."""
+
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+_FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z", re.ASCII)
 _KEYS: dict[str, type | tuple[type, ...]] = {
     "host": str,
     "time": str,
@@ -31,6 +55,18 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 
 class BadRecord(ValueError):
     """The value is not a record; the text says why."""
+
+
+class Limits:
+    """*now* is the time of the report, "" if the age of a record does not matter; *max_age* is in days, 0 for none."""
+
+    def __init__(self, now: str = "", max_age: float = MAX_AGE) -> None:
+        self.now = now
+        self.max_age = max_age
+
+    def is_stale(self, inspected: str) -> bool:
+        then, now = seconds(inspected), seconds(self.now)
+        return bool(self.max_age) and then is not None and now is not None and now - then > self.max_age * 86400
 
 
 def check(value: Any) -> Record:
@@ -51,7 +87,7 @@ def check(value: Any) -> Record:
     return value
 
 
-def fleet(records: Iterable[Any], limits: attention.Limits | None = None, inventory: Sequence[str] = ()) -> Record:
+def fleet(records: Iterable[Any], limits: Limits | None = None, inventory: Sequence[str] = ()) -> Record:
     """Return the report of *records*, sorted by host. A value that is not a record becomes a host with an error.
 
     *inventory* are the sources of the inventory, for the commands of the page.
@@ -63,13 +99,15 @@ def fleet(records: Iterable[Any], limits: attention.Limits | None = None, invent
         except BadRecord as error:
             hosts.append(unusable(f"record {index + 1}", str(error)))
     hosts.sort(key=lambda host: str(host["host"]))
-    limits = limits or attention.Limits()
-    hosts = [{**host, "attention": attention.reasons(host, limits)} for host in hosts]
+    limits = limits or Limits()
+    hosts = [{**host, "attention": reasons(host, limits)} for host in hosts]
+    statuses = {host["status"] for host in hosts}
     return {
         "format": FORMAT,
         "time": limits.now,
         "inventory": texts(list(inventory)),
-        "status": worst(hosts),
+        # That of its worst host, or error without hosts.
+        "status": next((status for status in STATUSES if status in statuses), ERROR),
         "counts": counts(hosts),
         "hosts": hosts,
     }
@@ -80,20 +118,13 @@ def level(host: Mapping[str, Any]) -> str:
     return ATTENTION if host["status"] == CLEAN and host["attention"] else str(host["status"])
 
 
-def worst(hosts: Iterable[Mapping[str, Any]]) -> str:
-    """Return the status of a fleet: that of its worst host, or error without hosts."""
-    found = {host["status"] for host in hosts}
-    return next((status for status in STATUSES if status in found), ERROR)
-
-
-def counts(hosts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def counts(hosts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Return how many hosts there are, in all, of each status, and how many need attention for any reason."""
-    found = [host["status"] for host in hosts]
-    needy = sum(level(host) != CLEAN for host in hosts)
+    statuses = [host["status"] for host in hosts]
     return {
-        "hosts": len(found),
-        **{status: found.count(status) for status in (CLEAN, DRIFT, ERROR)},
-        "attention": needy,
+        "hosts": len(hosts),
+        **{status: statuses.count(status) for status in (CLEAN, DRIFT, ERROR)},
+        "attention": sum(level(host) != CLEAN for host in hosts),
     }
 
 
@@ -111,13 +142,13 @@ def headline(counted: Mapping[str, int]) -> str:
 
 def summary_of_fleet(report: Mapping[str, Any]) -> str:
     """Return the state of a fleet in a line. A host that needs attention for several reasons counts for the worst."""
-    worst_of = [
+    worst = [
         host["status"] if host["status"] != CLEAN else host["attention"][0]["code"]
         for host in report["hosts"]
         if level(host) != CLEAN
     ]
-    words = {ERROR: "with an error", DRIFT: "with drift", **attention.CODES}
-    said = ", ".join(f"{worst_of.count(code):,} {word}" for code, word in words.items() if code in worst_of)
+    words = {ERROR: "with an error", DRIFT: "with drift", **CODES}
+    said = ", ".join(f"{worst.count(code):,} {word}" for code, word in words.items() if code in worst)
     return headline(report["counts"]) + (f": {said}" if said else "")
 
 
@@ -136,3 +167,66 @@ def json_lines(report: Mapping[str, Any]) -> Iterator[str]:
 def one_line(value: Any) -> str:
     """Return JSON without spaces and with sorted keys; ASCII, because a host's text may have half a surrogate pair."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+# ---- what needs attention although a run would change nothing
+
+
+def reasons(record: Mapping[str, Any], limits: Limits) -> list[dict[str, str]]:
+    """Return why a host needs attention, each with ``code`` and ``message``; the worst first, none of them twice."""
+    order = list(CODES)
+    ranked = sorted(dict.fromkeys(_reasons(record, limits)), key=lambda reason: order.index(reason[0]))
+    return [{"code": code, "message": message} for code, message in ranked]
+
+
+def _reasons(record: Mapping[str, Any], limits: Limits) -> Iterator[tuple[str, str]]:
+    info = table(record["info"])
+    if record["confirmed"] is False:
+        obstacles = [row for row in rows(table(info.get("readiness")).get("obstacles")) if row.get("level") == "error"]
+        for row in obstacles or [{"message": "a runtime has not loaded its network"}]:
+            yield NOT_READY, text(row.get("message"))
+    for step in record["steps"]:
+        # What another owner has added (leave) works; what a runtime's container has lost does not.
+        if step["class"] == FOREIGN and step.get("kind") == "repair":
+            yield LOST, f"{text(step.get('target'))}: {text(step.get('reason'))}"
+    for pool in rows(info.get("pools")):
+        if 0 < number(pool.get("size")) <= number(pool.get("used")):
+            yield POOL_FULL, f"{text(pool.get('network'))}: all {number(pool.get('size'))} addresses are taken"
+    for problem in [*rows(record["problems"]), *rows(info.get("problems"))]:
+        if problem.get("code") == "known_vulnerability":
+            # An info says that it cannot be told.
+            if problem.get("level") != "info":
+                yield VULNERABLE, text(problem.get("vulnerability")) or text(problem.get("message"))
+        elif problem.get("level") == "error":
+            yield PROBLEM, text(problem.get("message"))
+    leaks = sum(leak.get("collectable") is True for leak in rows(info.get("garbage")))
+    if leaks:
+        yield LEAKS, f"{leaks} leak{'' if leaks == 1 else 's'} of dead containers"
+    cut = table(record.get(CUT))
+    if cut:
+        told = ", ".join(f"{number(count):,} of {name}" for name, count in sorted(cut.items()))
+        yield CUT, f"its record was too large or not valid; values that were left out or shortened: {told}"
+    if limits.is_stale(record["time"]):
+        yield STALE, f"last inspected on {record['time']}"
+
+
+# ---- times
+
+
+def now() -> str:
+    """Return the present as records have it."""
+    return time.strftime(_TIME, time.gmtime())
+
+
+def seconds(value: str) -> Optional[int]:
+    """Return a time of a record as seconds since 1970; None for anything else."""
+    try:
+        return calendar.timegm(time.strptime(value, _TIME)) if _FORM.match(value) else None
+    except ValueError:
+        return None
+
+
+def is_future(inspected: str) -> bool:
+    """Return whether a time is later than the clock of another machine can be ahead by mistake."""
+    then = seconds(inspected)
+    return then is not None and then - time.time() > 86400

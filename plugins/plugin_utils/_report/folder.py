@@ -21,10 +21,9 @@ import time
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from . import history
-from .attention import Limits, now
 from .bounds import bounded
 from .commands import LIMITS, Commands
-from .fleet import BadRecord, check, fleet, json_lines, one_line
+from .fleet import BadRecord, Limits, check, fleet, json_lines, now, one_line
 from .metrics import prometheus
 from .page import Past, found_in, page_name, pages
 from .record import Record, unusable

@@ -15,9 +15,8 @@ import os
 import re
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from .attention import seconds
 from .findings import Finding
-from .fleet import LEVELS, level, one_line
+from .fleet import LEVELS, level, one_line, seconds
 from .record import FORMAT
 from .values import number, table, text
 

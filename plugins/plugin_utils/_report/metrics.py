@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Iterator, Mapping
 
 from ...module_utils._host.secrets import visible
-from .attention import seconds
+from .fleet import seconds
 from .record import CLASSES, STATUSES
 
 

@@ -16,11 +16,9 @@ from markupsafe import Markup
 
 from ...module_utils._host.plan import DISRUPTIVE, SAFE
 from ...module_utils._host.secrets import visible
-from .attention import CODES, LEAKS
-from .causes import causes_of, repairs
 from .commands import Commands
-from .findings import Finding, findings, words_of_key
-from .fleet import ATTENTION, LEVELS, headline, level, summary_of_fleet
+from .findings import Finding, causes_of, findings, repair
+from .fleet import ATTENTION, CODES, LEAKS, LEVELS, headline, level, summary_of_fleet
 from .history import Change, Run, summary_of_differences
 from .record import CLASSES, CLEAN, DRIFT, ERROR
 from .values import rows, table
@@ -107,7 +105,6 @@ def pages(
         "shorten": _shorten,
         "day": _day,
         "tags_of": tags_of,
-        "words_of_key": words_of_key,
     }
     starts = range(0, len(ranked), most) if ranked else [0]
     names = [page_name(index) for index in range(len(starts))]
@@ -141,10 +138,7 @@ def _first_command(
     for kind, what, price in _FIRST:
         hosts = [host for host, counts in counted.items() if counts.get(kind)]
         if hosts:
-            _what, command = (
-                repairs({host: {kind: 1} for host in hosts}, commands)[0] if commands.limit(hosts) else ("", "")
-            )
-            return f"{what} {_several(len(hosts), 'host')}: {price}", command
+            return f"{what} {_several(len(hosts), 'host')}: {price}", repair(commands, hosts, kind)
     if needy:
         return f"Inspect {_several(len(needy), 'host')} again", commands.playbook("drift", needy)
     return "", ""

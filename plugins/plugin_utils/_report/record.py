@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Iterator, Mapping, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from ...module_utils._host.secrets import mask, one_line
-from .sections import HOST, failure_of_call, results_of_sections
-from .values import rows, text
+from .values import rows, table, text
 
 Record = dict[str, Any]
 
@@ -23,15 +21,21 @@ CLASSES = (SAFE, DISRUPTIVE, FOREIGN)
 
 MODULES = {
     "plugins": "cni_plugins",
+    "pod_networks": "cni_conf",
     "networks": "cni_conf",
     "runtime": "cni_conf",
     "netns": "cni_netns",
     "attachments": "cni_attach",
+    "audit": "cni_host",
 }
-"""The results of the roles of single sections, in the order of a run, and their modules."""
-_SECTIONS = {**MODULES, "audit": "cni_host"}
-RESULTS = (HOST, *MODULES)
+"""The module of each section of a host."""
+HOST = "host"
+SINGLE = ("plugins", "networks", "runtime", "netns", "attachments")
+"""The results of modules of single sections, in the order of a run."""
+RESULTS = (HOST, *SINGLE)
 """The results from which a record is built."""
+RETURNED = ("status", "error", "steps", "time", "problems", "confirmed")
+"""The keys of a record in the result of cni_report."""
 GATHERED = (
     "conf",
     "aside",
@@ -46,9 +50,7 @@ GATHERED = (
     "problems",
 )
 """The keys of the result of cni_info that the record contains."""
-
-_DRIFTED = " has drifted: "
-_WARNING = re.compile(r"\[(?P<code>[a-z0-9_]+)\] (?P<message>.*)", re.DOTALL)
+_NO_MESSAGE = "the task failed without a message"
 
 
 def build(
@@ -65,49 +67,32 @@ def build(
     sentences about other failures. Everything that comes from the host is data of unknown shape. *groups* are those of
     the host in the inventory.
     """
-    wrong = [error for error in errors if error]
-    steps: list[Record] = []
-    warnings: list[Record] = []
-    problems: list[Any] = []
-    confirmed: Optional[bool] = None
+    record = _Record()
+    record.errors.extend(errors)
     whole = results.get(HOST)
     if isinstance(whole, Mapping) and not whole.get("skipped"):
-        wrong.extend(failure_of_call(whole))
-        warnings.extend(_warnings("cni_host", whole))
-        problems.extend(rows(whole.get("problems")))
-        results = {**results, **results_of_sections(whole, _SECTIONS)}
-        if isinstance(whole.get("info"), Mapping):
-            info = whole["info"]
-    for role, module in _SECTIONS.items():
-        result = results.get(role)
-        if not isinstance(result, Mapping) or result.get("skipped"):
-            continue
-        wrong.extend(_failure(result))
-        steps.extend(_steps(module, result))
-        warnings.extend(_warnings(module, result))
-        problems.extend(rows(result.get("problems")))
-        if confirmed is None:
-            confirmed = _confirmed(result)
-    gathered = None
-    if isinstance(info, Mapping):
-        wrong.extend(_failure(info))
-        warnings.extend(_warnings("cni_info", info))
-        if not info.get("failed") and not info.get("unreachable"):
-            gathered = {key: info.get(key) for key in GATHERED}
-            confirmed = _with_readiness(confirmed, info.get("readiness"))
+        record.add_host(whole)
+        info = whole["info"] if isinstance(whole.get("info"), Mapping) else info
+    else:
+        for section in SINGLE:
+            result = table(results.get(section))
+            if not result.get("skipped"):
+                record.add_result(section, result)
+    gathered = record.add_info(table(info)) if isinstance(info, Mapping) else None
     # The playbooks join the errors of several roles, which are in the results, too.
-    errors = list(dict.fromkeys(line for error in wrong for line in error.split("\n")))
+    lines = list(dict.fromkeys(line for error in record.errors if error for line in error.split("\n")))
     return {
         "format": FORMAT,
         "host": host,
         "time": time,
         "groups": list(groups),
-        "status": status_of(steps, errors),
-        "error": "\n".join(errors) or None,
-        "steps": steps,
-        "warnings": warnings,
-        "problems": mask(problems),
-        "confirmed": confirmed,
+        "status": status_of(record.steps, lines),
+        "error": "\n".join(lines) or None,
+        "unreachable": record.unreachable,
+        "steps": record.steps,
+        "warnings": record.warnings,
+        "problems": mask(record.problems),
+        "confirmed": record.confirmed,
         "info": mask(gathered),
     }
 
@@ -117,21 +102,113 @@ def unusable(host: str, why: str) -> Record:
     return build(host, {}, None, [why])
 
 
-RETURNED = ("status", "error", "steps", "time", "problems", "confirmed")
-"""The keys of a record in the result of cni_report."""
+class _Record:
+    """What the results of a host say, one after another."""
+
+    def __init__(self) -> None:
+        self.errors: list[str] = []
+        self.unreachable = False
+        self.steps: list[Record] = []
+        self.warnings: list[Record] = []
+        self.problems: list[Any] = []
+        self.confirmed: Optional[bool] = None
+
+    def add_host(self, result: Mapping[str, Any]) -> None:
+        """Add the result of cni_host, whose sections have what the modules of the sections would have returned."""
+        if result.get("unreachable") or not isinstance(result.get("plan"), list):
+            self._fail({**result, "failed": True})
+        sections = {name: table(result.get(name)) for name in MODULES}
+        attachments = [row for section in sections.values() for row in rows(section.get("attachments"))]
+        self._add_steps(rows(result.get("plan")), result, attachments)
+        for name, section in sections.items():
+            # Of several attachments that fail, the section has the first error only.
+            for row in [section, *(rows(section.get("attachments")) if name == "attachments" else [])]:
+                if row.get("error"):
+                    self.errors.append(text(table(row["error"]).get("message")) or _NO_MESSAGE)
+            self._confirm(section)
+        self._add_findings("cni_host", result)
+
+    def add_result(self, section: str, result: Mapping[str, Any]) -> None:
+        """Add the result of a module of one section."""
+        self._fail(result)
+        actions = [{**row, "section": section} for row in rows(result.get("actions"))]
+        self._add_steps(actions, result, rows(result.get("attachments")))
+        self._confirm(result)
+        self._add_findings(MODULES[section], result)
+
+    def add_info(self, info: Mapping[str, Any]) -> Optional[Record]:
+        """Add the result of cni_info, and return what the record has of it."""
+        self._fail(info)
+        if info.get("failed") or info.get("unreachable"):
+            return None
+        ready = table(info.get("readiness")).get("ready")
+        # It considers more than the tasks did, but no failed confirmation is forgotten.
+        if self.confirmed is not False and isinstance(info.get("readiness"), Mapping):
+            self.confirmed = ready if isinstance(ready, bool) else None
+        return {key: info.get(key) for key in GATHERED}
+
+    def _fail(self, result: Mapping[str, Any]) -> None:
+        if result.get("unreachable"):
+            self.unreachable = True
+            self.errors.append("unreachable: " + (text(result.get("msg")) or "the reason is unknown"))
+        elif result.get("failed"):
+            self.errors.append(text(result.get("msg")) or _NO_MESSAGE)
+
+    def _add_steps(
+        self, plan: Sequence[Mapping[str, Any]], result: Mapping[str, Any], attachments: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Add the steps of a plan, each with its part of the diff, which lacks those without a difference."""
+        diff = {entry["step"]: entry for entry in rows(result.get("diff")) if isinstance(entry.get("step"), int)}
+        reasons = {_key(row): text(row.get("reason")) for row in attachments}
+        for place, row in enumerate(plan):
+            target, step_class = text(row.get("target")), text(row.get("class"))
+            step = {
+                "module": MODULES.get(text(row.get("section")), "cni_host"),
+                "kind": text(row.get("kind")),
+                "target": target,
+                # An unknown class must not count as a harmless one.
+                "class": step_class if step_class in CLASSES else DISRUPTIVE,
+            }
+            if text(row.get("reason")):
+                step["reason"] = mask(text(row.get("reason")))
+            if reasons.get(target):
+                step["why"] = reasons[target]
+            if place in diff:
+                step.update(before=mask(diff[place].get("before")), after=mask(diff[place].get("after")))
+            self.steps.append(step)
+        planned = {step["target"] for step in self.steps}
+        for row in attachments:
+            # With on_drift: report, drift is not a step of the plan.
+            if row.get("action") == "drifted" and _key(row) not in planned:
+                step = {"module": "cni_attach", "kind": "repair", "target": _key(row), "class": DISRUPTIVE}
+                drift = {"reason": mask(text(row.get("drift")))} if text(row.get("drift")) else {}
+                self.steps.append({**step, **drift, "why": text(row.get("reason"))})
+
+    def _add_findings(self, module: str, result: Mapping[str, Any]) -> None:
+        for row in rows(result.get("findings")):
+            told = {key: text(row.get(key)) for key in ("code", "message", "target")}
+            self.warnings.append({"module": module, **told})
+        self.problems.extend(rows(result.get("problems")))
+
+    def _confirm(self, result: Mapping[str, Any]) -> None:
+        """Note whether the runtimes report that they have loaded their network; the first section that knows counts."""
+        said = [row["ready"] for row in rows(result.get("configured")) if isinstance(row.get("ready"), bool)]
+        confirmed = result.get("confirmed")
+        if self.confirmed is None:
+            self.confirmed = confirmed if isinstance(confirmed, bool) else all(said) if said else None
 
 
 def summary_of(record: Record) -> str:
     """Return the status of a host in a line: how many steps of each class a run would take, and the first error."""
     classes = [step["class"] for step in record["steps"]]
     counted = [f"{classes.count(name)} {name}" for name in CLASSES if name in classes]
-    found = str(record["status"])
+    words = str(record["status"])
     if classes:
-        found += f": {len(classes)} step{'s' if len(classes) > 1 else ''} ({', '.join(counted)})"
+        words += f": {len(classes)} step{'s' if len(classes) > 1 else ''} ({', '.join(counted)})"
     if record["error"]:
         first, *more = record["error"].split("\n")
-        found += f": {first if len(first) <= 200 else first[:199] + '…'}" + (f" (and {len(more)} more)" if more else "")
-    return one_line(found)
+        words += f": {first if len(first) <= 200 else first[:199] + '…'}" + (f" (and {len(more)} more)" if more else "")
+    return one_line(words)
 
 
 def status_of(steps: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> str:
@@ -141,82 +218,5 @@ def status_of(steps: Sequence[Mapping[str, Any]], errors: Sequence[str]) -> str:
     return DRIFT if any(step["class"] != FOREIGN for step in steps) else CLEAN
 
 
-def _failure(result: Mapping[str, Any]) -> Iterator[str]:
-    if result.get("unreachable"):
-        yield "unreachable: " + (text(result.get("msg")) or "the reason is unknown")
-    elif result.get("failed"):
-        yield text(result.get("msg")) or "the task failed without a message"
-
-
-def _steps(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
-    """Yield the plan's steps, each with its part of the diff, which lacks those without a difference."""
-    diff: dict[str, list[Mapping[str, Any]]] = {}
-    for entry in rows(result.get("diff")):
-        diff.setdefault(text(entry.get("before_header")), []).append(entry)
-    codes = {_key(row): text(row.get("reason")) for row in rows(result.get("attachments"))}
-    planned = set()
-    for action in rows(result.get("actions")):
-        kind, target, step_class = (text(action.get(key)) for key in ("kind", "target", "class"))
-        # An unknown class must not count as a harmless one.
-        step = {"module": module, "kind": kind, "target": target}
-        step["class"] = step_class if step_class in CLASSES else DISRUPTIVE
-        if text(action.get("reason")):
-            step["reason"] = mask(text(action.get("reason")))
-        if codes.get(target):
-            step["why"] = codes[target]
-        entry = _taken(diff.get(target, []), kind)
-        if entry:
-            step.update(before=mask(entry.get("before")), after=mask(entry.get("after")))
-        planned.add(target)
-        yield step
-    for row in rows(result.get("attachments")):
-        # With on_drift: report, drift is not a step of the plan.
-        if row.get("action") == "drifted" and _key(row) not in planned:
-            step = {"module": module, "kind": "repair", "target": _key(row), "class": DISRUPTIVE}
-            yield {**step, **_drift(row), "why": text(row.get("reason"))}
-
-
-def _taken(entries: list[Mapping[str, Any]], kind: str) -> Mapping[str, Any]:
-    """Remove and return the first of *entries* about a step of *kind*; its second header is the kind and the reason."""
-    for index, entry in enumerate(entries):
-        if text(entry.get("after_header")).startswith(f"{kind}: "):
-            return entries.pop(index)
-    return {}
-
-
-def _drift(row: Mapping[str, Any]) -> Record:
-    """Return the reason of drift that was only reported, from its warning; {} if there is none."""
-    messages = [text(warning.get("message")) for warning in rows(row.get("warnings"))]
-    found = [message.partition(_DRIFTED)[2] for message in messages if _DRIFTED in message]
-    return {"reason": mask(found[0])} if found else {}
-
-
 def _key(row: Mapping[str, Any]) -> str:
     return "/".join(text(row.get(key)) for key in ("network", "container_id", "ifname"))
-
-
-def _warnings(module: str, result: Mapping[str, Any]) -> Iterator[Record]:
-    found = result.get("warnings")
-    for warning in found if isinstance(found, list) else []:
-        match = _WARNING.match(text(warning))
-        code, message = match.group("code", "message") if match else ("", text(warning))
-        yield {"module": module, "code": code, "message": message}
-
-
-def _with_readiness(confirmed: Optional[bool], readiness: Any) -> Optional[bool]:
-    """Return whether a container would get its network, from what the tasks confirmed and from cni_info's readiness.
-
-    The readiness considers more, so it decides where it was gathered, except that no failed confirmation is forgotten.
-    """
-    if confirmed is False or not isinstance(readiness, Mapping):
-        return confirmed
-    ready = readiness.get("ready")
-    return ready if isinstance(ready, bool) else None
-
-
-def _confirmed(result: Mapping[str, Any]) -> Optional[bool]:
-    """Return whether the runtimes report that they have loaded their network; None if none of them answered."""
-    if isinstance(result.get("confirmed"), bool):
-        return bool(result["confirmed"])
-    said = [row["ready"] for row in rows(result.get("configured")) if isinstance(row.get("ready"), bool)]
-    return all(said) if said else None

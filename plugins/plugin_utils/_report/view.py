@@ -8,13 +8,11 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 from ...module_utils._host.plan import FOREIGN
-from .attention import CUT, LEAKS, vulnerabilities
-from .causes import repairs
 from .commands import Commands
 from .differences import diff
 from .drawing import draw
-from .findings import Finding, price, subject_of, verb
-from .fleet import level
+from .findings import Finding, finding_of_step, repairs
+from .fleet import CUT, LEAKS, level
 from .record import CLASSES, ERROR, Record
 from .values import number, rows, table, text, texts
 
@@ -63,28 +61,40 @@ def host_view(
     *found* are its findings, *since* says by their keys when they appeared. *identifier* is its anchor on the page.
     """
     info = table(record["info"])
-    owners = _owners(info)
-    times = {(one.what, one.reason): since.get(one.key, "") for one in found}
-    steps = [_step(step, owners, times) for step in record["steps"]]
-    for step, row in zip(steps[:MOST_ROWS], record["steps"]):
-        step["diff"] = diff(row.get("before"), row.get("after"))
-    classes = {name: sum(step["class"] == name for step in steps) for name in CLASSES}
-    problems = list(_told_once([*rows(record["problems"]), *rows(info.get("problems"))]))
+    owners = {text(row.get("path")): _owner(row) for key in ("conf", "plugins") for row in rows(info.get(key))}
+    planned = [finding_of_step(step) for step in record["steps"]]
+    steps: list[dict[str, Any]] = [
+        {"class": finding.step_class, "finding": finding, "owner": owners.get(finding.what, "")} for finding in planned
+    ]
+    for step, finding, row in zip(steps[:MOST_ROWS], planned, record["steps"]):
+        step.update(since=since.get(finding.key, ""), diff=diff(row.get("before"), row.get("after")))
+    classes = {name: sum(finding.step_class == name for finding in planned) for name in CLASSES}
+    problems = [
+        {
+            **_texts(row, "level", "code", "message"),
+            "place": " ".join(filter(None, (text(row.get("file")), text(row.get("pointer"))))),
+        }
+        for row in [*rows(record["problems"]), *rows(info.get("problems"))]
+    ]
     leaks = [_leak(row) for row in rows(info.get("garbage"))]
     collectable = sum(leak["collectable"] for leak in leaks)
     pools = sorted((_pool(row) for row in rows(info.get("pools"))), key=lambda pool: -pool["percent"])
-    targets = {step["target"] for step in steps}
-    warnings = [_warning(row) for row in rows(record["warnings"])]
-    # A planned repair says the same.
-    warnings = [row for row in warnings if row["code"] != "drifted" or row["message"].split(" ")[0] not in targets]
-    shown = [one for one in found if one.level]
+    drifted = {finding.what: finding.reason for finding in planned if finding.step_class != FOREIGN}
+    targets = {finding.what for finding in planned}
+    # A planned repair says the same as the warning about its drift.
+    warnings = [
+        row
+        for row in rows(record["warnings"])
+        if row.get("code") != "drifted" or text(row.get("target")) not in targets
+    ]
+    shown = [finding for finding in found if finding.level]
+    obstacles = rows(table(info.get("readiness")).get("obstacles"))
     return {
         "id": identifier,
         "host": record["host"],
         "time": record["time"],
         "groups": texts(record.get("groups")),
         "level": level(record),
-        "status": record["status"],
         "error": record["error"] or "",
         "attention": record["attention"],
         "cut": next((reason["message"] for reason in record["attention"] if reason["code"] == CUT), ""),
@@ -94,9 +104,10 @@ def host_view(
         "steps": Bounded(steps),
         "classes": {name: count for name, count in classes.items() if count},
         "effective": Bounded(_runtimes(info)).shown,
-        "obstacles": Bounded([_obstacle(row) for row in rows(table(info.get("readiness")).get("obstacles"))]),
-        "problems": Bounded(sorted(problems, key=lambda problem: problem["code"] != "known_vulnerability")),
-        "warnings": Bounded(list({row["message"]: row for row in warnings}.values())),
+        "obstacles": Bounded([_texts(row, "level", "message", "evidence", "remedy") for row in obstacles]),
+        # cni_conf and cni_info may both report one.
+        "problems": Bounded(sorted(_once(problems), key=lambda problem: problem["code"] != "known_vulnerability")),
+        "warnings": Bounded(_once([_texts(row, "code", "message") for row in warnings])),
         "pools": Bounded(pools),
         "fill": pools[0]["percent"] if pools else None,
         "leaks": Bounded(leaks),
@@ -106,40 +117,19 @@ def host_view(
         "files": Bounded([_file(row) for row in rows(info.get("conf"))]),
         "commands": repairs({record["host"]: {**classes, LEAKS: collectable}}, commands),
         "again": commands.playbook("drift", [record["host"]]),
-        "drawing": draw(info, {step["target"]: step["reason"] for step in steps if step["class"] != FOREIGN}),
+        "drawing": draw(info, drifted),
         "failed": record["status"] == ERROR,
         "weight": classes["disruptive"] * 1_000_000 + classes["safe"] * 1000 + len(shown),
     }
 
 
-def _step(step: Mapping[str, Any], owners: Mapping[str, str], times: Mapping[tuple[str, str], str]) -> dict[str, Any]:
-    kind, target = text(step.get("kind")), text(step.get("target"))
-    reason = text(step.get("reason")) or text(step.get("why"))
-    return {
-        "class": text(step.get("class")),
-        "subject": subject_of(kind, target),
-        "target": target,
-        "reason": reason or kind.replace("_", " "),
-        "remedy": verb(kind),
-        "price": price(kind, text(step.get("class"))),
-        "owner": owners.get(target, ""),
-        "since": times.get((target, reason), ""),
-    }
+def _texts(row: Mapping[str, Any], *keys: str) -> dict[str, str]:
+    return {key: text(row.get(key)) for key in keys}
 
 
-def _told_once(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return problems, each once: cni_conf and cni_info may both report one."""
-    problems = [_problem(row) for row in found]
-    return list({(problem["code"], problem["place"], problem["message"]): problem for problem in problems}.values())
-
-
-def _obstacle(row: Mapping[str, Any]) -> dict[str, str]:
-    return {key: text(row.get(key)) for key in ("level", "code", "message", "evidence", "remedy")}
-
-
-def _owners(info: Mapping[str, Any]) -> dict[str, str]:
-    """Return the owner of each file, in words, by path."""
-    return {text(row.get("path")): _owner(row) for key in ("conf", "plugins") for row in rows(info.get(key))}
+def _once(entries: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return entries with the same content once."""
+    return list({tuple(entry.values()): entry for entry in entries}.values())
 
 
 def _owner(row: Mapping[str, Any]) -> str:
@@ -149,13 +139,7 @@ def _owner(row: Mapping[str, Any]) -> str:
 
 
 def _file(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "path": text(row.get("path")),
-        "network": text(row.get("network")),
-        "plugins": texts(row.get("plugins"))[:20],
-        "owner": _owner(row),
-        "error": text(row.get("error")),
-    }
+    return {**_texts(row, "path", "network", "error"), "plugins": texts(row.get("plugins"))[:20], "owner": _owner(row)}
 
 
 def _runtimes(info: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -192,36 +176,8 @@ def _ready(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _effective(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "runtime": text(row.get("runtime")),
-        "version": text(row.get("version")),
-        "network": text(row.get("network")),
-        "file": text(row.get("file")),
-        "reason": text(row.get("reason")),
-        "not_chosen": Bounded(
-            [
-                {key: text(other.get(key)) for key in ("file", "network", "reason")}
-                for other in rows(row.get("not_chosen"))
-            ],
-            20,
-        ),
-    }
-
-
-def _problem(row: Mapping[str, Any]) -> dict[str, Any]:
-    message = text(row.get("message"))
-    place = " ".join(part for part in (text(row.get("file")), text(row.get("pointer"))) if part)
-    return {
-        "level": text(row.get("level")),
-        "code": text(row.get("code")),
-        "place": place,
-        "message": message,
-        "names": vulnerabilities(message),
-    }
-
-
-def _warning(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"code": text(row.get("code")), "message": text(row.get("message"))}
+    others = [_texts(other, "file", "reason") for other in rows(row.get("not_chosen"))]
+    return {**_texts(row, "runtime", "version", "network", "file", "reason"), "not_chosen": Bounded(others, 20)}
 
 
 def _pool(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,9 +198,7 @@ def _pool(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _leak(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "kind": text(row.get("kind")),
-        "network": text(row.get("network")),
-        "id": text(row.get("id")),
+        **_texts(row, "kind", "network", "id"),
         "container": text(row.get("container_id")),
         "reason": text(row.get("reason")).replace("_", " "),
         "collectable": row.get("collectable") is True,

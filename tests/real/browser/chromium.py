@@ -15,9 +15,8 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Page, sync_playwright
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.attention import Limits
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import counts, fleet
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import Limits, counts, fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.history import Change, Run
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Past, found_in, pages
 

@@ -71,8 +71,7 @@ def _step(
 ) -> None:
     result["actions"].append({"kind": kind, "target": target, "class": step_class, "reason": reason})
     if before != after:
-        headers = {"before_header": target, "after_header": "%s: %s" % (kind, reason)}
-        result["diff"].append({**headers, "before": before, "after": after})
+        result["diff"].append({"step": len(result["actions"]) - 1, "before": before, "after": after})
 
 
 def _digest(dice: random.Random) -> str:
@@ -92,6 +91,7 @@ def _vulnerable(dice: random.Random) -> dict[str, Any]:
         "line": None,
         "column": None,
         "message": message,
+        "vulnerability": "CVE-2025-67499 (GHSA-jv3w-x3r3-g6rm)",
     }
 
 

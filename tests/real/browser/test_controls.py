@@ -29,8 +29,8 @@ def test_a_cell_leads_to_its_part_of_the_host(started, address):
 def test_long_differences_open(started, tmp_path):
     step = {"kind": "write", "target": "/etc/cni/net.d/1.conflist", "class": "safe", "reason": "differs"}
     after = "\n".join(f"line {number}" for number in range(30))
-    head = {"before_header": step["target"], "after_header": "write: differs"}
-    record = build("web", {"networks": {"actions": [step], "diff": [{**head, "before": "", "after": after}]}}, {})
+    diff = [{"step": 0, "before": "", "after": after}]
+    record = build("web", {"networks": {"actions": [step], "diff": diff}}, {})
     with opened(started, write(tmp_path / "report.html", [record])) as page:
         fold = page.locator("details.fold")
         assert not fold.locator("ins").first.is_visible()

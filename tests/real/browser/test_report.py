@@ -32,9 +32,9 @@ def hostile(text):
         message=text, code="known_vulnerability", reason=text, evidence=[text], id=text, file=text, ranges=[text]
     )
     info = {key: [row] for key in ("conf", "attachments", "pools", "garbage", "runtime", "problems")}
-    head = {"before_header": text, "after_header": f"write: {text}"}
     step = {"kind": "write", "target": text, "class": "safe", "reason": text}
-    networks = {"actions": [step], "diff": [{**head, "before": text, "after": "x"}], "warnings": [text]}
+    findings = [{"code": text, "message": text}]
+    networks = {"findings": findings, "actions": [step], "diff": [{"step": 0, "before": text, "after": "x"}]}
     return build(text, {"networks": networks}, info, [text])
 
 

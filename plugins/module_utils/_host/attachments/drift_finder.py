@@ -138,7 +138,7 @@ class DriftFinder:
                 if outcome.key in self._drift.footprints and shared.network in ("", outcome.key.network):
                     outcome.fail(error)
             return
-        self._plan.warn("drifted", message)
+        self._plan.warn("drifted", message, shared.target)
         if self._settings.on_drift == "repair" and lost and not obstacle:
             self.lost.shared.append((shared, reason))
 

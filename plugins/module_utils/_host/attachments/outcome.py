@@ -230,6 +230,7 @@ class Outcome:
             "netns": self.wanted.netns or (self.attached.netns if self.attached else ""),
             "action": self.action,
             "reason": self.reason or self.lost,
+            "drift": self.words if self.action == "drifted" else "",
             "result": self.result,
             # The addresses of a new attachment are not known before its ADD.
             "ips": None if self.todo in (ADD, RENEW) and self.result is None else result_addresses(self.result),
@@ -310,7 +311,7 @@ class AttachPlan(Plan):
     def note(self, outcome: Outcome, code: str, message: str) -> None:
         """Warn about one attachment."""
         outcome.warnings.append({"code": code, "message": message})
-        self.warn(code, message)
+        self.warn(code, message, str(outcome.key))
 
     def tolerate(self, outcome: Outcome, error: HostError) -> None:
         """Raise *error*; in check mode, only warn if an earlier task may repair the cause.

@@ -145,7 +145,9 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has
         else f"the release of {path} is unknown; releases before {advisory.fixed} have"
     )
     message = f"{affected} {advisory.name} {used}: {advisory.effect}; install {advisory.fixed} or later"
-    yield problem(WARNING if release else INFO, "known_vulnerability", message, placed.path, placed.pointer)
+    level = WARNING if release else INFO
+    row = problem(level, "known_vulnerability", message, placed.path, placed.pointer)
+    yield dict(row, vulnerability=advisory.name)
 
 
 def numbers(release: str) -> Tuple[int, ...]:

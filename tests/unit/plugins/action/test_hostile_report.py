@@ -20,8 +20,8 @@ RETURNED = {
         "changed": True,
         "actions": [STEP],
         "left": [STEP],
-        "diff": [{"before_header": "a", "after_header": "b", "before": {"a": 1}, "after": "x\n"}],
-        "warnings": ["[code] text"],
+        "diff": [{"step": 0, "before": {"a": 1}, "after": "x\n"}],
+        "findings": [{"level": "warning", "code": "code", "message": "text", "target": ""}],
     },
     "plugins": {
         "failed": True,
@@ -63,7 +63,7 @@ def test_hostile_results_and_files_end_in_a_report(run, tmp_path):
     for seed in range(COUNT):
         damaged = files.Hostile(seed)
         results, _how = damaged.exchanged(RETURNED)
-        results = {name: results.get(name) for name in RETURNED}
+        results = {name: results.get(name) for name in RETURNED if name != "plugins" or seed % 4}
         statuses.add(run(results)["status"])
         kept = json.loads(path.read_text())
         if seed % 2:

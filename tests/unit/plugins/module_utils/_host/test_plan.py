@@ -71,8 +71,9 @@ def test_a_diff_begins_with_the_reason_and_shows_only_what_differs():
             "after_header": "set_attributes: mode 0700, want 0755",
             "before": {"mode": "0700", "list": ["...", 2]},
             "after": {"mode": "0755", "list": ["...", 3]},
+            "step": 0,
         },
-        {"before_header": "/y", "after_header": "install: not installed", "before": "", "after": after},
+        {"before_header": "/y", "after_header": "install: not installed", "before": "", "after": after, "step": 1},
     ]
 
 

@@ -32,7 +32,7 @@ def record(*actions, **changed):
         (record(problems=[PROBLEM]), record(problems=[PROBLEM])),
         (record(), record(problems=[dict(PROBLEM, level="warning")])),
         # What the look before could not see.
-        (record(warnings=["[missing_plugin] bridge is not there"]), record(ADD)),
+        (record(findings=[{"code": "missing_plugin", "message": "bridge is not there"}]), record(ADD)),
         (record(failed=True, msg="one"), record(ADD)),
     ],
 )
@@ -44,7 +44,7 @@ def test_no_worse(before, after):
     ("before", "after", "says"),
     [
         (record(WRITE), record(ADD), "a run would now add a/c/eth0"),
-        (record(warnings=["[other] x"]), record(ADD), "a run would now add a/c/eth0"),
+        (record(findings=[{"code": "other", "message": "x"}]), record(ADD), "a run would now add a/c/eth0"),
         (record(), record(failed=True, msg="two"), "two"),
         (record(failed=True, msg="one"), record(failed=True, msg="two"), "two"),
         (record(confirmed=True), record(confirmed=False), "the runtimes no longer have their network loaded"),

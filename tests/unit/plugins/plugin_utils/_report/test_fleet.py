@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import artifact as artifacts
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import fleet as module
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.attention import CODES, Limits
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import CODES, Limits
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import FORMAT, build, unusable
 
 STEPS = {"networks": {"actions": [{"kind": "write", "target": "/x", "class": "safe"}], "warnings": ["[a] b"]}}
@@ -43,7 +43,7 @@ def test_the_schema_is_one_and_is_for_this_format():
     assert SCHEMA["properties"]["format"]["const"] == FORMAT
     assert {*CLEAN, "cut"} == set(SCHEMA["$defs"]["host"]["properties"])
     # What older releases did not write is not required.
-    assert set(SCHEMA["$defs"]["host"]["required"]) == set(CLEAN) - {"groups"}
+    assert set(SCHEMA["$defs"]["host"]["required"]) == set(CLEAN) - {"groups", "unreachable"}
     assert set(SCHEMA["properties"]) == set(module.fleet([CLEAN]))
     codes = SCHEMA["properties"]["hosts"]["items"]["properties"]["attention"]["items"]["properties"]["code"]
     assert codes["enum"] == list(CODES)
@@ -72,6 +72,7 @@ VULNERABLE = {
     "level": "warning",
     "code": "known_vulnerability",
     "message": "portmap has CVE-2025-67499 (GHSA-jv3w-x3r3-g6rm)",
+    "vulnerability": "CVE-2025-67499 (GHSA-jv3w-x3r3-g6rm)",
 }
 LEAK = {"collectable": True}
 LEAKING = build("d", {}, {"garbage": [LEAK]})
@@ -86,7 +87,7 @@ NOW = Limits("2026-11-25T00:00:00Z", 2.0)
         ({}, "2026-11-22T23:59:59Z", ["stale: last inspected on 2026-11-22T23:59:59Z"]),
         ({"readiness": NOT_READY}, "", ["not_ready: no network"]),
         ({"readiness": {"ready": False}}, "", ["not_ready: a runtime has not loaded its network"]),
-        ({"problems": [VULNERABLE, VULNERABLE]}, "", ["vulnerable: CVE-2025-67499"]),
+        ({"problems": [VULNERABLE, VULNERABLE]}, "", ["vulnerable: CVE-2025-67499 (GHSA-jv3w-x3r3-g6rm)"]),
         ({"problems": [{**VULNERABLE, "level": "info"}]}, "", []),
         (
             {"problems": [{"level": "error", "message": "bad"}, {"level": "warning", "message": "x"}]},

@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import folder, history
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.attention import Limits
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import Limits, fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import found_in
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
 
 MTU, SUBNET = "bridge: mtu 1450, want 1500", "subnet 10.1.0.0/16, want 10.2.0.0/16"
-WRITE = "write /etc/cni/net.d/10-a.conflist: "
+WRITE = "/etc/cni/net.d/10-a.conflist: "
 
 
 def at(minute):

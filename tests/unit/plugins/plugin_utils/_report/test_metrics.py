@@ -11,8 +11,7 @@ import stat
 import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import folder
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.attention import Limits
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import Limits, fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.metrics import prometheus
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build, unusable
 

@@ -67,13 +67,16 @@ def hostile(text):
     row["capability_args"] = {"portMappings": [{"hostPort": 1, "containerPort": 2, "hostIP": text, "protocol": text}]}
     info = {key: [{**row, "not_chosen": [row], "owners": [row]}] for key in GATHERED}
     info["kernel"] = {"links": [row]}
-    head = {"before_header": text, "after_header": f"{text}: {text}"}
     actions = {
         "actions": [{"kind": text, "target": text, "class": text, "reason": text}],
-        "diff": [{**head, "before": text, "after": ""}],
+        "diff": [{"step": 0, "before": text, "after": ""}],
     }
     results = {
-        "networks": {**actions, "problems": [{**row, "code": "known_vulnerability"}], "warnings": [f"[a] {text}"]}
+        "networks": {
+            **actions,
+            "problems": [{**row, "code": "known_vulnerability"}],
+            "findings": [{"code": text, "message": text}],
+        }
     }
     return build(text, results, info, [text], "2026-11-21T08:00:00Z")
 

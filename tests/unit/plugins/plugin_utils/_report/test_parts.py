@@ -12,10 +12,10 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.parsing.splitter import parse_kv
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.causes import repairs
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import MOST_NAMES, Commands, pattern
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.differences import MOST_LINES, diff
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.drawing import MOST_CONTAINERS, MOST_NETWORKS, draw
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings import repairs
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.view import MOST_ROWS, Bounded
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.place import goes_with_the_container
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.artifact import goes_with_the_container
 
 PODMAN, POD = {"container": "podman"}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
 AWX = {"AWX_HOST": "https://awx.example.org"}

@@ -15,10 +15,6 @@ STEP = {"kind": "write", "target": "/etc/cni/net.d/10-a.conflist", "class": "saf
 ROW = {"network": "a", "container_id": "c", "ifname": "eth0", "reason": "interface"}
 
 
-def head(kind="write", target=STEP["target"]):
-    return {"before_header": target, "after_header": f"{kind}: {REASON}"}
-
-
 @pytest.mark.parametrize(
     ("classes", "status"),
     [
@@ -61,19 +57,18 @@ def test_what_was_skipped_says_nothing():
 
 def test_the_diff_goes_to_its_step():
     actions = [STEP, dict(STEP, kind="set_attributes"), dict(STEP, target="/other")]
-    diff = [{**head(), "before": "1", "after": "2"}, {**head("write", "/other"), "before": None, "after": {"k": 1}}]
+    diff = [{"step": 0, "before": "1", "after": "2"}, {"step": 2, "before": None, "after": {"k": 1}}]
     steps = build("h", {"networks": {"actions": actions, "diff": diff}}, {})["steps"]
     assert [(step.get("before"), step.get("after")) for step in steps] == [("1", "2"), (None, None), (None, {"k": 1})]
     assert "before" not in steps[1]
 
 
 def test_drift_that_is_only_reported_is_a_step():
-    warnings = [{"code": "x", "message": "y"}, {"code": "drifted", "message": "a/c/eth0 has drifted: CHECK failed (z)"}]
     rows = [dict(ROW, action="drifted", reason="check"), dict(ROW, container_id="d", action="none")]
     record = build("h", {"attachments": {"actions": [], "attachments": rows}}, {})
     step = {"module": "cni_attach", "kind": "repair", "target": "a/c/eth0", "class": "disruptive", "why": "check"}
     assert (record["status"], record["steps"]) == ("drift", [step])
-    rows[0]["warnings"] = warnings
+    rows[0]["drift"] = "CHECK failed (z)"
     record = build("h", {"attachments": {"actions": [], "attachments": rows}}, {})
     assert record["steps"] == [{**step, "reason": "CHECK failed (z)"}]
 
@@ -86,17 +81,16 @@ def test_a_planned_repair_says_why_and_is_not_told_twice():
     assert (step["kind"], step["reason"], step["why"]) == ("repair", "eth0 is gone", "interface")
 
 
-def test_warnings_are_taken_apart():
-    record = build("h", {"netns": {"warnings": ["[missing_netns] no netns\nat all", "plain", 5]}}, {"warnings": "x"})
+def test_findings_are_its_warnings():
+    finding = {"level": "warning", "code": "missing_netns", "message": "no netns\nat all", "target": "/run/netns/a"}
+    record = build("h", {"netns": {"findings": [finding, 5], "warnings": ["[missing_netns] no netns"]}}, {})
     assert [tuple(row.values()) for row in record["warnings"]] == [
-        ("cni_netns", "missing_netns", "no netns\nat all"),
-        ("cni_netns", "", "plain"),
-        ("cni_netns", "", "5"),
+        ("cni_netns", "missing_netns", "no netns\nat all", "/run/netns/a"),
     ]
 
 
 def test_secrets_are_masked_again():
-    diff = [{**head(), "before": {"token": "sesame"}, "after": ""}]
+    diff = [{"step": 0, "before": {"token": "sesame"}, "after": ""}]
     step = dict(STEP, reason="--password sesame")
     results = {"networks": {"actions": [step], "diff": diff, "problems": [{"password": "sesame"}]}}
     record = build("h", results, {"conf": [{"config": {"etcd_key": "sesame"}}], "invocation": {"x": "sesame"}})
@@ -143,18 +137,17 @@ HOST = {
         {"section": "runtime", "kind": "write", "target": "/etc/x.toml", "class": "disruptive", "state": "planned"},
         {"section": "networks", "kind": "remove", "target": "/etc/cni/net.d/9.conflist", "class": "disruptive"},
     ],
-    # The diff has the order of the sections, not that of the plan.
     "diff": [
-        {**head(), "before": "1", "after": "2"},
-        {**head("remove", "/etc/cni/net.d/9.conflist"), "before": "x", "after": ""},
-        {**head("write", "/etc/x.toml"), "before": "", "after": "t"},
+        {"step": 1, "before": "1", "after": "2"},
+        {"step": 3, "before": "", "after": "t"},
+        {"step": 4, "before": "x", "after": ""},
     ],
     "plugins": {"plugins": [], "changed": True, "error": None},
     "networks": {"networks": [], "confirmed": None, "problems": [{"level": "error"}], "changed": True, "error": None},
     "runtime": {"configured": [{"ready": True}], "confirmed": None, "changed": True, "error": None},
     "attachments": {"attachments": [dict(ROW, action="attached", error=None)], "changed": True, "error": None},
     "problems": [{"level": "error"}],
-    "warnings": ["[missing_plugin] no plugin"],
+    "findings": [{"level": "warning", "code": "missing_plugin", "message": "no plugin", "target": ""}],
     "info": {"conf": [{"network": "a"}]},
 }
 
@@ -164,15 +157,25 @@ def test_the_result_of_one_call_is_taken_apart():
     assert [(step["module"], step["kind"]) for step in record["steps"]] == [
         ("cni_plugins", "install"),
         ("cni_conf", "write"),
-        ("cni_conf", "remove"),
-        ("cni_conf", "write"),
         ("cni_attach", "add"),
+        ("cni_conf", "write"),
+        ("cni_conf", "remove"),
     ]
-    assert [step.get("after") for step in record["steps"]] == [None, "2", "", "t", None]
-    assert record["steps"][-1]["why"] == "interface"
+    assert [step.get("after") for step in record["steps"]] == [None, "2", None, "t", ""]
+    assert record["steps"][2]["why"] == "interface"
     assert (record["status"], record["confirmed"], record["problems"]) == ("drift", True, [{"level": "error"}])
-    assert record["warnings"] == [{"module": "cni_host", "code": "missing_plugin", "message": "no plugin"}]
+    assert record["warnings"] == [
+        {"module": "cni_host", "code": "missing_plugin", "message": "no plugin", "target": ""}
+    ]
     assert record["info"]["conf"] == [{"network": "a"}]
+
+
+def test_drift_of_the_networks_of_pods_is_drift():
+    step = {"section": "pod_networks", **STEP, "target": "/etc/cni/multus/net.d/10-a.conflist", "state": "planned"}
+    record = build("h", {"host": {"plan": [step], "pod_networks": {"networks": [], "changed": True}}}, None)
+    assert (record["status"], [step["module"] for step in record["steps"]]) == ("drift", ["cni_conf"])
+    failed = {"pod_networks": {"error": {"code": "x", "message": "bad"}}, "plan": []}
+    assert build("h", {"host": failed}, None)["error"] == "bad"
 
 
 def test_each_section_and_each_attachment_has_its_error():
@@ -218,7 +221,7 @@ def test_a_host_in_a_line(classes, error, says):
 
 @pytest.mark.parametrize("junk", [None, 5, "x", [], [1], {"a": 1}, True])
 def test_data_of_any_shape_makes_a_record(junk):
-    names = ("actions", "diff", "attachments", "warnings", "problems", "configured", "msg", "failed")
+    names = ("actions", "diff", "attachments", "findings", "problems", "configured", "msg", "failed")
     results = {name: dict.fromkeys(names, junk) for name in ("plugins", "networks", "attachments")}
     results.update(runtime=junk, netns=junk)
     assert build("h", results, junk)["format"] == 1
