@@ -148,10 +148,7 @@ def finish(module: AnsibleModule, plan: Plan, **result: Any) -> None:
 
 
 def result_of(module: AnsibleModule, plan: Plan) -> Dict[str, Any]:
-    """Return ``changed``, ``actions``, ``findings`` and, if requested, ``diff``, all from the one plan.
-
-    Prints its warnings, too.
-    """
+    """Return ``changed``, ``actions``, ``findings`` and, if requested, ``diff``; print the warnings."""
     for code, message in plan.warnings:
         module.warn(f"[{code}] {message}")
     result: Dict[str, Any] = {"changed": plan.changed, "actions": plan.actions(), "findings": plan.findings()}

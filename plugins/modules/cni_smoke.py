@@ -177,8 +177,7 @@ findings:
   returned: always
   type: list
   elements: dict
-  sample:
-    - {level: warning, code: no_ping, message: "ping is not installed", target: ""}
+  sample: []
   version_added: 0.2.0
 actions:
   description:

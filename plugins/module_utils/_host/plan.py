@@ -58,9 +58,9 @@ def each_of(function: Callable[[T], None], things: Iterable[T], workers: int) ->
 
 
 SAFE = "safe"
-"""No running container notices: content, mode or owner of a managed file; a missing or changed managed binary."""
+"""No running container notices: a managed file, or what is put back in place."""
 DISRUPTIVE = "disruptive"
-"""Needs a DEL, removes a network, changes a name, bridge or subnet, or restarts a runtime."""
+"""A container is off its network for a moment, a network goes, or a runtime restarts."""
 FOREIGN = "foreign"
 """Made by another owner: reported, never executed."""
 
@@ -74,7 +74,7 @@ class Step:
     ``network/container_id/ifname``), ``step_class`` one of the constants above, ``before`` and ``after`` the state for
     the diff (a text, a JSON-ready object, or None: does not exist; a value inside that only a run can know is None),
     ``action`` the function that makes the change. ``reason`` is a phrase that says what is not as desired, without
-    secrets: ``eth0 is gone``, ``mtu 1450, want 1500``. Steps with the same ``item`` belong together: when one fails,
+    secrets: ``eth0 is gone``. Steps with the same ``item`` belong together: when one fails,
     the rest of them are left out and other items continue. A failing step without item ends the plan. Steps of one
     ``lane`` run in order, lanes in parallel. ``parts`` are the kinds of what the step does, if it does several things.
     ``section`` is the part of a host that it belongs to, in a plan of several.
@@ -157,14 +157,13 @@ class Plan:
         self.left: List[Step] = []
         self.errors: List[HostError] = []
         self.warnings: List[Tuple[str, str]] = []
-        # What a warning is about, where that is the target of a step.
         self.targets: Dict[Tuple[str, str], str] = {}
 
     def add(self, step: Step) -> None:
         self.steps.append(step)
 
     def warn(self, code: str, message: str, target: str = "") -> None:
-        """Add a warning, unless it is there already. *target* is that of a step, if it is about one thing."""
+        """Add a warning, unless it is there. *target*: that of the step that it is about."""
         if (code, message) not in self.warnings:
             self.warnings.append((code, message))
             self.targets[code, message] = target
@@ -172,7 +171,7 @@ class Plan:
     def findings(self) -> List[Dict[str, str]]:
         """Return the warnings as rows."""
         return [
-            {"level": "warning", "code": code, "message": message, "target": self.targets.get((code, message), "")}
+            {"level": "warning", "code": code, "message": message, "target": self.targets[code, message]}
             for code, message in self.warnings
         ]
 
@@ -215,18 +214,15 @@ class Plan:
         return self.changed
 
     def actions(self) -> List[Dict[str, Any]]:
-        """Return the steps as Step.describe does, the same in check mode and in a run."""
+        """Return the steps, the same in check mode and in a run."""
         return [step.describe() for step in self.steps]
 
     def progress(self) -> List[Dict[str, Any]]:
-        """Return the actions with ``state`` (``done``, ``failed``, ``left_out``, ``planned``), for a failed run."""
+        """Return the actions with ``state`` (``done``, ``failed``, ``left_out``, ``planned``)."""
         return [dict(step.describe(), state=step.state) for step in self.steps]
 
     def diff(self) -> List[Dict[str, Any]]:
-        """Return Ansible's diff structure, with one entry for each step: what it changes, below its reason.
-
-        ``step`` is the place of the step in ``actions``.
-        """
+        """Return Ansible's diff structure: for each step of ``actions``, what it changes, below its reason."""
         return [dict(_diff_of(step), step=place) for place, step in enumerate(self.steps)]
 
     def apply(self, workers: int = 1) -> None:
