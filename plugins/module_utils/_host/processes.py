@@ -13,12 +13,13 @@ from __future__ import annotations
 import os
 import re
 import stat
-from typing import List, NamedTuple, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .errors import HostError
 from .trust import check_trusted
 
 _COMMAND_LINE_LIMIT = 64 * 1024
+_MOUNTS_LIMIT = 4 << 20
 _ROOT = re.compile(rb"(?m)^Uid:\t0\t0\t0\t0$")
 # What the kernel adds to the path of an executable that was removed or replaced, as an upgrade does.
 _DELETED = " (deleted)"
@@ -27,6 +28,14 @@ _DELETED = " (deleted)"
 _INTERPRETERS = {"(a|ba|da)?sh": "-[^-Ocos]+", "python[0-9.]*": "-[^-QWXcm]+"}
 # Each is several programs, and acts as the one that it is called by.
 _MULTICALL = ("busybox", "k3s", "kube-ovn-cmd")
+
+
+class Mount(NamedTuple):
+    """A mount: the ``device`` of its file system, its ``root`` in that, and the ``point`` where it is."""
+
+    device: str
+    root: str
+    point: str
 
 
 class Process(NamedTuple):
@@ -66,18 +75,19 @@ class Process(NamedTuple):
         return [os.path.normpath(os.path.join(self.cwd, path)) for path in self.options(*names) if path]
 
 
-def processes(*names: str, elsewhere: bool = False) -> List[Process]:
+def processes(*names: str, seeing: str = "") -> List[Process]:
     """Return root's processes whose program has one of *names* (``x*``: begins with x), sorted by PID.
 
     Only processes in this mount namespace count: those in another one (a cluster in a container, a user's own runtime)
-    keep the state of their containers elsewhere, and their paths mean nothing here. *elsewhere*: these count, too.
+    keep the state of their containers elsewhere, and their paths mean nothing here. *seeing*: those that have this
+    directory mounted, wherever, count, too. A container's program that only has the name of another one does not.
     """
     try:
         users, mounts = os.stat("/proc/1/ns/user"), os.stat("/proc/self/ns/mnt")
     except OSError:
         # Without root's privileges, nothing is known of root's processes.
         return []
-    found = []
+    found, places = [], _places(seeing) if seeing else []
     for pid in sorted(int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
         try:
             # It belongs to this process, also if the number is given to another one meanwhile.
@@ -90,7 +100,9 @@ def processes(*names: str, elsewhere: bool = False) -> List[Process]:
             if not _may_be(link, names) or not _is_roots(directory, users):
                 continue
             here = os.path.samestat(os.stat("ns/mnt", dir_fd=directory), mounts)
-            if not (here or elsewhere) or not _is_trusted(directory, link if here else ""):
+            if not (here or _has(pid, places)):
+                continue
+            if not _is_trusted(directory, link if here else ""):
                 continue
             process = _named(pid, directory, link, here)
             # It has not become another program, or a user's, since.
@@ -103,6 +115,37 @@ def processes(*names: str, elsewhere: bool = False) -> List[Process]:
         finally:
             os.close(directory)
     return found
+
+
+def _has(pid: int, places: Sequence[Tuple[str, str]]) -> bool:
+    """Tell whether a process in another mount namespace has one of the *places* mounted."""
+    return bool(places) and any((mount.device, mount.root) in places for mount in mounts(pid))
+
+
+def _places(path: str) -> List[Tuple[str, str]]:
+    """Return the file system, and the directory in it, of *path* and of each directory above it in that file system."""
+    real = os.path.realpath(path)
+    covering = [mount for mount in mounts("self") if f"{real}/".startswith(mount.point.rstrip("/") + "/")]
+    if not covering:
+        return []
+    # The last one covers those before it.
+    mount = max(reversed(covering), key=lambda mount: len(mount.point))
+    inside = os.path.normpath(os.path.join(mount.root, os.path.relpath(real, mount.point))).strip("/").split("/")
+    return [(mount.device, "/" + "/".join(inside[:count])) for count in range(len(inside) + 1)]
+
+
+def mounts(process: Union[int, str]) -> List[Mount]:
+    """Return the mounts that a process (``self``: this one) sees, in order: later ones cover earlier ones.
+
+    Raises OSError if the process has ended.
+    """
+    with open(f"/proc/{process}/mountinfo", encoding="utf-8", errors="surrogateescape") as stream:
+        rows = [line.split(" ", 5) for line in stream.read(_MOUNTS_LIMIT).splitlines()]
+    return [Mount(row[2], _unescaped(row[3]), _unescaped(row[4])) for row in rows if len(row) > 5]
+
+
+def _unescaped(path: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), path)
 
 
 def started(pid: int) -> Optional[str]:

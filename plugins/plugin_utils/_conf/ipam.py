@@ -213,7 +213,7 @@ def _static(ipam: dict[str, Any], plugin: dict[str, Any], version: Optional[str]
             'intended, write "addresses": [{"address": "10.55.0.7/24"}]'
         )
         yield Finding(INFO, "static_no_address", text)
-    families = [_family(entry["address"]) for entry in addresses]
+    families: list[int] = [cidr(entry["address"]).version for entry in addresses]
     gateways: dict[int, Any] = {}
     for index, (entry, family) in enumerate(zip(addresses, families)):
         place = ("addresses", index, "gateway")
@@ -274,10 +274,6 @@ def _whereabouts(ipam: dict[str, Any]) -> Iterator[str]:
 
 
 # ---- all of them
-
-
-def _family(text: str) -> int:
-    return ip(text.partition("/")[0]).version
 
 
 def _one_address(families: list[int], owner: str, version: Optional[str]) -> Iterator[Finding]:

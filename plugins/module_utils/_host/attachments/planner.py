@@ -272,7 +272,7 @@ class AttachPlanner:
         from ..networks.owners import Owners
         from .outcome import injectors
 
-        self._owners = self._owners or Owners()
+        self._owners = self._owners or Owners(self._settings.conf_dir)
         return injectors(now.expanded_bytes(), then.expanded_bytes(), self._owners)
 
     def _leave(self, outcome: Outcome) -> None:

@@ -13,6 +13,7 @@ from typing import Iterator, Optional, Sequence
 from ..binaries.usable import Binaries
 from ..errors import HostError
 from ..problems import WARNING, Obstacle
+from ..processes import mounts
 from ..trust import ELF_HEADER_SIZE, elf_machine, host_machine
 
 # The kernel of the machine also runs these.
@@ -139,9 +140,8 @@ def _shebang(head: bytes) -> str:
 def mount_point(path: str) -> str:
     """Return the mount point of the file system of *path*; a bind mount is found only in the list of the kernel."""
     real = os.path.realpath(path)
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as stream:
-        points = [line.split(" ")[4].replace("\\040", " ") for line in stream]
-    return max((one for one in points if one == "/" or f"{real}/".startswith(f"{one}/")), key=len, default="/")
+    points = [mount.point for mount in mounts("self")]
+    return max((point for point in points if point == "/" or f"{real}/".startswith(f"{point}/")), key=len, default="/")
 
 
 def _denied(path: str) -> Optional[Obstacle]:

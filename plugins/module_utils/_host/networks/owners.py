@@ -237,9 +237,10 @@ class Living(NamedTuple):
 
 
 class Owners:
-    """Finds the owners of files. Lists processes once, and only if a file has a possible owner."""
+    """Finds the owners of the files of *conf_dir*. Lists processes once, and only if a file has a possible owner."""
 
-    def __init__(self) -> None:
+    def __init__(self, conf_dir: str) -> None:
+        self._conf_dir = conf_dir
         self._processes: Optional[Dict[str, int]] = None
 
     def living(self, file: ConfFile) -> Optional[Living]:
@@ -263,9 +264,9 @@ class Owners:
             # Imported here because most directories have no file with a possible owner.
             from ..processes import processes
 
-            # Most of them run in containers. Only their names are used.
+            # Most of them run in containers, which have the directory that they write to. Only their names are used.
             names = {name for one in OWNERS for name in one.processes}
-            self._processes = {one.name: one.pid for one in reversed(processes(*names, elsewhere=True))}
+            self._processes = {one.name: one.pid for one in reversed(processes(*names, seeing=self._conf_dir))}
         for process in owner.processes:
             pid = self._processes.get(process)
             if pid is not None and _configured(owner):

@@ -45,7 +45,7 @@ class ConfState:
         self.vacated: Set[str] = set()
         self.replaced: Set[str] = set()
         self.disturbed: List[ConfFile] = []
-        self.owners = Owners()
+        self.owners = Owners(request.conf_dir)
         self._reports: Dict[int, Dict[str, Any]] = {}
         self._attached: Optional[Dict[str, List[Entry]]] = None
         self._entries: Dict[str, Dict[str, Any]] = {}

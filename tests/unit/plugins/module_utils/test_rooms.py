@@ -59,13 +59,13 @@ LONGER = {
 PAYLOAD = {
     "cni_attach": (116, 905, 61),
     "cni_conf": (101, 740, 55),
-    "cni_gc": (88, 668, 70),
+    "cni_gc": (88, 675, 70),
     "cni_host": (212, 1640, 39),
     "cni_info": (164, 1270, 34),
     "cni_netns": (13, 80, 12),
     "cni_plugins": (68, 470, 21),
     "cni_report": (1, 20, 1),
-    "cni_smoke": (99, 741, 59),
+    "cni_smoke": (99, 745, 59),
 }
 
 

@@ -15,7 +15,13 @@ import time
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import processes as module
-from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process, processes, started
+from ansible_collections.podwire.cni.plugins.module_utils._host.processes import (
+    Mount,
+    Process,
+    mounts,
+    processes,
+    started,
+)
 
 SOMEBODY = 12345
 NAME = "containerd-test"
@@ -111,14 +117,45 @@ def test_root_of_another_user_namespace_is_not_root(run, program, tmp_path, uid)
             folder.chmod(0o755)
     run("unshare", "--user", "--map-root-user", program, "600", exe=program, preexec_fn=as_user(uid))
     assert processes(NAME) == []
-    assert processes(NAME, elsewhere=True) == []
+    assert processes(NAME, seeing="/") == []
 
 
-def test_a_program_in_another_mount_namespace_counts_only_if_asked_for_and_is_not_executed(run, program):
+HOST_MOUNTS = [Mount("8:1", "/", "/"), Mount("0:5", "/", "/dev"), Mount("8:2", "/vol", "/etc/cni")]
+
+
+@pytest.mark.parametrize(
+    ("conf_dir", "mounted", "sees"),
+    [
+        ("/etc/net.d", Mount("8:1", "/etc/net.d", "/host/net.d"), True),
+        ("/etc/net.d", Mount("8:1", "/etc", "/host/etc"), True),
+        ("/etc/net.d", Mount("8:1", "/", "/host"), True),
+        ("/etc/net.d", Mount("8:1", "/etc/net.d/deeper", "/deeper"), False),
+        ("/etc/net.d", Mount("8:1", "/etc/net", "/etc/net.d"), False),
+        ("/etc/net.d", Mount("0:77", "/", "/"), False),
+        ("/etc/cni/net.d", Mount("8:2", "/vol/net.d", "/host/net.d"), True),
+        ("/etc/cni/net.d", Mount("8:2", "/vol", "/host"), True),
+        ("/etc/cni/net.d", Mount("8:1", "/etc/cni/net.d", "/host/net.d"), False),
+    ],
+)
+def test_a_program_in_a_container_counts_only_if_it_has_the_directory(
+    run, program, monkeypatch, conf_dir, mounted, sees
+):
     pid = run("unshare", "--mount", program, "600", exe=program)
     assert processes(NAME) == []
-    [found] = processes(NAME, elsewhere=True)
-    assert (found.pid, found.name, found.program) == (pid, NAME, "")
+    monkeypatch.setattr(module, "mounts", lambda process: HOST_MOUNTS if process == "self" else [mounted])
+    found = [(one.pid, one.name, one.program) for one in processes(NAME, seeing=conf_dir)]
+    assert found == ([(pid, NAME, "")] if sees else [])
+
+
+def test_mounts_are_read_as_the_kernel_writes_them(run, program):
+    pid = run("unshare", "--mount", program, "600", exe=program)
+    assert [mount for mount in mounts(pid) if mount.point == "/"] == [
+        mount for mount in mounts("self") if mount.point == "/"
+    ]
+    [found] = processes(NAME, seeing=str(program.parent))
+    assert found.pid == pid
+    with pytest.raises(OSError):
+        mounts(2**22 + 1)
 
 
 @pytest.mark.parametrize("spoil", ["owner of the file", "file", "owner of the folder", "folder", "setuid"])

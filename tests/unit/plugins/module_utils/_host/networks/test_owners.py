@@ -19,6 +19,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.networks.owners 
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
 
+CONF_DIR = "/etc/cni/net.d"
+
 
 @pytest.fixture
 def proc(monkeypatch):
@@ -27,7 +29,7 @@ def proc(monkeypatch):
     monkeypatch.setattr(
         processes,
         "processes",
-        lambda *names, elsewhere: [one for one in running if one.name in names and elsewhere],
+        lambda *names, seeing: [one for one in running if one.name in names and seeing == CONF_DIR],
     )
     return lambda pid, name: running.append(Process(pid, [], name))
 
@@ -39,7 +41,7 @@ def file(*types, path="/etc/cni/net.d/10-x.conflist"):
 
 
 def owner_of(*args, **keywords):
-    living = Owners().living(file(*args, **keywords))
+    living = Owners(CONF_DIR).living(file(*args, **keywords))
     return living.owner.name if living else None
 
 
@@ -110,14 +112,14 @@ def test_containerd_writes_a_file_only_from_a_template(proc, tmp_path, monkeypat
 
 def test_what_is_said_of_an_owner(proc):
     proc(7, "cilium-agent")
-    living = Owners().living(file("cilium-cni"))
+    living = Owners(CONF_DIR).living(file("cilium-cni"))
     assert living.claim == "this file is written by Cilium, which is running (cilium-agent, process 7)"
     assert "cni.customConf=true" in living.setting
 
 
 def test_who_injects(proc):
     proc(7, "install-cni")
-    found = Owners()
+    found = Owners(CONF_DIR)
     assert found.injector("istio-cni").owner.name == "Istio"
     assert found.injector("linkerd-cni") is None
     assert found.injector("bridge") is None
