@@ -147,6 +147,10 @@ drop_ins:
     content:
       description: See O(podwire.cni.cni_conf#module:networks[].drop_ins[].content).
       type: str
+replace:
+  description: See O(podwire.cni.cni_conf#module:networks[].replace).
+  type: bool
+  default: false
 state:
   description: See O(podwire.cni.cni_conf#module:networks[].state).
   type: str

@@ -99,6 +99,14 @@ options:
           content:
             description: The same as JSON text.
             type: str
+      replace:
+        description:
+          - Set aside the unmanaged files in O(conf_dir) that hold a network of this name, whatever their names. Each is
+            renamed within the directory to C(NAME.podwire-aside) after the network's own file was written.
+            O(networks[].state=restored) brings them back.
+          - O(networks[].file) adopts a single C(.conflist) file instead, which keeps its name.
+        type: bool
+        default: false
       state:
         description:
           - Desired state of the network.

@@ -19,7 +19,7 @@ from .syntax import name_findings, shown
 from .validate import Checked, Source
 
 LEVELS = ("syntax", "schema", "plugins", "directory")
-_KEYS = ("name", "conflist", "content", "src", "priority", "file", "drop_ins", "state")
+_KEYS = ("name", "conflist", "content", "src", "priority", "file", "drop_ins", "replace", "state")
 _SOURCES = ("conflist", "content", "src")
 _STATES = ("present", "absent", "restored")
 
@@ -115,7 +115,7 @@ class CheckedNetworks:
         name = given.get("name")
         checked = Checked(source, label, name if isinstance(name, str) else None, self._levels)
         self.problems.extend(checked.problems)
-        out["name"] = checked.name
+        out["name"], out["replace"] = checked.name, given.get("replace", False)
         out["content"] = checked.text
         if "drop_ins" in given and not errors_of(checked.problems):
             found = CheckedDropIns(given["drop_ins"], checked.text, f"{where}.drop_ins", self._levels)

@@ -62,6 +62,17 @@ def test_an_unmanaged_network_is_set_aside_by_force(change, pods):
     assert aside.stat().st_ino == inode
 
 
+def test_a_file_that_a_network_cannot_have_is_replaced_in_one_run_and_comes_back(refuse, change, conf_dir, look):
+    path = conf_dir / "10-pods.conf"
+    path.write_text('{"cniVersion": "0.4.0", "name": "pods", "type": "loopback"}')
+    before = look()
+    refuse("duplicate_name", [str(path), "replace: true"], [network("pods")])
+    change([network("pods", replace=True)], ["create", "set_aside"], ["created"])
+    assert sorted(os.listdir(conf_dir)) == ["10-pods.conf.podwire-aside", "10-pods.conflist"]
+    change([{"name": "pods", "state": "restored"}], ["restore", "remove"], ["restored"])
+    assert look() == before
+
+
 def test_only_the_listed_network_stays_and_the_others_come_back(host, change, conf_dir, look, pods):
     (conf_dir / "05-broken.conflist").touch()
     (conf_dir / ".hidden.json").write_text('{"hello": "world"}\n')

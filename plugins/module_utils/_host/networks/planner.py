@@ -111,8 +111,9 @@ class ConfPlanner:
         in_the_way = [w for w in absent if any(file.name in targets.values() for file in state.managed_files(w.name))]
         for wanted in in_the_way:
             self._try(self._removals().remove, wanted)
-        if self.request.exclusive:
-            self._try(self._removals().make_room, present, targets)
+        replacing = [wanted for wanted in present if wanted.replace or self.request.exclusive]
+        if replacing:
+            self._try(self._removals().make_room, replacing, targets)
         for wanted in present:
             self._try(self._put, wanted, targets[wanted.name])
         kept: Set[str] = set(targets.values())
@@ -120,8 +121,8 @@ class ConfPlanner:
         for wanted in absent:
             if wanted not in in_the_way:
                 self._try(self._removals().remove, wanted)
-        if self.request.exclusive:
-            self._try(self._removals().set_aside_others, present, kept)
+        if replacing:
+            self._try(self._removals().set_aside_others, replacing, kept)
         self._remove_drop_ins()
         self._warn_of_cilium()
 

@@ -14,7 +14,7 @@ from ..confdir import ConfFile
 from .difference import moved, would_change
 from .request import WantedNetwork
 from .state import ConfState
-from .steps import ABSENT, NOT_REQUESTED
+from .steps import ABSENT, NOT_REQUESTED, REPLACED
 
 _PACKAGE_SETTINGS = {
     "cri-o": "; CRI-O uses the network that cni_default_network in crio.conf names, otherwise the first one",
@@ -57,12 +57,12 @@ class Removals:
         self.state.report(wanted, path, "removed" if path else "none")
 
     def set_aside_others(self, present: Sequence[WantedNetwork], kept: Container[str]) -> None:
-        """Plan to set aside every file that runtimes read and whose name is not in *kept*.
+        """Plan to set aside the files that are not in *kept* and that runtimes read, or that hold *present* networks.
 
-        *present* are the networks that must exist.
+        *present* are the networks that must exist and that replace others.
         """
         for name, file in self.state.files.items():
-            if name in self.state.after and name not in kept and _may_go(file):
+            if name in self.state.after and name not in kept and self._may_go(file, present):
                 self._set_aside(file, _texts(present))
 
     def make_room(self, present: Sequence[WantedNetwork], targets: Mapping[str, str]) -> None:
@@ -74,12 +74,22 @@ class Removals:
             standing = self.state.standing(targets[wanted.name])
             if standing is None or self.state.is_managed(standing.name):
                 continue
-            if not wanted.file and _may_go(standing):
+            if not wanted.file and self._may_go(standing, [wanted]):
                 self._set_aside(standing, _texts(present))
+
+    def _may_go(self, file: ConfFile, present: Sequence[WantedNetwork]) -> bool:
+        """Tell whether a file may be set aside: with `exclusive` any but special files and kubeconfigs.
+
+        For *present* networks with `replace`, an unmanaged one that holds one of them.
+        """
+        if not self.state.request.exclusive:
+            return not self.state.is_managed(file.name) and file.network in [wanted.name for wanted in present]
+        is_kubeconfig = "kubeconfig" in file.name.lower() or (file.error and _KUBECONFIG.search(file.text or b""))
+        return not file.is_special and not is_kubeconfig
 
     def _set_aside(self, file: ConfFile, texts: Optional[Mapping[str, bytes]] = None) -> None:
         """Plan to set one file aside, or note what prevents it. *texts* are the planned conflists, by network."""
-        reason = ABSENT if texts is None else NOT_REQUESTED
+        reason = ABSENT if texts is None else NOT_REQUESTED if self.state.request.exclusive else REPLACED
         texts = texts or {}
         if self.state.refuse_owned(file, "set aside"):
             return
@@ -115,9 +125,3 @@ class Removals:
 
 def _texts(present: Sequence[WantedNetwork]) -> Dict[str, bytes]:
     return {wanted.name: wanted.text for wanted in present}
-
-
-def _may_go(file: ConfFile) -> bool:
-    """Tell whether `exclusive` may set a file aside: no special file, and no kubeconfig."""
-    is_kubeconfig = "kubeconfig" in file.name.lower() or (file.error and _KUBECONFIG.search(file.text or b""))
-    return not file.is_special and not is_kubeconfig

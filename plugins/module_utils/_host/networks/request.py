@@ -34,6 +34,7 @@ NETWORK_ARGUMENTS: Dict[str, Any] = {
             "content": {"type": "str"},
         },
     },
+    "replace": {"type": "bool", "default": False},
     "state": {"type": "str", "choices": ["present", "absent", "restored"], "default": "present"},
 }
 NETWORKS_ARGUMENTS: Dict[str, Any] = {
@@ -114,10 +115,11 @@ class WantedNetwork:
     """One network of the request: ``text`` is the rendered conflist (empty unless ``present``).
 
     ``restored`` asks for what was there before; then ``name`` may be "" if there is a ``file``. ``drop_ins`` is the
-    text of each desired drop-in by the name of its file, None to leave them as they are.
+    text of each desired drop-in by the name of its file, None to leave them as they are. ``replace``: unmanaged files
+    with this network are set aside.
     """
 
-    __slots__ = ("drop_ins", "file", "name", "present", "priority", "restored", "text")
+    __slots__ = ("drop_ins", "file", "name", "present", "priority", "replace", "restored", "text")
 
     def __init__(
         self,
@@ -128,8 +130,10 @@ class WantedNetwork:
         priority: Optional[int] = None,
         restored: bool = False,
         drop_ins: Optional[Mapping[str, bytes]] = None,
+        replace: bool = False,
     ) -> None:
         self.drop_ins = drop_ins
+        self.replace = replace
         self.name = name
         self.present = present
         self.restored = restored
@@ -223,6 +227,7 @@ def _wanted(index: int, given: Mapping[str, Any]) -> WantedNetwork:
         read_file_name(given["file"], where),
         check_priority(given["priority"], f"networks[{index}].priority"),
         drop_ins=_drop_ins(given.get("drop_ins"), f"networks[{index}].drop_ins") if present else None,
+        replace=present and bool(given.get("replace")),
     )
 
 

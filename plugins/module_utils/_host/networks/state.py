@@ -164,8 +164,8 @@ class ConfState:
         """Note every reason that prevents writing the network to *target*; True if there is none."""
         before = len(self.plan.problems)
         for foreign in self.unmanaged_files(wanted.name):
-            # With `exclusive`, such a file is set aside anyway.
-            if (foreign.name != target or not wanted.file) and not self.request.exclusive:
+            # With `exclusive` or `replace`, such a file is set aside.
+            if (foreign.name != target or not wanted.file) and not (self.request.exclusive or wanted.replace):
                 self.error("duplicate_name", _duplicate_text(wanted, foreign), foreign.name)
         if target in self.vacated:
             return len(self.plan.problems) == before
@@ -307,9 +307,11 @@ def _duplicate_text(wanted: WantedNetwork, foreign: ConfFile) -> str:
     if foreign.kind == "conflist" and not foreign.is_link:
         return (
             f"this unmanaged file already has a network named {wanted.name!r}, and runtimes load the one that sorts "
-            f"first; adopt it with 'file: {foreign.name}' (its original is kept), or choose another name"
+            f"first; adopt it with 'file: {foreign.name}' (its original is kept), set it aside with 'replace: true', "
+            "or choose another name"
         )
     return (
         f"this unmanaged file already has a network named {wanted.name!r}, and cannot be adopted because it is a link "
-        "or not a .conflist; set it aside first with 'state: absent' and 'force: true', or choose another name"
+        "or not a .conflist; replace it with 'replace: true' (it is set aside, and 'state: restored' brings it back), "
+        "or choose another name"
     )

@@ -19,6 +19,7 @@ from .difference import difference_in_words, moved, shown_change, shown_conflist
 
 ABSENT = "state is absent"
 NOT_REQUESTED = "is not one of the requested files"
+REPLACED = "a requested network replaces it"
 PREVIOUS = "the previous file is wanted"
 
 ASIDE_SUFFIX = ".podwire-aside"

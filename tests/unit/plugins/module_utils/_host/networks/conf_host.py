@@ -29,8 +29,8 @@ def text(name, **keys):
     return (json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": [plugin]}, indent=2) + "\n").encode()
 
 
-def want(name, file=None, priority=None, **keys):
-    return WantedNetwork(name, True, text(name, **keys), file, priority)
+def want(name, file=None, priority=None, replace=False, **keys):
+    return WantedNetwork(name, True, text(name, **keys), file, priority, replace=replace)
 
 
 def unwant(name):

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.packages import DPKG, RPM, Package
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import removal
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import WantedNetwork
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import (
     Host,
     actions,
@@ -273,3 +274,36 @@ def test_a_crash_at_any_point_loses_nothing(tmp_path, monkeypatch):
         assert host.read("10-b.conflist") == text("b")
         moment += 1
     assert moment > 15
+
+
+# --- replace
+
+
+@pytest.mark.parametrize("name", ["05-a.conf", "87-a.conflist", "10-a.conflist", ".x.json", "20-link.conf"])
+def test_an_unmanaged_file_of_the_network_is_replaced_in_one_step_and_can_be_restored(host, tmp_path, name):
+    original = text("a") if name.endswith(".conflist") else b'{"type": "loopback", "name": "a"}'
+    host.put("30-b.conflist", text("b"))
+    if "link" in name:
+        (tmp_path / "target").write_bytes(original)
+        (host.conf_dir / name).symlink_to(tmp_path / "target")
+    else:
+        host.put(name, original)
+    assert host.refused(want("a")) in ([("duplicate_name", name)], [])
+    plan = host.run(want("a", replace=True))
+    assert sorted(steps(plan)) == [("create", "10-a.conflist", "safe"), aside(name)]
+    # No runtime is left without the network, unless the file has its place.
+    assert plan.steps[0].kind == ("set_aside" if name == "10-a.conflist" else "create")
+    assert actions(plan) == ["created"]
+    assert host.files() == sorted(["10-a.conflist", name + ASIDE, "30-b.conflist"])
+    host.run(WantedNetwork("a", False, restored=True))
+    assert host.files() == sorted([name, "30-b.conflist"])
+    assert host.read(name) == original
+
+
+def test_what_replace_must_not_do(host):
+    host.put("05-a.conf", b'{"type": "loopback", "name": "a"}')
+    host.put("10-c.conflist", text("b"))
+    host.attach("a", b'{"name": "a", "plugins": [{"type": "ptp"}]}')
+    assert host.refused(want("a", replace=True)) == [("attachments_exist", "05-a.conf")]
+    # The file of another network is not in its way.
+    assert host.refused(want("c", replace=True)) == [("foreign_file", "10-c.conflist")]

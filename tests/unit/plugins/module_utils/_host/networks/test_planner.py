@@ -147,7 +147,7 @@ def test_a_foreign_file_with_the_name_is_refused_and_named(host):
 def test_what_can_be_done_about_a_foreign_file_of_the_network(host):
     host.put("50-a.conf", b'{"type": "bridge", "name": "a"}')
     with pytest.raises(
-        HostError, match=r"cannot be adopted because it is a link or not a \.conflist; set it aside first"
+        HostError, match=r"cannot be adopted because it is a link or not a \.conflist; replace it with 'replace: true'"
     ):
         host.plan(want("a"), levels=())
 
