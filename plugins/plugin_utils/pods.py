@@ -16,11 +16,10 @@ from ..module_utils.libcni.multi.configuration import MultusConf
 from ..module_utils.libcni.multi.definitions import NetworkDefinition
 from ..module_utils.libcni.multi.delegates import Delegate
 from ..module_utils.libcni.multi.errors import NetworksError
-from ..module_utils.libcni.multi.pod import Pod, pod_networks
-from ..module_utils.libcni.multi.refusals import check_selections, pod_interface_names
+from ..module_utils.libcni.multi.pod import Pod, pod_interface_names, pod_networks
 from ..module_utils.libcni.multi.routes import DefaultRoutes, default_route_changes
-from ..module_utils.libcni.multi.runtime import delegate_capabilities
-from ..module_utils.libcni.multi.selection import DEFAULT_NETWORK, NETWORKS, parse_networks
+from ..module_utils.libcni.multi.runtime import network_capabilities
+from ..module_utils.libcni.multi.selection import DEFAULT_NETWORK, NETWORKS, check_selections, parse_networks
 from ._conf.nads import CheckedNads
 from .definitions import Definitions, FileDefinition, Sources
 from .options import no_options
@@ -49,7 +48,7 @@ class PodEntries:
         given = {name: value for name, value in options.items() if value is not None}
         self._definitions = Definitions(given, sources)
         self._tolerant = tolerant
-        self._conf = MultusConf("", "", {})
+        self._conf = MultusConf("")
         self._conf.namespace_isolation = bool(given.get("namespace_isolation"))
         self._conf.global_namespaces = _texts(given.get("global_namespaces", ["default"]))
         self._conf.conf_dir = str(given.get("conf_dir") or _OPTIONS["conf_dir"]["default"])
@@ -110,11 +109,11 @@ class PodEntries:
         definitions = {key: found for key in wanted if (found := self._definition(key)) is not None}
         networks = pod_networks(self._conf, pod, definitions)
         ifnames = pod_interface_names(networks, str(entry.get("ifname") or "eth0"))
-        routes = default_route_changes([delegate.default_route for delegate in networks.delegates])
+        changes = default_route_changes([delegate.default_route for delegate in networks.delegates])
         in_files = {"/".join(key) for key, found in definitions.items() if isinstance(found, FileDefinition)}
         return [
-            self._sent(delegate, ifname, changes, delegate.name in in_files)
-            for delegate, ifname, changes in zip(networks.delegates, ifnames, routes)
+            self._sent(delegate, ifname, routes, delegate.name in in_files)
+            for delegate, ifname, routes in zip(networks.delegates, ifnames, changes)
         ]
 
     def _definition(self, key: tuple[str, str]) -> Optional[NetworkDefinition]:
@@ -133,25 +132,23 @@ class PodEntries:
             raise error
         return self._definitions.definition(*key)
 
-    def _sent(self, delegate: Delegate, ifname: str, changes: DefaultRoutes, in_file: bool) -> Result:
-        families = [family for family, lost in (("4", changes.remove_v4), ("6", changes.remove_v6)) if lost]
+    def _sent(self, delegate: Delegate, ifname: str, routes: DefaultRoutes, in_file: bool) -> Result:
         sent: Result = {"network": delegate.network, "ifname": ifname, "name": delegate.name}
-        if families:
-            sent["routes"] = {"families": families, "gateways": changes.gateways}
+        if routes.families:
+            sent["routes"] = {"families": routes.families, "gateways": routes.gateways}
         asked = delegate.selection
         if in_file:
             if asked is not None and asked.cni_args is not None:
                 raise NetworksError(
-                    f"network {delegate.name}: cni-args needs a configuration in the definition",
-                    rule=f"cni-args of {delegate.name} cannot be added to a configuration that is in a file of the "
-                    "host; write spec.config in its definition",
+                    f"cni-args of {delegate.name} cannot be added to a configuration that is in a file of the host; "
+                    "write spec.config in its definition",
                     annotation=NETWORKS,
                 )
             sent["conf_dir"] = self._conf.conf_dir
         elif delegate.data:
             sent["config"] = delegate.data.decode("utf-8", "surrogatepass")
         if asked is not None and not delegate.first:
-            sent["capability_args"] = json.loads(json.dumps(delegate_capabilities(None, delegate, "", ifname)))
+            sent["capability_args"] = json.loads(json.dumps(network_capabilities({}, delegate, "", ifname)))
             sent["capability_args"].pop("CNIDeviceInfoFile", None)
             args = {"MAC": asked.mac, "IP": ",".join(asked.ips or [])}
             sent["args"] = {key: value for key, value in args.items() if value}

@@ -16,9 +16,8 @@ import os
 import time
 
 from ..libcni.errors import ERR_INTERNAL, ERR_TRY_AGAIN_LATER, ERR_UNKNOWN_CONTAINER, CNIError, PluginError
-from ..libcni.multi.order import AddNetworksError, add_networks
 from ..libcni.multi.records import RecordFile, create_record, open_record, record_path
-from ..libcni.multi.runner import PodRunner
+from ..libcni.multi.runner import AddNetworksError, PodRunner, add_networks
 from ..libcni.skel import plugin_main
 from .multinet_pod import NAME, PATIENCE, PodCall, Settings, code_of, interfaces, joined
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from ..libcni import cache
 from ..libcni.errors import ERR_TRY_AGAIN_LATER, CacheError, CNIError, PluginError
-from ..libcni.multi.order import DelNetworksError, delete_networks
 from ..libcni.multi.records import NetworkRecord, open_record, record_path, record_paths, remove_unfinished
-from ..libcni.multi.runner import PodRunner
+from ..libcni.multi.runner import DelNetworksError, PodRunner, delete_networks
 from .multinet_pod import PATIENCE, PodCall, Settings, joined, note
 
 TYPE_CHECKING = False

@@ -19,13 +19,12 @@ from ..libcni.errors import (
 )
 from ..libcni.multi.configuration import MultusConf, load_multus_conf
 from ..libcni.multi.errors import NetworksError
-from ..libcni.multi.pod import Pod, PodNetworks, pod_networks
+from ..libcni.multi.pod import Pod, PodNetworks, pod_interface_names, pod_networks
 from ..libcni.multi.records import NetworkRecord, PodRecord
-from ..libcni.multi.refusals import check_selections, pod_interface_names
 from ..libcni.multi.routes import default_route_changes
 from ..libcni.multi.runner import PodRunner
 from ..libcni.multi.runtime import decode_capabilities, network_args, network_capabilities, parse_pod_args
-from ..libcni.multi.selection import DEFAULT_NETWORK, NETWORKS, parse_networks
+from ..libcni.multi.selection import DEFAULT_NETWORK, NETWORKS, check_selections, parse_networks
 from ..libcni.multi.sources import DefinitionFiles, call_annotations, file_annotations
 
 TYPE_CHECKING = False
@@ -85,7 +84,7 @@ def load_conf(args: CmdArgs, settings: Settings) -> MultusConf:
     try:
         conf = load_multus_conf(args.stdin_data)
     except NetworksError as exc:
-        raise bad_config(exc.msg) from exc
+        raise bad_config(exc.explain()) from exc
     conf.conf_dir, conf.cni_dir = settings.conf_dir, settings.cni_dir
     if conf.auxiliary_chain:
         raise bad_config(
@@ -168,12 +167,11 @@ class PodCall:
         names = pod_interface_names(networks, args.ifname)
         changes = default_route_changes([delegate.default_route for delegate in networks.delegates])
         record = PodRecord(self.conf.name, args.container_id, args.ifname, args.netns, self.pod)
-        for delegate, ifname, change in zip(networks.delegates, names, changes):
+        for delegate, ifname, routes in zip(networks.delegates, names, changes):
             network = NetworkRecord(delegate.network, ifname, delegate.data, delegate.is_list, delegate.name)
             network.args = network_args(self.pod_args, delegate)
             network.capability_args = network_capabilities(capabilities, delegate, args.container_id, ifname)
-            network.remove_v4, network.remove_v6 = change.remove_v4, change.remove_v6
-            network.gateways = change.gateways
+            network.routes = routes
             record.networks.append(network)
         return record
 

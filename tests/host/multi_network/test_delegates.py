@@ -17,13 +17,12 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import api, conf
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.configuration import load_multus_conf
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.definitions import NetworkDefinition
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.order import (
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.pod import Pod, pod_interface_names, pod_networks
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.runner import (
     AddNetworksError,
     add_networks,
     delete_networks,
 )
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.pod import Pod, pod_networks
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.refusals import pod_interface_names
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.status import (
     network_status_text,
     network_statuses,

@@ -15,7 +15,7 @@ from ...libcni import cache, gojson, types
 from ...libcni import netns as kernel_netns
 from ...libcni.errors import CNIError
 from ...libcni.fields import Route
-from ...libcni.multi.routes import with_default_routes, without_default_routes
+from ...libcni.multi.routes import DEFAULTS, with_default_routes
 from ..errors import HostError
 from ..footprints.note import Notes
 from ..footprints.recorder import read_inside, recorded
@@ -24,8 +24,6 @@ from .outcome import Outcome
 from .pod_part import PodMember, PodPart, PodRoutes
 from .records import Attached, Record, Records
 from .verbs import Failed, MovedRoutes, Verbs, can_check, living_netns
-
-_DEFAULTS = {"4": "0.0.0.0/0", "6": "::/0"}
 
 
 class RoutesOfPod(MovedRoutes):
@@ -112,11 +110,8 @@ def changed_result(result: Dict[str, Any], routes: PodRoutes) -> Dict[str, Any]:
     """Return the result of an ADD with the default routes that *routes* ask for, in its own version."""
     if not routes:
         return result
-    changed = without_default_routes(result, "4" in routes.families, "6" in routes.families)
-    changed = with_default_routes(changed, routes.gateways)
-    # Multus writes ::0/0 where results have ::/0.
-    normal = types.create_from_bytes(gojson.dumps(changed))
-    out: Dict[str, Any] = normal.to_dict()
+    made = types.create_from_bytes(gojson.dumps(result))
+    out: Dict[str, Any] = with_default_routes(made, routes.families, routes.gateways).to_dict()
     return out
 
 
@@ -175,7 +170,7 @@ class _Move:
                 self._delete(route)
                 kept += [] if route.gw in then.gateways else [route]
         for gateway in now.gateways:
-            route = Route(_DEFAULTS[_family(gateway)], gateway)
+            route = Route(DEFAULTS[_family(gateway)], gateway)
             if kernel_netns.add_route(route, self._ifname):
                 self._undo.append((kernel_netns.delete_route, route))
         for route in own:
@@ -184,7 +179,7 @@ class _Move:
         return [_data(route) for route in kept]
 
     def _present(self) -> List[Route]:
-        return [route for route in kernel_netns.routes(self._ifname) if route.dst in _DEFAULTS.values()]
+        return [route for route in kernel_netns.routes(self._ifname) if route.dst in DEFAULTS.values()]
 
     def _delete(self, route: Route) -> None:
         if kernel_netns.delete_route(Route(route.dst, route.gw, priority=route.priority), self._ifname):

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from .selection import NetworkSelection
 
-_LOAD = "LoadDelegateNetConf: "
-
 
 class Delegate:
     """One network of a pod (Go: DelegateNetConf).
@@ -25,15 +23,12 @@ class Delegate:
     `data`: the JSON to run, of a conflist (`is_list`) or of a single plugin. `network`: the name in it. `name`: the
     name in network-status, NAMESPACE/NAME for a NetworkAttachmentDefinition. `type`: the plugin's type, "" for a
     conflist. `first`: it is the pod's own network, which gets CNI_IFNAME. `selection`: what the pod asks this network
-    for, None if nothing. `device_id`: of the device plugin, else of the pod's request. `filter_v4`, `filter_v6`:
-    Multus' marks, see `routes`.
+    for, None if nothing. `device_id`: of the device plugin, else of the pod's request.
     """
 
     __slots__ = (
         "data",
         "device_id",
-        "filter_v4",
-        "filter_v6",
         "first",
         "is_list",
         "name",
@@ -53,13 +48,14 @@ class Delegate:
         self.first = False
         self.device_id = ""
         self.resource_name = ""
-        self.filter_v4 = False
-        self.filter_v6 = False
 
-    @property
-    def interface(self) -> str:
-        """The name of the interface that the pod asks for, "" if none."""
-        return self.selection.interface if self.selection else ""
+    def interface(self, index: int, ifname: str) -> str:
+        """Return the name of its interface: the requested one, `ifname` for the first network, else netN.
+
+        `index`: its place in the pod, counted from 0, so a request can collide with netN: `pod` has the rule.
+        """
+        requested = self.selection.interface if self.selection else ""
+        return requested or (ifname if self.first else f"net{index}")
 
     @property
     def default_route(self) -> list[str] | None:
@@ -79,9 +75,7 @@ def load_delegate(
         parsed = gojson.loads(data)
         conf = decode_plugin_conf(parsed, data)
     except JSONError as exc:
-        raise NetworksError(
-            f"{_LOAD}error unmarshalling delegate config: {exc.msg}", line=exc.line, column=exc.column
-        ) from exc
+        raise NetworksError(exc.msg, line=exc.line, column=exc.column) from exc
     if not conf.type:
         _check_list(parsed)
     delegate = Delegate(data, conf.name, conf.type, selection)
@@ -118,16 +112,13 @@ def _check_list(parsed: dict[str, t.Any]) -> None:
                     where = f"/{name}/{index}"
                     plugins.append(_typed(plugin))
     except JSONError as exc:
-        text = f"{_LOAD}failed with: LoadDelegateNetConfList: error unmarshalling delegate conflist: {exc.msg}"
-        raise NetworksError(text, where) from exc
+        raise NetworksError(exc.msg, where) from exc
     if plugins is None:
-        text = f"{_LOAD}failed with: LoadDelegateNetConfList: delegate must have the 'type' or 'plugin' field"
-        raise NetworksError(text, rule="write a conflist with plugins, or a single plugin with a type")
+        raise NetworksError("write a conflist with plugins, or a single plugin with a type")
     if not plugins:
-        raise NetworksError(f"{_LOAD}no plugins in list", "/plugins", "write at least one plugin")
+        raise NetworksError("write at least one plugin", "/plugins")
     if not plugins[0]:
-        text = f"{_LOAD}failed with: LoadDelegateNetConfList: a plugin delegate must have the 'type' field"
-        raise NetworksError(text, "/plugins/0", "write the plugin's type")
+        raise NetworksError("write the plugin's type", "/plugins/0")
 
 
 def _typed(plugin: t.Any) -> str:
@@ -146,7 +137,7 @@ def _plugins(parsed: dict[str, t.Any], is_list: bool) -> t.Iterator[tuple[dict[s
     # Here the case of the key matters, unlike where libcni reads it.
     plugins = parsed.get("plugins")
     if not isinstance(plugins, list):
-        raise NetworksError(f"{_LOAD}unable to get plugin list", "", "write the key plugins in lower case")
+        raise NetworksError("write the key plugins in lower case")
     for index, plugin in enumerate(plugins):
         yield plugin, f"/plugins/{index}"
 
@@ -158,16 +149,6 @@ def _merge_cni_args(plugin: dict[str, t.Any], cni_args: dict[str, t.Any], where:
         target = target.setdefault(key, {})
         if not isinstance(target, dict):
             # Multus panics.
-            text = f"{_LOAD}failed to add cni-args: {where[1:]} is of type {gojson.type_name(target)}"
-            raise NetworksError(text, where, "write an object, so that cni-args of a pod can be added")
+            text = f"cannot add cni-args of the pod to {gojson.type_name(target)}; write an object"
+            raise NetworksError(text, where)
     target.update(cni_args)
-
-
-def interface_names(delegates: t.Sequence[Delegate], ifname: str) -> list[str]:
-    """Return the name of each network's interface: the requested one, `ifname` for the first network, else netN.
-
-    N is the place in `delegates`, counted from 0, so a request can collide with it: `refusals` has the rule.
-    """
-    return [
-        delegate.interface or (ifname if delegate.first else f"net{index}") for index, delegate in enumerate(delegates)
-    ]

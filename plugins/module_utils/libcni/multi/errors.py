@@ -9,32 +9,29 @@ from ..errors import ConfigError
 
 
 class NetworksError(ConfigError):
-    """Networks of a pod that cannot be used.
+    """Networks of a pod that cannot be used: `msg` says what is required.
 
-    `msg` is the text of Multus. `pointer`: place in the annotation or configuration, as a JSON pointer; for the
-    comma-delimited form the index of the item. `rule`: what is required, in words; "" if `msg` says it. `annotation`:
-    the name of the annotation, "" if the fault is elsewhere. `line`, `column`: where the JSON is broken.
+    `pointer`: place in the annotation or configuration, as a JSON pointer; for the comma-delimited form the index of
+    the item. `annotation`: its name, "" if the fault is elsewhere. `line`, `column`: where the JSON is broken.
     """
 
     def __init__(
         self,
         msg: str,
         pointer: str = "",
-        rule: str = "",
         annotation: str = "",
         line: int | None = None,
         column: int | None = None,
     ) -> None:
         super().__init__(msg, line=line, column=column)
         self.pointer = pointer
-        self.rule = rule
         self.annotation = annotation
 
     def explain(self) -> str:
-        """Return place and rule in one sentence."""
+        """Return the place and the message in one sentence."""
         where = [f"annotation {self.annotation}"] if self.annotation else []
         if self.line is not None:
             where.append(f"line {self.line}:{self.column}")
         if self.pointer:
             where.append(self.pointer)
-        return ": ".join(filter(None, (", ".join(where), self.rule or self.msg)))
+        return ": ".join(filter(None, (", ".join(where), self.msg)))

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from ..fields import is_ipv4
-from .definitions import configuration_at, configuration_from_files, find_definition
+from ..errors import ValidationError, quote
+from ..validate import validate_if_name
+from .definitions import configuration_at, configuration_from_files
 from .delegates import Delegate, load_delegate
 from .errors import NetworksError
-from .routes import mark_default_routes
+from .routes import default_route_changes, family_of
 from .selection import DEFAULT_NETWORK, NETWORKS, NetworkSelection, parse_networks
 
 TYPE_CHECKING = False
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from .configuration import MultusConf
     from .definitions import Definitions
-
-_TRY = "TryLoadPodDelegates: "
 
 
 class Pod:
@@ -82,12 +81,11 @@ class _Resolver:
         text = self._pod.annotations.get(NETWORKS, "")
         requested = self._requested(parse_networks(text, self._pod.namespace)) if text else []
         delegates += requested
-        if any(delegate.default_route is not None for delegate in delegates):
-            try:
-                mark_default_routes(delegates)
-            except NetworksError as exc:
-                exc.annotation, exc.pointer = NETWORKS, _second_route(requested)
-                raise
+        try:
+            default_route_changes([delegate.default_route for delegate in delegates])
+        except NetworksError as exc:
+            exc.annotation, exc.pointer = NETWORKS, _second_route(requested)
+            raise
         return PodNetworks(delegates, len(requested))
 
     def _cluster_networks(self) -> list[Delegate]:
@@ -95,12 +93,7 @@ class _Resolver:
         try:
             first = self._named(conf.cluster_network)
         except NetworksError as exc:
-            raise NetworksError(
-                f"GetDefaultNetworks: failed to get clusterNetwork {conf.cluster_network} in namespace "
-                f"{conf.multus_namespace}",
-                "/clusterNetwork",
-                exc.explain(),
-            ) from exc
+            raise NetworksError(exc.explain(), "/clusterNetwork") from exc
         first.first = True
         if self._pod.namespace in conf.system_namespaces:
             return [first]
@@ -117,54 +110,47 @@ class _Resolver:
             try:
                 data = configuration_from_files(value, conf.conf_dir)
             except NetworksError as exc:
-                rule = f"{of_definition.rule or of_definition.msg}, and {exc.msg}"
-                raise NetworksError(f"getNetDelegate: cannot find network: {value}", rule=rule) from exc
+                raise NetworksError(f"{of_definition.msg}, and {exc.msg}") from exc
             return load_delegate(data)
 
     def _defined(self, selection: NetworkSelection) -> Delegate:
-        definition = find_definition(self._definitions, selection.namespace, selection.name)
+        definition = self._definitions.get((selection.namespace, selection.name))
+        if definition is None:
+            raise NetworksError(f"there is no NetworkAttachmentDefinition {selection.namespace}/{selection.name}")
         device_id = next(self._devices.get(definition.resource_name, iter(())), "")
         data = definition.configuration(self._conf.conf_dir)
         return load_delegate(data, selection, device_id, definition.resource_name)
 
     def _default_network(self, text: str) -> Delegate:
-        prefix = (
-            f"{_TRY}error in loading K8s cluster default network from pod annotation: tryLoadK8sPodDefaultNetwork: "
-        )
-        try:
-            selections = parse_networks(text, self._conf.multus_namespace, DEFAULT_NETWORK)
-        except NetworksError as exc:
-            text = f"{prefix}failed to parse CRD object: {exc.msg}"
-            place = (exc.line, exc.column)
-            raise NetworksError(text, exc.pointer, exc.rule or exc.msg, DEFAULT_NETWORK, *place) from exc
+        selections = parse_networks(text, self._conf.multus_namespace, DEFAULT_NETWORK)
         if len(selections) != 1:
-            found = f"more than one default network is specified: {text}" if selections else "no network is specified"
-            raise NetworksError(prefix + found, "", "name exactly one network", DEFAULT_NETWORK)
-        try:
-            delegate = self._defined(selections[0])
-        except NetworksError as exc:
-            raise _of_definition(exc, prefix, DEFAULT_NETWORK, 0, selections[0]) from exc
+            raise NetworksError("name exactly one network", "", DEFAULT_NETWORK)
+        delegate = self._asked_for(selections[0], DEFAULT_NETWORK, 0)
         delegate.first = True
         return delegate
 
     def _requested(self, selections: t.Sequence[NetworkSelection]) -> list[Delegate]:
-        prefix = f"{_TRY}error in getting k8s network for pod: GetNetworkDelegates: "
         delegates = []
         for index, selection in enumerate(selections):
             if not self._allowed(selection.namespace):
                 raise NetworksError(
-                    f"{prefix}namespace isolation enabled, annotation violates permission, pod is in namespace "
-                    f"{self._pod.namespace} but refers to target namespace {selection.namespace}",
-                    f"/{index}/namespace",
                     f"namespaceIsolation lets pods of {self._pod.namespace} use networks of that namespace and of "
                     f"{', '.join(self._conf.global_namespaces)} only",
+                    f"/{index}/namespace",
                     NETWORKS,
                 )
-            try:
-                delegates.append(self._defined(selection))
-            except NetworksError as exc:
-                raise _of_definition(exc, prefix, NETWORKS, index, selection) from exc
+            delegates.append(self._asked_for(selection, NETWORKS, index))
         return delegates
+
+    def _asked_for(self, selection: NetworkSelection, annotation: str, index: int) -> Delegate:
+        try:
+            return self._defined(selection)
+        except NetworksError as exc:
+            text = exc.msg
+            if exc.line is not None or exc.pointer:
+                # That place is in the definition, not in the annotation.
+                text = f"NetworkAttachmentDefinition {selection.namespace}/{selection.name}: {exc.explain()}"
+            raise NetworksError(text, f"/{index}", annotation) from exc
 
     def _allowed(self, namespace: str) -> bool:
         isolated = self._conf.namespace_isolation and namespace != self._pod.namespace
@@ -173,20 +159,34 @@ class _Resolver:
 
 def _second_route(requested: t.Sequence[Delegate]) -> str:
     """Return where an annotation asks for a second default route of a family."""
-    seen: set[bool] = set()
+    seen: set[str] = set()
     for index, delegate in enumerate(requested):
-        for gateway in filter(None, delegate.default_route or ()):
-            if is_ipv4(gateway) in seen:
+        for family in map(family_of, filter(None, delegate.default_route or ())):
+            if family in seen:
                 return f"/{index}/default-route"
-            seen.add(is_ipv4(gateway))
+            seen.add(family)
     return ""
 
 
-def _of_definition(
-    error: NetworksError, prefix: str, annotation: str, index: int, selection: NetworkSelection
-) -> NetworksError:
-    rule = error.rule or error.msg
-    if error.line is not None or error.pointer:
-        # That place is in the definition, not in the annotation.
-        rule = f"NetworkAttachmentDefinition {selection.namespace}/{selection.name}: {error.explain()}"
-    return NetworksError(f"{prefix}failed getting the delegate: {error.msg}", f"/{index}", rule, annotation)
+def pod_interface_names(networks: PodNetworks, ifname: str) -> list[str]:
+    """Return the name of each network's interface. Raises `NetworksError` for a bad name, or one that occurs twice.
+
+    Multus finds that only after some networks have been added, and its roll-back then removes interfaces that worked.
+    """
+    names: list[str] = []
+    for index, delegate in enumerate(networks.delegates):
+        name = delegate.interface(index, ifname)
+        text = ""
+        try:
+            validate_if_name(name)
+        except ValidationError as exc:
+            text = f"interface name {quote(name)} of network {delegate.name}: {exc}"
+        if name in names:
+            other = networks.delegates[names.index(name)].name
+            text = f"interface name {name} is that of network {other}, too; request another one for {delegate.name}"
+        if text:
+            place = index - (len(networks.delegates) - networks.requested)
+            pointer, annotation = (f"/{place}", NETWORKS) if place >= 0 else ("", "")
+            raise NetworksError(text, pointer, annotation)
+        names.append(name)
+    return names

@@ -17,6 +17,8 @@ import time
 from .. import gojson
 from ..errors import CacheError, JSONError, os_error_text
 from ..files import open_file, remove_temporaries, temporary_path
+from .routes import DEFAULTS, DefaultRoutes
+from .selection import decode_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ FOLDER = "pods"
 _VERSION = 1
 _LARGEST = 64 * 1024 * 1024
 _PAUSE = 0.02
+_TEXTS = ("network", "containerID", "ifname", "netns", "pod")
 
 
 class NetworkRecord:
@@ -33,22 +36,10 @@ class NetworkRecord:
 
     `config`: the JSON of a conflist (`is_list`) or of a single plugin. `network`: the name in it. `name`: that of a
     NetworkAttachmentDefinition, NAMESPACE/NAME, else `network`. `args`: pairs for CNI_ARGS. `capability_args`: by
-    capability.
-    `remove_v4`, `remove_v6`: its default routes of the family go; `gateways`: default routes that it gets.
+    capability. `routes`: changes to its default routes.
     """
 
-    __slots__ = (
-        "args",
-        "capability_args",
-        "config",
-        "gateways",
-        "ifname",
-        "is_list",
-        "name",
-        "network",
-        "remove_v4",
-        "remove_v6",
-    )
+    __slots__ = ("args", "capability_args", "config", "ifname", "is_list", "name", "network", "routes")
 
     def __init__(self, network: str, ifname: str, config: bytes, is_list: bool, name: str = "") -> None:
         self.network = network
@@ -58,9 +49,7 @@ class NetworkRecord:
         self.name = name or network
         self.args: list[tuple[str, str]] = []
         self.capability_args: dict[str, t.Any] = {}
-        self.remove_v4 = False
-        self.remove_v6 = False
-        self.gateways: list[str] = []
+        self.routes = DefaultRoutes()
 
     def to_dict(self) -> gojson.Struct:
         """Return the network as JSON data."""
@@ -72,29 +61,27 @@ class NetworkRecord:
             config=self.config.decode("utf-8", "surrogateescape"),
             args=[list(pair) for pair in self.args],
             capabilityArgs=self.capability_args,
-            defaultRoutes=gojson.Struct(removeV4=self.remove_v4, removeV6=self.remove_v6, gateways=self.gateways),
+            families=self.routes.families,
+            gateways=self.routes.gateways,
         )
 
     @classmethod
     def from_dict(cls, data: t.Any, where: str) -> NetworkRecord:
         """Return the network in JSON data. Raises `JSONError`."""
-        texts = {key: gojson.as_string(_member(data, key, where), f"{where}/{key}") for key in _TEXTS}
+        network, name, ifname, config = (_text(data, key, where) for key in ("network", "name", "ifname", "config"))
         is_list = gojson.as_bool(data.get("isList"), f"{where}/isList")
-        config = texts["config"].encode("utf-8", "surrogateescape")
-        found = cls(texts["network"], texts["ifname"], config, is_list, texts["name"])
+        found = cls(network, ifname, config.encode("utf-8", "surrogateescape"), is_list, name)
         for pair in gojson.as_list(data.get("args"), f"{where}/args"):
             key, value = [*map(str, gojson.as_list(pair, f"{where}/args")), "", ""][:2]
             found.args.append((key, value))
         found.capability_args = gojson.as_object(data.get("capabilityArgs"), f"{where}/capabilityArgs")
-        routes = gojson.as_object(data.get("defaultRoutes"), f"{where}/defaultRoutes")
-        found.remove_v4 = gojson.as_bool(routes.get("removeV4"), f"{where}/defaultRoutes/removeV4")
-        found.remove_v6 = gojson.as_bool(routes.get("removeV6"), f"{where}/defaultRoutes/removeV6")
-        gateways = gojson.as_list(routes.get("gateways"), f"{where}/defaultRoutes/gateways")
-        found.gateways = [gojson.as_string(gateway, f"{where}/defaultRoutes/gateways") for gateway in gateways]
+        families, gateways = (decode_strings(data.get(key), f"{where}/{key}") for key in ("families", "gateways"))
+        found.routes = DefaultRoutes(filter(DEFAULTS.__contains__, families or ()), gateways or ())
         return found
 
 
-_TEXTS = ("network", "name", "ifname", "config")
+def _text(data: t.Any, key: str, where: str) -> str:
+    return gojson.as_string(_member(data, key, where), f"{where}/{key}" if where else key)
 
 
 def _member(data: t.Any, key: str, where: str) -> t.Any:
@@ -148,9 +135,7 @@ class PodRecord:
         parsed = gojson.as_object(gojson.loads(data), "")
         if _member(parsed, "version", "") != _VERSION:
             raise JSONError(f"the record has version {parsed['version']!r} instead of {_VERSION}")
-        network, container_id, ifname, netns, pod = [
-            gojson.as_string(_member(parsed, key, ""), key) for key in _POD_TEXTS
-        ]
+        network, container_id, ifname, netns, pod = (_text(parsed, key, "") for key in _TEXTS)
         networks = gojson.as_list(_member(parsed, "networks", ""), "networks")
         if not networks:
             raise JSONError("the record has no networks")
@@ -159,24 +144,19 @@ class PodRecord:
         return record
 
 
-_POD_TEXTS = ("network", "containerID", "ifname", "netns", "pod")
-
-
 class RecordFile:
-    """The file of a record, locked as long as the object is open: `record` is None if it is not a sound one."""
+    """The file of a record, locked as long as the object is open: `record` is None if it is not a sound one.
 
-    __slots__ = ("_fd", "path", "reason", "record")
+    `lock`: the descriptor that holds the lock; whoever inherits it holds the lock, too.
+    """
 
-    def __init__(self, path: str, fd: int, record: PodRecord | None, reason: str = "") -> None:
+    __slots__ = ("lock", "path", "reason", "record")
+
+    def __init__(self, path: str, lock: int, record: PodRecord | None, reason: str = "") -> None:
         self.path = path
-        self._fd = fd
+        self.lock = lock
         self.record = record
         self.reason = reason
-
-    @property
-    def lock(self) -> int:
-        """The descriptor that holds the lock: whoever inherits it holds the lock, too."""
-        return self._fd
 
     def remove(self) -> None:
         """Remove the file, durably. Raises `CacheError`."""
@@ -190,7 +170,7 @@ class RecordFile:
 
     def close(self) -> None:
         """Give the lock away."""
-        os.close(self._fd)
+        os.close(self.lock)
 
     def __enter__(self) -> RecordFile:
         return self

@@ -1,12 +1,12 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the networks of a pod: ADD, CHECK and DEL of each, with its default routes as `default-route` moves them."""
+"""Runs the networks of a pod: ADD in order with roll-back, CHECK, DEL in reverse; default routes move as asked for."""
 
 from __future__ import annotations
 
 from .. import api, cache, conf, gojson, types, version
-from ..errors import CacheError, CNIError, VersionError, quote
+from ..errors import CacheError, CNIError, MultiError, VersionError, quote
 from ..invoke import Executor
 from ..validate import validate_network_name
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .records import NetworkRecord
 
-_DEFAULTS = {"0.0.0.0/0": 4, "::/0": 6}
+    _Failures = t.List[t.Tuple[int, CNIError]]
 
 
 class PodRunner:
@@ -50,10 +50,12 @@ class PodRunner:
         """ADD. Return the result as it is after default routes have moved. Raises `CNIError`."""
         rt = self._runtime_conf(network)
         result = self._cni.add_network_list(self.conflist(network), rt)
-        if not (network.remove_v4 or network.remove_v6 or network.gateways):
+        if not (network.routes.families or network.routes.gateways):
             return result
+        from .routes import with_default_routes
+
         self._move_routes(network)
-        changed = _with_moved_routes(result, network)
+        changed = with_default_routes(result, network.routes.families, network.routes.gateways)
         self._cache(network, changed)
         return changed
 
@@ -63,9 +65,8 @@ class PodRunner:
         if not _has_check(lst.cni_version):
             return
         self._cni.check_network_list(lst, self._runtime_conf(network))
-        for family, removed in ((4, network.remove_v4), (6, network.remove_v6)):
-            if removed:
-                self._check_routes(network, family)
+        for family in network.routes.families:
+            self._check_routes(network, family)
 
     def delete(self, network: NetworkRecord) -> None:
         """DEL. Raises `CNIError`."""
@@ -95,23 +96,24 @@ class PodRunner:
     def _move_routes(self, network: NetworkRecord) -> None:
         # Few pods ask for it, and importing it takes as long as a plugin.
         from .. import netns
-        from ..fields import Route, is_ipv4
+        from ..fields import Route
+        from .routes import DEFAULTS, family_of
 
-        removed = [family for family, wanted in ((4, network.remove_v4), (6, network.remove_v6)) if wanted]
+        removed = [DEFAULTS[family] for family in network.routes.families]
         with netns.inside(self._netns):
             for route in netns.routes(network.ifname):
-                if _DEFAULTS.get(route.dst) in removed:
+                if route.dst in removed:
                     netns.delete_route(Route(route.dst, route.gw, priority=route.priority), network.ifname)
-            for gateway in network.gateways:
-                netns.add_route(Route("0.0.0.0/0" if is_ipv4(gateway) else "::/0", gateway), network.ifname)
+            for gateway in network.routes.gateways:
+                netns.add_route(Route(DEFAULTS[family_of(gateway)], gateway), network.ifname)
 
-    def _check_routes(self, network: NetworkRecord, family: int) -> None:
+    def _check_routes(self, network: NetworkRecord, family: str) -> None:
         from .. import netns
-        from ..fields import is_ipv4
+        from .routes import DEFAULTS, family_of
 
-        wanted = [gateway for gateway in network.gateways if is_ipv4(gateway) == (family == 4)]
+        wanted = [gateway for gateway in network.routes.gateways if family_of(gateway) == family]
         with netns.inside(self._netns):
-            found = [route.gw for route in netns.routes(network.ifname) if _DEFAULTS.get(route.dst) == family]
+            found = [route.gw for route in netns.routes(network.ifname) if route.dst == DEFAULTS[family]]
         if sorted(found) != sorted(wanted):
             there = ", ".join(f"via {gateway}" if gateway else "without a gateway" for gateway in found) or "none"
             raise CNIError(
@@ -127,8 +129,67 @@ def _has_check(cni_version: str) -> bool:
         raise CNIError(f"version {quote(cni_version)}: {exc}") from exc
 
 
-def _with_moved_routes(result: types.Result, network: NetworkRecord) -> types.Result:
-    from .routes import with_default_routes, without_default_routes
+# ---- all networks of a pod: in order, with roll-back
 
-    left = without_default_routes(result.to_dict(), network.remove_v4, network.remove_v6)
-    return types.create_from_bytes(gojson.dumps(with_default_routes(left, network.gateways)))
+
+class AddNetworksError(MultiError):
+    """The ADD of the network at `index` failed for `cause`.
+
+    `left`: the networks whose DEL failed in the roll-back, as (index, error). Multus does not report them; what is left
+    of a network is never removed unless it is known.
+    """
+
+    def __init__(self, msg: str, index: int, cause: CNIError, left: _Failures) -> None:
+        super().__init__(msg, [cause, *(error for _index, error in left)])
+        self.index = index
+        self.cause = cause
+        self.left = left
+
+
+class DelNetworksError(MultiError):
+    """DEL failed for some networks: `left`, as (index, error). All others are removed."""
+
+    def __init__(self, msg: str, left: _Failures) -> None:
+        super().__init__(msg, [error for _index, error in left])
+        self.left = left
+
+
+def add_networks(
+    networks: t.Sequence[NetworkRecord],
+    add: t.Callable[[NetworkRecord], types.Result],
+    delete: t.Callable[[NetworkRecord], None],
+) -> list[types.Result]:
+    """Call `add` for each network in order and return the results; the first one is the pod's.
+
+    If one fails, `delete` is called for it and for all before it, in reverse, each whatever became of the others.
+    Raises `AddNetworksError`. `add` and `delete` raise `CNIError`.
+    """
+    results = []
+    for index, network in enumerate(networks):
+        try:
+            results.append(add(network))
+        except CNIError as exc:
+            left = _delete_all(networks[: index + 1], delete)
+            text = f'error adding container to network "{network.network}": {exc}'
+            if left:
+                failures = (f'network "{networks[at].network}": {error}' for at, error in left)
+                text += f"; DEL of what was added failed, too: {', '.join(failures)}"
+            raise AddNetworksError(text, index, exc, left) from exc
+    return results
+
+
+def delete_networks(networks: t.Sequence[NetworkRecord], delete: t.Callable[[NetworkRecord], None]) -> None:
+    """Call `delete` for each network in reverse; one that fails stops none of the others. Raises `DelNetworksError`."""
+    left = _delete_all(networks, delete)
+    if left:
+        raise DelNetworksError(" / ".join(str(error) for _index, error in left), left)
+
+
+def _delete_all(networks: t.Sequence[NetworkRecord], delete: t.Callable[[NetworkRecord], None]) -> _Failures:
+    failures = []
+    for index in reversed(range(len(networks))):
+        try:
+            delete(networks[index])
+        except CNIError as exc:
+            failures.append((index, exc))
+    return failures

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import gojson
 from ..errors import ConfigError, quote
-from .requests import decode_bandwidth, decode_port_mappings, decode_strings
+from .selection import decode_bandwidth, decode_port_mappings, decode_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 
 # Multus knows these only: with it, dns, cgroupPath, aliases and the pod's annotations reach no network.
 _CAPABILITIES = ("portMappings", "bandwidth", "ips", "mac", "infinibandGUID", "deviceID", "CNIDeviceInfoFile")
-_DECODERS: dict[str, t.Callable[[t.Any, str], t.Any]] = {
-    "portMappings": decode_port_mappings,
-    "bandwidth": decode_bandwidth,
-    "ips": decode_strings,
-}
 _DEVICE_FILES = "/var/run/k8s.cni.cncf.io/devinfo/cni/"
 # What a runtime means for the one interface that it knows. Multus passes it to every network that declares it.
 _OF_FIRST = ("portMappings", "ips", "ipRanges", "mac", "infinibandGUID", "deviceID", "CNIDeviceInfoFile")
@@ -32,45 +27,6 @@ _DNS = ("servers", "searches", "options")
 
 _POD_KEYS = ("K8S_POD_NAMESPACE", "K8S_POD_NAME", "K8S_POD_INFRA_CONTAINER_ID", "K8S_POD_UID")
 _TRUE, _FALSE = ("1", "true"), ("0", "false")
-
-
-def decode_runtime_config(value: t.Any) -> gojson.Struct | None:
-    """Return the capabilities of a runtimeConfig that Multus knows, without the empty ones; None for null.
-
-    Keys match regardless of case, because containerd writes capitals. Raises `JSONError`.
-    """
-    if value is None:
-        return None
-    found: dict[str, t.Any] = {}
-    for name, item in gojson.struct_items(gojson.as_object(value, "runtimeConfig"), _CAPABILITIES):
-        where = f"runtimeConfig/{name}"
-        decode = _DECODERS.get(name)
-        if decode is not None:
-            found[name] = decode(item, where)
-        else:
-            found[name] = gojson.string_over(found.get(name, ""), item, where)
-    return _given(found)
-
-
-def _given(found: t.Mapping[str, t.Any]) -> gojson.Struct:
-    # An empty bandwidth is one of four zeros.
-    return gojson.Struct((name, found[name]) for name in _CAPABILITIES if found.get(name))
-
-
-def delegate_capabilities(
-    incoming: t.Mapping[str, t.Any] | None, delegate: Delegate, container_id: str, ifname: str
-) -> gojson.Struct:
-    """Return the capability arguments for one network of a pod; libcni passes each plugin those that it declares.
-
-    `incoming`: what the runtime sent, from `decode_runtime_config`. The first network gets it as it is; for each other
-    one the pod's requests come first, and an empty list hides what the runtime sent.
-    """
-    found: dict[str, t.Any] = dict(incoming or {})
-    if not delegate.first:
-        found.update(_requested(delegate))
-    if found.get("deviceID"):
-        found["CNIDeviceInfoFile"] = _device_file(delegate, container_id, ifname)
-    return _given(found)
 
 
 def _requested(delegate: Delegate) -> dict[str, t.Any]:
@@ -87,27 +43,35 @@ def _requested(delegate: Delegate) -> dict[str, t.Any]:
     return found
 
 
-def _device_file(delegate: Delegate, container_id: str, ifname: str) -> str:
-    return _DEVICE_FILES + f"{delegate.name}-{container_id}_{ifname}".replace("/", "-")
+def _decode_dns(value: t.Any, where: str) -> gojson.Struct:
+    lists = gojson.struct_items(gojson.as_object(value, where), _DNS)
+    texts = {part: decode_strings(values, f"{where}/{part}") for part, values in lists}
+    return gojson.Struct((part, texts[part]) for part in _DNS if texts.get(part) is not None)
+
+
+_DECODERS: dict[str, t.Callable[[t.Any, str], t.Any]] = {
+    **dict.fromkeys(_CAPABILITIES, gojson.as_string),
+    "portMappings": decode_port_mappings,
+    "bandwidth": decode_bandwidth,
+    "ips": decode_strings,
+    "dns": _decode_dns,
+}
 
 
 def decode_capabilities(value: t.Any) -> dict[str, t.Any]:
-    """Return all of a runtimeConfig, with the keys that Multus knows, and `dns`, in lower case, without the empty ones.
+    """Return a runtimeConfig without the empty values that Multus knows. Raises `JSONError`.
 
-    Unlike `decode_runtime_config`, it keeps what Multus does not know. Raises `JSONError`.
+    Keys that Multus knows, dns and cgroupPath match regardless of case, because containerd writes capitals.
     """
     given = gojson.as_object(value, "runtimeConfig")
     known = {name.lower(): name for name in (*_CAPABILITIES, "dns", "cgroupPath")}
-    found: dict[str, t.Any] = dict(decode_runtime_config(given) or {})
+    found: dict[str, t.Any] = {}
     for key, item in given.items():
         name = known.get(key.lower(), key)
-        if name == "dns" and item is not None:
-            lists = gojson.struct_items(gojson.as_object(item, "runtimeConfig/dns"), _DNS)
-            texts = {part: decode_strings(values, f"runtimeConfig/dns/{part}") for part, values in lists}
-            found[name] = gojson.Struct((part, texts[part]) for part in _DNS if texts.get(part) is not None)
-        elif name not in _CAPABILITIES and item is not None:
-            found[name] = item
-    return found
+        if item is not None:
+            decode = _DECODERS.get(name)
+            found[name] = decode(item, f"runtimeConfig/{name}") if decode else item
+    return {name: item for name, item in found.items() if item or name not in _CAPABILITIES}
 
 
 def network_capabilities(
@@ -121,7 +85,7 @@ def network_capabilities(
     found = {name: value for name, value in incoming.items() if delegate.first or name not in _OF_FIRST}
     found.update(_requested(delegate))
     if found.get("deviceID"):
-        found["CNIDeviceInfoFile"] = _device_file(delegate, container_id, ifname)
+        found["CNIDeviceInfoFile"] = _DEVICE_FILES + f"{delegate.name}-{container_id}_{ifname}".replace("/", "-")
     return {name: value for name, value in found.items() if value or name not in _CAPABILITIES}
 
 
@@ -159,16 +123,13 @@ def parse_pod_args(text: str) -> PodArgs:
 
 
 def network_args(args: PodArgs, delegate: Delegate) -> _Pairs:
-    """Return CNI_ARGS for one network as `delegate_args`, but addresses that came in for the first network only."""
-    if delegate.first:
-        return delegate_args(args, delegate)
-    return delegate_args(PodArgs([pair for pair in args.pairs if pair[0] not in _ARGS_OF_FIRST]), delegate)
+    """Return CNI_ARGS for one network: the pod's keys, all that came in, then MAC and IP of the pod's request.
 
-
-def delegate_args(args: PodArgs, delegate: Delegate) -> _Pairs:
-    """Return CNI_ARGS for one network: the pod's keys, all that came in, then MAC and IP of the pod's request."""
+    Addresses that came in are for the first network only.
+    """
     values = (args.namespace, args.name, args.sandbox, args.uid)
-    pairs = [("IgnoreUnknown", "true"), *zip(_POD_KEYS, values), *args.pairs]
+    pairs = [("IgnoreUnknown", "true"), *zip(_POD_KEYS, values)]
+    pairs += [pair for pair in args.pairs if delegate.first or pair[0] not in _ARGS_OF_FIRST]
     if delegate.selection is not None:
         if delegate.selection.mac:
             pairs.append(("MAC", delegate.selection.mac))

@@ -1,10 +1,9 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
 # SPDX-License-Identifier: BSD-2-Clause
-"""The annotation `k8s.v1.cni.cncf.io/networks`: which networks a pod asks for, in either form.
+"""The annotation `k8s.v1.cni.cncf.io/networks`: which networks a pod asks for, in either form, as Multus reads it.
 
-There are two parsers in the field, that of Multus and that of network-attachment-definition-client, which other
-programs use. They differ in the checks and in the keys.
+network-attachment-definition-client has another parser, which differs in the checks and in the keys.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import re
 
 from .. import gojson
 from ..errors import JSONError, quote
+from ..fields import decode_cidr, decode_ip, required_object
 from ..validate import GO_SPACES, MAX_INTERFACE_NAME_LENGTH
 from .errors import NetworksError
-from .requests import decode_bandwidth, decode_gateways, decode_port_mappings, decode_strings, is_address, is_mac
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ DEFAULT_NETWORK = "v1.multus-cni.io/default-network"
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _NOT_IN_INTERFACE = frozenset(" \t\n\v\f\r/")
 _BLANKS = "".join(sorted(GO_SPACES))
-_PREFIX = "parsePodNetworkAnnotation: "
 
 
 class NetworkSelection:
@@ -43,7 +41,6 @@ class NetworkSelection:
         "device_id",
         "infiniband_guid",
         "interface",
-        "ipam_claim",
         "ips",
         "legacy_interface",
         "mac",
@@ -60,25 +57,15 @@ class NetworkSelection:
         self.mac = ""
         self.infiniband_guid = ""
         self.device_id = ""
-        self.ipam_claim = ""
         self.ips: list[str] | None = None
         self.port_mappings: list[gojson.Struct] | None = None
         self.bandwidth: gojson.Struct | None = None
         self.cni_args: dict[str, t.Any] | None = None
         self.default_route: list[str] | None = None
 
-    def to_dict(self) -> gojson.Struct:
-        """Return the element as JSON data, in the keys of the annotation."""
-        out = gojson.Struct(name=self.name)
-        for key, attribute in _KEYS.items():
-            value = getattr(self, attribute)
-            # Go omits an empty value of these, and what is not given of the others.
-            if value or (value is not None and attribute in ("bandwidth", "cni_args", "default_route")):
-                out[key] = value
-        return out
 
-
-_KEYS = {
+_ATTRIBUTES = {
+    "name": "name",
     "namespace": "namespace",
     "ips": "ips",
     "mac": "mac",
@@ -90,21 +77,17 @@ _KEYS = {
     "deviceID": "device_id",
     "cni-args": "cni_args",
     "default-route": "default_route",
-    "ipam-claim-reference": "ipam_claim",
 }
-_ATTRIBUTES = {"name": "name", **_KEYS}
-_OF_MULTUS = tuple(key for key in _ATTRIBUTES if key != "ipam-claim-reference")
-_OF_CLIENT = tuple(key for key in _ATTRIBUTES if key not in ("interfaceRequest", "deviceID"))
 
 
 def parse_networks(text: str, namespace: str, annotation: str = NETWORKS) -> list[NetworkSelection]:
     """Return the networks of an annotation, as Multus reads it. `namespace` is that of the pod.
 
     Raises `NetworksError`. As in Multus, the JSON form allows any text as name and interface, and an item of the
-    comma-delimited form may be empty; `refusals` has the rules for them.
+    comma-delimited form may be empty: `check_selections` and `pod` have the rules for them.
     """
     try:
-        networks = _parse(text, 'pod annotation does not have "network" as key', _OF_MULTUS, _check_interface)
+        networks = _parse(text)
         for index, network in enumerate(networks):
             network.namespace = network.namespace or namespace
             _check_requests(network, f"/{index}")
@@ -115,102 +98,69 @@ def parse_networks(text: str, namespace: str, annotation: str = NETWORKS) -> lis
     return networks
 
 
-def parse_networks_of_client(text: str, namespace: str) -> list[NetworkSelection]:
-    """Return the networks of an annotation as network-attachment-definition-client reads it. Raises `NetworksError`.
-
-    It does not check addresses, knows `ipam-claim-reference`, and does not know `deviceID` and `interfaceRequest`.
-    """
-    try:
-        networks = _parse(text, 'pod annotation not having "network" as key', _OF_CLIENT, None)
-    except NetworksError as exc:
-        exc.annotation = NETWORKS
-        exc.msg = exc.msg.replace("parsePodNetworkObjectName: ", "")
-        exc.args = (exc.msg,)
-        raise
-    for network in networks:
-        network.namespace = network.namespace or namespace
-        # A slice there, so that an empty one is like none.
-        network.default_route = network.default_route or None
-    return networks
-
-
-def _parse(
-    text: str, missing: str, keys: t.Sequence[str], check_interface: t.Callable[[str, str], None] | None
-) -> list[NetworkSelection]:
+def _parse(text: str) -> list[NetworkSelection]:
     if text == "":
-        raise NetworksError(_PREFIX + missing, rule="the annotation is empty; remove it, or name a network")
+        raise NetworksError("the annotation is empty; remove it, or name a network")
     if any(char in text for char in '[{"'):
-        return _parse_json(text, keys)
-    return [_parse_item(item, f"/{index}", check_interface) for index, item in enumerate(text.split(","))]
+        return _parse_json(text)
+    return [_parse_item(item, f"/{index}") for index, item in enumerate(text.split(","))]
+
+
+def check_selections(selections: t.Sequence[NetworkSelection], annotation: str = NETWORKS) -> None:
+    """Raise `NetworksError` for a network without a name, or with a name that leads elsewhere; Multus looks it up."""
+    for index, selection in enumerate(selections):
+        if not selection.name:
+            raise NetworksError("the name is empty; remove the item, or a comma too many", f"/{index}", annotation)
+        for key, value in (("name", selection.name), ("namespace", selection.namespace)):
+            if "/" in value or value in (".", ".."):
+                raise NetworksError(f"{quote(value)} is not a name", f"/{index}/{key}", annotation)
 
 
 # ---- the form NAMESPACE/NAME@INTERFACE,...
 
 
-def _parse_item(item: str, pointer: str, check_interface: t.Callable[[str, str], None] | None) -> NetworkSelection:
+def _parse_item(item: str, pointer: str) -> NetworkSelection:
     first, slash, rest = item.strip(_BLANKS).partition("/")
-    if "/" in rest:
-        raise _bad_item("Invalid network object (failed at '/')", pointer, "write [NAMESPACE/]NAME[@INTERFACE]")
     namespace, network = (first.strip(_BLANKS), rest) if slash else ("", first)
     name, _at, interface = network.partition("@")
-    if "@" in interface:
-        raise _bad_item("Invalid network object (failed at '@')", pointer, "write [NAMESPACE/]NAME[@INTERFACE]")
+    if "/" in rest or "@" in interface:
+        raise NetworksError("write [NAMESPACE/]NAME[@INTERFACE]", pointer)
     selection = NetworkSelection(name.strip(_BLANKS), namespace, interface.strip(_BLANKS))
-    labels = [selection.namespace, selection.name]
-    for label in labels if check_interface else [*labels, selection.interface]:
+    for label in (selection.namespace, selection.name):
         if label and re.fullmatch(_LABEL, label) is None:
-            raise _bad_item(
-                "Failed to parse: one or more items did not match comma-delimited format (must consist of lower case "
-                f"alphanumeric characters). Must start and end with an alphanumeric character), mismatch @ '{label}'",
-                pointer,
-                f"{quote(label)} must consist of lower-case letters, digits and -, and not start or end with -",
-            )
-    if check_interface:
-        check_interface(selection.interface, pointer)
-    return selection
-
-
-def _check_interface(name: str, pointer: str) -> None:
+            text = f"{quote(label)} must consist of lower-case letters, digits and -, and not start or end with -"
+            raise NetworksError(text, pointer)
+    name = selection.interface
     if len(name.encode("utf-8", "surrogatepass")) > MAX_INTERFACE_NAME_LENGTH or not _NOT_IN_INTERFACE.isdisjoint(name):
-        raise _bad_item(
-            "Failed to parse interface name: must be less than 15 chars and not contain '/' or spaces. "
-            f"interface name '{name}'",
-            pointer,
-            f"the interface name {quote(name)} must have at most {MAX_INTERFACE_NAME_LENGTH} bytes, no blank and no /",
+        text = (
+            f"the interface name {quote(name)} must have at most {MAX_INTERFACE_NAME_LENGTH} bytes, no blank and no /"
         )
-
-
-def _bad_item(text: str, pointer: str, rule: str) -> NetworksError:
-    return NetworksError(f"{_PREFIX}parsePodNetworkObjectName: {text}", pointer, rule)
+        raise NetworksError(text, pointer)
+    return selection
 
 
 # ---- the form [{"name": ...}, ...]
 
 
-def _parse_json(text: str, keys: t.Sequence[str]) -> list[NetworkSelection]:
+def _parse_json(text: str) -> list[NetworkSelection]:
     pointer = ""
     networks = []
     try:
         for index, value in enumerate(gojson.as_list(gojson.loads(text), "")):
             pointer = f"/{index}"
-            networks.append(_element(value, pointer, keys))
+            networks.append(_element(value, pointer))
     except JSONError as exc:
-        raise NetworksError(
-            f"{_PREFIX}failed to parse pod Network Attachment Selection Annotation JSON format: {exc.msg}",
-            pointer,
-            exc.msg if exc.line is None else f"{exc.msg}; write a list of objects, or names with commas",
-            line=exc.line,
-            column=exc.column,
-        ) from exc
+        text = exc.msg if exc.line is None else f"{exc.msg}; write a list of objects, or names with commas"
+        raise NetworksError(text, pointer, line=exc.line, column=exc.column) from exc
     return networks
 
 
-def _element(value: t.Any, pointer: str, keys: t.Sequence[str]) -> NetworkSelection:
+def _element(value: t.Any, pointer: str) -> NetworkSelection:
     if value is None:
         # Multus panics later.
         raise JSONError("an element is null; write an object with the key name")
     selection = NetworkSelection()
-    for key, item in gojson.struct_items(gojson.as_object(value, pointer), keys):
+    for key, item in gojson.struct_items(gojson.as_object(value, pointer), tuple(_ATTRIBUTES)):
         where = f"{pointer}/{key}"
         decode = _DECODERS.get(key)
         if decode is not None:
@@ -224,6 +174,73 @@ def _decode_cni_args(value: t.Any, where: str) -> dict[str, t.Any] | None:
     return None if value is None else gojson.as_object(value, where)
 
 
+# ---- what a network can be asked for, as Go would write it again; errors are `JSONError`
+
+_PORT = ("hostPort", "containerPort", "protocol", "hostIP")
+_BANDWIDTH = ("ingressRate", "ingressBurst", "egressRate", "egressBurst")
+
+# Go's net.ParseMAC: pairs with one separator, groups of four with dots, or, since Go 1.27, digits alone.
+_MAC = r"[0-9a-fA-F]{2}(?:([:-])[0-9a-fA-F]{2})(?:\1[0-9a-fA-F]{2})+|[0-9a-fA-F]{4}(?:\.[0-9a-fA-F]{4})+|[0-9a-fA-F]+"
+_MAC_BYTES = (6, 8, 20)
+
+
+def decode_port_mappings(value: t.Any, where: str) -> list[gojson.Struct] | None:
+    """Return port mappings with lower-case keys, None for null. An element must not be null, which Go accepts."""
+    if value is None:
+        return None
+    return [_port_mapping(item, f"{where}/{index}") for index, item in enumerate(gojson.as_list(value, where))]
+
+
+def _port_mapping(value: t.Any, where: str) -> gojson.Struct:
+    found: dict[str, t.Any] = {"hostPort": 0, "containerPort": 0}
+    for name, item in gojson.struct_items(required_object(value, where), _PORT):
+        decode: t.Callable[[t.Any, str], t.Any] = gojson.as_int if name.endswith("Port") else gojson.as_string
+        if item is not None:
+            found[name] = decode(item, f"{where}/{name}")
+    return gojson.Struct((name, found[name]) for name in _PORT if name in found and found[name] != "")
+
+
+def decode_bandwidth(value: t.Any, where: str) -> gojson.Struct | None:
+    """Return all four limits in bit/s and bit, None for null."""
+    if value is None:
+        return None
+    found = dict.fromkeys(_BANDWIDTH, 0)
+    for name, item in gojson.struct_items(gojson.as_object(value, where), _BANDWIDTH):
+        if item is not None:
+            found[name] = gojson.as_int(item, f"{where}/{name}")
+    return gojson.Struct(found)
+
+
+def decode_strings(value: t.Any, where: str) -> list[str] | None:
+    """Return a list of strings, None for null."""
+    if value is None:
+        return None
+    return [gojson.as_string(item, f"{where}/{index}") for index, item in enumerate(gojson.as_list(value, where))]
+
+
+def decode_gateways(value: t.Any, where: str) -> list[str] | None:
+    """Return addresses in canonical form, "" for an empty one; None for null."""
+    if value is None:
+        return None
+    return [decode_ip(item, f"{where}/{index}") for index, item in enumerate(gojson.as_list(value, where))]
+
+
+def is_mac(text: str) -> bool:
+    """Tell whether `text` is a hardware address of 6, 8 or 20 bytes, in a form that Go reads."""
+    if re.fullmatch(_MAC, text) is None:
+        return False
+    return len(re.sub("[:.-]", "", text)) in [2 * count for count in _MAC_BYTES]
+
+
+def is_address(text: str) -> bool:
+    """Tell whether `text` is an IP address, with or without a prefix length."""
+    decode = decode_cidr if "/" in text else decode_ip
+    try:
+        return decode(text, "") != ""
+    except JSONError:
+        return False
+
+
 _DECODERS: dict[str, t.Callable[[t.Any, str], t.Any]] = {
     "ips": decode_strings,
     "portMappings": decode_port_mappings,
@@ -234,21 +251,11 @@ _DECODERS: dict[str, t.Callable[[t.Any, str], t.Any]] = {
 
 
 def _check_requests(network: NetworkSelection, pointer: str) -> None:
-    for key, address, text in (
-        ("mac", network.mac, "failed to mac"),
-        ("infiniband-guid", network.infiniband_guid, "failed to validate infiniband GUID"),
-    ):
+    for key, address in (("mac", network.mac), ("infiniband-guid", network.infiniband_guid)):
         if address and not is_mac(address):
-            raise NetworksError(
-                f"{_PREFIX}{text}: address {address}: invalid MAC address",
-                f"{pointer}/{key}",
-                f"{quote(address)} is not a hardware address, such as 02:00:00:00:00:01",
-            )
+            text = f"{quote(address)} is not a hardware address, such as 02:00:00:00:00:01"
+            raise NetworksError(text, f"{pointer}/{key}")
     for index, ip in enumerate(network.ips or []):
-        if is_address(ip):
-            continue
-        text = f"failed to parse IP address {quote(ip)}"
-        if "/" in ip:
-            text = f"failed to parse CIDR {quote(ip)}: invalid CIDR address: {ip}"
-        rule = f"{quote(ip)} is not an address, such as 10.1.0.5/24 or 10.1.0.5"
-        raise NetworksError(text, f"{pointer}/ips/{index}", rule)
+        if not is_address(ip):
+            text = f"{quote(ip)} is not an address, such as 10.1.0.5/24 or 10.1.0.5"
+            raise NetworksError(text, f"{pointer}/ips/{index}")

@@ -12,7 +12,7 @@ import os
 import re
 
 from .. import gojson
-from ..errors import JSONError, os_error_text, quote
+from ..errors import JSONError, quote
 from ..files import read_file
 from .definitions import KIND, RESOURCE_NAME, NetworkDefinition, network_in_files
 from .errors import NetworksError
@@ -43,12 +43,12 @@ def _loaded(path: str, check: _Check) -> dict[str, t.Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as exc:
-        raise NetworksError(os_error_text("open", path, exc), rule=f"{path} cannot be read: {exc.strerror}") from exc
+        raise NetworksError(f"{path} cannot be read: {exc.strerror}") from exc
     check(path)
     try:
         return gojson.as_object(gojson.loads(data), "")
     except JSONError as exc:
-        raise NetworksError(f"{path}: {exc}", "", f"{path}: {exc.msg}", line=exc.line, column=exc.column) from exc
+        raise NetworksError(f"{path}: {exc.msg}", line=exc.line, column=exc.column) from exc
 
 
 # ---- annotations
@@ -59,23 +59,11 @@ def call_annotations(capabilities: t.Mapping[str, t.Any], config: t.Mapping[str,
 
     `capabilities`: from `runtime.decode_capabilities`. Raises `NetworksError`.
     """
-    found: dict[str, str] = {}
-    for where, value in (
-        ("/args/cni", _args_cni(config)),
-        (f"/runtimeConfig/{POD_ANNOTATIONS}", _pod_annotations(capabilities)),
-    ):
-        found.update(_texts(value, where))
-    return found
-
-
-def _pod_annotations(capabilities: t.Mapping[str, t.Any]) -> t.Any:
-    # containerd writes null for a pod without annotations.
-    return next((value for key, value in capabilities.items() if key.lower() == POD_ANNOTATIONS), None)
-
-
-def _args_cni(config: t.Mapping[str, t.Any]) -> t.Any:
     args = config.get("args")
-    return args.get("cni") if isinstance(args, dict) else None
+    found = _texts(args.get("cni") if isinstance(args, dict) else None, "/args/cni")
+    # containerd writes null for a pod without annotations.
+    sent = next((value for key, value in capabilities.items() if key.lower() == POD_ANNOTATIONS), None)
+    return {**found, **_texts(sent, f"/runtimeConfig/{POD_ANNOTATIONS}")}
 
 
 def _texts(value: t.Any, where: str) -> dict[str, str]:
@@ -83,8 +71,7 @@ def _texts(value: t.Any, where: str) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        text = f"expected an object of annotations, found {gojson.kind(value)}"
-        raise NetworksError(f"{where}: {text}", where, text)
+        raise NetworksError(f"expected an object of annotations, found {gojson.kind(value)}", where)
     found = {}
     for name in _ANNOTATIONS:
         item = value.get(name)
@@ -93,8 +80,7 @@ def _texts(value: t.Any, where: str) -> dict[str, str]:
         elif isinstance(item, str):
             found[name] = item
         elif item is not None:
-            text = f"expected a text or a list of networks, found {gojson.kind(item)}"
-            raise NetworksError(f"{where}/{name}: {text}", "", text, name)
+            raise NetworksError(f"expected a text or a list of networks, found {gojson.kind(item)}", annotation=name)
     return found
 
 
@@ -158,5 +144,5 @@ def _definition(found: dict[str, t.Any], namespace: str, name: str, path: str) -
         # In a file, the configuration needs not be a text.
         text = gojson.dumps(config).decode() if isinstance(config, dict) else gojson.as_string(config, "spec/config")
     except JSONError as exc:
-        raise NetworksError(f"{path}: {exc}", rule=f"{path}: {exc}") from exc
+        raise NetworksError(f"{path}: {exc}") from exc
     return NetworkDefinition(namespace, name, text, resource)

@@ -16,19 +16,16 @@ if TYPE_CHECKING:
 
 NETWORK_STATUS = "k8s.v1.cni.cncf.io/network-status"
 
-_MEMBERS = ("name", "interface", "ips", "mac", "mtu", "default", "dns", "device-info", "gateway")
+_MEMBERS = ("name", "interface", "ips", "mac", "mtu", "default", "dns", "gateway")
 _ZERO = ("0.0.0.0", "::")
 
 
-def network_statuses(
-    result: Result, name: str, default: bool, device_info: t.Mapping[str, t.Any] | None = None
-) -> list[gojson.Struct]:
+def network_statuses(result: Result, name: str, default: bool) -> list[gojson.Struct]:
     """Return the entries of one network: one for each interface with a sandbox.
 
     A result with exactly one interface gives one entry with all addresses, whether it has a sandbox or not; one without
     interfaces gives none. `default`: it is the pod's first network; the entry whose address has a gateway is marked,
-    else the first one. An address without an interface belongs to the last entry. `device_info` goes into every entry.
-    Raises `ResultError`.
+    else the first one. An address without an interface belongs to the last entry. Raises `ResultError`.
     """
     data = result.as_version("1.0.0").to_dict()
     interfaces = data.get("interfaces", [])
@@ -36,7 +33,6 @@ def network_statuses(
     common = {
         "name": name,
         "dns": gojson.Struct(data.get("dns", {})),
-        "device-info": device_info,
         "gateway": [route.get("gw", UNSET) for route in data.get("routes", []) if _is_default(route)],
     }
     found = {index: nic for index, nic in enumerate(interfaces) if nic.get("sandbox")}

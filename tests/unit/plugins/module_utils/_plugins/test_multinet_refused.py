@@ -69,7 +69,7 @@ def test_what_is_refused(world, annotation, words):
         ({"cniDir": "relative"}, "cniDir: expected an absolute path"),
         ({"nadDir": "/a/../b"}, "nadDir: expected an absolute path"),
         ({"podDir": 5}, "podDir: expected an absolute path"),
-        ({"delegates": []}, "at least one delegate/clusterNetwork must be specified"),
+        ({"delegates": []}, "there is no network; write delegates or clusterNetwork"),
         ({"delegates": None, "clusterNetwork": "nope"}, "/clusterNetwork: there is no NetworkAttachmentDefinition"),
         ({"auxiliaryCNIChainName": "x"}, "auxiliaryCNIChainName is not supported"),
         (

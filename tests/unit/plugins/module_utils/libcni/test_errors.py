@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cli, errors, gojson, netns
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import errors as multi_errors
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import order
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import runner
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def samples():
         errors.PluginListError('type="bridge"', "add", "bridge", plugin),
         errors.PluginListError('type="x"', "delete", "x", errors.NotFoundError("/dir", "net")),
         errors.MultiError("text", [wrapped, plugin]),
-        multi_errors.NetworksError("text", "/0", "rule", "annotation", 1, 2),
-        order.AddNetworksError("text", 1, plugin, [(0, wrapped)]),
-        order.DelNetworksError("text", [(0, wrapped)]),
+        multi_errors.NetworksError("text", "/0", "annotation", 1, 2),
+        runner.AddNetworksError("text", 1, plugin, [(0, wrapped)]),
+        runner.DelNetworksError("text", [(0, wrapped)]),
         netns.NamespaceError("text", True),
         netns.LinkError("text", True),
         cli._UsageError("text"),
