@@ -171,7 +171,7 @@ class PodCall:
             network = NetworkRecord(delegate.network, ifname, delegate.data, delegate.is_list, delegate.name)
             network.args = network_args(self.pod_args, delegate)
             network.capability_args = network_capabilities(capabilities, delegate, args.container_id, ifname)
-            network.routes = routes
+            network.families, network.gateways = routes.families, routes.gateways
             record.networks.append(network)
         return record
 

@@ -17,8 +17,6 @@ import time
 from .. import gojson
 from ..errors import CacheError, JSONError, os_error_text
 from ..files import open_file, remove_temporaries, temporary_path
-from .routes import DEFAULTS, DefaultRoutes
-from .selection import decode_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +34,10 @@ class NetworkRecord:
 
     `config`: the JSON of a conflist (`is_list`) or of a single plugin. `network`: the name in it. `name`: that of a
     NetworkAttachmentDefinition, NAMESPACE/NAME, else `network`. `args`: pairs for CNI_ARGS. `capability_args`: by
-    capability. `routes`: changes to its default routes.
+    capability. `families`: "4", "6": its default routes of these go; `gateways`: default routes that it gets.
     """
 
-    __slots__ = ("args", "capability_args", "config", "ifname", "is_list", "name", "network", "routes")
+    __slots__ = ("args", "capability_args", "config", "families", "gateways", "ifname", "is_list", "name", "network")
 
     def __init__(self, network: str, ifname: str, config: bytes, is_list: bool, name: str = "") -> None:
         self.network = network
@@ -49,7 +47,8 @@ class NetworkRecord:
         self.name = name or network
         self.args: list[tuple[str, str]] = []
         self.capability_args: dict[str, t.Any] = {}
-        self.routes = DefaultRoutes()
+        self.families: list[str] = []
+        self.gateways: list[str] = []
 
     def to_dict(self) -> gojson.Struct:
         """Return the network as JSON data."""
@@ -61,8 +60,8 @@ class NetworkRecord:
             config=self.config.decode("utf-8", "surrogateescape"),
             args=[list(pair) for pair in self.args],
             capabilityArgs=self.capability_args,
-            families=self.routes.families,
-            gateways=self.routes.gateways,
+            families=self.families,
+            gateways=self.gateways,
         )
 
     @classmethod
@@ -75,8 +74,10 @@ class NetworkRecord:
             key, value = [*map(str, gojson.as_list(pair, f"{where}/args")), "", ""][:2]
             found.args.append((key, value))
         found.capability_args = gojson.as_object(data.get("capabilityArgs"), f"{where}/capabilityArgs")
-        families, gateways = (decode_strings(data.get(key), f"{where}/{key}") for key in ("families", "gateways"))
-        found.routes = DefaultRoutes(filter(DEFAULTS.__contains__, families or ()), gateways or ())
+        for key, texts in (("families", found.families), ("gateways", found.gateways)):
+            texts += [
+                gojson.as_string(item, f"{where}/{key}") for item in gojson.as_list(data.get(key), f"{where}/{key}")
+            ]
         return found
 
 

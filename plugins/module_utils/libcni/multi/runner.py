@@ -50,12 +50,12 @@ class PodRunner:
         """ADD. Return the result as it is after default routes have moved. Raises `CNIError`."""
         rt = self._runtime_conf(network)
         result = self._cni.add_network_list(self.conflist(network), rt)
-        if not (network.routes.families or network.routes.gateways):
+        if not (network.families or network.gateways):
             return result
         from .routes import with_default_routes
 
         self._move_routes(network)
-        changed = with_default_routes(result, network.routes.families, network.routes.gateways)
+        changed = with_default_routes(result, network.families, network.gateways)
         self._cache(network, changed)
         return changed
 
@@ -65,7 +65,7 @@ class PodRunner:
         if not _has_check(lst.cni_version):
             return
         self._cni.check_network_list(lst, self._runtime_conf(network))
-        for family in network.routes.families:
+        for family in network.families:
             self._check_routes(network, family)
 
     def delete(self, network: NetworkRecord) -> None:
@@ -99,21 +99,21 @@ class PodRunner:
         from ..fields import Route
         from .routes import DEFAULTS, family_of
 
-        removed = [DEFAULTS[family] for family in network.routes.families]
+        removed = [DEFAULTS[family] for family in network.families]
         with netns.inside(self._netns):
             for route in netns.routes(network.ifname):
                 if route.dst in removed:
                     netns.delete_route(Route(route.dst, route.gw, priority=route.priority), network.ifname)
-            for gateway in network.routes.gateways:
+            for gateway in network.gateways:
                 netns.add_route(Route(DEFAULTS[family_of(gateway)], gateway), network.ifname)
 
     def _check_routes(self, network: NetworkRecord, family: str) -> None:
         from .. import netns
         from .routes import DEFAULTS, family_of
 
-        wanted = [gateway for gateway in network.routes.gateways if family_of(gateway) == family]
+        wanted = [gateway for gateway in network.gateways if family_of(gateway) == family]
         with netns.inside(self._netns):
-            found = [route.gw for route in netns.routes(network.ifname) if route.dst == DEFAULTS[family]]
+            found = [route.gw for route in netns.routes(network.ifname) if route.dst == DEFAULTS.get(family)]
         if sorted(found) != sorted(wanted):
             there = ", ".join(f"via {gateway}" if gateway else "without a gateway" for gateway in found) or "none"
             raise CNIError(

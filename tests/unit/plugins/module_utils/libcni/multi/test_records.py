@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CacheError, JSONError
-from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import records, routes
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import records
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.process import run_program
 
 
@@ -21,7 +21,7 @@ def a_record(container_id="c1", ifname="eth0"):
     network = records.NetworkRecord("storage", "net1", b'{"name": "storage"}', True, "default/storage")
     network.args = [("IgnoreUnknown", "1"), ("A", "b")]
     network.capability_args = {"mac": "02:00:00:00:00:01", "big": 9007199254740993}
-    network.routes = routes.DefaultRoutes("4", ["10.1.0.1"])
+    network.families, network.gateways = ["4"], ["10.1.0.1"]
     return records.PodRecord("pods", container_id, ifname, "/run/netns/a", "default/web", [network])
 
 
