@@ -26,15 +26,15 @@ _SCALAR = (str, int, bool, float, _NONE)
 _NUMBERS = {"mode": int, "uid": int, "gid": int}
 _ORIGINAL = {"sha256": str, **_NUMBERS, "path?": str}
 _VERSIONS = (list, _NONE)
-_LINK = {"link": str}
-_KEPT = {"sha256": str, **_NUMBERS, "archive": (str, _NONE), "cni_versions": _VERSIONS}
+_LINK = {"origin": str, "link": str}
+_KEPT = {"origin": str, "sha256": str, **_NUMBERS, "archive": (str, _NONE), "cni_versions": _VERSIONS}
 _NETWORK = {"network": str, "sha256": str, "original?": (_NONE, _ORIGINAL), "yields?": str}
 _BINARY = {
     "sha256": str,
     "archive": (str, _NONE),
     "cni_versions": _VERSIONS,
     "gone": bool,
-    **dict.fromkeys(("replaced", "original", "displaced"), (_NONE, _KEPT, _LINK)),
+    "history": [(_KEPT, _LINK)],
 }
 _SECTIONS: Dict[str, Any] = {
     "networks": _NETWORK,
@@ -55,12 +55,12 @@ class Manifest:
     - ``networks``: path of a conflist -> ``{network, sha256, original}``; ``original`` (None or
       ``{sha256, mode, uid, gid, path}``) is the unmanaged file that was adopted. ``yields`` exists while an unmanaged
       file is restored to the path. It is the sha256 of the managed file: a file with another one is unmanaged.
-    - ``binaries``: path of a plugin -> ``{sha256, archive, cni_versions, gone, replaced, original, displaced}``.
-      ``archive`` (sha256 or None) says what it was installed from, ``gone`` that it was removed on purpose. The last
-      three are kept files, each None, ``{sha256, mode, uid, gid, archive}`` or ``{link}`` (text of a symbolic link):
-      ``replaced`` is the file that the newest version replaced (an older managed one, or ``original``), ``original``
-      the unmanaged file from before the first managed one, ``displaced`` an unmanaged file that had replaced a managed
-      one and that a repair removed.
+    - ``binaries``: path of a plugin -> ``{sha256, archive, cni_versions, gone, history}``. ``archive`` (sha256 or None)
+      says what it was installed from, ``gone`` that it was removed on purpose. ``history`` are the kept files that were
+      there before, at most one of each ``origin``, the last one at the end. Each is ``{origin, sha256, mode, uid, gid,
+      archive, cni_versions}`` or ``{origin, link}`` (text of a symbolic link). The origin is ``original`` (unmanaged,
+      from before the first managed one), ``managed`` (an older version), or ``displaced`` (unmanaged; it had replaced a
+      managed one, and a repair removed it).
     - ``archives``: sha256 of an archive -> ``{sha512, plugins, scripts}``: ``{plugin name: sha256}`` of all in it, and
       the names of those that are scripts (missing: none).
     - ``aside``: path of a file that was set aside -> ``{path, network}``: its original path, and the network that it
@@ -189,9 +189,8 @@ class Manifest:
         wanted: Set[str] = set()
         managed = [record["managed"] for record in self.aside.values() if record.get("managed")]
         for entry in list(self.networks.values()) + managed + list(self.binaries.values()):
-            for key in ("original", "replaced", "displaced"):
-                if entry.get(key):
-                    wanted.add(entry[key].get("sha256", ""))
+            for record in [entry.get("original") or {}, *entry.get("history", ())]:
+                wanted.add(record.get("sha256", ""))
         used = {entry.get("archive") for entry in self.binaries.values()}
         for archive in [a for a in self.archives if a not in used]:
             del self.archives[archive]
@@ -214,10 +213,13 @@ def _section(name: str, entries: Any, shape: Any) -> Dict[str, Any]:
 def _conforms(value: Any, shape: Any) -> bool:
     """Tell whether *value* is of a type, one of several shapes, or an object that has these keys (``key?``: may have).
 
-    A plain list or dict contains only strings. Unknown keys, which a later release may have added, have scalar values.
+    A plain list or dict contains only strings, a list with a shape only what has it. Unknown keys, which a later
+    release may have added, have scalar values.
     """
     if isinstance(shape, tuple):
         return any(_conforms(value, one) for one in shape)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_conforms(item, shape[0]) for item in value)
     if isinstance(shape, dict):
         plain = {key.rstrip("?"): one for key, one in shape.items()}
         return (

@@ -93,8 +93,7 @@ def is_temporary(name):
 def kept():
     """Return the digests of the files that the manifest refers to."""
     binaries = json.loads((STATE / "manifest.json").read_text())["binaries"].values()
-    slots = [entry[slot] for entry in binaries for slot in ("replaced", "original", "displaced")]
-    return {slot["sha256"] for slot in slots if slot}
+    return {record["sha256"] for entry in binaries for record in entry["history"]}
 
 
 def test_a_run_killed_at_a_change_leaves_whole_plugins_and_the_next_run_completes(start, succeed, bin_dir, old, new):

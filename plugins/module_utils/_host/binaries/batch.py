@@ -14,7 +14,19 @@ from ..errors import HostError
 from ..files import TEMP_SUFFIX, Attributes, Directory, Staged, make_directory, stage
 from ..manifest import SETTLING, Manifest, digest_of
 from ..trust import SCRIPT, check_plugin, host_machine, plugin_machine
-from .store import LINK, Contents, FoundPlugin, Record, Store, ask_version, note_archive, record_plugin
+from .store import (
+    LINK,
+    MANAGED,
+    ORIGINAL,
+    Contents,
+    FoundPlugin,
+    Record,
+    Store,
+    ask_version,
+    note_archive,
+    record_plugin,
+    without,
+)
 
 INSTALL = "install"
 REPLACE = "replace"
@@ -27,8 +39,8 @@ class PluginChange:
     """The change of one plugin.
 
     ``kind`` is one of the constants above, ``found`` the current file, ``target`` the record (see Manifest) of the
-    desired one, None to remove it. ``keep`` has the slots of the manifest's entry (``replaced``, ``original``,
-    ``displaced``) that get the current file. ``during`` and ``after`` are the manifest's entry while the change happens
+    desired one, None to remove it. ``keep`` is the origin with which the manifest's entry keeps the current file, "" if
+    it does not. ``during`` and ``after`` are the manifest's entry while the change happens
     and when it is done (None: no entry). ``report`` (in the result) and ``shown`` (in the diff) are what a user sees.
     """
 
@@ -37,7 +49,7 @@ class PluginChange:
         self.kind = kind
         self.found = found
         self.target = target
-        self.keep: List[str] = []
+        self.keep = ""
         self.during: Record = None
         self.after: Record = None
         self.staged: Optional[Staged] = None
@@ -124,16 +136,19 @@ class PluginBatch:
         if not change.keep:
             return
         record: Dict[str, Any]
+        # An older version is of no use once the file before the first one is another.
+        outdated = (ORIGINAL, MANAGED) if change.keep == ORIGINAL else (change.keep,)
         if change.found.kind == LINK:
-            record = {"link": change.found.link}
+            record = {"origin": change.keep, "link": change.found.link}
         else:
-            record = dict(self.manifest.keep(self.store.path(change.name)), archive=None, cni_versions=None)
+            kept = self.manifest.keep(self.store.path(change.name))
+            record = {"origin": change.keep, **kept, "archive": None, "cni_versions": None}
             entry = self.store.entry(change.name)
             if entry is not None and change.found.sha256 == entry["sha256"]:
                 record.update(archive=entry["archive"], cni_versions=entry["cni_versions"])
         for entry in (change.during, change.after):
             if entry is not None:
-                entry.update(dict.fromkeys(change.keep, record))
+                entry["history"] = [*without(entry, *outdated), record]
 
     def finish(self) -> None:
         """Write the manifest as it is after all changes, and remove what is no longer needed."""

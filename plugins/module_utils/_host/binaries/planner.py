@@ -13,7 +13,7 @@ from ..files import Attributes
 from ..hostview import HostView
 from ..manifest import Manifest
 from .outcome import PluginsPlan, WantedPlugins, Where
-from .store import MISSING, OTHER, FoundPlugin, Record
+from .store import DISPLACED, MANAGED, MISSING, ORIGINAL, OTHER, FoundPlugin, Record, latest, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ NOTHING_MANAGED: Dict[str, Any] = {
     "archive": None,
     "cni_versions": None,
     "gone": False,
-    "replaced": None,
-    "original": None,
-    "displaced": None,
+    "history": [],
 }
 
 
@@ -122,7 +120,7 @@ def _already_there(plan: PluginsPlan, name: str, found: FoundPlugin, wanted: Wan
 
 
 def _record_install(change: PluginChange, entry: Record, archive: Record, versions: Optional[List[str]]) -> None:
-    """Set the manifest's future entry, and the slots that keep the current file."""
+    """Set the manifest's future entry, and as what it keeps the current file."""
     from .batch import SET_ATTRIBUTES
 
     found = change.found
@@ -130,14 +128,14 @@ def _record_install(change: PluginChange, entry: Record, archive: Record, versio
     new.update(sha256=(change.target or {})["sha256"], archive=None, cni_versions=versions, gone=False)
     if archive is not None:
         new["archive"] = archive["sha256"]
-    if found.kind == MISSING or found.is_kept(new["replaced"]) or found.is_kept(new["original"]):
+    if found.kind == MISSING or any(map(found.is_kept, without(new, DISPLACED))):
         pass  # nothing is there, or an interrupted run has kept it already
-    elif entry is None or (entry["gone"] and entry["original"] is None):
-        change.keep = ["replaced", "original"]
+    elif entry is None or (entry["gone"] and latest(entry, ORIGINAL) is None):
+        change.keep = ORIGINAL
     elif not found.is_managed(entry):
-        change.keep = ["displaced"]
+        change.keep = DISPLACED
     elif change.kind != SET_ATTRIBUTES:
-        change.keep = ["replaced"]
+        change.keep = MANAGED
     change.during = change.after = new
 
 

@@ -15,7 +15,7 @@ from ..plan import DISRUPTIVE, SAFE
 from .batch import REMOVE, RESTORE, PluginChange
 from .outcome import PluginsPlan
 from .planner import NOTHING_MANAGED, not_regular
-from .store import MISSING, OTHER, Record
+from .store import DISPLACED, MANAGED, MISSING, ORIGINAL, OTHER, Record, latest, without
 
 
 def plan_absent(
@@ -45,10 +45,10 @@ def plan_absent(
             raise _foreign(plan.store.path(name), "remove it")
         else:
             gone = dict(entry or NOTHING_MANAGED, gone=True)
-            gone["replaced"] = gone["original"]
+            gone["history"] = without(gone, MANAGED)
             # A file that came after the managed one was removed, or where none ever was, can be restored.
-            first = gone["original"] is None and (entry is None or entry["gone"])
-            change.keep = ["replaced", "original"] if first else ["displaced"]
+            first = latest(gone, ORIGINAL) is None and (entry is None or entry["gone"])
+            change.keep = ORIGINAL if first else DISPLACED
             change.during = change.after = gone
         changes.append(change)
     _add_removals(plan, changes, view, (conf_dir, cache_dir), force, "state is absent")
@@ -57,9 +57,8 @@ def plan_absent(
 
 def _gone(entry: Dict[str, Any]) -> Record:
     """Return the entry of a managed plugin after its removal: it has only what can be restored."""
-    if entry["original"] is None and entry["displaced"] is None:
-        return None
-    return dict(entry, gone=True, replaced=entry["original"])
+    history = without(entry, MANAGED)
+    return dict(entry, gone=True, history=history) if history else None
 
 
 def _add_removals(
@@ -98,7 +97,7 @@ def plan_restored(
             os.path.basename(path)
             for path, entry in manifest.binaries.items()
             # A removed plugin without an original has an entry only for a file that had displaced it.
-            if os.path.dirname(path) == bin_dir and (not entry["gone"] or entry["original"] is not None)
+            if os.path.dirname(path) == bin_dir and (not entry["gone"] or latest(entry, ORIGINAL) is not None)
         ]
     changes = []
     for name in sorted(set(names)):
@@ -107,7 +106,7 @@ def plan_restored(
         if entry is None or (entry["gone"] and found.kind != MISSING and not found.is_managed(entry)):
             plan.keep_as_is(name, found)
             continue
-        target = entry["original"] if force else entry["replaced"]
+        target = latest(entry, ORIGINAL) if force else latest(entry, ORIGINAL, MANAGED)
         after = _restored(entry, target)
         if found.is_exactly(target):
             plan.keep_as_is(name, found)
@@ -123,8 +122,8 @@ def plan_restored(
         if found.kind != MISSING and not found.is_managed(entry) and not found.is_kept(target):
             if not force:
                 raise _foreign(plan.store.path(name), "restore the previous file")
-            change.keep = ["displaced"]
-            change.after = after or dict(entry, gone=True, replaced=None, original=None)
+            change.keep = DISPLACED
+            change.after = after or dict(entry, gone=True, history=[])
         changes.append(change)
     _add_removals(plan, changes, view, (conf_dir, cache_dir), force, "it replaced no file")
     return plan
@@ -132,8 +131,9 @@ def plan_restored(
 
 def _restored(entry: Dict[str, Any], target: Record) -> Record:
     """Return the manifest's entry when *target* is restored: none if it is unmanaged or nothing, else the older one."""
-    if target is None or target == entry["original"]:
-        return dict(entry, gone=True, replaced=None, original=None) if entry["displaced"] else None
+    if target is None or target["origin"] == ORIGINAL:
+        history = without(entry, ORIGINAL, MANAGED)
+        return dict(entry, gone=True, history=history) if history else None
     return dict(
         entry, sha256=target["sha256"], archive=target["archive"], cni_versions=target["cni_versions"], gone=False
     )

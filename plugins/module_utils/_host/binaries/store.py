@@ -89,6 +89,20 @@ def select(
 VERSION_TIMEOUT = 15.0
 """In seconds. A plugin answers VERSION in a few milliseconds."""
 
+# The origin of a kept file, see Manifest.
+ORIGINAL, MANAGED, DISPLACED = "original", "managed", "displaced"
+
+
+def latest(entry: Mapping[str, Any], *origins: str) -> Record:
+    """Return the newest kept file of these *origins*, None if there is none."""
+    return next((record for record in reversed(entry["history"]) if record["origin"] in origins), None)
+
+
+def without(entry: Mapping[str, Any], *origins: str) -> List[Dict[str, Any]]:
+    """Return the history of an entry without the files of these *origins*."""
+    return [record for record in entry["history"] if record["origin"] not in origins]
+
+
 MISSING = "missing"
 FILE = "file"
 LINK = "link"
@@ -125,8 +139,7 @@ class FoundPlugin(NamedTuple):
         """Tell whether this is what the manifest's *entry* says was installed, now or before an interrupted run."""
         if entry is None or self.kind != FILE:
             return False
-        older = entry["replaced"] if entry["replaced"] != entry["original"] else None
-        return self.sha256 == entry["sha256"] or self.is_kept(older)
+        return self.sha256 == entry["sha256"] or self.is_kept(latest(entry, MANAGED))
 
 
 class Store:
@@ -201,7 +214,7 @@ class Store:
         entry = self.entry(name) or {}
         if entry.get("sha256") == found.sha256 and entry.get("cni_versions"):
             return list(entry["cni_versions"])
-        for record in (self.manifest.versions.get(self._key(name)), entry.get("replaced")):
+        for record in (self.manifest.versions.get(self._key(name)), *entry.get("history", ())):
             if record and record.get("sha256") == found.sha256 and record.get("cni_versions"):
                 return list(record["cni_versions"])
         return None

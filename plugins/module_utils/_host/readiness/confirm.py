@@ -13,7 +13,6 @@ from ..problems import ERROR
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..networks.plan import ConfPlan
-    from ..runtimes.cri import CriStatus
     from ..runtimes.effective import Effective
     from ..runtimes.rules import Verdict
     from ..runtimes.runtime import Runtime
@@ -59,16 +58,11 @@ def confirm(
 
 def _confirm_one(effective: Effective, runtime: Runtime, verdict: Verdict, bin_dirs: List[str], end: float) -> Answer:
     # Imported here because most hosts have no runtime to ask, and compiling it takes time.
-    from ..runtimes.loaded import ANSWER, ask_until
-    from .asked import not_as_judged, stale_file
+    from ..runtimes.loaded import ANSWER, ask_until, mismatch
     from .report import Readiness
 
-    def differs(status: CriStatus) -> str:
-        stale = stale_file(verdict, status) if not runtime.handler else ""
-        return not_as_judged(runtime, verdict, status) or (stale and f"has loaded an older state of {stale}")
-
     end += runtime.settles
-    answer = ask_until(runtime, verdict.names, end, differs)
+    answer = ask_until(runtime, verdict.names, end, lambda status: mismatch(runtime, verdict, status).text)
     if answer.status is None:
         return None, [f"{runtime.name} cannot be asked which networks it has loaded: {answer.why}"]
     if answer.why:

@@ -16,13 +16,12 @@ from ..problems import ERROR, INFO, WARNING, Obstacle
 from ..processes import Process, processes
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
-from ..runtimes.loaded import ask_once
+from ..runtimes.loaded import ask_once, mismatch
 from ..runtimes.profiles import FIRST, NAMED, OWN
 from ..runtimes.rules import Network, Verdict
 from ..runtimes.runtime import Runtime
 from ..runtimes.status import NOT_READY, PluginsStatus, status_of
 from ..secrets import mask_text
-from .asked import not_as_judged, stale_file
 
 # A runtime whose plugin hangs in STATUS does not answer within any time.
 CRI_TIMEOUT = 5.0
@@ -201,14 +200,11 @@ class Readiness:
             runtime.how_to_load,
             status.message or runtime.answer,
         )
-        differs = not_as_judged(runtime, verdict, status)
-        if differs:
-            return [Obstacle("not_loaded", f"{runtime.name} {differs}", evidence, remedy, file=place)]
-        stale = stale_file(verdict, status)
-        if stale and not runtime.handler:
+        differs = mismatch(runtime, verdict, status)
+        if differs.text:
             # An older state of the same network works, too; only another network is an obstacle.
-            text = f"{runtime.name} has loaded an older state of {stale}"
-            return [Obstacle("not_loaded", text, evidence, remedy, WARNING, file=place)]
+            level = WARNING if differs.stale else ERROR
+            return [Obstacle("not_loaded", f"{runtime.name} {differs.text}", evidence, remedy, level, file=place)]
         explained = any(one.level == ERROR for one in found)
         if status.ready or explained or runtime.handler:
             return []

@@ -72,7 +72,11 @@ def test_a_kept_file_comes_back_whole_and_goes_when_nobody_refers_to_it(state, t
     original.chmod(0o755)
     manifest = Manifest(state)
     kept = manifest.keep(str(original))
-    manifest.binaries["/opt/cni/bin/bridge"] = {"sha256": "new", "archive": "a", "replaced": kept}
+    manifest.binaries["/opt/cni/bin/bridge"] = {
+        "sha256": "new",
+        "archive": "a",
+        "history": [{"origin": "original", **kept}],
+    }
     manifest.archives.update({"a": {"bridge": "new"}, "b": {}})
     manifest.prune()
     original.unlink()
@@ -136,9 +140,7 @@ def test_a_manifest_of_the_right_json_and_the_wrong_shape_is_damaged_or_can_be_u
                 "archive": "3" * 64,
                 "cni_versions": ["1.0.0"],
                 "gone": False,
-                "replaced": kept,
-                "original": {"link": "y"},
-                "displaced": None,
+                "history": [{"origin": "original", "link": "y"}, {"origin": "managed", **kept}],
             }
         },
         "archives": {"3" * 64: {"sha512": "4" * 128, "plugins": {"x": "1" * 64}}},
@@ -163,8 +165,8 @@ def test_a_manifest_of_the_right_json_and_the_wrong_shape_is_damaged_or_can_be_u
             entry = store.entry("x")
             kind.is_managed(entry)
             store.cni_versions("x", kind)
-            for slot in ("replaced", "original", "displaced"):
-                kind.is_exactly((entry or {}).get(slot))
+            for record in (entry or {}).get("history", ()):
+                kind.is_exactly(record)
         known_archive(manifest, "sha512", "4" * 128)
         manifest.network_file(path, b"text")
         conf.aside(str(tmp_path), manifest)

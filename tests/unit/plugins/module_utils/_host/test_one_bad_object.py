@@ -108,9 +108,7 @@ ENTRY = {
     "archive": None,
     "cni_versions": None,
     "gone": False,
-    "replaced": None,
-    "original": None,
-    "displaced": None,
+    "history": [],
 }
 
 

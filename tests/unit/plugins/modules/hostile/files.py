@@ -123,9 +123,10 @@ def sound():
                     "archive": "2" * 64,
                     "cni_versions": ["1.0.0"],
                     "gone": False,
-                    "replaced": {**KEPT, "archive": None, "cni_versions": ["0.4.0"]},
-                    "original": {"link": "/x"},
-                    "displaced": None,
+                    "history": [
+                        {"origin": "original", "link": "/x"},
+                        {"origin": "managed", **KEPT, "archive": None, "cni_versions": ["0.4.0"]},
+                    ],
                 }
             },
             "archives": {"2" * 64: {"sha512": "3" * 128, "plugins": {"bridge": "1" * 64}}},

@@ -132,7 +132,7 @@ def test_a_broken_file_of_ours_is_repaired_and_what_stood_there_is_kept(host):
     assert host.apply(host.present(OLD)) == {"bridge": "replaced", "ptp": "none"}
     assert host.files() == OLD
     entry = host.entry("bridge")
-    assert entry["replaced"] is None and entry["displaced"]["sha256"] == sha(OLD["bridge"][:5])
+    assert [(kept["origin"], kept["sha256"]) for kept in entry["history"]] == [("displaced", sha(OLD["bridge"][:5]))]
     assert host.manifest().has_kept(sha(OLD["bridge"][:5]))
     assert host.apply(host.restored()) == {"bridge": "removed", "ptp": "removed"}
     assert host.manifest().has_kept(sha(OLD["bridge"][:5]))
@@ -154,7 +154,7 @@ def test_mode_is_corrected_in_place(host):
     assert plan.diff()[0]["before"]["mode"] == "0700" and plan.diff()[0]["after"]["mode"] == "0755"
     assert host.apply(plan) == {"bridge": "attributes", "ptp": "none"}
     assert os.stat(path).st_mode & 0o777 == 0o755 and os.stat(path).st_ino == inode
-    assert not host.present(OLD).changed and host.entry("bridge")["replaced"] is None
+    assert not host.present(OLD).changed and host.entry("bridge")["history"] == []
 
 
 def test_a_foreign_file_with_another_mode_becomes_ours_and_can_be_restored(host):
@@ -241,7 +241,7 @@ def test_after_a_crash_each_file_is_old_or_new_and_the_next_run_completes(host, 
     if crashed:
         host.apply(host.present(NEW))
     assert host.files() == NEW
-    assert [host.entry(name)["displaced"] for name in NEW] == [None, None, None]
+    assert "displaced" not in [kept["origin"] for name in NEW for kept in host.entry(name)["history"]]
     host.apply(host.restored())
     assert host.files() == before
 

@@ -102,11 +102,11 @@ def test_a_time_tells_later_changes_only_some_time_after(mtime, ctime, now, sett
 def test_what_is_ours_is_told_by_content():
     kept = {"sha256": "old", "mode": 0o755, "uid": 0, "gid": 0}
     foreign = {"sha256": "distro", "mode": 0o755, "uid": 0, "gid": 0}
-    entry = {"sha256": "new", "replaced": kept, "original": foreign}
+    entry = {"sha256": "new", "history": [{"origin": "original", **foreign}, {"origin": "managed", **kept}]}
     assert FoundPlugin("file", "new").is_managed(entry)
     assert FoundPlugin("file", "old").is_managed(entry)
     assert not FoundPlugin("file", "distro").is_managed(entry)
-    assert not FoundPlugin("file", "distro").is_managed(dict(entry, replaced=foreign))
+    assert not FoundPlugin("file", "distro").is_managed(dict(entry, history=entry["history"][:1]))
     assert not FoundPlugin("link", link="x").is_managed(entry)
     assert not FoundPlugin("missing").is_managed(entry) and not FoundPlugin("file", "new").is_managed(None)
 
