@@ -63,8 +63,6 @@ def run_on_host(session: nox.Session, *tests: str) -> None:
     requirements(session, "play")
     machine.install(machine.TO_TEST)
     machine.acquire_root()
-    # How often runs of cni_host are killed. The full run does it more often.
-    session.env["PODWIRE_KILLS"] = os.environ.get("PODWIRE_KILLS", "55" if FULL else "15")
     with snapshot(session) as copy:
         machine.write_integration_config(copy / "tests" / "integration" / "integration_config.yml")
         # The files of tests are in memory.
@@ -106,7 +104,7 @@ def units_host(session: nox.Session) -> None:
     machine.acquire_root()
     newest = session.python == GATE_PYTHONS[-1]
     # The tests on bad input take most of the time. One Python runs all of their examples, in the full run.
-    session.env.update({} if newest and (FULL or COVERAGE) else {"PODWIRE_EXAMPLES": "8"})
+    session.env.update({} if newest and (FULL or COVERAGE) else {"PODWIRE_SAMPLE": "1"})
     if str(session.python) in ("3.12", "3.13", "3.14"):
         # Much cheaper, and not there before 3.12.
         session.env["COVERAGE_CORE"] = "sysmon"
@@ -166,6 +164,7 @@ def units_controller(session: nox.Session, core: str) -> None:
     machine.acquire_root()
     with snapshot(session), tempfile.TemporaryDirectory(prefix="podwire-") as reports:
         if not FULL:
+            session.env["PODWIRE_SAMPLE"] = "1"
             wanted = session.posargs or ["tests/unit", *(f"--ignore={path}" for path in HOST_UNITS)]
             pytest(session, *wanted, covered="plugins" if COVERAGE else "")
             return
@@ -436,7 +435,7 @@ def mutation(session: nox.Session) -> None:
     machine.install(machine.TO_TEST)
     machine.acquire_root()
     # The tests on bad input run for every mutant.
-    session.env["PODWIRE_EXAMPLES"] = "8"
+    session.env["PODWIRE_SAMPLE"] = "1"
     with snapshot(session):
         session.run("python", "tests/tools/mutation.py", *session.posargs)
 

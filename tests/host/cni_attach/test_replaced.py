@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import PYTHON, sh
+from ansible_collections.podwire.cni.tests.tools import sample
 
 WEB = {"network": "pwatwo", "container_id": "web"}
 
@@ -146,7 +147,7 @@ def each_step(run, restore):
     number = 1
     while run(number) is not None:
         restore()
-        number += 1
+        number += sample.STEP
     assert number > 5
 
 

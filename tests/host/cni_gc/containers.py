@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two hundred containers on four networks, the deaths of half of them, and a look at what is left."""
+"""Many containers on four networks, the deaths of half of them, and a look at what is left."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import os
 from pathlib import Path
 
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.tools import sample
 
 NETWORKS = ("pwgone", "pwgtwo", "pwgthree", "pwgfour")
 WAYS = ("netns", "lease", "truncated", "veth", "chain", "interrupted", "binary", "reboot")
 
-NAMES = [f"pwg{index:03}" for index in range(200)]
+NAMES = [f"pwg{index:03}" for index in range(sample.number("CONTAINERS", 200, 64))]
 NETWORK = {name: NETWORKS[index % 4] for index, name in enumerate(NAMES)}
 PORT = {name: 20000 + index for index, name in enumerate(NAMES)}
 DEAD = [name for index, name in enumerate(NAMES) if index // 4 % 2 == 0]

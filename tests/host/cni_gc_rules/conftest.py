@@ -13,6 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError
 from ansible_collections.podwire.cni.tests.host.cni_gc_rules.world import Container, World, firewall
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.tools import sample
 
 # Counts down, and kills whoever calls it when there is nothing left to count.
 TOOL = """\
@@ -68,7 +69,7 @@ def allow(tools):
 
 @pytest.fixture
 def kill_everywhere(world, allow):
-    """Return a function that kills ADD or DEL at each of its calls of iptables, and returns how many there were.
+    """Return a function that kills ADD or DEL at calls of iptables, and returns how many there were.
 
     All that a killed plugin has left is removed before the next try.
     """
@@ -82,7 +83,7 @@ def kill_everywhere(world, allow):
         while is_killed(world, conf, allow, verb, calls):
             check_and_remove(f"dead-{calls}")
             assert firewall() == before, f"after {calls} calls"
-            calls += 1
+            calls += sample.STEP
         assert firewall() == before
         live.delete()
         return calls

@@ -32,8 +32,9 @@ from ansible_collections.podwire.cni.tests.host.cni_host.conftest import (
     network,
 )
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
+from ansible_collections.podwire.cni.tests.tools import sample
 
-KILLS = int(os.environ.get("PODWIRE_KILLS", "55"))
+KILLS = sample.number("KILLS", 55, 6)
 SEED = int(os.environ.get("PODWIRE_SEED", "20261123"))
 NAMES = ["bridge", "host-local", "loopback", "portmap", "tuning"]
 LOCK = "/run/podwire-cni/lock"

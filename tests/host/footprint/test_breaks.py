@@ -21,13 +21,14 @@ import pytest
 from ansible_collections.podwire.cni.tests.host.footprint import damage, pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, CHAINS
 from ansible_collections.podwire.cni.tests.host.footprint.site import OUTSIDE, SILENCE, links
+from ansible_collections.podwire.cni.tests.tools import sample
 
 WANTED = os.environ.get("PODWIRE_BREAKS", "0")
 ALL = WANTED == "all"
 # These have rules of iptables, which may be legacy ones.
 LEGACY = ("portmap", "portmap-dual", "firewall", "ptp-masq", "full")
 # In a sample, one chain may not take all kinds that many have.
-LEAST_OF_A_SAMPLE, MOST_OF_A_SAMPLE = 2, 8
+LEAST_OF_A_SAMPLE, MOST_OF_A_SAMPLE = 2, sample.number("KINDS", 8, 4)
 # Each costs a new site.
 MOST_PROBLEMS = 12
 MOST_LINES = 6

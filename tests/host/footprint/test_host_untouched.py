@@ -8,14 +8,13 @@ PODWIRE_HOSTS is how many hosts are made up, PODWIRE_FIRST_HOST the seed of the 
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from ansible_collections.podwire.cni.tests.host.footprint.facts import read_facts
 from ansible_collections.podwire.cni.tests.host.footprint.hosts import SET_BY_ADDS, GeneratedHost
+from ansible_collections.podwire.cni.tests.tools import sample
 
-FIRST, COUNT = int(os.environ.get("PODWIRE_FIRST_HOST", "1")), int(os.environ.get("PODWIRE_HOSTS", "10"))
+FIRST, COUNT = sample.number("FIRST_HOST", 1, 1), sample.number("HOSTS", 20, 5)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import zlib
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints import note
+from ansible_collections.podwire.cni.tests.tools import sample
 
-NUMBER = int(os.environ.get("PODWIRE_MUTATIONS", "2"))
+NUMBER = sample.number("MUTATIONS", 2, 1)
 VALUES = [None, True, -1, 2**70, "", "x", "..", "\0", "\udcff", [], [None], [[]], {}, {"x": None}, [1] * 3]
 
 

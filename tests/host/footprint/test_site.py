@@ -19,9 +19,10 @@ from ansible_collections.podwire.cni.tests.host.footprint import pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME
 from ansible_collections.podwire.cni.tests.host.footprint.site import links
 from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.tools import sample
 
 # How often a busy site is read; the documentation tells of 1,000.
-LOOKS = int(os.environ.get("PODWIRE_LOOKS", "100"))
+LOOKS = sample.number("LOOKS", 100, 20)
 CALLS = 10
 
 

@@ -24,6 +24,7 @@ import pytest
 from ansible_collections.podwire.cni.plugins.module_utils import libcni
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh
+from ansible_collections.podwire.cni.tests.tools import sample
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 CAPABILITY = "io.kubernetes.cri.pod-annotations"
@@ -294,7 +295,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 def test_killed_at_any_call_of_an_add(host):
     """The DEL that follows also finds what the plugin itself has left on disk."""
-    for call in itertools.count(1):
+    for call in itertools.count(1, sample.STEP):
         process = calling(host, [sys.executable, "-c", KILLER, str(call)])
         status = process.wait()
         host.delete(BOTH)
@@ -307,7 +308,7 @@ def test_killed_at_any_call_of_an_add(host):
 
 def test_killed_at_any_call_of_a_del(host):
     """The next DEL completes it."""
-    for call in itertools.count(1):
+    for call in itertools.count(1, sample.STEP):
         host.add(BOTH)
         status = calling(host, [sys.executable, "-c", KILLER, str(call)], "DEL").wait()
         host.delete(BOTH)

@@ -19,9 +19,10 @@ import time
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.podwire.cni.plugins.modules import cni_conf
+from ansible_collections.podwire.cni.tests.tools import sample
 
 MANIFEST = "/var/lib/podwire/state/manifest.json"
-ROUNDS = 100
+ROUNDS = sample.number("ROUNDS", 100, 25)
 
 
 def render(mtu):

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-import os
 from types import SimpleNamespace
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.action import cni_report
+from ansible_collections.podwire.cni.tests.tools import sample
 from ansible_collections.podwire.cni.tests.unit.plugins.modules.hostile import files
 
 STEP = {"kind": "write", "target": "/etc/cni/net.d/10-apps.conflist", "class": "safe"}
@@ -41,7 +41,7 @@ RETURNED = {
         "problems": [{"level": "error", "code": "c", "file": "f", "pointer": "", "line": 1, "message": "m"}],
     },
 }
-COUNT = 40 * int(os.environ.get("PODWIRE_EXAMPLES", "4"))
+COUNT = 40 * sample.number("HOSTILE", 4, 2)
 
 
 @pytest.fixture

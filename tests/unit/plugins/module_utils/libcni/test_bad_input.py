@@ -24,13 +24,14 @@ from ansible_collections.podwire.cni.plugins.module_utils.libcni import (
 )
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import exec as libcni_exec
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CNIError
+from ansible_collections.podwire.cni.tests.tools import sample
 
 PROPERTY = settings(
     derandomize=True,
     deadline=None,
     database=None,
     # What differs from Python to Python is little: ./run looks at fewer on all but the main one.
-    max_examples=int(os.environ.get("PODWIRE_EXAMPLES", "40")),
+    max_examples=sample.number("EXAMPLES", 40, 8),
     suppress_health_check=list(HealthCheck),
 )
 

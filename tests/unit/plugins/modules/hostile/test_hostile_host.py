@@ -17,6 +17,7 @@ import traceback
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import commands
+from ansible_collections.podwire.cni.tests.tools import sample
 from ansible_collections.podwire.cni.tests.unit.plugins.modules.hostile import files
 
 SHA = "1" * 64
@@ -40,7 +41,7 @@ CALLS = [
     ("cni_gc", {"scope": ["attachments", "leases", "rules", "cache", "links"], "min_age": "0"}),
     ("cni_gc", {"keep_from": ["netns"], "allow_empty": True, "min_age": "0"}),
 ]
-COUNT = int(os.environ.get("PODWIRE_EXAMPLES", "4"))
+COUNT = sample.number("HOSTILE", 4, 2)
 
 
 class TooSlowError(Exception):

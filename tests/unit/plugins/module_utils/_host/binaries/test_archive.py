@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import archive
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.archive import ArchiveSource, DirectorySource
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.tests.tools import sample
 
 ELF = b"\x7fELF\x02\x01\x01" + b"\0" * 11 + b"\x3e\x00"
 BRIDGE = ELF + b"bridge" * 1000
@@ -216,7 +217,7 @@ def read_all(path):
 
 
 @settings(
-    max_examples=int(os.environ.get("PODWIRE_EXAMPLES", "40")),
+    max_examples=sample.number("EXAMPLES", 40, 8),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize=True,

@@ -9,7 +9,6 @@ What is known of a container is written down here a second time, from the layout
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 from typing import List, NamedTuple
@@ -31,8 +30,9 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import p
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import DELETED, SCOPES, GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry
+from ansible_collections.podwire.cni.tests.tools import sample
 
-COUNT = 8 * int(os.environ.get("PODWIRE_EXAMPLES", "65"))
+COUNT = 8 * sample.number("EXAMPLES", 65, 8)
 CHOICES = (None, [], ["netns"], ["cache", "netns"], ["podman"], ["cache", "containerd", "netns"])
 
 # What leads to a namespace. `unknown` does not show itself; `none` is a namespace that has come to its end.

@@ -13,6 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks import planner as conf_planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.plan import Step
+from ansible_collections.podwire.cni.tests.tools import sample
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.host.whole_host import (
     PLUGINS,
     attachment,
@@ -22,7 +23,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.host.
     steps,
 )
 
-EXAMPLES = int(os.environ.get("PODWIRE_EXAMPLES", "40"))
+EXAMPLES = sample.number("EXAMPLES", 40, 8)
 
 
 def sections(**changed):
