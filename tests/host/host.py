@@ -38,8 +38,15 @@ _COMPILED = str(preloaded.ADDRESS.with_name("compiled"))
 
 # What AnsiballZ does on a host, except for packing and unpacking: the module finds its arguments, and runs as __main__.
 RUN = """\
-import json, runpy, sys
+import importlib, json, os, runpy, sys
 from ansible.module_utils.testing import patch_module_args
+for name, value in json.loads(os.environ.pop("PODWIRE_PATCHED", "{}")).items():
+    module, _colon, words = name.partition(":")
+    *parents, attribute = words.split(".")
+    part = importlib.import_module(module)
+    for parent in parents:
+        part = getattr(part, parent)
+    setattr(part, attribute, value)
 with patch_module_args(json.load(sys.stdin)):
     runpy.run_module(sys.argv[1], run_name="__main__", alter_sys=True)
 """
@@ -132,15 +139,20 @@ class Host:
         environment: dict[str, str] | None = None,
         python: str | None = None,
         wrapper: tuple[str, ...] = (),
+        patched: dict[str, Any] | None = None,
         **arguments: Any,
     ) -> dict[str, Any]:
         """Return the result of a module, also if it failed.
 
-        ``environment`` and ``python`` are those of the host; ``wrapper`` is a command that runs Python, such as nice.
+        ``patched`` are values of the code by their names, such as ``_host.lock:PATIENCE``, to shorten what a test has
+        to wait for. ``environment`` and ``python`` are those of the host; ``wrapper`` is a command that runs Python, such as nice.
         With ``python`` or ``wrapper``, the module runs in a process of its own.
         """
         if module in self._grouped:
             arguments = {**self.defaults, **arguments}
+        if patched:
+            names = {f"{PLUGINS}.module_utils.{name}": value for name, value in patched.items()}
+            environment = {**(environment or {}), "PODWIRE_PATCHED": json.dumps(names)}
         self.displayed = []
 
         def execute(
