@@ -21,6 +21,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains 
     rule_line,
     survives,
 )
+from ansible_collections.podwire.cni.tests.tools import sample
 
 DUMPS = Path(__file__).parent / "dumps"
 BYTES = ["", "\0", "\n", " ", '"', "\\", "*", ":", "#", "-", "é", "\udcff", "x"]
@@ -39,7 +40,7 @@ def rules_in(found):
 
 def damaged(line):
     yield line + "\n" + line
-    for place in range(len(line)):
+    for place in range(0, len(line), sample.STEP):
         yield line[:place]
         for byte in BYTES:
             yield line[:place] + byte + line[place + 1 :]
