@@ -145,8 +145,8 @@ class Host:
         """Return the result of a module, also if it failed.
 
         ``patched`` are values of the code by their names, such as ``_host.lock:PATIENCE``, to shorten what a test has
-        to wait for. ``environment`` and ``python`` are those of the host; ``wrapper`` is a command that runs Python, such as nice.
-        With ``python`` or ``wrapper``, the module runs in a process of its own.
+        to wait for. ``environment`` and ``python`` are those of the host; ``wrapper`` is a command that runs Python,
+        such as nice. With ``python`` or ``wrapper``, the module runs in a process of its own.
         """
         if module in self._grouped:
             arguments = {**self.defaults, **arguments}
