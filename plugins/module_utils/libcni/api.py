@@ -11,16 +11,17 @@ leaves entries with invalid names alone.
 
 from __future__ import annotations
 
-from . import attachments, cache, version
-from .attachments import NetworkAttachment, RuntimeConf
+from . import cache, gojson, types, version
 from .conf import NetworkConfigList, PluginConfig, inject_conf
 from .errors import (
     CacheError,
     CheckNotSupportedError,
     CNIError,
     ConfigError,
+    JSONError,
     MultiError,
     PluginListError,
+    ResultError,
     ValidationError,
     VersionError,
     quote,
@@ -34,7 +35,43 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
-__all__ = ("CNIConfig", "NetworkAttachment", "RuntimeConf")
+
+class RuntimeConf:
+    """One attachment: which container, where, under which name, with which arguments (Go: RuntimeConf).
+
+    `args`: pairs for CNI_ARGS, in order. `capability_args`: data for plugins by capability; JSON values.
+    """
+
+    __slots__ = ("args", "capability_args", "container_id", "if_name", "net_ns")
+
+    def __init__(
+        self,
+        container_id: str,
+        net_ns: str,
+        if_name: str,
+        args: t.Iterable[t.Sequence[str]] | None = None,
+        capability_args: t.Mapping[str, t.Any] | None = None,
+    ) -> None:
+        self.container_id = container_id
+        self.net_ns = net_ns
+        self.if_name = if_name
+        self.args = [(pair[0], pair[1]) for pair in args or ()]
+        self.capability_args = dict(capability_args or {})
+
+
+class NetworkAttachment:
+    """One attachment from the cache (Go: NetworkAttachment)."""
+
+    __slots__ = ("capability_args", "cni_args", "config", "container_id", "if_name", "net_ns", "network")
+
+    def __init__(self, entry: cache.Entry) -> None:
+        self.network = entry.network_name
+        self.container_id = entry.container_id
+        self.if_name = entry.if_name
+        self.config = entry.config
+        self.net_ns = entry.net_ns
+        self.cni_args = [list(pair) for pair in entry.cni_args or ()]
+        self.capability_args = dict(entry.capability_args or {})
 
 
 class CNIConfig:
@@ -77,7 +114,7 @@ class CNIConfig:
                 raise PluginListError(_description(plugin), "add", plugin.type, exc) from exc
         if result is None:
             raise ConfigError(f"network {quote(lst.name)} has no plugins")
-        attachments.store(self.cache_dir, result, lst.expanded_bytes(), lst.name, rt)
+        _store(self.cache_dir, result, lst.expanded_bytes(), lst.name, rt)
         return result
 
     def check_network_list(self, lst: NetworkConfigList, rt: RuntimeConf) -> None:
@@ -90,7 +127,7 @@ class CNIConfig:
         _require_check(lst.cni_version)
         if lst.disable_check:
             return
-        cached = attachments.cached_result_for_check(self.cache_dir, lst.name, lst.cni_version, rt)
+        cached = _cached_result_for_check(self.cache_dir, lst.name, lst.cni_version, rt)
         for plugin in lst.plugins:
             self._run("CHECK", lst.name, lst.cni_version, plugin, cached, rt)
 
@@ -101,7 +138,7 @@ class CNIConfig:
         `get_network_list_cached_config`. Raises `PluginListError`, `VersionError`, `ValidationError`.
         """
         _validate(lst.name, rt)
-        cached = attachments.cached_result_for_del(self.cache_dir, lst.name, lst.cni_version, rt)
+        cached = _cached_result_for_del(self.cache_dir, lst.name, lst.cni_version, rt)
         for plugin in reversed(lst.plugins):
             try:
                 self._run("DEL", lst.name, lst.cni_version, plugin, cached, rt)
@@ -114,7 +151,7 @@ class CNIConfig:
 
         Raises `CNIError` for an entry that cannot be used.
         """
-        return attachments.cached_result(self.cache_dir, lst.name, lst.cni_version, rt)
+        return _cached_result(self.cache_dir, lst.name, lst.cni_version, rt)
 
     def get_network_list_cached_config(
         self, lst: NetworkConfigList, rt: RuntimeConf
@@ -123,7 +160,7 @@ class CNIConfig:
 
         The cached netns is not included. Raises `CacheError` for an entry that cannot be used.
         """
-        return attachments.cached_config(self.cache_dir, lst.name, rt)
+        return _cached_config(self.cache_dir, lst.name, rt)
 
     def validate_network_list(self, lst: NetworkConfigList) -> list[str]:
         """Check that every plugin exists and supports the network's version; return the capabilities, sorted.
@@ -220,30 +257,30 @@ class CNIConfig:
     def add_network(self, net: PluginConfig, rt: RuntimeConf) -> Result:
         """ADD with one plugin. Raises what it raises; `CacheError` if the result cannot be cached."""
         result = self._add(net.name, net.cni_version, net, None, rt)
-        attachments.store(self.cache_dir, result, net.bytes, net.name, rt)
+        _store(self.cache_dir, result, net.bytes, net.name, rt)
         return result
 
     def check_network(self, net: PluginConfig, rt: RuntimeConf) -> None:
         """CHECK with one plugin. Raises as `check_network_list`."""
         _validate(net.name, rt)
         _require_check(net.cni_version)
-        cached = attachments.cached_result_for_check(self.cache_dir, net.name, net.cni_version, rt)
+        cached = _cached_result_for_check(self.cache_dir, net.name, net.cni_version, rt)
         self._run("CHECK", net.name, net.cni_version, net, cached, rt)
 
     def del_network(self, net: PluginConfig, rt: RuntimeConf) -> None:
         """DEL with one plugin, and remove the cache entry. Raises what the plugin raises."""
         _validate(net.name, rt)
-        cached = attachments.cached_result_for_del(self.cache_dir, net.name, net.cni_version, rt)
+        cached = _cached_result_for_del(self.cache_dir, net.name, net.cni_version, rt)
         self._run("DEL", net.name, net.cni_version, net, cached, rt)
         cache.remove_entry(self.cache_dir, net.name, rt.container_id, rt.if_name)
 
     def get_network_cached_result(self, net: PluginConfig, rt: RuntimeConf) -> Result | None:
         """Return the result of the ADD, as `get_network_list_cached_result`."""
-        return attachments.cached_result(self.cache_dir, net.name, net.cni_version, rt)
+        return _cached_result(self.cache_dir, net.name, net.cni_version, rt)
 
     def get_network_cached_config(self, net: PluginConfig, rt: RuntimeConf) -> tuple[bytes | None, RuntimeConf | None]:
         """Return the configuration of the ADD, as `get_network_list_cached_config`."""
-        return attachments.cached_config(self.cache_dir, net.name, rt)
+        return _cached_config(self.cache_dir, net.name, rt)
 
     def validate_network(self, net: PluginConfig) -> list[str]:
         """Check that the plugin exists and supports the version; return its capabilities, sorted."""
@@ -268,7 +305,7 @@ class CNIConfig:
         path = self.executor.find_in_path(plugin.type, self.path)
         _validate(name, rt)
         if prev_result is None:
-            attachments.prepare(self.cache_dir, name, rt)
+            _prepare(self.cache_dir, name, rt)
         conf = _build_one_config(name, cni_version, plugin, prev_result, rt)
         return exec_plugin_with_result(path, conf.bytes, self._env("ADD", rt), self.executor, self.timeout)
 
@@ -345,3 +382,106 @@ def _prefixed(prefix: str, error: CNIError) -> CNIError:
     wrapped = CNIError(f"{prefix}: {error}")
     wrapped.__cause__ = error
     return wrapped
+
+
+# ---- cache entries of attachments
+
+
+def _prepare(cache_dir: str, name: str, rt: RuntimeConf) -> None:
+    """Make sure, before a plugin runs, that the attachment could be cached. Raises `CacheError`, `ValidationError`."""
+    try:
+        gojson.dumps(rt.capability_args)
+        cache.prepare(cache_dir, name, rt.container_id, rt.if_name)
+    except (CacheError, JSONError) as exc:
+        raise _write_error(name, exc) from exc
+
+
+def _store(cache_dir: str, result: Result, config: bytes, name: str, rt: RuntimeConf) -> None:
+    """Cache an attachment (Go: cacheAdd). Raises `CacheError`, `ValidationError`."""
+    entry = cache.Entry(
+        container_id=rt.container_id,
+        config=config,
+        if_name=rt.if_name,
+        network_name=name,
+        net_ns=rt.net_ns,
+        cni_args=[list(pair) for pair in rt.args],
+        capability_args=rt.capability_args,
+        # As Go does it: written and read again, so that all keys are sorted.
+        result=gojson.loads(result.to_json()),
+    )
+    try:
+        cache.write_entry(cache_dir, entry)
+    except (CacheError, JSONError) as exc:
+        raise _write_error(name, exc) from exc
+
+
+def _write_error(name: str, error: CNIError) -> CacheError:
+    return CacheError(f"failed to set network {quote(name)} cached result: {error}", getattr(error, "path", ""))
+
+
+def _cached_result(cache_dir: str, name: str, cni_version: str, rt: RuntimeConf) -> Result | None:
+    """Return the result of the ADD in that version, None if there is none (Go: getCachedResult).
+
+    Raises `CacheError`, `JSONError`, `ResultError` or `ValidationError`.
+    """
+    path = cache.cache_path(cache_dir, name, rt.container_id, rt.if_name)
+    data = cache.read_bytes(path)
+    if data is None:
+        return None
+    try:
+        entry = cache.Entry.from_bytes(data)
+    except JSONError:
+        entry = cache.Entry(kind="")
+    if entry.kind == cache.KIND:
+        cache.check_owner(entry, path, name, rt.container_id, rt.if_name)
+        data = gojson.dumps(entry.result)
+    # Any other kind of file is a bare result, which old versions cached.
+    result = types.create_from_bytes(data)
+    try:
+        # The configuration may have changed since; its plugins expect the result in its version.
+        return result.as_version(cni_version)
+    except ResultError as exc:
+        raise ResultError(f"failed to convert cached result to config version {quote(cni_version)}: {exc}") from exc
+
+
+def _cached_result_for_check(cache_dir: str, name: str, cni_version: str, rt: RuntimeConf) -> Result | None:
+    """Return the cached result for CHECK. Raises `CacheError` for an entry that cannot be used."""
+    try:
+        return _cached_result(cache_dir, name, cni_version, rt)
+    except (CacheError, JSONError, ResultError) as exc:
+        raise CacheError(f"failed to get network {quote(name)} cached result: {exc}") from exc
+
+
+def _cached_result_for_del(cache_dir: str, name: str, cni_version: str, rt: RuntimeConf) -> Result | None:
+    """Return the cached result for DEL, None before 0.4.0. An entry that cannot be used is removed.
+
+    Raises `VersionError`.
+    """
+    if not version.greater_than_or_equal_to(cni_version, "0.4.0"):
+        return None
+    try:
+        return _cached_result(cache_dir, name, cni_version, rt)
+    except (CacheError, JSONError, ResultError):
+        # A broken entry must not keep an attachment from being deleted.
+        cache.remove_entry(cache_dir, name, rt.container_id, rt.if_name)
+        return None
+
+
+def _cached_config(cache_dir: str, name: str, rt: RuntimeConf) -> tuple[bytes | None, RuntimeConf | None]:
+    """Return the configuration of the ADD and `rt` with its arguments; (None, None) if not cached.
+
+    As in Go, the cached netns is not included. Raises `CacheError`, `ValidationError`.
+    """
+    path = cache.cache_path(cache_dir, name, rt.container_id, rt.if_name)
+    data = cache.read_bytes(path)
+    if data is None:
+        return None, None
+    try:
+        entry = cache.Entry.from_bytes(data)
+    except JSONError as exc:
+        raise CacheError(f"failed to unmarshal cached network {quote(name)} config: {exc}", path) from exc
+    if entry.kind != cache.KIND:
+        raise CacheError(f"read cached network {quote(name)} config has wrong kind: {entry.kind}", path)
+    cache.check_owner(entry, path, name, rt.container_id, rt.if_name)
+    args = rt.args if entry.cni_args is None else entry.cni_args
+    return entry.config, RuntimeConf(rt.container_id, rt.net_ns, rt.if_name, args, entry.capability_args)

@@ -33,17 +33,14 @@ LARGEST = 64 * 1024 * 1024
 
 _LONGEST_NAME = 255
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-_FIELDS = (
-    "kind",
-    "containerId",
-    "config",
-    "ifName",
-    "networkName",
-    "netns",
-    "cniArgs",
-    "capabilityArgs",
-    "result",
-)
+_STRINGS = {
+    "kind": "kind",
+    "containerId": "container_id",
+    "ifName": "if_name",
+    "networkName": "network_name",
+    "netns": "net_ns",
+}
+_FIELDS = (*_STRINGS, "config", "cniArgs", "capabilityArgs", "result")
 
 
 class Entry:
@@ -132,15 +129,6 @@ class Entry:
             and self.container_id in ("", container_id)
             and self.if_name in ("", if_name)
         )
-
-
-_STRINGS = {
-    "kind": "kind",
-    "containerId": "container_id",
-    "ifName": "if_name",
-    "networkName": "network_name",
-    "netns": "net_ns",
-}
 
 
 def _decode_bytes(value: t.Any) -> bytes:

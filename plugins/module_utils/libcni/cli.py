@@ -132,18 +132,14 @@ def _status(args: argparse.Namespace) -> None:
 
 def _load(args: argparse.Namespace) -> None:
     conf = _network(args)
-    _print(
-        gojson.dumps(
-            gojson.Struct(
-                name=conf.name,
-                cniVersion=conf.cni_version,
-                disableCheck=conf.disable_check,
-                disableGC=conf.disable_gc,
-                plugins=[plugin.type for plugin in conf.plugins],
-            ),
-            4,
-        )
+    shown = gojson.Struct(
+        name=conf.name,
+        cniVersion=conf.cni_version,
+        disableCheck=conf.disable_check,
+        disableGC=conf.disable_gc,
+        plugins=[plugin.type for plugin in conf.plugins],
     )
+    _print(gojson.dumps(shown, 4))
 
 
 def _validate(args: argparse.Namespace) -> None:
@@ -151,22 +147,18 @@ def _validate(args: argparse.Namespace) -> None:
 
 
 def _list_attachments(_args: argparse.Namespace) -> None:
-    _print(
-        gojson.dumps(
-            [
-                gojson.Struct(
-                    network=found.network,
-                    container_id=found.container_id,
-                    ifname=found.if_name,
-                    netns=found.net_ns,
-                    cni_args=found.cni_args,
-                    capability_args=found.capability_args,
-                )
-                for found in _cni().get_cached_attachments()
-            ],
-            4,
+    shown = [
+        gojson.Struct(
+            network=attachment.network,
+            container_id=attachment.container_id,
+            ifname=attachment.if_name,
+            netns=attachment.net_ns,
+            cni_args=attachment.cni_args,
+            capability_args=attachment.capability_args,
         )
-    )
+        for attachment in _cni().get_cached_attachments()
+    ]
+    _print(gojson.dumps(shown, 4))
 
 
 def _convert(args: argparse.Namespace) -> None:

@@ -37,8 +37,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
 
-    from .types import Result
-
 _OWN = "/proc/thread-self/ns/net"
 _NEW_LINK, _DEL_LINK, _GET_LINK = 16, 17, 18
 _NEW_ADDRESS, _GET_ADDRESS = 20, 22
@@ -185,33 +183,14 @@ def _text(name: str) -> bytes:
     return os.fsencode(name) + b"\0"
 
 
-def _set_link(name: str, what: str, *attributes: bytes, up: bool | None = None) -> None:
-    head = _LINK.pack(socket.AF_UNSPEC, 0, link(name).index, _UP if up else 0, 0 if up is None else _UP)
-    try:
-        _change(_NEW_LINK, head + b"".join(attributes))
-    except OSError as exc:
-        raise LinkError(f"failed to set {quote(name)} {what}: {(exc.strerror or str(exc)).lower()}") from exc
-
-
 def set_up(name: str, up: bool = True) -> None:
     """Bring an interface up, or down. Raises `LinkError`."""
-    _set_link(name, "UP" if up else "DOWN", up=up)
-
-
-def set_mtu(name: str, mtu: int) -> None:
-    """Set an interface's MTU. Raises `LinkError`."""
-    _set_link(name, f"MTU {mtu}", pack_attribute(4, struct.pack("=I", mtu)))
-
-
-def set_mac(name: str, mac: str) -> None:
-    """Set an interface's hardware address. Raises `LinkError`."""
-    _set_link(name, f"hardware address {mac}", pack_attribute(1, _mac(mac)))
-
-
-def set_master(name: str, bridge: str) -> None:
-    """Make an interface a port of a bridge; "" frees it. Raises `LinkError`."""
-    index = link(bridge).index if bridge else 0
-    _set_link(name, f"master {bridge or 'none'}", pack_attribute(10, struct.pack("=I", index)))
+    request = _LINK.pack(socket.AF_UNSPEC, 0, link(name).index, _UP if up else 0, _UP)
+    try:
+        _change(_NEW_LINK, request)
+    except OSError as exc:
+        state = "UP" if up else "DOWN"
+        raise LinkError(f"failed to set {quote(name)} {state}: {(exc.strerror or str(exc)).lower()}") from exc
 
 
 def delete_link(name: str) -> bool:
@@ -279,14 +258,6 @@ def _mac(text: str) -> bytes:
         return bytes.fromhex(text.replace(":", "").replace("-", ""))
     except ValueError:
         raise LinkError(f"address {text}: invalid MAC address") from None
-
-
-def hardware_address(address: str) -> str:
-    """Return the hardware address that goes with an IPv4 address: 0a:58 and its bytes. Raises `CNIError`."""
-    packed = parse_ip(address.partition("/")[0])
-    if packed is None or len(packed) != 4:
-        raise CNIError(f"a hardware address is made from an IPv4 address, not from {quote(address)}")
-    return ":".join(f"{byte:02x}" for byte in b"\x0a\x58" + packed)
 
 
 # ---- addresses
@@ -419,45 +390,15 @@ def routes(name: str = "", table: int = _MAIN) -> list[Route]:
 
 def has_route(route: Route, name: str = "") -> bool:
     """Tell whether a route is there, with all that `route` says of it. Raises `LinkError`, `CNIError`."""
-    return any(_same_route(one, route) for one in routes(name, _MAIN if route.table is None else route.table))
-
-
-def _same_route(there: Route, wanted: Route) -> bool:
-    (one, one_length), (other, other_length) = _network(there.dst), _network(wanted.dst)
-    bits = len(one) * 8
-    if len(one) != len(other) or one_length != other_length:
-        return False
-    shift = bits - one_length
-    if int.from_bytes(one, "big") >> shift != int.from_bytes(other, "big") >> shift:
-        return False
-    if (parse_ip(there.gw) if there.gw else None) != (parse_ip(wanted.gw) if wanted.gw else None):
-        return False
-    return all(
-        not getattr(wanted, key) or getattr(there, key) == getattr(wanted, key) for key in ("mtu", "advmss", "priority")
+    table = _MAIN if route.table is None else route.table
+    return any(
+        _destination(found) == _destination(route)
+        and all(getattr(route, key) in (0, getattr(found, key)) for key in ("mtu", "advmss", "priority"))
+        for found in routes(name, table)
     )
 
 
-# ---- results
-
-
-def configure_interface(name: str, result: Result) -> None:
-    """Bring an interface up, with the addresses and routes that a result has for it (Go: ipam.ConfigureIface).
-
-    Raises `LinkError`, `CNIError`.
-    """
-    interfaces = result.interfaces
-    if not interfaces:
-        raise CNIError("no interfaces to configure")
-    gateways: dict[bool, str] = {}
-    for ip in result.ips:
-        if ip.interface is None:
-            continue
-        if not 0 <= ip.interface < len(interfaces) or interfaces[ip.interface].name != name:
-            raise CNIError(f"failed to add IP addr {ip.address} to {quote(name)}: invalid interface index")
-        add_address(name, ip.address)
-        if ip.gateway:
-            gateways.setdefault(":" in ip.gateway, ip.gateway)
-    set_up(name)
-    for route in result.routes:
-        gateway = route.gw or gateways.get(":" in route.dst, "")
-        add_route(Route(route.dst, gateway, route.mtu, route.advmss, route.priority, route.table, route.scope), name)
+def _destination(route: Route) -> tuple[int, int, int, bytes | None]:
+    packed, length = _network(route.dst)
+    bits = len(packed) * 8
+    return bits, length, int.from_bytes(packed, "big") >> (bits - length), parse_ip(route.gw) if route.gw else None

@@ -58,11 +58,6 @@ def greater_than_or_equal_to(version: str, other: str) -> bool:
     return parse_version(version) >= parse_version(other)
 
 
-def versions_starting_from(minimum: str) -> list[str]:
-    """Return the known versions from `minimum` on, oldest first; none if that is not one of them, as in Go."""
-    return list(ALL[ALL.index(minimum) :]) if minimum in ALL else []
-
-
 def decode_config_version(data: bytes) -> str:
     """Return the cniVersion of a configuration or result; "0.1.0" if it has none (Go: ConfigDecoder.Decode).
 

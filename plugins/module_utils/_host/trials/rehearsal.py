@@ -15,8 +15,7 @@ import os
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...libcni import gojson
-from ...libcni.api import CNIConfig
-from ...libcni.attachments import RuntimeConf
+from ...libcni.api import CNIConfig, RuntimeConf
 from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError
 from ...libcni.files import read_file

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import (
     api,
-    attachments,
     cache,
     conf,
     gojson,
@@ -334,7 +333,7 @@ def cache_dir(tmp_path_factory):
 def test_a_damaged_cache_stops_neither_add_nor_del(cache_dir, data):
     cni = api.CNIConfig([], cache_dir, executor=Fake())
     lst = conf.network_conf_from_bytes(b'{"name":"n","cniVersion":"1.1.0","plugins":[{"type":"t"}]}')
-    rt = attachments.RuntimeConf("c", "/ns", "eth0")
+    rt = api.RuntimeConf("c", "/ns", "eth0")
     file = cache.cache_path(cache_dir, "n", "c", "eth0")
     os.makedirs(os.path.dirname(file), exist_ok=True)
     for verb in (cni.add_network_list, cni.del_network_list):
