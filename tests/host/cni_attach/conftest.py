@@ -122,7 +122,20 @@ def fakes(work, monkeypatch):
     monkeypatch.setenv("BASH_ENV", str(PLUGIN))
     folder = work / "fakes"
     folder.mkdir()
-    for name in ("hang", "die", "garbage", "babble", "mute", "flood", "hold", "meet", "record", "slow", "stubborn"):
+    for name in (
+        "hang",
+        "die",
+        "garbage",
+        "babble",
+        "mute",
+        "flood",
+        "hold",
+        "leaky",
+        "meet",
+        "record",
+        "slow",
+        "stubborn",
+    ):
         (folder / name).symlink_to("/bin/bash")
     return folder
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import PATIENCE, wait_until
+from ansible_collections.podwire.cni.tests.host.host import PATIENCE, sh, wait_until
 
 pytestmark = pytest.mark.parametrize("generation", ["new"], indirect=True)
 
@@ -63,3 +63,18 @@ def test_two_containers_are_attached_at_the_same_time(host, attach, change, writ
         path.unlink()
     change([web, db, job], ["add"] * 3, ["added"] * 3)
     attach(*({**one, **ABSENT} for one in (web, db, job)))
+
+
+@pytest.mark.parametrize("namespace", [True, False])
+def test_what_a_plugin_without_del_leaves_is_removed(change, write_network, bridge, leases, namespaces, namespace):
+    leaky = {**bridge("pwaleak0", "10.64.0.0/24", isGateway=True, ipMasq=True), "type": "leaky"}
+    write_network("pwaleak", [leaky])
+    web = {"network": "pwaleak", "container_id": "web", "netns": "pwa-web"}
+    change([web], ["add"], ["added"])
+    assert "10.64.0" in sh("iptables-save")
+    if not namespace:
+        namespaces()
+    change([{**web, **ABSENT}], ["del"], ["deleted"])
+    assert "10.64.0" not in sh("iptables-save")
+    assert sh("ip -brief link show master pwaleak0") == ""
+    assert [path.name for path in (leases / "pwaleak").iterdir() if path.name[0] == "1"] == []

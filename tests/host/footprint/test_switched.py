@@ -99,9 +99,11 @@ def test_dels_of_six_dead_containers_read_the_firewall_once(new_site, monkeypatc
     verbs = Verbs([str(site.plugins)], str(site.cache), 60)
     for container in containers:
         key = Key(*container.key)
-        assert verbs.delete(read_cached(str(site.cache), key), verbs.records.read(key), "", later=True) is None
+        assert verbs.delete(read_cached(str(site.cache), key), verbs.records.read(key), "", later=True) == ""
         assert verbs.records.read(key) is not None
-    assert verbs.finish_deletions() == {}
+    dropped = verbs.finish_deletions()
+    assert len(dropped.rows) == 6
+    assert [dropped.kept(key) for key in dropped.rows] == [""] * 6
     assert "pwf-c" not in sh("nft list ruleset")
     assert [verbs.records.read(Key(*container.key)) for container in containers] == [None] * 6
     # Tests before may have made tables of legacy, which are read as well.
@@ -153,8 +155,8 @@ def test_the_container_that_gets_an_address_keeps_its_rules(fixed, generation, n
 def test_an_address_that_another_program_gives_meanwhile_keeps_its_rules(fixed, network):
     site, old = fixed(NEW, network)
     verbs, key = Verbs([str(site.plugins)], str(site.cache), 60), Key(*old.key)
-    assert verbs.delete(read_cached(str(site.cache), key), verbs.records.read(key), old.path, later=True) is None
+    assert verbs.delete(read_cached(str(site.cache), key), verbs.records.read(key), old.path, later=True) == ""
     assert forwarded() == 0
     site.run(attachments=[site.add_container("new", network=network).wanted])
-    assert verbs.finish_deletions() == {}
+    assert verbs.finish_deletions().rows == {}
     assert forwarded() == 2

@@ -100,10 +100,9 @@ class Steps:
 
     def _detached(self) -> None:
         """Remove what the DELs have left, before an ADD makes the same; then read the host for the footprints."""
-        kept = self._verbs.finish_deletions()
+        dropped = self._verbs.finish_deletions()
         for outcome in self._plan.outcomes:
-            if outcome.key in kept:
-                self._note_rules_left(outcome, kept[outcome.key])
+            self._note_remains(outcome, dropped.kept(outcome.key))
         if any(outcome.todo in (ADD, RENEW) for outcome in self._plan.outcomes):
             # Imported late: most calls attach nothing.
             from .recording import FirstAlone, Recording
@@ -281,11 +280,12 @@ class Steps:
             self._plan.note(outcome, "host_netns", f"{text}{outcome.key.ifname} that its ADD made is still on the host")
         if outcome.todo == DELETE:
             self._done_in_pod(outcome, "ADD of", partial(self._attach_again, outcome, outcome.attached))
-        if kept is not None:
-            self._note_rules_left(outcome, kept)
+        self._note_remains(outcome, kept)
 
-    def _note_rules_left(self, outcome: Outcome, kept: HostError) -> None:
-        self._plan.note(outcome, "rules_left", f"{outcome.key}: its DEL left rules ({kept.msg}); cni_gc collects them")
+    def _note_remains(self, outcome: Outcome, kept: str) -> None:
+        if kept:
+            text = f"{outcome.key}: its DEL left what could not be removed ({kept}); cni_gc collects it"
+            self._plan.note(outcome, "rules_left", text)
 
     def _remove(self, outcome: Outcome) -> None:
         """Remove what is left of an attachment whose DEL fails or cannot run."""

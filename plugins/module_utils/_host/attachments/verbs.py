@@ -22,12 +22,21 @@ from ...libcni.errors import ERR_TRY_AGAIN_LATER, ERR_UNKNOWN, CNIError, PluginE
 from ...libcni.invoke import Executor
 from ...libcni.version import greater_than_or_equal_to
 from ..errors import HostError
-from ..firewall.chains import switched_backends
+from ..firewall.kinds import IPMASQ
 from ..netns import Netns, Seen, look, same, visit
 from ..secrets import one_line, scrub, secrets_of
-from . import masquerading
-from .dead_netns import DeadNetnsExecutor, OneNetnsExecutor
+from .executors import DeadNetnsExecutor, OneNetnsExecutor, TolerantExecutor
 from .records import ADDING, ATTACHED, UNKNOWN_LATER, Attached, Record, Records
+from .remains import (
+    Departed,
+    Dropped,
+    Objects,
+    drop_remains,
+    drop_rules_of,
+    may_have_rules,
+    recorded_objects,
+    remove_inside,
+)
 from .request import Key
 
 TYPE_CHECKING = False
@@ -129,7 +138,7 @@ class Verbs:
         self, bin_dirs: Sequence[str], cache_dir: str, timeout: float, executor: Optional[Executor] = None
     ) -> None:
         self.records = Records(cache_dir)
-        self._deleted: List[masquerading.Deleted] = []
+        self._departed: List[Departed] = []
         self._cni = CNIConfig(bin_dirs, cache_dir=cache_dir, timeout=timeout, executor=executor or DeadNetnsExecutor())
 
     def _cni_in(self, container: Netns) -> CNIConfig:
@@ -253,61 +262,66 @@ class Verbs:
             why = f"; DEL did not run, because {given.key.ifname} existed before and DEL would remove it"
             _refuse(what, "add_failed", error, known, why)
         try:
-            self._delete(given, container)
+            self._delete(given, container, self._departing(given.key, given, {}))
         except (CNIError, HostError) as second:
             # The record stays as it is: the next run begins with a DEL.
             _refuse(what, "cleanup_failed", error, known, f"; the DEL that followed failed, too: {second}{_WAY_OUT}")
         self.records.remove(given.key)
         _refuse(what, "add_failed", error, known)
 
-    def delete(
-        self, attached: Attached, record: Optional[Record], netns: str, later: bool = False
-    ) -> Optional[HostError]:
+    def delete(self, attached: Attached, record: Optional[Record], netns: str, later: bool = False) -> str:
+        """Run DEL, and remove what it left. *later*: what is left, and the record, stay until :meth:`finish_deletions`.
+
+        Returns what is left and could not be removed, "" for nothing. Raises as :meth:`detach` does.
+        """
+        departed = self.detach(attached, record, netns)
+        if later:
+            self._departed.append(departed)
+            return ""
+        return self._drop_remains([departed]).kept(attached.key)
+
+    def detach(
+        self, attached: Attached, record: Optional[Record], netns: str, made: Optional[Objects] = None
+    ) -> Departed:
         """Run DEL with what the ADD was given. *netns* is the namespace of the request, "" if it names none.
 
         A namespace that is no longer the one of the ADD, or that is the host's own, is not passed on, so that no plugin
-        acts in the wrong one.
-        Raises HostError ``del_failed``; the cache entry stays then. Returns the error that kept firewall rules which
-        the plugins left, None if there is none. *later*: they, and the record, stay until :meth:`finish_deletions`.
+        acts in the wrong one. *made*: what the ADD made on the host, None for what its footprint has.
+
+        Returns what may have left something; the record stays. Raises HostError ``del_failed``; the cache entry stays
+        then.
         """
-        recorded = masquerading.recorded_rules(self._cni.cache_dir, attached.key)
         try:
+            departed = self._departing(attached.key, attached, made)
             with living_netns(attached, record, netns) as container:
-                shares = self._shares_rules(attached)
-                # A plugin removes only what its addresses and its command for rules lead to.
-                check = not shares and (masquerading.would_stay(attached, container) or bool(recorded and later))
-                if recorded and not (shares or check):
-                    check = bool(switched_backends(recorded))
-                self._delete(attached, container)
+                self._delete(attached, container, departed)
         except (CNIError, HostError) as error:
-            _refuse(
-                f"cannot detach {attached.key}",
-                "del_failed",
-                error,
-                _secrets(attached),
-                f"; its cache entry is kept{_WAY_OUT}",
-            )
-        if not check:
-            self.records.remove(attached.key)
-            return None
-        if later:
-            self._deleted.append((attached, recorded))
-            return None
-        return self._remove_rules([(attached, recorded)]).get(attached.key)
+            what, more = f"cannot detach {attached.key}", f"; its cache entry is kept{_WAY_OUT}"
+            _refuse(what, "del_failed", error, _secrets(attached), more)
+        return departed
 
-    def finish_deletions(self) -> Dict[Key, HostError]:
-        """Remove the firewall rules that DELs have left, with one reading for all. Returns what kept rules."""
-        deleted, self._deleted = self._deleted, []
-        return self._remove_rules(deleted) if deleted else {}
+    def _departing(self, key: Key, attached: Optional[Attached], made: Optional[Objects] = None) -> Departed:
+        """Return an attachment that is about to go; *attached* is None if it is not known what was attached."""
+        objects = recorded_objects(self._cni.cache_dir, key) if made is None else made
+        others = self._cni.get_cached_attachments(key.container_id)
+        shares = any(other.network == key.network and other.if_name != key.ifname for other in others)
+        if attached is None:
+            return Departed(key, time.time(), objects, None, (), shares)
+        return Departed(key, time.time(), objects, attached.config, attached.ips, shares)
 
-    def _remove_rules(self, deleted: Sequence[masquerading.Deleted]) -> Dict[Key, HostError]:
-        kept = masquerading.remove_rules(self._cni.cache_dir, deleted)
-        # The record goes last: a run that is killed before is continued by the next, which knows the rules by it.
-        for attached, _rules in deleted:
-            self.records.remove(attached.key)
-        return kept
+    def finish_deletions(self) -> Dropped:
+        """Remove what DELs have left, with one reading of the host for all."""
+        departed, self._departed = self._departed, []
+        return self._drop_remains(departed)
 
-    def _delete(self, attached: Attached, container: Netns) -> None:
+    def _drop_remains(self, departed: Sequence[Departed]) -> Dropped:
+        dropped = drop_remains(departed, self._cni.cache_dir)
+        # The record goes last: a run that is killed before is continued by the next, which knows what was made by it.
+        for one in departed:
+            self.records.remove(one.key)
+        return dropped
+
+    def _delete(self, attached: Attached, container: Netns, departed: Departed) -> None:
         """Run DEL in *container*, which is kept open if it is there, and again if it fails.
 
         bridge and ptp remove the interface first and then fail if their masquerading rules were flushed, or if rules
@@ -317,34 +331,48 @@ class Verbs:
         try:
             cni.del_network_list(attached.config, runtime)
         except PluginError:
-            if masquerading.makes(attached) and not self._shares_rules(attached):
-                masquerading.remove_masquerading(attached)
+            if departed.has_rules:
+                drop_rules_of(departed, (IPMASQ,))
             cni.del_network_list(attached.config, runtime)
 
     def remove(self, key: Key, attached: Optional[Attached], record: Optional[Record], netns: str) -> str:
         """Remove an attachment whose DEL fails: interface, firewall rules, leases, cache entry and record.
 
-        *attached*: None if it is not known what was attached. Returns the errors of DEL and what is left, or "".
+        Every plugin runs. *attached*: None if it is not known what was attached. Returns the errors of DEL and what is
+        left, or "".
         """
-        # Imported late: the last resort.
-        from .force import remove_by_force
-
-        runtime, container = RuntimeConf(key.container_id, "", key.ifname), Netns("")
-        made, known = False, set()
+        container, said, known = Netns(""), [], set()
         if attached is not None:
             with contextlib.suppress(HostError):
                 container = living_netns(attached, record, netns)
-            made = record is not None or attached.made_interface
             known = _secrets(attached)
         try:
+            departed = self._departing(key, attached)
             with container:
                 if attached is not None:
-                    runtime = _runtime_of_del(attached, container)
-                said = remove_by_force(self._cni_in(container), key, attached, runtime, container, made)
+                    said += self._delete_tolerantly(attached, container)
+                    if (record is not None or attached.made_interface) and key.ifname != "lo":
+                        moves = any(plugin.type == "host-device" for plugin in attached.config.plugins)
+                        said += remove_inside(key.ifname, container, moves)
+            cache.remove_entry(self._cni.cache_dir, *key)
         except CNIError as error:
             raise HostError(f"cannot remove {key}: {error}", code="del_failed") from error
-        self.records.remove(key)
-        return scrub("; ".join(dict.fromkeys(said)), known)
+        if departed.shares and may_have_rules(departed):
+            said.append("its firewall rules were kept, because another interface of the container shares their chains")
+        dropped = self._drop_remains([departed])
+        said += [*dropped.problems, dropped.kept(key)]
+        return scrub("; ".join(dict.fromkeys(filter(None, said))), known)
+
+    def _delete_tolerantly(self, attached: Attached, container: Netns) -> List[str]:
+        """Run DEL of every plugin, whether those before have failed or not. Returns their errors."""
+        cni = self._cni_in(container)
+        executor = TolerantExecutor(cni.executor)
+        try:
+            tolerant = CNIConfig(cni.path, cni.cache_dir, cni.timeout, executor)
+            tolerant.del_network_list(attached.config, _runtime_of_del(attached, container))
+        except CNIError as error:
+            executor.said.append(str(error))
+        return executor.said
 
     def is_there(self, attached: Attached, record: Optional[Record], netns: str) -> bool:
         """Tell whether the interface of *attached* is in the namespace of its ADD or in *netns*."""
@@ -360,14 +388,6 @@ class Verbs:
             )
         except CNIError as error:
             raise HostError(f"{error}; fix that, or set another cache_dir", code="cache_unreadable") from error
-
-    def _shares_rules(self, attached: Attached) -> bool:
-        """Tell whether the container is attached to the network twice: chains depend on network and container only."""
-        key = attached.key
-        return any(
-            other.network == key.network and other.if_name != key.ifname
-            for other in self._cni.get_cached_attachments(key.container_id)
-        )
 
 
 def lost_race(error: HostError) -> bool:

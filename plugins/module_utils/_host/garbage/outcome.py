@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
+from ..attachments.remains import Dropped
 from ..errors import HostError
 from ..plan import Plan
 
@@ -204,7 +205,7 @@ class GcPlan(Plan):
         self.why = ""
         self.namespaces = 0
         self.verbs: List[Any] = []
-        self.finish_deletions: Callable[[], Mapping[Any, HostError]] = dict
+        self.finish_deletions: Callable[[], Dropped] = lambda: Dropped({}, [])
 
     @property
     def pending(self) -> bool:
@@ -217,12 +218,18 @@ class GcPlan(Plan):
             steps = [step for step in self.steps if step.item[0] == kind]
             self.apply_steps(steps, workers if kind == ATTACHMENT else 1)
             if kind == ATTACHMENT:
-                for key, error in self.finish_deletions().items():
-                    self.warn("rules_left", f"{key}: its DEL left firewall rules ({error.msg}); run again")
+                self._finish_deletions()
         # Plugins get GC when everything else is done, so that they find a clean host.
         for verb in self.verbs:
             if verb.send:
                 verb.run()
+
+    def _finish_deletions(self) -> None:
+        dropped = self.finish_deletions()
+        for key in dropped.rows:
+            kept = dropped.kept(key)
+            if kept:
+                self.warn("rules_left", f"{key}: its DEL left what could not be removed ({kept}); run again")
 
 
 def when(moment: float) -> str:

@@ -154,7 +154,7 @@ class SmokePlanner:
                 run = partial(trier.run, trial)
                 self._plan.add(Step("try", trial.network, SAFE, None, None, run, item=trial.network, reason=asked))
         if self._plan.steps:
-            self._plan.finish = partial(self._finish, trier)
+            self._plan.finish = self._remove_folders
         return self._plan
 
     def _runtimes(self, networks: Set[Optional[str]]) -> List[Dict[str, Any]]:
@@ -217,8 +217,7 @@ class SmokePlanner:
             self._plan.warn(error.code, f"could not remove what an earlier run left: {error.msg}")
             raise
 
-    def _finish(self, trier: Trier) -> None:
-        trier.finish()
+    def _remove_folders(self) -> None:
         for folder in ("results", "podwire", ""):
             try:
                 os.rmdir(os.path.join(self._cache_dir, folder))

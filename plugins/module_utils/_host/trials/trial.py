@@ -10,17 +10,17 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
-from ...libcni.errors import CacheError
 from .. import commands, netlink
 from ..addresses import packed, result_addresses
-from ..attachments import leaks
-from ..attachments.dead_netns import EmptyNetns
+from ..attachments.executors import EmptyNetns
 from ..attachments.records import Attached, Record, read_cached
+from ..attachments.remains import Departed, Row, drop_remains
 from ..attachments.request import Key
 from ..attachments.verbs import Verbs, can_check
 from ..binaries.usable import Binaries
 from ..errors import HostError
 from ..hostview import HostView
+from ..kinds import bridge_of
 from ..netns import Netns, visit
 from ..plan import Plan
 
@@ -196,6 +196,53 @@ class SmokePlan(Plan):
             self.finish()
 
 
+class Interfaces:
+    """The interfaces of the host and of one namespace before an ADD. ``made``: those of the host that the ADD made."""
+
+    def __init__(self, netns: Netns) -> None:
+        self._netns = netns
+        self._host = netlink.links()
+        self._inside = self._look_inside()
+        self.made: Dict[Tuple[Any, ...], Any] = {}
+
+    def _look_inside(self) -> Mapping[int, netlink.Link]:
+        return visit([self._netns], netlink.links).get(self._netns.path, {})
+
+    def note(self, result: Mapping[str, Any]) -> None:
+        """Note what an ADD with that *result* made on the host: the interfaces in it, and the other ends of veths."""
+        # Imported late, as what only a run needs.
+        from ..footprints.note import Recorded
+
+        entries = result.get("interfaces")
+        names = {str(e.get("name")) for e in entries if isinstance(e, dict)} if isinstance(entries, list) else set()
+        ends = {link.link for index, link in self._look_inside().items() if index not in self._inside and link.abroad}
+        for index, link in netlink.links().items():
+            if index not in self._host and (link.name in names or index in ends):
+                self.made["link", link.name] = Recorded({"kind": link.kind, "mtu": link.mtu}, ifindex=index)
+
+    def left_inside(self) -> List[Row]:
+        """Return what is left in the namespace after the DEL. It goes with the namespace."""
+        return [
+            {
+                "kind": "link",
+                "id": link.name,
+                "message": f"the interface {link.name} is still in the container",
+                "removed": True,
+            }
+            for index, link in sorted(self._look_inside().items())
+            if index not in self._inside
+        ]
+
+    def remove_new_bridges(self, config: NetworkConfigList) -> None:
+        """Remove the bridges of the network that did not exist before and have no ports."""
+        names = {bridge_of(plugin.network) for plugin in config.plugins}
+        present = netlink.links()
+        ports = {link.master for link in present.values()}
+        for index, link in present.items():
+            if index not in self._host and link.kind == "bridge" and link.name in names and index not in ports:
+                netlink.delete_link(index, link.name)
+
+
 _IFNAME = "eth0"
 
 
@@ -207,8 +254,6 @@ class Trier:
         self._cache_dir = cache_dir
         self._verbs = verbs
         self._plan = plan
-        self._tried: Dict[Key, Trial] = {}
-        self._taken_back: List[Attached] = []
         self._ping: Optional[str] = None
         self._binaries = Binaries(settings.bin_dirs, HostView())
 
@@ -216,32 +261,47 @@ class Trier:
         """Test one network and record the result in *trial*. It leaves nothing behind, whatever happens."""
         if trial.config is None:
             return
-        if self._settings.ping and not self._tried:
+        if self._settings.ping and self._ping is None:
             self._ping = find_ping()
         # No other container has ever had this id.
         key = Key(trial.network, f"podwire-smoke-{os.urandom(6).hex()}", _IFNAME)
-        self._tried[key] = trial
         try:
             with EmptyNetns() as netns:
-                interfaces = leaks.Interfaces(Netns(netns))
+                interfaces = Interfaces(Netns(netns))
                 args, capability_args = self._settings.conventions(key.container_id)
                 given = Attached(key, trial.config, netns, args, capability_args, None)
                 try:
                     self._try(trial, given, interfaces)
-                    trial.leaks += interfaces.left()
                 except BaseException:
                     # The process was told to terminate.
                     self._undo(given)
                     raise
-            trial.leaks += leaks.leases_left(key, trial.config)
+                # A veth that is left goes with the namespace.
+                trial.leaks += interfaces.left_inside()
+                departed = Departed(key, time.time(), interfaces.made, trial.config, trial.ips or ())
+                trial.leaks += self._drop_remains(departed)
+            if trial.deleted == PASSED:
+                self._verbs.records.remove(key)
             interfaces.remove_new_bridges(trial.config)
         except HostError as error:
             trial.fail(error)
         except OSError as error:
             text = f"cannot create a network namespace to test {trial.network} in: {error.strerror}"
             trial.fail(HostError(text, code="no_netns"))
+        if trial.leaks:
+            what = "; ".join(str(leak["message"]) for leak in trial.leaks)
+            trial.fail(HostError(f"{trial.network}: DEL left something behind: {what}", code="leaked"))
+        elif not trial.error:
+            trial.status = PASSED
 
-    def _try(self, trial: Trial, given: Attached, interfaces: leaks.Interfaces) -> None:
+    def _drop_remains(self, departed: Departed) -> List[Row]:
+        """Remove what a DEL has left, and return the rows that report it."""
+        dropped = drop_remains([departed], self._settings.cache_dir)
+        for message in dropped.problems:
+            self._plan.warn("rules_unreadable", f"{message}; rules that were left there go undetected")
+        return [row for rows in dropped.rows.values() for row in rows]
+
+    def _try(self, trial: Trial, given: Attached, interfaces: Interfaces) -> None:
         self._ask_status(trial, given.config)
         try:
             trial.add = FAILED
@@ -265,7 +325,8 @@ class Trier:
         given.result = added.result
         try:
             trial.deleted = FAILED
-            self._verbs.delete(given, self._verbs.records.read(given.key), given.netns)
+            record = self._verbs.records.read(given.key)
+            self._verbs.detach(given, record, given.netns, interfaces.made)
             trial.deleted = PASSED
         except HostError as error:
             trial.fail(error)
@@ -321,8 +382,7 @@ class Trier:
         """Undo an ADD that was interrupted at any point."""
         try:
             there = read_cached(self._cache_dir, given.key) or given
-            self._verbs.delete(there, self._verbs.records.read(given.key), given.netns)
-            leaks.leases_left(given.key, given.config)
+            self._take_back(there, self._verbs.records.read(given.key), given.netns)
         except HostError:
             # Its record stays, so that the next run can undo it.
             return
@@ -332,31 +392,8 @@ class Trier:
 
         Without a namespace, the plugin bridge leaves its rules, so DEL alone is not enough.
         """
-        self._verbs.delete(attached, record, "")
-        leaks.leases_left(attached.key, attached.config)
-        self._taken_back.append(attached)
+        self._take_back(attached, record, "")
 
-    # ---- after all tests
-
-    def finish(self) -> None:
-        """Remove leaked firewall rules, and set the status of each network."""
-        made = [(key, trial.config, trial.ips or []) for key, trial in self._tried.items() if trial.config is not None]
-        made += [(attached.key, attached.config, attached.ips) for attached in self._taken_back]
-        making = {key: (config, ips) for key, config, ips in made if leaks.makes_rules(config)}
-        if making:
-            problems: List[str] = []
-            try:
-                left = leaks.rules_left(making, problems, self._settings.cache_dir)
-            except CacheError as error:
-                left, problems = {}, [str(error)]
-            for key, rows in left.items():
-                if key in self._tried:
-                    self._tried[key].leaks += rows
-            for message in problems:
-                self._plan.warn("rules_unreadable", f"{message}; rules that were left there go undetected")
-        for trial in self._tried.values():
-            if trial.leaks:
-                what = "; ".join(str(leak["message"]) for leak in trial.leaks)
-                trial.fail(HostError(f"{trial.network}: DEL left something behind: {what}", code="leaked"))
-            elif not trial.error:
-                trial.status = PASSED
+    def _take_back(self, attached: Attached, record: Optional[Record], netns: str) -> None:
+        self._drop_remains(self._verbs.detach(attached, record, netns))
+        self._verbs.records.remove(attached.key)

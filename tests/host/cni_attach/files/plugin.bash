@@ -46,6 +46,9 @@ if said["command"] == "ADD":
   babble-ADD)
     echo "no result at all"
     ;;
+  leaky-ADD)
+    exec "${CNI_PATH%%:*}/bridge"
+    ;;
   mute-ADD)
     exit 3
     ;;

@@ -39,7 +39,7 @@ ALLOWED = {
         PATH,
     ): "descriptors of the host's namespace and of this thread's, between which links move",
     ("_host/netlink.py", PATH): "asks for the number of the host's namespace, by its descriptor",
-    ("_host/attachments/dead_netns.py", PATH): "the path of a namespace that a thread of this process holds",
+    ("_host/attachments/executors.py", PATH): "the path of a namespace that a thread of this process holds",
     ("_host/trials/private_host.py", PATH): "mounts a namespace that it has just made, in a mount namespace of its own",
     ("libcni/kernel.py", SETNS): "the system call",
     ("libcni/netns.py", SETNS): "for plugins, which get a path; the descriptor is compared with the host's",

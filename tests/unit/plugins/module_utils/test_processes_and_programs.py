@@ -54,9 +54,9 @@ ALLOWED = {
     ("containers/sources.py", "/proc/"): "paths of attachments that begin so are compared, not opened",
     ("containers/sources.py", "/proc/1/root{}"): "whether the host has traces of a runtime, seen from a container",
     ("trials/audit.py", "/proc/"): "paths of attachments that begin so are compared, not opened",
-    ("attachments/dead_netns.py", "/proc/{}/task/{}/ns/net"): _OWN,
-    ("attachments/dead_netns.py", "/proc/{}/fd/{}"): _OWN,
-    ("attachments/dead_netns.py", "Executor"): "passes everything to the executor that checks plugins",
+    ("attachments/executors.py", "/proc/{}/task/{}/ns/net"): _OWN,
+    ("attachments/executors.py", "/proc/{}/fd/{}"): _OWN,
+    ("attachments/executors.py", "Executor"): "passes everything to the executor that checks plugins",
     ("attachments/verbs.py", "CNIConfig"): "its fourth argument is an executor",
     ("host_routes.py", "/proc/sys/net/ipv6/conf/{}/accept_ra"): _KERNEL,
     ("host_routes.py", "/proc/sys/net/ipv6/conf/all/forwarding"): _KERNEL,
@@ -82,8 +82,6 @@ ALLOWED = {
     ("firewall/tools.py", "run_program"): "iptables and nft, found as plugins find them: after check_trusted",
     ("attachments/watch.py", "run_program"): "the repair service itself, again, with the same interpreter",
     ("executor.py", "Executor"): "the executor that checks plugins",
-    ("attachments/force.py", "CNIConfig"): "its fourth argument is an executor",
-    ("attachments/force.py", "Executor"): "passes everything to the executor of the DEL before",
     ("attachments/verbs.py", "Executor"): "the type of what tests pass",
 }
 

@@ -13,6 +13,7 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import records, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.remains import Dropped
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import tools as firewall_tools
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
@@ -360,7 +361,7 @@ def test_a_repair_does_not_begin_with_a_firewall_command_that_fails(host, tmp_pa
     monkeypatch.setenv("PATH", host.bin_dir)
     original = host.exec_plugin
     host.exec_plugin = lambda path, *rest: original(path.replace("/bridge", "/main"), *rest)
-    monkeypatch.setattr(verbs.masquerading, "remove_rules", lambda cache_dir, deleted: {})
+    monkeypatch.setattr(verbs, "drop_remains", lambda departed, cache_dir: Dropped({}, []))
     host.run(web())
     host.addresses.clear()
     plan = host.run(web(), on_drift="repair")

@@ -9,7 +9,6 @@ import socket
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.leaks import makes_rules
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.planner import choose, load, reason_against
@@ -110,9 +109,3 @@ def test_gateways_of_results_of_all_versions():
     # What a plugin says is never an option of ping.
     assert trial.targets({"ips": [{"address": "-f/24", "gateway": "10.1.0.1"}]}) == []
     assert trial.targets({"ips": [{"address": "10.1.0.2/24", "gateway": "-f"}]}) == []
-
-
-def test_which_networks_may_have_rules():
-    assert makes_rules(config({"type": "bridge", "ipMasq": True}))
-    assert makes_rules(config({"type": "bridge"}, {"type": "firewall"}))
-    assert not makes_rules(config({"type": "bridge", "ipMasq": False}))

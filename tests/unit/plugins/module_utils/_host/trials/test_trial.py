@@ -10,7 +10,7 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import kinds
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import leaks, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import remains, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.interrupt import Interrupted
@@ -34,10 +34,10 @@ class Smoke:
         self.bridges_looked_at = []
         monkeypatch.setattr(planner, "Verbs", lambda *a: verbs.Verbs(*a, executor=host))
         monkeypatch.setattr(smoke_trial, "EmptyNetns", self.netns)
-        monkeypatch.setattr(leaks, "Interfaces", lambda netns: self)
+        self.made = {}
+        monkeypatch.setattr(smoke_trial, "Interfaces", lambda netns: self)
         for name in ("main", "meta", "ipam"):
             monkeypatch.setitem(kinds.KINDS, name, kinds.PluginKind({}))
-        monkeypatch.setattr(leaks, "leases_left", lambda key, config: [])
         monkeypatch.setattr(smoke_ping, "find_ping", lambda: "/bin/ping")
         monkeypatch.setattr(smoke_ping, "targets", lambda result: [smoke_ping.Target("10.1.0.1", "10.1.0.2")])
         monkeypatch.setattr(smoke_ping, "gateways_on_host", lambda targets: targets)
@@ -53,7 +53,7 @@ class Smoke:
     def note(self, result):
         assert result["ips"]
 
-    def left(self):
+    def left_inside(self):
         links = sorted(self.host.namespaces[NETNS][1] - {"lo"})
         return [{"kind": "link", "id": name, "message": f"{name} is left", "removed": True} for name in links]
 
@@ -161,47 +161,61 @@ def test_a_failed_del_is_taken_back_by_the_next_run(tried):
     assert not tried.plan().changed
 
 
-def test_a_del_that_leaves_something(tried, monkeypatch):
+class Remains:
+    """What the DELs of networks leave, by network; ``asked`` are the attachments for whose rules somebody looks."""
+
+    def __init__(self, monkeypatch, tried):
+        self.rows = {}
+        self.problems = []
+        self.asked = []
+        self.cache_dir = tried.host.cache_dir
+        monkeypatch.setattr(smoke_trial, "drop_remains", self.drop)
+
+    def drop(self, departed, cache_dir):
+        assert cache_dir == self.cache_dir
+        (one,) = departed
+        if one.has_rules:
+            self.asked.append((one.key, list(one.ips)))
+        rows = self.rows.get(one.key.network)
+        return remains.Dropped({one.key: rows} if rows else {}, self.problems)
+
+
+@pytest.fixture
+def left(monkeypatch, tried):
+    return Remains(monkeypatch, tried)
+
+
+def test_a_del_that_leaves_something(tried, left):
     lease = {"kind": "lease", "id": "10.1.0.2", "message": "still reserved", "removed": True}
-    monkeypatch.setattr(leaks, "leases_left", lambda key, config: [lease])
+    left.rows["demo"] = [lease]
     row = tried.rows()[0]
     assert (row["status"], row["del"], row["error"]["code"]) == ("failed", "passed", "leaked")
     assert row["leaks"] == [lease] and "still reserved" in row["error"]["message"]
 
 
-def test_rules_are_read_once_for_all_networks_that_may_have_some(tried, monkeypatch):
+def test_rules_are_looked_for_where_a_network_may_have_some(tried, left):
     main = {"type": "main", "ipMasq": True, "ipam": {"type": "ipam"}}
     tried.host.network("one", plugins=[main])
     tried.host.network("two", plugins=[main])
-    asked = []
-
-    def rules_left(making, problems, cache_dir):
-        assert cache_dir == tried.host.cache_dir
-        asked.append([(key.network, addresses) for key, (_config, addresses) in making.items()])
-        problems.append("cannot read nftables")
-        return {key: [{"kind": "rule", "message": "a rule"}] for key in making if key.network == "two"}
-
-    monkeypatch.setattr(leaks, "rules_left", rules_left)
+    left.rows["two"], left.problems = [{"kind": "rule", "message": "a rule"}], ["cannot read nftables"]
     plan = tried.plan()
-    assert asked == [[("one", ["10.1.0.3/24"]), ("two", ["10.1.0.4/24"])]]
+    assert [(key.network, ips) for key, ips in left.asked] == [("one", ["10.1.0.3/24"]), ("two", ["10.1.0.4/24"])]
     assert [(trial.network, trial.status) for trial in plan.trials] == [
         ("demo", "passed"),
         ("one", "passed"),
         ("two", "failed"),
     ]
-    assert [code for code, _text in plan.warnings] == ["rules_unreadable"]
+    assert {code for code, _text in plan.warnings} == {"rules_unreadable"}
 
 
-def test_rules_of_what_is_taken_back_are_looked_for_too(tried, monkeypatch):
+def test_rules_of_what_is_taken_back_are_looked_for_too(tried, left):
     tried.host.network(plugins=[{"type": "main", "ipMasq": True, "ipam": {"type": "ipam"}}])
-    asked = []
-    monkeypatch.setattr(leaks, "rules_left", lambda making, *_: asked.append(list(making)) or {})
     tried.host.broken["DEL", "main"] = "not now"
     tried.plan()
     tried.host.broken.clear()
     tried.plan()
-    (left,), (now, again) = asked
-    assert again == left != now
+    first, again, now = (key for key, _ips in left.asked)
+    assert again == first != now
 
 
 @pytest.mark.parametrize("verb", ["ADD", "CHECK"])

@@ -6,159 +6,134 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import leaks
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import remains
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.remains import Departed
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change, owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules, RuleOwner, RuleSet
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Recorded
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
 KEY = Key("demo", "web", "eth0")
+NOW = 2**40
 
 
 def config(*plugins, name="demo"):
     return network_conf_from_bytes(json.dumps({"cniVersion": "1.0.0", "name": name, "plugins": plugins}).encode())
 
 
+def departed(key=KEY, conf=None, ips=(), objects=None, **more):
+    return Departed(key, NOW, objects or {}, conf, ips, **more)
+
+
+def dropped(*attachments, cache_dir=""):
+    """Return the rows and problems of what has gone, by key."""
+    return remains.drop_remains(attachments, str(cache_dir))
+
+
 # ---- interfaces
 
 
-class Kernel:
-    """The interfaces of the host and of the container."""
+@pytest.fixture
+def links(monkeypatch):
+    """The interfaces of the host: one that an ADD made, another one with its number, and a bridge."""
+    present = {
+        5: Link(5, "veth5", "veth", 0, 0, True, True),
+        6: Link(6, "other", "veth", 0, 0, True, True),
+        7: Link(7, "stuck", "ifb", 0, 0, True, False),
+        8: Link(8, "cni0", "bridge", 0, 0, True, False),
+        9: Link(9, "lower", "dummy", 0, 0, True, False),
+    }
 
-    def __init__(self, monkeypatch):
-        self.host = {1: self.link(1, "lo"), 2: self.link(2, "uplink")}
-        self.inside = {1: self.link(1, "lo")}
-        self.deleted = []
-        monkeypatch.setattr(leaks.netlink, "links", lambda: dict(self.host))
-        monkeypatch.setattr(leaks.netlink, "delete_link", self.delete)
-        monkeypatch.setattr(leaks, "visit", lambda spaces, work: {one.path: dict(self.inside) for one in spaces})
-
-    def link(self, index, name, kind="veth", link=0, master=0, abroad=False):
-        return Link(index, name, kind, link, master, True, abroad)
-
-    def add(self, index, name, **more):
-        self.host[index] = self.link(index, name, **more)
-
-    def add_inside(self, index, name, **more):
-        self.inside[index] = self.link(index, name, **more)
-
-    def delete(self, index, name):
-        self.deleted.append((index, name))
+    def delete(index, name):
         if name == "stuck":
             raise HostError("it cannot be removed")
-        del self.host[index]
+        assert present.pop(index).name == name
+
+    monkeypatch.setattr(remains.netlink, "links", lambda: dict(present))
+    monkeypatch.setattr(remains.netlink, "delete_link", delete)
+    return present
 
 
-@pytest.fixture
-def kernel(monkeypatch):
-    return Kernel(monkeypatch)
-
-
-def result(*names):
-    return {"interfaces": [{"name": name} for name in names]}
-
-
-def left(found):
-    return [(row["kind"], row["id"], row["removed"]) for row in found.left()]
-
-
-def test_nothing_is_left(kernel):
-    found = leaks.Interfaces(Netns("/run/netns/web"))
-    found.note(result("veth1"))
-    assert found.left() == kernel.deleted == []
-
-
-def test_interfaces_of_the_result_and_other_ends_are_removed(kernel):
-    found = leaks.Interfaces(Netns("/run/netns/web"))
-    kernel.add(5, "named")
-    kernel.add(6, "otherend")
-    kernel.add(7, "cni0", kind="bridge")
-    kernel.add(8, "bystander")
-    # Both ends are in the container.
-    kernel.add(9, "neighbour")
-    kernel.add_inside(3, "eth0", link=6, abroad=True)
-    kernel.add_inside(4, "eth1", link=9)
-    found.note(result("named", "cni0", "uplink"))
-    del kernel.inside[3], kernel.inside[4]
-    assert left(found) == [("link", "named", True), ("link", "otherend", True)]
-    assert kernel.deleted == [(5, "named"), (6, "otherend")]
-
-
-def test_what_was_there_before_stays(kernel):
-    kernel.add(5, "named")
-    kernel.add_inside(3, "eth0", link=2, abroad=True)
-    found = leaks.Interfaces(Netns("/run/netns/web"))
-    found.note(result("named"))
-    assert found.left() == kernel.deleted == []
-
-
-def test_an_interface_with_the_number_of_one_that_is_gone_stays(kernel):
-    found = leaks.Interfaces(Netns("/run/netns/web"))
-    kernel.add(5, "named")
-    found.note(result("named"))
-    kernel.add(5, "another")
-    assert found.left() == kernel.deleted == []
-
-
-def test_an_interface_inside_is_reported_and_ends_with_its_namespace(kernel):
-    found = leaks.Interfaces(Netns("/run/netns/web"))
-    kernel.add_inside(4, "eth1")
-    kernel.add_inside(3, "eth0")
-    rows = found.left()
-    assert [(row["id"], row["message"], row["removed"]) for row in rows] == [
-        ("eth0", "the interface eth0 is still in the container", True),
-        ("eth1", "the interface eth1 is still in the container", True),
-    ]
-    assert kernel.deleted == []
-
-
-def test_an_interface_that_cannot_be_removed(kernel):
-    found = leaks.Interfaces(Netns("/run/netns/web"))
-    kernel.add(5, "stuck")
-    found.note(result("stuck"))
-    assert found.left() == [
+def test_interfaces_that_the_add_made_are_removed(links):
+    made = {
+        ("link", "veth5"): Recorded({"kind": "veth", "mtu": 1500}, ifindex=5),
+        ("link", "veth6"): Recorded({"kind": "veth", "mtu": 1500}, ifindex=6),
+        ("link", "stuck"): Recorded({"kind": "ifb", "mtu": 1500}, ifindex=7),
+        ("link", "cni0"): Recorded({"kind": "bridge", "mtu": 1500}, ifindex=8),
+        # Only what changed is recorded of an interface that was there before, and nothing of one that the ADD took.
+        ("link", "lower"): Recorded({"flags": 1}, ifindex=9),
+        ("link", "moved"): Recorded(None),
+        ("route", 2, 254, "10.1.0.2/32", 0, 0, 0, "veth5"): Recorded({}),
+    }
+    rows = dropped(departed(objects=made)).rows[KEY]
+    assert rows == [
+        {"kind": "link", "id": "veth5", "message": "the interface veth5 is still on the host", "removed": True},
         {
             "kind": "link",
             "id": "stuck",
             "message": "the interface stuck is still on the host; it cannot be removed",
             "removed": False,
-        }
+        },
     ]
+    assert sorted(links) == [6, 7, 8, 9]
+    assert dropped(departed(objects=made)).kept(KEY) == "the interface stuck is still on the host; it cannot be removed"
 
 
-@pytest.mark.parametrize("interfaces", [None, 7, "x", [None, 7, "x"], [{}]])
-def test_results_that_make_no_sense(kernel, interfaces):
-    found = leaks.Interfaces(Netns("/run/netns/web"))
-    kernel.add(5, "new")
-    found.note({"interfaces": interfaces})
-    assert found.left() == []
+NETNS = "podwire-force"
+PATH = f"/run/netns/{NETNS}"
 
 
-def test_a_namespace_that_is_gone(kernel, monkeypatch):
-    monkeypatch.setattr(leaks, "visit", lambda paths, work: {})
-    assert leaks.Interfaces(Netns("/run/netns/web")).left() == []
+def ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True)
 
 
-def test_new_bridges_without_ports_are_removed(kernel):
-    kernel.add(3, "old", kind="bridge")
-    found = leaks.Interfaces(Netns("/run/netns/web"))
-    kernel.add(4, "cni0", kind="bridge")
-    kernel.add(5, "br1", kind="bridge")
-    kernel.add(6, "used", kind="bridge")
-    kernel.add(7, "port", master=6)
-    kernel.add(8, "foreign", kind="bridge")
-    kernel.add(9, "nobridge")
-    bridges = [{"type": "bridge", "bridge": name} for name in ("old", "br1", "used", "nobridge")]
-    found.remove_new_bridges(config({"type": "bridge"}, *bridges, {"type": "tuning", "bridge": "foreign"}))
-    assert kernel.deleted == [(4, "cni0"), (5, "br1")]
+@pytest.fixture
+def container():
+    ip("netns", "add", NETNS)
+    yield
+    ip("netns", "delete", NETNS)
+
+
+def inside():
+    done = subprocess.run(["ip", "-n", NETNS, "-j", "link"], check=True, capture_output=True)
+    return {link["ifname"] for link in json.loads(done.stdout)}
+
+
+def test_the_interface_of_a_container_is_removed(container):
+    for number in "01":
+        ip("-n", NETNS, "link", "add", f"eth{number}", "type", "veth", "peer", "name", f"peer{number}")
+    assert remains.remove_inside("eth0", Netns(PATH), False) == []
+    assert inside() == {"lo", "eth1", "peer1"}
+
+
+def test_an_interface_that_may_be_of_the_host_stays(container):
+    said = [f"the interface eth0 is still in {PATH}"]
+    ip("-n", NETNS, "link", "add", "eth0", "type", "veth", "peer", "name", "peer0")
+    assert remains.remove_inside("eth0", Netns(PATH), True) == said
+    ip("-n", NETNS, "link", "delete", "eth0")
+    ip("-n", NETNS, "link", "add", "eth0", "type", "bridge")
+    assert remains.remove_inside("eth0", Netns(PATH), False) == said
+    assert "eth0" in inside()
+
+
+def test_a_namespace_that_cannot_be_entered(monkeypatch):
+    def fail(spaces, work):
+        raise HostError("cannot enter it")
+
+    monkeypatch.setattr(remains, "visit", fail)
+    assert remains.remove_inside("eth0", Netns(PATH), False) == ["cannot enter it"]
+    monkeypatch.setattr(remains, "visit", lambda spaces, work: {})
+    assert remains.remove_inside("eth0", Netns(PATH), False) == []
 
 
 # ---- leases
@@ -178,23 +153,36 @@ def store(tmp_path):
     return folder
 
 
-def leasing(store, name="demo"):
-    return config({"type": "bridge", "ipam": {"type": "host-local", "dataDir": str(store.parent)}}, name=name)
+def leasing(store, *more, name="demo"):
+    return config({"type": "bridge", "ipam": {"type": "host-local", "dataDir": str(store.parent)}}, *more, name=name)
+
+
+def leases_of(key=KEY, conf=None, **more):
+    return dropped(departed(key, conf, **more)).rows.get(key, [])
 
 
 def test_leases_of_the_attachment_are_released(store):
-    rows = leaks.leases_left(KEY, leasing(store))
+    rows = leases_of(conf=leasing(store))
     assert [(row["kind"], row["id"], row["removed"]) for row in rows] == [
         ("lease", "10.1.0.2", True),
         ("lease", "10.1.0.4", True),
     ]
     assert rows[0]["message"] == f"{store}/10.1.0.2 still reserves the address"
     assert sorted(path.name for path in store.iterdir()) == ["10.1.0.3", "10.1.0.5", "lock"]
-    assert leaks.leases_left(KEY, leasing(store)) == []
+    assert leases_of(conf=leasing(store)) == []
+
+
+def test_a_lease_that_another_interface_may_have_stays(store):
+    assert [row["id"] for row in leases_of(conf=leasing(store), shares=True)] == ["10.1.0.2"]
+
+
+def test_a_lease_of_after_the_del_stays(store):
+    before = departed(KEY, leasing(store))._replace(since=1)
+    assert dropped(before).rows == {}
 
 
 def test_leases_of_another_network_stay(store):
-    assert leaks.leases_left(Key("other", "web", "eth0"), leasing(store, "other")) == []
+    assert leases_of(Key("other", "web", "eth0"), leasing(store, name="other")) == []
     assert len(list(store.iterdir())) == 4
 
 
@@ -204,7 +192,7 @@ def test_a_lease_that_cannot_be_released(store, monkeypatch):
         raise HostError("the store is locked")
 
     monkeypatch.setattr(leases, "remove_lease", refuse)
-    rows = leaks.leases_left(KEY, leasing(store))
+    rows = leases_of(conf=leasing(store))
     assert [(row["message"], row["removed"]) for row in rows] == [
         (f"{store}/{ip} still reserves the address; the store is locked", False) for ip in ("10.1.0.2", "10.1.0.4")
     ]
@@ -215,8 +203,8 @@ def test_without_a_configuration_the_default_directory_is_searched(store, monkey
     monkeypatch.setattr(
         leases, "lease_stores", lambda networks: searched.append(networks) or [(str(store.parent), "demo")]
     )
-    assert [row["id"] for row in leaks.leases_left(KEY, None)] == ["10.1.0.2", "10.1.0.4"]
-    assert searched == [[]]
+    assert [row["id"] for row in leases_of()] == ["10.1.0.2", "10.1.0.4"]
+    assert searched[0] == []
 
 
 # ---- rules
@@ -235,7 +223,8 @@ def test_without_a_configuration_the_default_directory_is_searched(store, monkey
     ],
 )
 def test_networks_with_rules(plugin, expected):
-    assert leaks.makes_rules(config({"type": "tuning"}, plugin)) is expected
+    assert departed(conf=config({"type": "tuning"}, plugin)).has_rules is expected
+    assert not departed(conf=config(plugin), shares=True).has_rules
 
 
 def ruleset(name, plugin="ipmasq", owner=None, addresses=()):
@@ -268,6 +257,10 @@ def firewall(monkeypatch):
     return Firewall(monkeypatch)
 
 
+def with_rules(key=KEY, conf=None, ips=()):
+    return departed(key, conf, ips)
+
+
 def test_rules_of_the_attachments_are_removed(firewall):
     db = Key("demo", "db", "eth0")
     firewall.sets = [
@@ -284,8 +277,7 @@ def test_rules_of_the_attachments_are_removed(firewall):
         ruleset("owned address", "firewall", owner=RuleOwner("demo", "live"), addresses=["10.1.0.2"]),
     ]
     firewall.problems = ["cannot read it"]
-    problems = ["first"]
-    found = leaks.rules_left({KEY: (None, ["10.1.0.2/24"]), db: (None, [])}, problems)
+    found, problems = dropped(with_rules(ips=["10.1.0.2/24"]), with_rules(db))
     assert firewall.removed == ["web1", "web2", "web3", "stuck", "by address"]
     assert [(row["kind"], row["id"], row["removed"]) for row in found[KEY]] == [
         ("rule", "iptables-nft ipv4 ipmasq web1", True),
@@ -295,7 +287,7 @@ def test_rules_of_the_attachments_are_removed(firewall):
     ]
     assert found[KEY][0]["message"] == firewall.sets[0].text
     assert [row["removed"] for row in found[db]] == [False]
-    assert problems == ["first", "cannot read it"]
+    assert problems == ["cannot read it"]
 
 
 def entry(container_id, ifname, network, result=None):
@@ -308,11 +300,11 @@ def test_rules_that_may_be_of_another_attachment_of_the_container_stay(firewall,
         ruleset("either", "portmap", owner=RuleOwner(None, "web")),
     ]
     cache.write_entry(str(tmp_path), entry("web", "eth1", "other"))
-    leaks.rules_left({KEY: (None, [])}, [], str(tmp_path))
+    dropped(with_rules(), cache_dir=tmp_path)
     assert firewall.removed == ["own"]
     cache.remove_entry(str(tmp_path), "other", "web", "eth1")
     cache.write_entry(str(tmp_path), entry("db", "eth1", "demo"))
-    leaks.rules_left({KEY: (None, [])}, [], str(tmp_path))
+    dropped(with_rules(), cache_dir=tmp_path)
     assert firewall.removed == ["own", "own", "either"]
 
 
@@ -327,10 +319,27 @@ def test_rules_of_an_address_that_another_attachment_has_received_stay(firewall,
         cache.write_entry(str(tmp_path), made)
     addresses = ["10.1.0.2", "10.1.0.5", "10.1.0.9", "10.1.0.11", "10.1.0.12", "10.1.0.13", "fd00::2", "fd00::b"]
     firewall.sets = [ruleset(address, "firewall", addresses=[address]) for address in addresses]
-    leaks.rules_left({KEY: (leasing(store), [f"{address}/24" for address in addresses])}, [], str(tmp_path))
+    conf = leasing(store, {"type": "firewall"})
+    dropped(with_rules(conf=conf, ips=[f"{address}/24" for address in addresses]), cache_dir=tmp_path)
     assert firewall.removed == ["10.1.0.2", "10.1.0.9", "10.1.0.13", "fd00::2"]
 
 
 def test_owners_are_completed(firewall):
     firewall.sets = [ruleset("CNI-550bca792007a5271a5dd6e3")]
-    assert list(leaks.rules_left({Key("net-a", "web1", "eth0"): (None, [])}, [])) == [Key("net-a", "web1", "eth0")]
+    assert list(dropped(with_rules(Key("net-a", "web1", "eth0"))).rows) == [Key("net-a", "web1", "eth0")]
+
+
+def test_a_cache_that_cannot_be_read_keeps_the_rules_and_is_told(firewall, tmp_path):
+    firewall.sets = [ruleset("own", owner=RuleOwner("demo", "web"))]
+    (tmp_path / "results").touch()
+    assert "results: not a directory" in dropped(with_rules(), cache_dir=tmp_path).kept(KEY)
+    assert firewall.removed == []
+
+
+def test_the_firewall_is_read_once_and_only_where_there_may_be_rules(firewall, monkeypatch):
+    readings = []
+    monkeypatch.setattr(owners, "read_rules", lambda: readings.append(1) or firewall.read())
+    dropped(departed(conf=config({"type": "bridge"})), departed(Key("demo", "db", "eth0"), shares=True))
+    assert readings == []
+    dropped(with_rules(), departed(conf=config({"type": "bridge"})), with_rules(Key("demo", "db", "eth0")))
+    assert readings == [1]

@@ -11,8 +11,8 @@ import threading
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import dead_netns
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.dead_netns import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import executors
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.executors import (
     DeadNetnsExecutor,
     EmptyNetns,
 )
@@ -32,7 +32,7 @@ def calls(monkeypatch):
         return b"fine"
 
     monkeypatch.setattr(SafeExecutor, "exec_plugin", exec_plugin)
-    monkeypatch.setattr(dead_netns, "EmptyNetns", lambda ifname: contextlib.nullcontext(f"/empty/{ifname}"))
+    monkeypatch.setattr(executors, "EmptyNetns", lambda ifname: contextlib.nullcontext(f"/empty/{ifname}"))
     return made
 
 
@@ -55,14 +55,14 @@ def test_nothing_else_is_tried_twice(calls):
 
 
 def test_if_that_fails_too_the_first_failure_counts(calls, monkeypatch):
-    monkeypatch.setattr(dead_netns, "EmptyNetns", lambda ifname: contextlib.nullcontext("/broken"))
+    monkeypatch.setattr(executors, "EmptyNetns", lambda ifname: contextlib.nullcontext("/broken"))
     with pytest.raises(PluginError, match="failed in ''"):
         run("DEL", "")
 
     def impossible(ifname):
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(dead_netns, "EmptyNetns", impossible)
+    monkeypatch.setattr(executors, "EmptyNetns", impossible)
     with pytest.raises(PluginError, match="failed in ''"):
         run("DEL", "")
 
@@ -103,7 +103,7 @@ def test_a_namespace_that_cannot_be_made(monkeypatch):
         except OSError as error:
             caught.append(error.strerror)
 
-    monkeypatch.setattr(dead_netns, "unshare", refuse)
+    monkeypatch.setattr(executors, "unshare", refuse)
     # A daemon, so that a test that fails ends.
     thread = threading.Thread(target=enter, daemon=True)
     thread.start()

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""DEL after the container's namespace is gone, for plugins that need one.
+"""How plugins are run: in a namespace that is kept open, after it is gone, and although they fail.
 
-The specification allows an empty CNI_NETNS in this case and requires that DEL succeeds. ``sbr`` (1.1.1 to 1.9.1) fails
-nevertheless, and the plugins before it in the chain would never release what they hold, such as an address. Such a
-plugin gets an empty namespace that exists only while it runs.
+The specification allows an empty CNI_NETNS after the namespace is gone and requires that DEL succeeds. ``sbr`` (1.1.1
+to 1.9.1) fails nevertheless, and the plugins before it in the chain would never release what they hold, such as an
+address. Such a plugin gets an empty namespace that exists only while it runs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import struct
 import threading
 from typing import List, Mapping, Optional, Sequence
 
-from ...libcni.errors import PluginError
+from ...libcni.errors import CNIError, PluginError, PluginNotFoundError
 from ...libcni.invoke import Executor
 from ...libcni.kernel import unshare
+from ..errors import HostError
 from ..executor import SafeExecutor
 from ..netns import Netns
 
@@ -77,6 +78,31 @@ class OneNetnsExecutor(Executor):
         answer = self._executor.exec_plugin(path, stdin, env, timeout)
         container.require(what)
         return answer
+
+
+class TolerantExecutor(Executor):
+    """Runs each plugin with another executor, and keeps the errors of failing ones in ``said``."""
+
+    __slots__ = ("_executor", "said")
+
+    def __init__(self, executor: Executor) -> None:
+        super().__init__()
+        self._executor = executor
+        self.said: List[str] = []
+
+    def find_in_path(self, plugin: str, paths: Sequence[str]) -> str:
+        try:
+            return self._executor.find_in_path(plugin, paths)
+        except PluginNotFoundError as error:
+            self.said.append(str(error))
+            return ""
+
+    def exec_plugin(self, path: str, stdin: bytes, env: Mapping[str, str], timeout: Optional[float] = None) -> bytes:
+        try:
+            return self._executor.exec_plugin(path, stdin, env, timeout) if path else b""
+        except (CNIError, HostError) as error:
+            self.said.append(f"plugin {path.rpartition('/')[2]}: {error}")
+            return b""
 
 
 class EmptyNetns:

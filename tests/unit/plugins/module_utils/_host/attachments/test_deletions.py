@@ -1,0 +1,239 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""DELs with what they leave, and forced removals; what is left is in test_remains, real plugins are in tests/host."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import verbs as attach_verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.executors import TolerantExecutor
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import ATTACHED, Attached, Record
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
+from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change, owners
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import IPMASQ, chain_name
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules, RuleOwner, RuleSet
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError, PluginNotFoundError
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.invoke import Executor
+
+KEY = Key("demo", "web", "eth0")
+CHAIN = chain_name("", "demo", "web")
+
+
+def conflist(*types, network="demo"):
+    plugins = [{"type": name, "ipMasq": name == "bridge"} for name in types]
+    return json.dumps({"cniVersion": "1.0.0", "name": network, "plugins": plugins}).encode()
+
+
+def attached(*types):
+    result = {"cniVersion": "1.0.0", "ips": [{"address": "10.1.0.2/24"}]}
+    return Attached(KEY, network_conf_from_bytes(conflist(*types or ["bridge"])), "", [], {}, result)
+
+
+class Plugins(Executor):
+    """Plugins whose DELs fail as often as there are ``errors``; ``broken`` always does."""
+
+    def __init__(self):
+        super().__init__()
+        self.errors = []
+        self.ran = []
+
+    def find_in_path(self, plugin, paths):
+        if plugin == "missing":
+            raise PluginNotFoundError(f"there is no {plugin}")
+        return f"/bin/{plugin}"
+
+    def exec_plugin(self, path, stdin, env, timeout=None):
+        self.ran.append(path)
+        if path.endswith("broken"):
+            raise HostError("it is busy")
+        if self.errors:
+            raise PluginError(999, self.errors.pop(0))
+        return b""
+
+
+class Firewall:
+    """The masquerading rules of the attachment; ``removed``, how often it was read, and why rules stay."""
+
+    def __init__(self, monkeypatch):
+        self.readings = 0
+        self.removed = []
+        self.error = None
+        monkeypatch.setattr(owners, "read_rules", self.read)
+        monkeypatch.setattr(change, "drop_rules", self.drop)
+
+    def read(self):
+        self.readings += 1
+        found = FoundRules()
+        found.sets = [RuleSet("iptables-nft", "ipv4", IPMASQ, CHAIN, RuleOwner("demo", "web"))]
+        return found
+
+    def drop(self, sets):
+        self.removed += [one.name for one in sets]
+        return [(one, self.error) for one in sets]
+
+
+@pytest.fixture
+def plugins():
+    return Plugins()
+
+
+@pytest.fixture
+def firewall(monkeypatch):
+    return Firewall(monkeypatch)
+
+
+@pytest.fixture
+def verbs(tmp_path, plugins, firewall):
+    return attach_verbs.Verbs([], str(tmp_path), 5, plugins)
+
+
+def add_entry(verbs, key=KEY, *types):
+    conf = conflist(*types or ["bridge"], network=key.network)
+    write_entry(verbs._cni.cache_dir, Entry(key.container_id, conf, key.ifname, key.network))
+
+
+@pytest.mark.parametrize(("errors", "removed"), [([], 1), (["busy"], 2)])
+def test_a_del_leaves_nothing_behind(verbs, plugins, firewall, errors, removed):
+    plugins.errors += errors
+    assert verbs.delete(attached(), None, "") == ""
+    assert firewall.removed == [CHAIN] * removed
+    assert verbs.delete(attached("main"), None, "") == ""
+    assert firewall.readings == removed
+
+
+def test_a_del_that_is_killed_is_known_until_its_rules_are_removed(verbs, monkeypatch, firewall):
+    verbs.records.adding(attached(), None)
+
+    def killed(_sets):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(change, "drop_rules", killed)
+    with pytest.raises(KeyboardInterrupt):
+        verbs.delete(attached(), None, "")
+    assert verbs.records.read(KEY) is not None
+    monkeypatch.setattr(change, "drop_rules", lambda sets: [(one, None) for one in sets])
+    verbs.delete(attached(), None, "")
+    assert verbs.records.read(KEY) is None
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_rules_that_another_interface_of_the_container_shares_stay(verbs, plugins, firewall, later):
+    add_entry(verbs, KEY._replace(ifname="eth1"))
+    for errors in ([], ["busy"]):
+        plugins.errors += errors
+        assert verbs.delete(attached(), None, "", later) == ""
+        assert verbs.finish_deletions().rows == {}
+    assert firewall.removed == []
+
+
+def test_a_del_that_fails_all_the_same_is_an_error(verbs, plugins):
+    plugins.errors = ["busy", "still busy"]
+    with pytest.raises(HostError, match="still busy") as caught:
+        verbs.delete(attached(), None, "")
+    assert caught.value.code == "del_failed"
+
+
+def test_rules_that_cannot_be_removed_are_told(verbs, firewall):
+    firewall.error = HostError("not removed", code="rules_not_removed")
+    assert verbs.delete(attached(), None, "").endswith("; not removed")
+
+
+def test_dels_that_are_finished_together_read_the_firewall_once(verbs, firewall):
+    for _time in range(6):
+        assert verbs.delete(attached(), None, "", later=True) == ""
+    assert (firewall.readings, firewall.removed) == (0, [])
+    dropped = verbs.finish_deletions()
+    assert ([row["removed"] for row in dropped.rows[KEY]], dropped.kept(KEY)) == ([True], "")
+    assert (firewall.readings, firewall.removed) == (1, [CHAIN])
+    assert verbs.finish_deletions() == ({}, [])
+    assert firewall.readings == 1
+
+
+# ---- by force
+
+
+def remove(verbs, given, key=KEY):
+    return verbs.remove(key, given, None, "")
+
+
+def test_the_cache_entry_and_the_record_are_removed(verbs, tmp_path):
+    add_entry(verbs)
+    verbs.records.adding(attached("main"), None)
+    assert remove(verbs, attached("main")) == ""
+    assert list((tmp_path / "results").iterdir()) == list((tmp_path / "podwire").iterdir()) == []
+
+
+def test_every_plugin_runs_and_errors_of_del_are_returned(verbs, plugins):
+    assert (
+        remove(verbs, attached("main", "broken", "missing", "meta")) == "there is no missing; plugin broken: it is busy"
+    )
+    assert plugins.ran == ["/bin/meta", "/bin/broken", "/bin/main"]
+
+
+@pytest.mark.parametrize(
+    ("result", "recorded", "ifname", "removed"),
+    [
+        ({}, True, "eth0", True),
+        ({"interfaces": [{"name": "eth0", "sandbox": "/run/netns/web"}]}, False, "eth0", True),
+        ({"interfaces": [{"name": "eth0"}]}, False, "eth0", False),
+        ({}, True, "lo", False),
+    ],
+)
+def test_only_an_interface_that_the_add_made_is_removed(verbs, monkeypatch, result, recorded, ifname, removed):
+    monkeypatch.setattr(attach_verbs, "remove_inside", lambda *arguments: [f"{arguments[0]} is there"])
+    given = attached("main")
+    given.key, given.result = KEY._replace(ifname=ifname), result
+    record = Record(ATTACHED) if recorded else None
+    assert verbs.remove(given.key, given, record, "") == (f"{ifname} is there" if removed else "")
+
+
+def test_an_error_of_libcni_is_returned(verbs, monkeypatch):
+    def fail(self, config, runtime):
+        raise PluginError(7, "the result is damaged")
+
+    monkeypatch.setattr(attach_verbs.CNIConfig, "del_network_list", fail)
+    assert "the result is damaged" in remove(verbs, attached("main"))
+
+
+def test_rules_are_removed_only_where_a_plugin_makes_some(verbs, firewall):
+    assert remove(verbs, attached("main")) == ""
+    assert firewall.readings == 0
+    assert remove(verbs, attached("portmap")) == ""
+    assert firewall.removed == [CHAIN]
+    assert remove(verbs, None) == ""
+    assert firewall.removed == [CHAIN] * 2
+
+
+def test_rules_that_another_interface_shares_stay(verbs, firewall):
+    add_entry(verbs)
+    add_entry(verbs, KEY._replace(ifname="eth1"))
+    assert remove(verbs, attached("portmap")) == (
+        "its firewall rules were kept, because another interface of the container shares their chains"
+    )
+    assert firewall.readings == 0
+
+
+def test_another_network_or_container_shares_none(verbs, firewall):
+    add_entry(verbs, Key("other", "web", "eth1"))
+    add_entry(verbs, Key("demo", "db", "eth1"))
+    assert remove(verbs, attached("portmap")) == ""
+    assert firewall.removed == [CHAIN]
+
+
+def test_what_is_left_is_returned(verbs, firewall):
+    firewall.error = HostError("it stays", code="rules_not_removed")
+    assert remove(verbs, attached("portmap")).endswith("; it stays")
+
+
+def test_a_plugin_that_is_missing_is_skipped():
+    tolerant = TolerantExecutor(Plugins())
+    assert tolerant.find_in_path("missing", []) == ""
+    assert tolerant.exec_plugin("", b"", {}) == b""
+    assert len(tolerant.said) == 1
