@@ -196,7 +196,7 @@ class Settings:
 
     def __init__(self, variables: Mapping[str, Any], template: Callable[[Any], Any]) -> None:
         # What a playbook decides itself. As a variable of its own, no extra variable overrides it.
-        self._variables = {**variables, **(variables.get("cni_host_instead") or {})}
+        self._variables = {**variables, **(variables.get("__cni_host_instead") or {})}
         self._template = template
         self._read: dict[str, Value] = {}
 
@@ -238,7 +238,7 @@ class Settings:
         run, skip = (self._variables.get(f"ansible_{key}_tags") or [] for key in ("run", "skip"))
         # Other tags than those of the sections select the whole role.
         chosen = [name for name in SECTIONS if name in run and "all" not in run] or list(SECTIONS)
-        chosen = self._variables.get("cni_host_only") or chosen
+        chosen = self._variables.get("__cni_host_only") or chosen
         declared = {name for name, names in SECTIONS_DECLARING.items() if any(map(self.is_set, names))}
         if self._multus().get("cluster_network") and "networks" in declared:
             declared.add("pod_networks")

@@ -46,8 +46,8 @@ def test_secrets_that_programs_would_have_as_arguments_are_refused(tmp_path):
 def test_the_configuration_is_complete(puller, tmp_path):
     plain = {
         "cni_pull_url": "git@git.example:cni.git",
-        "cni_pull_supported": True,
-        "cni_pull_machine": {"content": ""},
+        "__cni_pull_supported": True,
+        "__cni_pull_machine": {"content": ""},
     }
     hosts = {"plain": plain, "mirror": {**plain, "cni_pull_repository": "fleet", "cni_pull_max_age": "60"}}
     template = {

@@ -162,7 +162,7 @@ def test_tags_select_sections(run, skip, selected):
 
 
 def test_what_a_playbook_decides_no_variable_overrides():
-    instead = {"cni_host_instead": {"cni_classes": "safe"}, "cni_host_only": ["plugins"]}
+    instead = {"__cni_host_instead": {"cni_classes": "safe"}, "__cni_host_only": ["plugins"]}
     found = settings(cni_classes="safe,disruptive", cni_plugins_src="/x", cni_networks=[{"name": "a"}], **instead)
     assert found.options_of_host() == {"plugins": {"src": "/x"}, "classes": ["safe"]}
 
