@@ -10,10 +10,10 @@ from typing import Any, Optional
 
 from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.secrets import one_line, published
-from ..plugin_utils.resolving import ResolvingAction
+from ..plugin_utils.reading import ReadingAction
 
 
-class ActionModule(ResolvingAction):
+class ActionModule(ReadingAction):
     TRANSFERS_FILES = False
     _supports_check_mode = True
     _supports_async = True

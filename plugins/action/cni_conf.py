@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from ..module_utils._host.errors import coded
 from ..module_utils._host.secrets import published
-from ..plugin_utils.options import no_options
+from ..plugin_utils.remedies import no_options
 from ..plugin_utils.rendering import Refused, RenderingAction
 
 OPTIONS = (

@@ -13,9 +13,8 @@ from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ..module_utils._host.secrets import one_line, published
 from ..modules.cni_host import ARGUMENTS
-from ..plugin_utils.options import no_options
+from ..plugin_utils.remedies import no_options
 from ..plugin_utils.rendering import Refused, RenderingAction
-from ..plugin_utils.resolving import ResolvingAction
 from ..plugin_utils.shipping import ShippingAction, check_version
 
 Result = dict[str, Any]
@@ -26,7 +25,7 @@ OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name not in INTERNA
 COMMON = ("conf_dir", "bin_dirs", "cache_dir")
 
 
-class ActionModule(ShippingAction, RenderingAction, ResolvingAction):
+class ActionModule(ShippingAction, RenderingAction):
     _supports_check_mode = True
     _supports_async = True
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..module_utils._host.errors import HostError, coded
 from ..module_utils._host.secrets import one_line, published
 from ..modules.cni_plugins import ARGUMENTS, PLUGINS_REQUIRED_IF
-from ..plugin_utils.options import no_options
+from ..plugin_utils.remedies import no_options
 from ..plugin_utils.shipping import ShippingAction, check_version
 
 MODULE = "podwire.cni.cni_plugins"

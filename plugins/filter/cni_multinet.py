@@ -7,34 +7,18 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from ansible.errors import AnsibleFilterError
-
 from ..plugin_utils._conf.multus import multinet_networks
-from ..plugin_utils._conf.schema import MISSING
-from ..plugin_utils.controller import jsonschema_needed
-
-LEVELS = ("syntax", "schema")
+from ..plugin_utils.filters import validating
 
 
+@validating
 def cni_multinet(
-    networks: Any, network: str, settings: Optional[dict[str, Any]] = None, validate: Optional[list[str]] = None
+    networks: Any, network: str, settings: Optional[dict[str, Any]] = None, *, validate: Any = None
 ) -> list[dict[str, Any]]:
     """Return entries of cni_networks; see the filter's documentation."""
-    levels = list(LEVELS) if validate is None else validate
-    if not isinstance(levels, list) or any(level not in LEVELS for level in levels):
-        raise AnsibleFilterError("cni_multinet: validate must be a list of 'syntax' and 'schema'")
-    if "schema" in levels and MISSING is not None:
-        raise AnsibleFilterError(
-            jsonschema_needed("cni_multinet: the level 'schema'", MISSING) + ", or write validate=['syntax']"
-        ) from MISSING
     if not isinstance(networks, list) or not isinstance(network, str) or not isinstance(settings or {}, dict):
-        raise AnsibleFilterError(
-            "cni_multinet: expected a list of networks, the name of one, and a mapping of settings"
-        )
-    try:
-        return multinet_networks(networks, network, settings or {}, levels)
-    except ValueError as error:
-        raise AnsibleFilterError(f"cni_multinet: {error}") from error
+        raise ValueError("expected a list of networks, the name of one, and a mapping of settings")
+    return multinet_networks(networks, network, settings or {}, validate)
 
 
 class FilterModule:

@@ -7,16 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Callable, Optional
 
-from ansible.errors import AnsibleFilterError
-from ansible.module_utils.parsing.convert_bool import boolean
-
 from ..plugin_utils._conf.multus import absent_networks, multus_network
-from ..plugin_utils._conf.schema import MISSING
-from ..plugin_utils.controller import jsonschema_needed
-
-LEVELS = ("syntax", "schema")
+from ..plugin_utils.filters import flag, validating
 
 
+@validating
 def cni_multus(
     networks: Any,
     settings: Optional[dict[str, Any]] = None,
@@ -24,29 +19,17 @@ def cni_multus(
     shim: bool = False,
     name: str = "multus-cni-network",
     file: str = "00-multus.conflist",
-    validate: Optional[list[str]] = None,
     alone: bool = False,
+    *,
+    validate: Any = None,
 ) -> Any:
     """Return an entry of cni_networks, or a list of them; see the filter's documentation."""
-    levels = list(LEVELS) if validate is None else validate
-    if not isinstance(levels, list) or any(level not in LEVELS for level in levels):
-        raise AnsibleFilterError("cni_multus: validate must be a list of 'syntax' and 'schema'")
-    if "schema" in levels and MISSING is not None:
-        raise AnsibleFilterError(
-            jsonschema_needed("cni_multus: the level 'schema'", MISSING) + ", or write validate=['syntax']"
-        ) from MISSING
     if not isinstance(settings or {}, dict):
-        raise AnsibleFilterError("cni_multus: settings must be a mapping of keys of Multus")
+        raise ValueError("settings must be a mapping of keys of Multus")
     if not all(isinstance(text or "", str) for text in (cluster_network, name, file)):
-        raise AnsibleFilterError("cni_multus: cluster_network, name and file must be strings")
-    try:
-        is_shim, is_alone = boolean(shim), boolean(alone)
-    except TypeError as error:
-        raise AnsibleFilterError("cni_multus: shim must be true or false, as must alone") from error
-    try:
-        conflist = multus_network(networks, settings or {}, cluster_network, is_shim, name, levels)
-    except ValueError as error:
-        raise AnsibleFilterError(f"cni_multus: {error}") from error
+        raise ValueError("cluster_network, name and file must be strings")
+    is_shim, is_alone = flag("shim", shim), flag("alone", alone)
+    conflist = multus_network(networks, settings or {}, cluster_network, is_shim, name, validate)
     entry = {"name": name, "file": file, "conflist": conflist}
     return [entry, *absent_networks(networks, name)] if is_alone else entry
 

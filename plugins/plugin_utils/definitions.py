@@ -16,7 +16,7 @@ from ..module_utils._host.problems import errors_of, summary
 from ..module_utils.libcni import gojson
 from ..module_utils.libcni.multi.definitions import API_VERSION, KIND, RESOURCE_NAME, NetworkDefinition
 from ._conf.nads import CheckedNads
-from .options import no_options
+from .remedies import no_options
 
 Manifest = dict[str, Any]
 

@@ -22,7 +22,7 @@ from ..module_utils.libcni.multi.runtime import network_capabilities
 from ..module_utils.libcni.multi.selection import DEFAULT_NETWORK, NETWORKS, check_selections, parse_networks
 from ._conf.nads import CheckedNads
 from .definitions import Definitions, FileDefinition, Sources
-from .options import no_options
+from .remedies import no_options
 
 Result = dict[str, Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
-from .controller import jsonschema_needed
+from .remedies import jsonschema_needed
 from .settings import VARIABLES, Settings
 from .values import BadValue
 from .variables import DECLARING, unknown_variables

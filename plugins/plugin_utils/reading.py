@@ -16,6 +16,7 @@ from ansible.plugins.loader import lookup_loader
 from ..module_utils._host.errors import HostError
 from ..module_utils.libcni.multi.definitions import API_VERSION, KIND
 from .definitions import Manifest, Sources
+from .pods import PodEntries
 
 MAX_SIZE = 1 << 20
 _LOOKUP = "kubernetes.core.k8s"
@@ -47,6 +48,15 @@ class ReadingAction(ActionBase):
     def sources(self) -> Sources:
         """Return how this controller reads NetworkAttachmentDefinitions."""
         return Sources(self._read, self._read_cluster)
+
+    def resolve(self, entries: Any, options: Any) -> Any:
+        """Return the option ``attachments`` for the module: with the networks that pods ask for, and no others.
+
+        *options* is ``nads``. Raises HostError.
+        """
+        if not isinstance(entries, list) or not any(isinstance(entry, dict) and entry.get("pod") for entry in entries):
+            return entries
+        return PodEntries(options, self.sources(), bool(self._task.check_mode)).resolve(entries)
 
     def _read_cluster(self, kubeconfig: str, context: str, namespace: str) -> Sequence[Manifest]:
         """Return the definitions of a namespace, of all for "". Raises HostError."""

@@ -16,9 +16,9 @@ from ..module_utils._host.problems import WARNING, errors_of, place, strict, sum
 from ..module_utils._host.secrets import one_line
 from ._conf.networks import LEVELS, CheckedNetworks
 from ._conf.schema import MISSING
-from .controller import jsonschema_needed
 from .definitions import networks_of_nads
 from .reading import ReadingAction
+from .remedies import jsonschema_needed
 
 SCHEMA = "the level 'schema' of 'validate'"
 

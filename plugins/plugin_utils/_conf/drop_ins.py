@@ -10,7 +10,7 @@ from typing import Any, Optional, Sequence
 from ...module_utils._host.errors import HostError
 from ...module_utils._host.networks.request import read_drop_in_name
 from ...module_utils._host.problems import ERROR, problem
-from ..options import no_options
+from ..remedies import no_options
 from .render import parse, render
 from .source import DataSource, TextSource, Unreadable
 from .syntax import shown

@@ -16,7 +16,7 @@ from ...module_utils.libcni.errors import JSONError
 from ...module_utils.libcni.multi.definitions import API_VERSION, KIND, RESOURCE_NAME
 from ...module_utils.libcni.multi.delegates import load_delegate
 from ...module_utils.libcni.multi.errors import NetworksError
-from ..options import no_options
+from ..remedies import no_options
 from .positions import UNKNOWN, Position
 from .source import DataSource, TextSource, Unreadable
 from .syntax import name_findings, shown

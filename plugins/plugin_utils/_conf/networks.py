@@ -11,7 +11,7 @@ from ...module_utils._host.errors import HostError
 from ...module_utils._host.networks.request import check_priority, read_file_name
 from ...module_utils._host.paths import file_name
 from ...module_utils._host.problems import ERROR, errors_of, problem
-from ..options import no_options
+from ..remedies import no_options
 from .drop_ins import CheckedDropIns
 from .positions import UNKNOWN, DataPositions
 from .source import DataSource, TextSource

@@ -52,10 +52,14 @@ def test_a_network_without_an_entry_name():
         (([PODS], "pods", {"nadDir": 5}), "nadDir"),
         (([PODS], 5), "expected a list"),
         (("x", "pods"), "expected a list"),
-        (([PODS], "pods", {}, ["plugins"]), "validate must be"),
     ],
 )
 def test_bad_input(arguments, words):
     with pytest.raises(AnsibleFilterError, match="cni_multinet: ") as caught:
         cni_multinet(*arguments)
     assert words in str(caught.value)
+
+
+def test_unknown_levels_are_refused():
+    with pytest.raises(AnsibleFilterError, match="cni_multinet: validate must be a list of 'syntax' and 'schema'"):
+        cni_multinet([PODS], "pods", validate=["plugins"])

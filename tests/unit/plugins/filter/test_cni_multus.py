@@ -12,6 +12,7 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.podwire.cni.plugins.filter import cni_multus as module
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.configuration import load_multus_conf
+from ansible_collections.podwire.cni.plugins.plugin_utils import filters
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
 
 cni_multus = module.FilterModule().filters()["cni_multus"]
@@ -91,7 +92,7 @@ def test_what_cannot_be_made(networks, options, words):
 
 
 def test_a_missing_library_is_named_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(module, "MISSING", ImportError("No module named 'jsonschema'"))
+    monkeypatch.setattr(filters, "MISSING", ImportError("No module named 'jsonschema'"))
     with pytest.raises(AnsibleFilterError, match=r"jsonschema.*install"):
         cni_multus([PODS])
     assert cni_multus([PODS], validate=["syntax"])
@@ -111,5 +112,5 @@ def test_the_files_of_the_networks_go_when_that_of_multus_is_complete():
     assert made[1:] == gone
     unnamed = {"conflist": {**PODS["conflist"], "name": "inner"}}
     assert cni_multus([unnamed], alone="yes")[1:] == [{"name": "inner", "state": "absent"}]
-    with pytest.raises(AnsibleFilterError, match="as must alone"):
+    with pytest.raises(AnsibleFilterError, match="alone must be true or false"):
         cni_multus([PODS], alone="maybe")

@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.plugins.plugin_utils import releases
 
 def test_every_entry_is_a_release_with_different_sha256_of_known_architectures():
     seen = []
-    for version, archives in releases.SHA256.items():
+    for version, archives in releases.digests().items():
         assert releases.parse_version(version) == version
         assert {"amd64", "arm64"} <= set(archives) <= set(releases.ARCHITECTURES.values())
         seen += archives.values()

@@ -1,0 +1,32 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sentences, without their full stops, about what is missing or misspelled on the controller."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable
+
+
+def jsonschema_needed(what: str, reason: object) -> str:
+    """Return that *what* needs jsonschema, which cannot be imported because of *reason*.
+
+    Distributions do not allow pip outside of a virtual environment.
+    """
+    is_virtual = sys.prefix != sys.base_prefix
+    how = f"run {sys.executable} -m pip install jsonschema" if is_virtual else "install the package python3-jsonschema"
+    return f"{what} needs the Python library jsonschema on the controller ({reason}); {how}"
+
+
+def no_options(names: Iterable[object], known: Iterable[str]) -> list[str]:
+    """Return a sentence for each of *names* that is not among the *known* options."""
+    options = sorted(known)
+    return [_no_option(str(name), options) for name in names if name not in options]
+
+
+def _no_option(name: str, options: list[str]) -> str:
+    near = difflib.get_close_matches(name, options, 1)
+    remedy = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(options)}"
+    return f"there is no option {name!r}; {remedy}"
