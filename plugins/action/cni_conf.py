@@ -9,28 +9,9 @@ from typing import Any, Optional
 
 from ..module_utils._host.errors import coded
 from ..module_utils._host.secrets import published
+from ..modules.cni_conf import ARGUMENTS
 from ..plugin_utils.remedies import no_options
 from ..plugin_utils.rendering import Refused, RenderingAction
-
-OPTIONS = (
-    "bin_dirs",
-    "cache_dir",
-    "classes",
-    "conf_dir",
-    "configure",
-    "ensure_effective",
-    "exclusive",
-    "force",
-    "group",
-    "lock_timeout",
-    "mode",
-    "nads",
-    "networks",
-    "owner",
-    "runtime",
-    "strict",
-    "validate",
-)
 
 
 class ActionModule(RenderingAction):
@@ -43,7 +24,7 @@ class ActionModule(RenderingAction):
         arguments = dict(self._task.args)
         other_work = any(arguments.get(option) is not None for option in ("configure", "ensure_effective"))
         try:
-            unknown = no_options(arguments, OPTIONS)
+            unknown = no_options(arguments, ARGUMENTS)
             if unknown:
                 raise Refused("bad_argument", "; ".join(unknown), [])
             arguments["networks"], problems = self.render(arguments, may_be_empty=other_work)

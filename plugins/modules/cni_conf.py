@@ -487,10 +487,11 @@ from ..module_utils._module import (
     result_of,
 )
 
+ARGUMENTS = dict(NETWORKS_ARGUMENTS, **RUNTIME_ARGUMENTS, **COMMON_ARGUMENTS, **LOCK_ARGUMENTS, **CLASSES_ARGUMENTS)
+
 
 def main():
-    arguments = dict(NETWORKS_ARGUMENTS, **RUNTIME_ARGUMENTS, **COMMON_ARGUMENTS, **LOCK_ARGUMENTS, **CLASSES_ARGUMENTS)
-    module = create_module(arguments, required_by={"configure": ["runtime"]})
+    module = create_module(ARGUMENTS, required_by={"configure": ["runtime"]})
     try:
         request = conf_request(module.params, module.check_mode)
     except HostError as error:

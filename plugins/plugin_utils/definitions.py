@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Optional
 import yaml
 
 from ..module_utils._host.errors import HostError
+from ..module_utils._host.networks.request import NETWORKS_ARGUMENTS
 from ..module_utils._host.problems import errors_of, summary
 from ..module_utils.libcni import gojson
 from ..module_utils.libcni.multi.definitions import API_VERSION, KIND, RESOURCE_NAME, NetworkDefinition
@@ -117,7 +118,14 @@ class Definitions:
         self._found.setdefault((str(metadata.get("namespace") or "default"), str(name)), manifest)
 
 
-_OF_NETWORKS = ("manifests", "src", "kubeconfig", "context", "namespace")
+def check_nads(options: Any, known: Mapping[str, Any]) -> Manifest:
+    """Return what is set of the option ``nads``, whose options are *known*. Raises HostError ``bad_option``."""
+    if not isinstance(options, dict):
+        raise HostError(f"nads is a mapping, not {options!r:.60}", code="bad_option")
+    wrong = no_options(options, known)
+    if wrong:
+        raise HostError(f"nads: {'; '.join(wrong)}", code="bad_option")
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def networks_of_nads(options: Any, sources: Sources) -> list[dict[str, Any]]:
@@ -126,12 +134,7 @@ def networks_of_nads(options: Any, sources: Sources) -> list[dict[str, Any]]:
     A file is found by the name of its network, so each gets the name of its manifest. A definition without a config
     is left out: its network is in a file already. Raises HostError with all problems of the manifests.
     """
-    given = {name: value for name, value in options.items() if value is not None} if isinstance(options, dict) else {}
-    wrong = (
-        no_options(options, _OF_NETWORKS) if isinstance(options, dict) else [f"it is a mapping, not {options!r:.60}"]
-    )
-    if wrong:
-        raise HostError(f"nads: {'; '.join(wrong)}", code="bad_option")
+    given = check_nads(options, NETWORKS_ARGUMENTS["nads"]["options"])
     namespace = str(given.get("namespace") or "")
     manifests = Definitions(given, sources).every(namespace)
     problems = errors_of(CheckedNads(manifests, ("syntax", "schema")).problems)

@@ -21,8 +21,7 @@ from ..module_utils.libcni.multi.routes import DefaultRoutes, default_route_chan
 from ..module_utils.libcni.multi.runtime import network_capabilities
 from ..module_utils.libcni.multi.selection import DEFAULT_NETWORK, NETWORKS, check_selections, parse_networks
 from ._conf.nads import CheckedNads
-from .definitions import Definitions, FileDefinition, Sources
-from .remedies import no_options
+from .definitions import Definitions, FileDefinition, Sources, check_nads
 
 Result = dict[str, Any]
 
@@ -38,14 +37,7 @@ class PodEntries:
     """
 
     def __init__(self, options: Any, sources: Sources, tolerant: bool) -> None:
-        if options is None:
-            options = {}
-        if not isinstance(options, dict):
-            raise HostError(f"nads is a mapping, not {options!r:.60}", code="bad_option")
-        wrong = no_options(options, _OPTIONS)
-        if wrong:
-            raise HostError(f"nads: {'; '.join(wrong)}", code="bad_option")
-        given = {name: value for name, value in options.items() if value is not None}
+        given = check_nads({} if options is None else options, _OPTIONS)
         self._definitions = Definitions(given, sources)
         self._tolerant = tolerant
         self._conf = MultusConf("")

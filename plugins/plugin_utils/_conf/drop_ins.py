@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence
 
 from ...module_utils._host.errors import HostError
-from ...module_utils._host.networks.request import read_drop_in_name
+from ...module_utils._host.networks.request import NETWORK_ARGUMENTS, read_drop_in_name
 from ...module_utils._host.problems import ERROR, problem
 from ..remedies import no_options
 from .render import parse, render
@@ -16,7 +16,7 @@ from .source import DataSource, TextSource, Unreadable
 from .syntax import shown
 from .validate import Checked
 
-_KEYS = ("file", "plugin", "content")
+_KEYS = NETWORK_ARGUMENTS["drop_ins"]["options"]
 
 
 class CheckedDropIns:

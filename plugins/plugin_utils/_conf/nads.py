@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
+from ...module_utils._host.networks.request import NETWORK_ARGUMENTS
 from ...module_utils._host.problems import ERROR, INFO, WARNING, errors_of, problem
 from ...module_utils.libcni.errors import JSONError
 from ...module_utils.libcni.multi.definitions import API_VERSION, KIND, RESOURCE_NAME
@@ -36,8 +37,8 @@ _LONGEST_LABEL, _LONGEST_NAME = 63, 253
 _LABEL_RULE = "lower-case letters, digits and '-', neither first nor last '-', and at most 63 characters"
 _RESOURCE = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 
-# An entry of cni_networks; what concerns a file on a host has no meaning in a manifest.
-_ENTRY_KEYS = ("name", "conflist", "content", "src", "priority", "file", "state")
+# What is about other files of a host has no meaning in a manifest.
+_ENTRY_KEYS = set(NETWORK_ARGUMENTS) - {"drop_ins", "replace"}
 _CONFIG = ("spec", "config")
 
 _Find = Callable[[Sequence[Any]], Position]
@@ -162,7 +163,7 @@ class CheckedNads:
 
     def _entry(self, where: str, entry: dict[str, Any]) -> None:
         entry = {key: value for key, value in entry.items() if value is not None}
-        for text in no_options(list(entry), _ENTRY_KEYS):
+        for text in no_options(entry, _ENTRY_KEYS):
             self._problem(ERROR, "bad_argument", text, where)
         if entry.get("state", "present") != "present":
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional, Sequence
 
 from ...module_utils._host.errors import HostError
-from ...module_utils._host.networks.request import check_priority, read_file_name
+from ...module_utils._host.networks.request import LEVELS, NETWORK_ARGUMENTS, check_priority, read_file_name
 from ...module_utils._host.paths import file_name
 from ...module_utils._host.problems import ERROR, errors_of, problem
 from ..remedies import no_options
@@ -18,10 +18,8 @@ from .source import DataSource, TextSource
 from .syntax import name_findings, shown
 from .validate import Checked, Source
 
-LEVELS = ("syntax", "schema", "plugins", "directory")
-_KEYS = ("name", "conflist", "content", "src", "priority", "file", "drop_ins", "replace", "state")
 _SOURCES = ("conflist", "content", "src")
-_STATES = ("present", "absent", "restored")
+_STATES = NETWORK_ARGUMENTS["state"]["choices"]
 
 
 class CheckedNetworks:
@@ -85,7 +83,7 @@ class CheckedNetworks:
 
     def _options(self, where: str, given: dict[str, Any], out: dict[str, Any]) -> None:
         for key in given:
-            for text in no_options([key], _KEYS):
+            for text in no_options([key], NETWORK_ARGUMENTS):
                 self._error(where, text, given=key)
         if "name" in given:
             out["name"] = given["name"]

@@ -112,7 +112,7 @@ def test_options_of_the_action_are_those_of_the_module():
     fragments += [getattr(_conf.ModuleDocFragment, name) for name in ("VALIDATION", "RUNTIMES", "FILES")]
     fragments.append(_networks.ModuleDocFragment.CONF)
     shared = {name for text in fragments for name in yaml.safe_load(text)["options"]}
-    assert set(cni_conf.OPTIONS) == set(options) | shared
+    assert set(cni_conf.ARGUMENTS) == set(options) | shared
 
 
 @pytest.mark.parametrize(
