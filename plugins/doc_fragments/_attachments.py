@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 
-from ._networks import nads_of_pods
+from ._networks import NADS_OF_PODS
 
 _POD = """
 name:
@@ -84,7 +84,7 @@ cgroup_path:
   type: str
 """
 
-_ENTRY = """
+_ENTRY = f"""
 network:
   description: Name of the network, as configured by a file in O(conf_dir).
   type: str
@@ -98,7 +98,7 @@ netns:
   description:
     - Network namespace of the container. A name means C(/run/netns/NAME). A value with a slash is an absolute
       path, such as C(/proc/4711/ns/net).
-    - Required to attach. Required to detach only if O(@PATH@[].container_id) is not set.
+    - Required to attach. Required to detach only if O(attachments[].container_id) is not set.
     - Namespaces are compared by identity, not by path.
     - The network namespace of the host itself is refused under any path (V(host_netns)).
   type: str
@@ -127,13 +127,13 @@ pod:
     - C(CNI_ARGS) is C(IgnoreUnknown), C(K8S_POD_NAMESPACE), C(K8S_POD_NAME), C(K8S_POD_INFRA_CONTAINER_ID) and
       C(K8S_POD_UID), followed by what the entry gives itself.
     - An argument or capability that the entry gives itself, although it comes from the pod, is refused.
-    - With the annotation C(k8s.v1.cni.cncf.io/networks), the container is attached to O(@PATH@[].network), and then to
-      each network that the annotation asks for. O(@NADS@) defines them. They are attached and detached as one. If one
-      fails, the others are taken back. A change of the annotation adds and removes only what differs.
+    - With the annotation C(k8s.v1.cni.cncf.io/networks), the container is attached to O(attachments[].network), and then
+      to each network that the annotation asks for. O(nads) defines them. They are attached and detached as one. If
+      one fails, the others are taken back. A change of the annotation adds and removes only what differs.
     - If the network runs Multus or C(podwire-multinet), that plugin answers the annotation instead.
   type: dict
   suboptions:
-@POD@
+{textwrap.indent(_POD.strip(), " " * 4)}
 _networks:
   description: For internal use between the action plugin and the module. Do not set it.
   type: list
@@ -151,12 +151,6 @@ state:
 """
 
 
-def _entry(depth: int, path: str, nads: str) -> str:
-    """Return the options of an attachment as YAML, *depth* blanks deep. *path* names the option that they belong to."""
-    text = _ENTRY.replace("@POD@", textwrap.indent(_POD.strip("\n"), " " * 4))
-    return textwrap.indent(text.replace("@PATH@", path).replace("@NADS@", nads), " " * depth)
-
-
 class ModuleDocFragment:
     ATTACH = f"""
 options:
@@ -172,45 +166,8 @@ options:
     elements: dict
     required: true
     suboptions:
-{_entry(6, "attachments", "nads")}
-{nads_of_pods("", 2)}
-"""
-
-    HOST = f"""
-options:
-  attachments:
-    description:
-      - Attachments of containers. Its options are those of M(podwire.cni.cni_attach).
-    type: dict
-    suboptions:
-      attachments:
-        description: See O(podwire.cni.cni_attach#module:attachments).
-        type: list
-        elements: dict
-        required: true
-        suboptions:
-{_entry(10, "attachments.attachments", "attachments.nads")}
-{nads_of_pods("attachments.", 6)}
-      timeout:
-        description: See O(podwire.cni.cni_attach#module:timeout).
-        type: float
-        default: 60
-      parallel:
-        description: See O(podwire.cni.cni_attach#module:parallel).
-        type: int
-      on_drift:
-        description: See O(podwire.cni.cni_attach#module:on_drift).
-        type: str
-        choices: [report, repair, fail]
-        default: report
-      force:
-        description: See O(podwire.cni.cni_attach#module:force).
-        type: bool
-        default: false
-      preview:
-        description: See O(podwire.cni.cni_attach#module:preview).
-        type: bool
-        default: false
+{textwrap.indent(_ENTRY, " " * 6)}
+{NADS_OF_PODS}
 """
 
     POD = f"""

@@ -18,6 +18,7 @@ import os
 import re
 import tempfile
 import time
+from dataclasses import dataclass, field
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from . import history
@@ -63,6 +64,7 @@ def read_record(folder: str, host: str) -> Record:
     return _read(os.path.join(folder, HOSTS, name), name)
 
 
+@dataclass
 class Output:
     """What a report is made with and from.
 
@@ -72,22 +74,12 @@ class Output:
     the path of a file with metrics, or "".
     """
 
-    def __init__(
-        self,
-        limits: Limits | None = None,
-        inventory: Sequence[str] = (),
-        groups: Mapping[str, Sequence[str]] | None = None,
-        *,
-        keep: int = history.KEEP,
-        against: str = "",
-        prometheus: str = "",
-    ) -> None:
-        self.limits = limits or Limits(now())
-        self.inventory = inventory
-        self.groups = groups
-        self.keep = keep
-        self.against = against
-        self.prometheus = prometheus
+    limits: Limits = field(default_factory=lambda: Limits(now()))
+    inventory: Sequence[str] = ()
+    groups: Mapping[str, Sequence[str]] | None = None
+    keep: int = history.KEEP
+    against: str = ""
+    prometheus: str = ""
 
 
 class Written(NamedTuple):
@@ -106,7 +98,8 @@ def write_report(folder: str, output: Output | None = None) -> Written:
         records = list(read_records(folder))
         inventory, groups = output.inventory, output.groups
         # A run that only joins records may have any inventory, for example the default one of its user.
-        if not inventory or (groups is not None and not _has_any(groups, records)):
+        hosts = None if groups is None else set(groups.get("all", ()))
+        if not inventory or (hosts is not None and hosts.isdisjoint(record["host"] for record in records)):
             inventory, groups = _last_inventory(folder), None
         report = fleet(records, output.limits, inventory)
         found = found_in(report)
@@ -131,11 +124,6 @@ def write_report(folder: str, output: Output | None = None) -> Written:
             # A collector of metrics reads it.
             _write(output.prometheus, prometheus(report), 0o644)
     return Written(report, before, changes)
-
-
-def _has_any(groups: Mapping[str, Sequence[str]], records: Sequence[Record]) -> bool:
-    hosts = set(groups.get("all", ()))
-    return any(record["host"] in hosts for record in records)
 
 
 def _before(folder: str, against: str, run: history.Run) -> history.Run | None:

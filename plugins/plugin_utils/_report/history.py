@@ -62,11 +62,6 @@ class Change(NamedTuple):
     new: list[str]
     gone: list[str]
 
-    @property
-    def is_worse(self) -> bool:
-        levels = ["", *reversed(LEVELS)]
-        return levels.index(self.after) > levels.index(self.before) or bool(self.new)
-
 
 class NoRun(ValueError):
     """There is no such run; the text says so."""

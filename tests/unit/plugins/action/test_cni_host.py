@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from ansible_collections.podwire.cni.plugins.action import cni_host
-from ansible_collections.podwire.cni.plugins.doc_fragments import _attachments, _common, _conf, _networks
+from ansible_collections.podwire.cni.plugins.doc_fragments import _attachments, _common, _conf, _host, _networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.trust import host_machine
 from ansible_collections.podwire.cni.plugins.modules import cni_attach, cni_conf, cni_netns, cni_plugins
 from ansible_collections.podwire.cni.plugins.modules import cni_host as cni_host_module
@@ -121,7 +121,7 @@ def test_a_version_that_yaml_has_read_as_a_number(run):
     refused(run, "bad_version", "1.9", plugins={"version": 1.9})
 
 
-FRAGMENTS = {"_common": _common, "_conf": _conf, "_attachments": _attachments, "_networks": _networks}
+FRAGMENTS = {"_common": _common, "_conf": _conf, "_attachments": _attachments, "_host": _host, "_networks": _networks}
 COMMON = [getattr(_common.ModuleDocFragment, name) for name in ("CLASSES", "LOCK")]
 
 

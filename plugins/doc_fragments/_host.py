@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, the podwire.cni authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sections of cni_host, made of the argument specifications of their modules. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..module_utils._host.host.request import SECTIONS_ARGUMENTS
+
+_MODULES = {
+    "plugins": "cni_plugins",
+    "pod_networks": "cni_conf",
+    "networks": "cni_conf",
+    "runtime": "cni_conf",
+    "netns": "cni_netns",
+    "attachments": "cni_attach",
+}
+_TEXTS = {
+    "plugins": "Plugin binaries. Its options are those of M(podwire.cni.cni_plugins).",
+    "pod_networks": (
+        "Networks that pods request or that Multus runs, in files of a directory that no runtime reads. A runtime that "
+        "goes by order would use them as its own network otherwise. Its options are those of M(podwire.cni.cni_conf) "
+        "that are about networks, and the directory."
+    ),
+    "pod_networks.conf_dir": (
+        "Directory of these networks, the C(confDir) of Multus. It must not be that of O(networks)."
+    ),
+    "networks": "Networks. Its options are those of M(podwire.cni.cni_conf) that are about networks.",
+    "runtime": (
+        "Which network the runtimes of the host use. Its options are those of M(podwire.cni.cni_conf) that are about "
+        "runtimes."
+    ),
+    "netns": "Named network namespaces. Its options are those of M(podwire.cni.cni_netns).",
+    "attachments": "Attachments of containers. Its options are those of M(podwire.cni.cni_attach).",
+}
+
+
+def _documented(options: Mapping[str, Any], place: str, target: str) -> dict[str, Any]:
+    """Return the documentation of *options*, which are at *place* here and at *target* in their module."""
+    documented = {}
+    for name, spec in options.items():
+        kept = {key: spec[key] for key in ("type", "elements", "choices", "required", "default") if key in spec}
+        text = _TEXTS.get(place + name) or f"See O({target}{name})."
+        if name.startswith("_"):
+            text = "For internal use between the action plugin and the module. Do not set it."
+        documented[name] = {"description": text, **kept}
+        if "options" in spec:
+            inner = f"{name}[]." if spec["type"] == "list" else f"{name}."
+            documented[name]["suboptions"] = _documented(spec["options"], place + inner, target + inner)
+    return documented
+
+
+_SECTIONS = {
+    name: {
+        "description": _TEXTS[name],
+        "type": spec["type"],
+        "suboptions": _documented(spec["options"], f"{name}.", f"podwire.cni.{_MODULES[name]}#module:"),
+    }
+    for name, spec in SECTIONS_ARGUMENTS.items()
+}
+
+
+class ModuleDocFragment:
+    DOCUMENTATION = json.dumps({"options": _SECTIONS})
