@@ -127,9 +127,9 @@ pod:
     - C(CNI_ARGS) is C(IgnoreUnknown), C(K8S_POD_NAMESPACE), C(K8S_POD_NAME), C(K8S_POD_INFRA_CONTAINER_ID) and
       C(K8S_POD_UID), followed by what the entry gives itself.
     - An argument or capability that the entry gives itself, although it comes from the pod, is refused.
-    - With the annotation C(k8s.v1.cni.cncf.io/networks), the container is attached to O(attachments[].network), and then
-      to each network that the annotation asks for. O(nads) defines them. They are attached and detached as one. If
-      one fails, the others are taken back. A change of the annotation adds and removes only what differs.
+    - With the annotation C(k8s.v1.cni.cncf.io/networks), the container is attached to O(attachments[].network), and
+      then to each network that the annotation asks for. O(nads) defines them. They are attached and detached as one.
+      If one fails, the others are taken back. A change of the annotation adds and removes only what differs.
     - If the network runs Multus or C(podwire-multinet), that plugin answers the annotation instead.
   type: dict
   suboptions:

@@ -252,7 +252,9 @@ plan.warn("by_position", "no")
 _refuse("in_another_file")
 raise HostError("no", code=f"{o}_gone")
 """
-    plan = "class Plan:\n    def warn(self, code, message):\n        pass\n\n    def _refuse(self, code):\n        pass\n"
+    plan = (
+        "class Plan:\n    def warn(self, code, message):\n        pass\n\n    def _refuse(self, code):\n        pass\n"
+    )
     found = Codes(parse({"a.py": source, "deep/down/plan.py": plan}))
     expected = {"of_constant", "of_default", "fallback", "of_function", "of_dict", "by_position"}
     assert (set(found.found), set(found.patterns)) == (expected, {"[a-z0-9_]+_gone"})
