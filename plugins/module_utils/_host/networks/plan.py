@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..runtimes.effective import Effective
     from ..runtimes.nomad import Reload
-    from .steps import ConfSteps
+    from .execute import ConfSteps
 
 
 class ConfPlan(Plan):
@@ -52,7 +52,7 @@ class ConfPlan(Plan):
         """What adds the steps."""
         if self._changes is None:
             # Imported late: an unchanged run has none.
-            from .steps import ConfSteps
+            from .execute import ConfSteps
 
             self._changes = ConfSteps(self, self.conf_dir, self.manifest, self.attributes)
         return self._changes

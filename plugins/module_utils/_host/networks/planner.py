@@ -22,17 +22,17 @@ from ..runtimes.effective import Effective
 from ..secrets import mask
 from ..trust import untrusted
 from .difference import moved, readable_secret, same_json, would_change
+from .entries import ConfState
 from .owners import CILIUM_SUFFIX, injected, with_injected
 from .plan import ConfPlan
 from .request import ConfRequest, WantedNetwork
-from .state import ConfState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..runtimes.settings import RuntimeSettings
     from ..runtimes.setup import Setup
-    from .drop_in_files import DropInFiles
-    from .removal import Removals
+    from .aside import Removals
+    from .drop_ins import DropInFiles
 
 
 def plan_networks(request: ConfRequest, view: Optional[HostView] = None) -> ConfPlan:
@@ -132,13 +132,13 @@ class ConfPlanner:
             self._try(self._drop_ins().remove_orphans)
 
     def _drop_ins(self) -> DropInFiles:
-        from .drop_in_files import DropInFiles
+        from .drop_ins import DropInFiles
 
         return DropInFiles(self.state)
 
     def _removals(self) -> Removals:
         # Rarely requested, as what is below, so other calls do not have to compile it.
-        from .removal import Removals
+        from .aside import Removals
 
         return Removals(self.state)
 
@@ -147,9 +147,9 @@ class ConfPlanner:
         restored = [wanted for wanted in self.request.networks if wanted.restored]
         if not restored:
             return set()
-        from .restoration import restore_network
+        from .aside import Restoration
 
-        return set().union(*(restore_network(self.state, wanted) for wanted in restored))
+        return set().union(*(Restoration(self.state, wanted).plan() for wanted in restored))
 
     def _finish(self) -> None:
         problems = mask(strict(self.plan.problems) if self.request.strict else self.plan.problems)

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 from ..errors import HostError
 
-_BLANKS = re.compile(r"([\s,]|#[^\n]*|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_TEXT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-_NUMBER = re.compile(r"-?[0-9][0-9A-Za-z.+-]*")
-_HEREDOC = re.compile(r"<<-?([A-Za-z_][A-Za-z0-9_]*)[ \t]*\n(?:.*?\n)??[ \t]*\1(?=\n|\Z)", re.DOTALL)
+_TOKEN = re.compile(
+    r"""(?P<blank>(?:[\s,]|\#[^\n]*|//[^\n]*|/\*.*?\*/)+)
+    |(?P<heredoc><<-?(?P<tag>[A-Za-z_][A-Za-z0-9_]*)[ \t]*\n(?:.*?\n)??[ \t]*(?P=tag)(?=\n|\Z))
+    |(?P<text>"(?:[^"\\\n]|\\.)*")
+    |(?P<number>-?[0-9][0-9A-Za-z.+-]*)
+    |(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)
+    |(?P<sign>[{}\[\]=:])
+    |(?P<unknown>.)""",
+    re.DOTALL | re.VERBOSE,
+)
 # More than any configuration needs, and less than Python's stack allows.
 _DEEPEST = 50
 
@@ -36,7 +41,7 @@ def load_hcl(text: str) -> Body:
             return body
         except (ValueError, RecursionError) as error:
             raise HostError(f"it is not valid JSON ({error})", code="not_understood") from error
-    return _Reader(text.replace("\r\n", "\n")).body("")
+    return _Reader(text.replace("\r\n", "\n")).body("", 0)
 
 
 def merge(base: Body, other: Body) -> None:
@@ -63,114 +68,77 @@ def _merged_lists(value: Any) -> Any:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.depth = 0
+        self._text = text
+        self._tokens = _tokens(text)
+        self._advance()
 
-    def body(self, end: str) -> Body:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self._error("fewer nested blocks")
+    def body(self, end: str, depth: int) -> Body:
+        """Read attributes and blocks up to the sign *end* ("": the end of the text)."""
         body: Body = {}
-        while True:
-            self._skip()
-            if self.at == len(self.text):
-                if end:
-                    raise self._error(end)
-                break
-            if end and self._take(end):
-                break
-            merge(body, self._item())
-        self.depth -= 1
+        while (self._kind, self._word) != ("sign" if end else "", end):
+            keys = [self._key()]
+            # The labels of a block nest, too.
+            while (self._kind, self._word) not in (("sign", "="), ("sign", ":"), ("sign", "{")):
+                keys.append(self._key())
+                if depth + len(keys) > _DEEPEST:
+                    raise self._error("fewer nested blocks")
+            is_block = self._word == "{"
+            if not is_block:
+                self._advance()
+            value = self._value(depth + len(keys))
+            for key in reversed(keys):
+                value = {key: value}
+            merge(body, value)
+        self._advance()
         return body
 
-    def _item(self) -> Body:
-        """Return one attribute or block as a dict with one key."""
-        keys = [self._key()]
-        while True:
-            self._skip()
-            if self._take("=") or self._take(":"):
-                self._skip()
-                value = self._value()
-                break
-            if self._take("{"):
-                # The labels nest, too.
-                self.depth += len(keys) - 1
-                value = self.body("}")
-                self.depth -= len(keys) - 1
-                break
-            keys.append(self._key())
-            if len(keys) > _DEEPEST:
-                raise self._error("fewer labels")
-        for key in reversed(keys):
-            value = {key: value}
-        return dict(value)
-
     def _key(self) -> str:
-        name = _NAME.match(self.text, self.at)
-        if name:
-            self.at = name.end()
-            return name.group()
-        if self.text.startswith('"', self.at):
-            return self._text()
-        raise self._error("a name")
+        kind, word = self._kind, self._word
+        if kind not in ("name", "text"):
+            raise self._error("a name")
+        return str(self._value(0)) if kind == "text" else self._advance(word)
 
-    def _value(self) -> Any:
-        if self.text.startswith('"', self.at):
-            return self._text()
-        if self._take("{"):
-            return self.body("}")
-        if self._take("["):
-            return self._list()
-        heredoc = _HEREDOC.match(self.text, self.at)
-        if heredoc:
-            self.at = heredoc.end()
+    def _value(self, depth: int) -> Any:
+        kind, word = self._kind, self._word
+        if depth > _DEEPEST:
+            raise self._error("fewer nested values")
+        if kind == "text":
+            try:
+                return self._advance(json.loads(word))
+            except ValueError:
+                raise self._error("a string with valid escapes") from None
+        if kind == "name" and word in ("true", "false"):
+            return self._advance(word == "true")
+        if kind == "number":
+            return self._advance(int(word) if word.isdigit() and len(word) < 40 else None)
+        if kind == "heredoc":
             # No setting that is read here is a heredoc.
-            return None
-        word = _NUMBER.match(self.text, self.at) or _NAME.match(self.text, self.at)
-        if not word:
-            raise self._error("a value")
-        self.at = word.end()
-        if word.group() in ("true", "false"):
-            return word.group() == "true"
-        if _NAME.fullmatch(word.group()):
-            raise self._error("a literal value, not an expression")
-        return int(word.group()) if word.group().isdigit() and len(word.group()) < 40 else None
+            return self._advance(None)
+        if (kind, word) == ("sign", "{"):
+            self._advance()
+            return self.body("}", depth)
+        if (kind, word) != ("sign", "["):
+            raise self._error("a literal value, not an expression" if kind == "name" else "a value")
+        self._advance()
+        values: List[Any] = []
+        while (self._kind, self._word) != ("sign", "]"):
+            values.append(self._value(depth + 1))
+        return self._advance(values)
 
-    def _list(self) -> List[Any]:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self._error("fewer nested lists")
-        found: List[Any] = []
-        while True:
-            self._skip()
-            if self._take("]"):
-                self.depth -= 1
-                return found
-            found.append(self._value())
-
-    def _text(self) -> str:
-        match = _TEXT.match(self.text, self.at)
-        if not match:
-            raise self._error("the end of the string")
-        try:
-            text = json.loads(match.group())
-        except ValueError:
-            raise self._error("a string with valid escapes") from None
-        self.at = match.end()
-        return str(text)
-
-    def _skip(self) -> None:
-        match = _BLANKS.match(self.text, self.at)
-        if match:
-            self.at = match.end()
-
-    def _take(self, text: str) -> bool:
-        if not self.text.startswith(text, self.at):
-            return False
-        self.at += len(text)
-        return True
+    def _advance(self, value: Any = None) -> Any:
+        """Take the next token; return *value*."""
+        self._kind, self._word, self._place = next(self._tokens)
+        return value
 
     def _error(self, wanted: str) -> HostError:
-        line = self.text.count("\n", 0, self.at) + 1
+        line = self._text.count("\n", 0, self._place) + 1
         return HostError(f"line {line} is not understood: expected {wanted}", code="not_understood")
+
+
+def _tokens(text: str) -> Iterator[Tuple[str, str, int]]:
+    """Yield kind, text and place of each token; those after the end are empty."""
+    for match in _TOKEN.finditer(text):
+        if match.lastgroup != "blank":
+            yield str(match.lastgroup), match.group(), match.start()
+    while True:
+        yield "", "", len(text)

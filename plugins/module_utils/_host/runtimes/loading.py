@@ -77,12 +77,16 @@ _MARKS = (b"cniVersions", b"disableCheck", b"disableGC", b"loadOnlyInlinedPlugin
 
 
 class Loaded(NamedTuple):
-    """A file as a runtime loads it: the network's ``name``, ``version`` and ``plugins`` (parsed), or the ``error``."""
+    """A file as a runtime loads it: the network's ``name``, ``version`` and ``plugins`` (parsed), or the ``error``.
+
+    ``untyped``: it is an object without a type, which is no configuration of a plugin.
+    """
 
     name: str = ""
     version: str = ""
     plugins: Sequence[Dict[str, Any]] = ()
     error: str = ""
+    untyped: bool = False
 
     @property
     def types(self) -> List[str]:
@@ -139,7 +143,7 @@ class Loader:
                 return Loaded(network.name, network.cni_version, [plugin.network for plugin in network.plugins])
             plugin = conf.network_plugin_conf_from_bytes(text)
         except ConfigError as error:
-            return Loaded(error=str(error))
+            return Loaded(error=str(error), untyped=_is_untyped(text))
         return Loaded(plugin.name, plugin.cni_version, [plugin.network])
 
     def _without_later_keys(self, text: bytes) -> bytes:
@@ -174,3 +178,11 @@ class Loader:
             if extra.error:
                 return Loaded(error=f"{extra.error} (in {extra.path})")
         return loaded._replace(plugins=[*loaded.plugins, *(plugin for extra in extras for plugin in extra.plugins)])
+
+
+def _is_untyped(text: bytes) -> bool:
+    try:
+        data = gojson.loads(text)
+    except JSONError:
+        return False
+    return isinstance(data, dict) and not text_of(data, "type")

@@ -20,8 +20,6 @@ from .runtime import Runtime
 _PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 _LIST_WORDS = "failed to load CNI config list file %s: %s"
 _SINGLE_WORDS = "failed to load CNI config file %s: %s"
-# libcni/conf.go:ConfFromBytes
-_UNTYPED = "missing 'type'"
 # nerdctl/pkg/labels:NerdctlDefaultNetwork
 _NERDCTL_LABEL = "nerdctl/default-network"
 
@@ -164,7 +162,7 @@ class _Judge:
                 continue
             as_list = not rules.all_single and (rules.all_lists or file.kind == "conflist")
             loaded = self.loader.load(file, as_list)
-            untyped = rules.untyped and loaded.error.endswith(_UNTYPED)
+            untyped = rules.untyped and loaded.untyped
             if loaded.error and rules.broken in (ENDS, SPOILS) and not untyped:
                 words = _LIST_WORDS if file.kind == "conflist" else _SINGLE_WORDS
                 broken = broken or words % (file.path, loaded.error)

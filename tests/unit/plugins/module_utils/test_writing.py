@@ -37,7 +37,7 @@ ALLOWED = {
     "footprints/note.py": (_CACHE, "makedirs rename rmdir unlink"),
     "garbage/judge.py": (_RUN, "makedirs open rename"),
     "garbage/pods.py": (_CACHE, "unlink"),
-    "networks/steps.py": (_DESCRIPTOR, "fchmod fchown rmdir"),
+    "networks/execute.py": (_DESCRIPTOR, "fchmod fchown rmdir"),
     "trials/audit.py": (_RUN, "makedirs unlink"),
     "trials/planner.py": ("an empty directory that it made", "rmdir"),
     "trials/private_host.py": (_PRIVATE, "chmod makedirs open"),

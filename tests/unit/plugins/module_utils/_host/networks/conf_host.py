@@ -16,7 +16,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import planner, removal
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import aside as removals
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
@@ -51,7 +52,7 @@ class Host:
         self.cache = str(root / "cache")
         monkeypatch.setattr(planner, "HostView", lambda: HostView(Manifest(self.state)))
         monkeypatch.setattr(processes, "processes", self._processes)
-        monkeypatch.setattr(removal, "packages_of", lambda paths: {})
+        monkeypatch.setattr(removals, "packages_of", lambda paths: {})
 
     def _processes(self, *names, seeing):
         assert seeing == str(self.conf_dir), "owners run in containers that have the directory"

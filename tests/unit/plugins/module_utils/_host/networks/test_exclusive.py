@@ -11,7 +11,7 @@ import stat
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.packages import DPKG, RPM, Package
-from ansible_collections.podwire.cni.plugins.module_utils._host.networks import removal
+from ansible_collections.podwire.cni.plugins.module_utils._host.networks import aside as removals
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import WantedNetwork
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import (
     Host,
@@ -239,7 +239,7 @@ def test_the_directory_is_judged_without_what_goes_aside(host):
 def test_the_package_of_a_file_is_named(host, monkeypatch, package, words):
     host.put("87-podman.conflist", text("podman"))
     path = str(host.conf_dir / "87-podman.conflist")
-    monkeypatch.setattr(removal, "packages_of", lambda paths: {path: package} if path in paths else {})
+    monkeypatch.setattr(removals, "packages_of", lambda paths: {path: package} if path in paths else {})
     plan = host.plan(want("a", priority=99), exclusive=True)
     found = [entry for entry in plan.problems if entry["code"] == "package_file"]
     assert [(entry["level"], entry["file"]) for entry in found] == [("warning", path)]

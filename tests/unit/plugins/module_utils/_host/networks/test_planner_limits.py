@@ -234,7 +234,7 @@ def test_a_failed_write_leaves_no_claim_on_a_file_that_is_not_there(host, monkey
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ansible_collections.podwire.cni.plugins.module_utils._host.networks.steps.write", full)
+        patch.setattr("ansible_collections.podwire.cni.plugins.module_utils._host.networks.execute.write", full)
         with pytest.raises(HostError, match="No space left"):
             plan.apply()
     assert host.manifest().networks == {}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the podwire.cni authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The current state of a directory of network configurations during planning, and the state planned so far."""
+"""The entries of a directory of network configurations: as they are, and as a plan will leave them."""
 
 from __future__ import annotations
 
@@ -215,10 +215,7 @@ class ConfState:
 
     def attached(self, network: str) -> List[Entry]:
         if self._attached is None:
-            # Only a change asks for attachments, so an unchanged run does not compile libcni's cache.
-            from .attached import attached
-
-            self._attached = attached(self.request.cache_dir)
+            self._attached = _attached(self.request.cache_dir)
         return self._attached.get(network, [])
 
     def refuse_attached(self, network: str, file: str, why: str, text: Optional[bytes] = None) -> str:
@@ -296,6 +293,28 @@ class ConfState:
         except HostError as error:
             file.error = error.msg
         return file
+
+
+def _attached(cache_dir: str) -> Dict[str, List[Entry]]:
+    """Return the attachments in *cache_dir*, by network.
+
+    Raises HostError ``cache_unreadable``: an unreadable cache does not mean that nothing is attached.
+    """
+    # Only a change asks for attachments, so an unchanged run does not compile libcni's cache.
+    from ...libcni.cache import list_entries
+    from ...libcni.errors import CacheError
+
+    try:
+        entries = list_entries(cache_dir)
+    except CacheError as error:
+        raise HostError(
+            f"cannot tell which networks are in use: {error}; fix that, or set another cache_dir",
+            code="cache_unreadable",
+        ) from error
+    attached: Dict[str, List[Entry]] = {}
+    for entry in entries:
+        attached.setdefault(entry.network_name, []).append(entry)
+    return attached
 
 
 def _attachment(entry: Entry) -> str:

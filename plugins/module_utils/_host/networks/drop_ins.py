@@ -17,9 +17,9 @@ from ..confdir import ConfFile, drop_ins, parse_conf, sort_key
 from ..errors import HostError
 from ..plan import DISRUPTIVE, SAFE
 from .difference import moved_plugins, readable_secret, same_json, would_change
+from .entries import ConfState
+from .execute import ABSENT, NOT_REQUESTED
 from .request import WantedNetwork
-from .state import ConfState
-from .steps import ABSENT, NOT_REQUESTED
 
 
 class DropInFiles:
