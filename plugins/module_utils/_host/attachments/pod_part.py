@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_conf_from_bytes
+from ...libcni.conf import (
+    NetworkConfigList,
+    conf_list_from_conf,
+    network_conf_from_bytes,
+    network_plugin_conf_from_bytes,
+)
 from ...libcni.errors import CNIError
-from ...libcni.plugin_conf import network_plugin_conf_from_bytes
 from ..errors import HostError
 
 # What a runtime asks for its pod goes to the pod's own network. Others get what they are asked for themselves.

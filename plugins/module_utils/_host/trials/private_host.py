@@ -19,7 +19,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Sequence, Union
 
 from ...libcni.kernel import unshare
-from ...libcni.spawn import Child
+from ...libcni.process import Child
 from ..errors import HostError
 from ..netns import apart
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from .. import gojson
+from ..conf import decode_plugin_conf
 from ..errors import JSONError
-from ..plugin_conf import decode_plugin_conf
 from .errors import NetworksError
 
 TYPE_CHECKING = False

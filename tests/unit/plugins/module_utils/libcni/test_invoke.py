@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import invoke, process, spawn
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import invoke, process
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError, PluginNotFoundError
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -321,7 +321,7 @@ def wait_for_death(pid):
 def begin_when(monkeypatch):
     """Return a function after which the time of a program begins when a condition on its process ID is met."""
     waited = 0.0
-    start = spawn.start
+    start = process.start_child
 
     def begin(condition):
         def started(*args):
@@ -334,7 +334,7 @@ def begin_when(monkeypatch):
             waited += time.monotonic() - begun
             return child
 
-        monkeypatch.setattr(spawn, "start", started)
+        monkeypatch.setattr(process, "start_child", started)
         clock = SimpleNamespace(monotonic=lambda: time.monotonic() - waited, sleep=time.sleep)
         monkeypatch.setattr(process, "time", clock)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import process, spawn
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import process
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
@@ -51,7 +51,7 @@ def test_without_limit():
 
 
 def test_waiting_twice():
-    child = spawn.start("/bin/sh", ["sh", "-c", "exit 5"], ENV)
+    child = process.start_child("/bin/sh", ["sh", "-c", "exit 5"], ENV)
     child.close()
     assert [child.wait(60), child.wait(0), child.wait(None)] == [True] * 3
     assert child.returncode == 5
@@ -65,9 +65,9 @@ def test_signals_that_python_ignores_are_not_ignored():
 def test_descriptors_without_proc(monkeypatch):
     inherited = os.dup(0)
     os.set_inheritable(inherited, True)
-    monkeypatch.setattr(spawn.os, "listdir", fail)
+    monkeypatch.setattr(process.os, "listdir", fail)
     try:
-        child = spawn.start("/bin/sh", ["sh", "-c", f"[ ! -e /proc/self/fd/{inherited} ]"], ENV)
+        child = process.start_child("/bin/sh", ["sh", "-c", f"[ ! -e /proc/self/fd/{inherited} ]"], ENV)
     finally:
         os.close(inherited)
     child.close()
@@ -79,7 +79,7 @@ def test_descriptors_without_proc(monkeypatch):
 def test_parent_without_standard_streams(closed):
     """Its pipes would get the numbers that the child's streams have."""
     code = (
-        f"import os, sys; sys.path.insert(0, {str(Path(spawn.__file__).parents[1])!r})\n"
+        f"import os, sys; sys.path.insert(0, {str(Path(process.__file__).parents[1])!r})\n"
         "from libcni import process\n"
         f"for fd in {closed}: os.close(fd)\n"
         "ended = process.run_program('/bin/sh', ['sh', '-c', 'cat; echo error >&2'], b'input', {'PATH': '/bin'}, 60)\n"
@@ -143,5 +143,5 @@ def test_nothing_is_left_open_when_it_cannot_be_started():
     before = os.listdir("/proc/self/fd")
     for path, env in (("/nowhere", ENV), ("/bin/sh", {"A": "b\0"}), ("/bin/s\0h", ENV)):
         with pytest.raises((OSError, ValueError)):
-            spawn.start(path, ["sh"], env)
+            process.start_child(path, ["sh"], env)
     assert len(os.listdir("/proc/self/fd")) == len(before)
