@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from .. import api, cache, conf, gojson, types, version
-from ..errors import CacheError, CNIError, MultiError, VersionError, quote
+from ..errors import CacheError, CNIError, MultiError
 from ..invoke import Executor
 from ..validate import validate_network_name
 
@@ -62,7 +62,7 @@ class PodRunner:
     def check(self, network: NetworkRecord) -> None:
         """CHECK; nothing for a network whose version is older than this verb. Raises `CNIError`."""
         lst = self.conflist(network)
-        if not _has_check(lst.cni_version):
+        if not version.greater_than_or_equal_to(lst.cni_version, "0.4.0"):
             return
         self._cni.check_network_list(lst, self._runtime_conf(network))
         for family in network.families:
@@ -120,13 +120,6 @@ class PodRunner:
                 f"the IPv{family} default routes of {network.ifname} are {there}; default-route of the pod wants "
                 + (f"via {wanted[0]}" if wanted else "none")
             )
-
-
-def _has_check(cni_version: str) -> bool:
-    try:
-        return version.greater_than_or_equal_to(cni_version, "0.4.0")
-    except VersionError as exc:
-        raise CNIError(f"version {quote(cni_version)}: {exc}") from exc
 
 
 # ---- all networks of a pod: in order, with roll-back
