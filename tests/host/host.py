@@ -209,7 +209,7 @@ class Host:
         environment = {
             **os.environ,
             **(environment or {}),
-            "PYTHONPATH": _path(),
+            "PYTHONPATH": module_path(),
             "PYTHONPYCACHEPREFIX": _COMPILED,
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -241,7 +241,7 @@ class Host:
         """
         if command or any(name.startswith(("LANG", "LC_", "PYTHON")) for name in environment or ()):
             return self.result(self.start(module, arguments, environment, command or (PYTHON,)))
-        variables = {**os.environ, "PYTHONPATH": _path(), **(environment or {})}
+        variables = {**os.environ, "PYTHONPATH": module_path(), **(environment or {})}
         _status, printed, errors = interpreter().run(
             RUN, "", f"{PLUGINS}.modules.{module}", env=variables, stdin=json.dumps(arguments)
         )
@@ -266,7 +266,7 @@ class Host:
 
 
 @functools.lru_cache(maxsize=None)
-def _path() -> str:
+def module_path() -> str:
     """Return the PYTHONPATH of modules."""
     # Only ansible itself: the host has other libraries than the controller.
     controller = preloaded.ADDRESS.with_name("controller")
@@ -280,7 +280,7 @@ def interpreter() -> preloaded.Server:
     """Return the process whose forks run modules, for Host and for tests/tools/python. It ends with the tests."""
     rooms = (f"{PLUGINS}.module_utils.{room}.*" for room in ("_host", "libcni"))
     modules = ("ansible.module_utils.basic", "ansible.module_utils.testing", "pyroute2?", "runpy", *rooms)
-    return preloaded.Server(preloaded.ADDRESS, PYTHON, _path(), modules, PYTHONPYCACHEPREFIX=_COMPILED)
+    return preloaded.Server(preloaded.ADDRESS, PYTHON, module_path(), modules, PYTHONPYCACHEPREFIX=_COMPILED)
 
 
 def sh(script: str, check: bool = True) -> str:

@@ -16,7 +16,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from ansible_collections.podwire.cni.tests.host.host import COLLECTION, Host, wait_until
+from ansible_collections.podwire.cni.tests.host.host import COLLECTION, Host, module_path, wait_until
 
 HEAD = ("what", "seen")
 ROOT = "/run/podwire-apptainer"
@@ -67,11 +67,13 @@ class System:
         folder = Path("/run/home/apptainer")
         folder.mkdir(parents=True)
         self.host = Host(folder, conf_dir="/etc/cni/hpc.d", bin_dirs=["/usr/lib/cni"], cache_dir="/var/lib/cni")
-        ansible = os.path.realpath(folder / "controller" / "ansible")
+        # The modules import Ansible from a folder that has a link to it.
+        controller = module_path().partition(":")[0]
+        ansible = os.path.realpath(os.path.join(controller, "ansible"))
         self._holder = subprocess.Popen(
             [
                 *("unshare", "--mount", "--propagation=private", "bash", "-c", HOLD, ROOT),
-                *(str(folder), ansible, str(COLLECTION.parents[2])),
+                *(str(folder), controller, ansible, str(COLLECTION.parents[2])),
             ],
             stdout=subprocess.PIPE,
         )
