@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """Whether a plugin keeps the CNI specification: `python3 -m conformance PLUGIN`, see README.md.
 
 A tool for authors of plugins; nothing of it reaches a host. It deliberately does not read with the netlink code of this

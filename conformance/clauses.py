@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """The clauses that a plugin is judged by: sections of the CNI specification 1.1.0, and what its conventions add.
 
 `must` and `should` are those of the specification. Where Go's own pkg/skel or its result types break a `must`, so that

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """`python3 -m conformance PLUGIN`: judges one plugin in a sandbox, and prints the report.
 
 Exit status: 0 if the plugin keeps every `must` (with --strict every `should`, too), 1 if it violates one, 2 for wrong

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """The IPAM plugin of the sandbox: gives each call another address, and writes down what it was called with.
 
 `subjects` installs this file as an executable. It imports nothing of libcni, so that it starts fast: a plugin under

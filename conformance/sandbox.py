@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """A private copy of the host that a plugin can change: mounts, network, processes, IPC and the name of the host.
 
 Files below `OVERLAID` are an overlay in memory, so its upper directory lists exactly what a plugin wrote there. /run is

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """What a namespace is set to, as objects that two readings can be compared by, and undoing a part of what was added.
 
 Everything is read by iproute2, iptables and nft. What changes by itself is left out: counters, link-local addresses,

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """The error codes of the collection, each with cause and remedy: codes.py CODE... explains some.
 
 The table is in ``codes.toml``, a line for codes with a common meaning; the tables of the documentation are generated

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Prints how many lines each part of the collection has, and fails if one has more than it may.
 
 A part that is above its budget may shrink only: its limit is what it has now, and who makes it smaller lowers it.
@@ -31,7 +29,7 @@ class Part(NamedTuple):
 PARTS = (
     Part("plugins", "plugins/*", 42_000, 56_000),
     Part("_host", "plugins/module_utils/_host/*", 21_000, 32_700),
-    Part("libcni", "plugins/module_utils/libcni/*", 5_000, 5_170, excluded="plugins/module_utils/libcni/multi/*"),
+    Part("libcni", "plugins/module_utils/libcni/*", 5_000, 5_119, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
     Part("examples", "examples/*.py", 450),

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Prints a table of nox's sessions with the checks that they counted, and the closing line: summary.py RESULTS
 
 RESULTS is a directory with nox's report (nox.json), and the counts of sessions. A session without counts is one check.

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """A runtime that attaches a container and detaches it again until it is told to end: runtime.py CONFLIST BIN_DIR
 
 It forgives nothing: a plugin that cannot be started, or says that it has failed, is an error. For each turn it prints

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Files that go live complete, once, and in a way that the directory watcher of every runtime notices.
 
 A file goes live by a rename *within* its directory, from a name whose last extension no runtime reads. containerd

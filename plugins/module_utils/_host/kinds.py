@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """The kinds of CNI plugins, one row each, and the one reader of the keys of their configuration.
 
 Source: the configuration structs of the reference plugins (plugins/main, meta and ipam), releases 0.8.7 to 1.9.1.

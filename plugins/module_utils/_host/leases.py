@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """The leases (address reservations) of the IPAM plugin host-local.
 
 Its store is ``<dataDir>/<network>/``: one file for each address, ``<container id> CR LF <ifname>`` (before 0.7.2 the id

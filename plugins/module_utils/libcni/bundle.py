@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """Makes one executable file of a plugin and of what it imports of libcni: `python3 -m libcni bundle PLUGIN OUTPUT`.
 
 The file is a script (`#!`) whose last two lines, comments, hold each module as bytecode of the Python that made it, and

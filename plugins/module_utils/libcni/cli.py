@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """Command line, a superset of cnitool: `python3 -m libcni COMMAND ...`.
 
 The environment is cnitool's: NETCONFPATH (default /etc/cni/net.d), CNI_PATH, CAP_ARGS, CNI_ARGS, CNI_IFNAME; and

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """Calling a plugin from a plugin (Go: pkg/invoke/delegate.go, pkg/ipam of plugins).
 
 The delegate is found by CNI_PATH of this process' environment and gets that environment, with another CNI_COMMAND.

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """The pieces of JSON that configurations and results share: DNS, addresses, routes (Go: pkg/types/types.go).
 
 Each function takes a decoded value and returns it as Go would write it again: unknown keys dropped, addresses in

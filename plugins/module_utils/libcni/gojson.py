@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """JSON as Go's encoding/json reads and writes it.
 
 Reading: UTF-8 only, no byte order mark, no NaN; invalid UTF-8 and lone surrogates become U+FFFD; the last of

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """Network namespaces and what is in them, for plugins: links, addresses, routes (Go: the plugins' pkg/ns, pkg/ip).
 
 All functions act on the namespace that the thread is in; `inside` moves it there and back:

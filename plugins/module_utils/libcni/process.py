@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """Running one program to its end, bounded in time and in what it prints, without the module subprocess.
 
 subprocess takes milliseconds to import, and its wait with a timeout polls. Here, `os.posix_spawn` starts the child,

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """Results of every spec version and their conversions (Go: pkg/types/020, 040, 100, create).
 
 A result is decoded as Go decodes it into its structs: keys that the spec does not name are dropped, addresses get

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """Validation of container ids, network names, interface names (Go: pkg/utils/utils.go) and of network namespaces.
 
 Go validates on ADD only. This package validates on every verb and before any of the three becomes part of a path.

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """What earlier runs have found: since when each finding is there, the trend, and the difference between two runs.
 
 A run inspects each host at most once. So a report with new records begins a new run if one of these hosts was inspected

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Makes a host with 1,000 reservations, 500 attachments and 500 chains: garbage.py CACHE_DIR CONF_DIR
 
 Half of the attachments live: their namespaces are there, with their addresses in them. The chains are portmap's, one

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Measures our libcni next to Go's, in turns: measure.py GO_PROGRAM OUTPUT
 
 Writes the medians as JSON: `import` in milliseconds, beyond a Python that imports nothing; the rest in microseconds a

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Stands in for the managed host's Python: runs a module and notes its payload, its duration and its peak memory.
 
 Appends ``{"name", "bytes", "seconds", "kilobytes"}`` to $BENCH_DIR/processes. The name comes from

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Runs awx/workflow.yml as AWX does, with ansible-runner: workflow.py FLEET HOSTS REPORT
 
 FLEET is a directory for ansible-runner, HOSTS are names with commas, each of which becomes a slice, REPORT is the

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Calls one plugin on Go's pkg/skel and one on libcni.skel alike, and compares: skel_peer.py PLUGIN [options].
 
 Run it in tests/private.sh: it makes network namespaces. The exit status is 1 for a difference that is not documented.

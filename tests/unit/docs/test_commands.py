@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Every block of commands (``console``, ``sh``) of a page for users is run, or the line before it says why not.
 
 `./run fresh trixie tutorial` runs the tutorial. What is not marked elsewhere is run here, in the directory of the

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """How plugins are run: in a namespace that is kept open, after it is gone, and although they fail.
 
 The specification allows an empty CNI_NETNS after the namespace is gone and requires that DEL succeeds. ``sbr`` (1.1.1

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """What podwire-multinet recorded of its pods, as candidates for ``cni_gc``: each record stands for all its networks.
 
 containerd 1.7 and 2.1 never repeat a DEL that failed after a failed ADD, so nobody else comes back for these records.

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """How a runtime's libcni loads a file: the port here is of libcni 1.3, and this adds the differences of older releases.
 
 libcni 1.1 knows neither ``cniVersions`` nor ``disableGC``, and accepts only a boolean for ``disableCheck``, where later

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """The record of a pod's networks: all that a DEL needs, written before the first ADD (Multus: the scratch file).
 
 `<cniDir>/pods/<container ID>:<interface>`, directories 0700, files 0600. A record is written beside its place, synced

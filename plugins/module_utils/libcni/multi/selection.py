@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """The annotation `k8s.v1.cni.cncf.io/networks`: which networks a pod asks for, in either form, as Multus reads it.
 
 network-attachment-definition-client has another parser, which differs in the checks and in the keys.

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """Where a host without a cluster has annotations and NetworkAttachmentDefinitions: in the call, and in files.
 
 Files are JSON. A file is found by its path, so no other file can break it, and the number of files costs nothing.

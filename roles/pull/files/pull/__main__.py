@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """Brings this host to what a verified commit of a git repository says: python3 DIRECTORY [--config FILE] [--boot]
 
 Fetches a branch, verifies the signature of its newest commit and that it is for this repository and branch, and only

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 # Sourced (BASH_ENV) by a copy of bash that plays a CNI plugin: it notes what GC tells it. PLUGIN_DIR is its to write to.
 
 [ -n "${CNI_COMMAND-}" ] || return 0

@@ -1,7 +1,5 @@
 #!/usr/bin/env python
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
 """The inventory of the benchmark: $BENCH_HOSTS hosts, each with the root that fleet.sh made for it here.
 
 With $BENCH_FIRST it is the machine itself, whose state the others are copies of. With $BENCH_REPLAY, the hosts only

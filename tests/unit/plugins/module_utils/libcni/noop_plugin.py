@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """A CNI plugin that does nothing but record and report, as Go's plugins/test/noop, with what pkg/skel puts around it.
 
 It is told what to do by a JSON file, named by `DEBUG=<file>` in CNI_ARGS or by the key `debugFile` of its

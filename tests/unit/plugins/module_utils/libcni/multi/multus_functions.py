@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """The rules of libcni.multi against what Multus' own functions answered.
 
 The answers are in multus_cases.json: inputs and outputs, no code. ``about`` in it names the functions and the commits.

@@ -1,6 +1,4 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# Simplified BSD License (see LICENSES/BSD-2-Clause.txt or https://opensource.org/licenses/BSD-2-Clause)
-# SPDX-License-Identifier: BSD-2-Clause
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
 """A plugin on libcni.skel whose callbacks do as they are told, and what runs it: probe.py < calls > outcomes (JSON).
 
 The call: `env`, `stdin`, `plugin` as in cases.json, with paths for its tokens. The outcome: `exit`, `stdout`, `stderr`
