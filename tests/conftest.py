@@ -19,10 +19,14 @@ def pytest_configure(config):
     """Keep files of the tests in the private /run of tests/private.sh, where they belong to root and end with it."""
     if os.uname().nodename == "podwire-private":
         config.option.basetemp = config.option.basetemp or "/run/home/pytest"
+    config.addinivalue_line("markers", "full: what the gate leaves out, and the full run has")
 
 
-def pytest_collection_modifyitems(items):
-    """Run the files in an order of chance, if PODWIRE_ORDER has a seed (./run test --stress)."""
+def pytest_collection_modifyitems(config, items):
+    """Leave out what is marked ``full`` in the gate; run files in an order of chance if PODWIRE_ORDER has a seed."""
+    if os.environ.get("PODWIRE_SAMPLE"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("full")])
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
     seed = os.environ.get("PODWIRE_ORDER")
     if seed:
         files = [list(tests) for _path, tests in groupby(items, key=lambda item: item.path)]

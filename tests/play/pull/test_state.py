@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 from ansible_collections.podwire.cni.tests.play.pull.site import PYTHON, sh
+from ansible_collections.podwire.cni.tests.tools import sample
 
 
 def test_a_commit_that_cannot_be_written_leaves_the_one_before_in_force(puller, repository):
@@ -59,7 +60,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def test_killed_at_any_moment(puller, repository):
     """Whatever it was about to do, the next run converges, and only what was verified is ever run."""
     moments = []
-    for turn in range(1, 1000):
+    for turn in range(1, 1000, sample.STEP):
         repository.play(f"turn{turn}")
         good = repository.commit(date=1_700_000_000 + turn)
         python, program = puller.command()[:1], puller.command()[len(PYTHON) :]
@@ -75,6 +76,8 @@ def test_killed_at_any_moment(puller, repository):
         assert (status["commit"], status["problems"], puller.noted()) == (good, [], [f"turn{turn}"]), moments[-1]
         assert puller.trees() == [good], moments[-1]
         assert [path.name for path in puller.state.iterdir() if "new" in path.name] == [], moments[-1]
+    if sample.STEP > 1:
+        return
     renamed = [moment.rsplit("/", 1)[-1] for moment in moments if moment.startswith("os.rename")]
     assert renamed == ["current.json')", "pull.prom')", "status.json')"]
     assert sum(moment.startswith("subprocess.Popen ('git'") for moment in moments) == 6

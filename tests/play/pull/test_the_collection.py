@@ -8,6 +8,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from ansible_collections.podwire.cni.tests.play.pull.site import PROGRAM, PYTHON, sh
@@ -27,6 +28,7 @@ drift.yml       node1: clean
 """
 
 
+@pytest.mark.full
 def test_bootstrap_drift_and_remediate(real, repository, run_privately, tmp_path):
     settings = yaml.safe_load((COLLECTION / "tests" / "integration" / "integration_config.yml").read_text())
     sh("ansible-galaxy", "collection", "build", "--output-path", repository.path, COLLECTION)
