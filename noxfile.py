@@ -139,8 +139,9 @@ def sanity(session: nox.Session, core: str) -> None:
     ansible_core(session, core)
     provide_pip(session)
     with snapshot(session), tempfile.NamedTemporaryFile("w+", suffix=".log") as log:
-        pythons = [] if FULL else ["--python", str(session.python)]
-        command = ["ansible-test", "sanity", "--color", "no", "--requirements", *pythons, *session.posargs]
+        # Two thirds of the time are pylint's, and the linters of the gate find most of what it finds.
+        fewer = [] if FULL else ["--python", str(session.python), "--skip-test", "pylint"]
+        command = ["ansible-test", "sanity", "--color", "no", "--requirements", *fewer, *session.posargs]
         # All of them create their environments in the same place.
         with machine.lock("ansible-test"):
             session.run(*command, stdout=log, stderr=subprocess.STDOUT, success_codes=[0, 1])
