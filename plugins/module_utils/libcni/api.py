@@ -25,7 +25,7 @@ from .errors import (
     quote,
 )
 from .exec import exec_plugin_with_result
-from .invoke import Args, Executor, get_version_info
+from .invoke import Executor, get_version_info, plugin_env
 from .types import Result
 from .validate import validate_container_id, validate_if_name, validate_network_name
 
@@ -326,7 +326,7 @@ class CNIConfig:
         self.executor.exec_plugin(path, conf.bytes, self._env(command, rt), self.timeout)
 
     def _env(self, command: str, rt: RuntimeConf) -> dict[str, str]:
-        return Args(command, rt.container_id, rt.net_ns, rt.args, "", rt.if_name, ":".join(self.path)).as_env()
+        return plugin_env(command, rt.container_id, rt.net_ns, rt.args, rt.if_name, ":".join(self.path))
 
     def _validate_plugin(self, plugin_type: str, cni_version: str) -> None:
         cni_version = cni_version or "0.1.0"

@@ -50,40 +50,27 @@ def find_in_path(plugin: str, paths: t.Sequence[str]) -> str:
     raise PluginNotFoundError(f"failed to find plugin {quote(plugin)} in path [{' '.join(paths)}]", plugin, paths)
 
 
-class Args:
-    """What a plugin gets in its environment (Go: invoke.Args). `plugin_args_str` wins over `plugin_args`."""
+def plugin_env(
+    command: str,
+    container_id: str = "",
+    net_ns: str = "",
+    args: t.Iterable[t.Sequence[str]] = (),
+    if_name: str = "",
+    path: str = "",
+) -> dict[str, str]:
+    """Return this process' environment with the six variables of the protocol set, the empty ones too (Go: Args.AsEnv).
 
-    __slots__ = ("command", "container_id", "if_name", "net_ns", "path", "plugin_args", "plugin_args_str")
-
-    def __init__(
-        self,
-        command: str,
-        container_id: str = "",
-        net_ns: str = "",
-        plugin_args: t.Sequence[t.Sequence[str]] = (),
-        plugin_args_str: str = "",
-        if_name: str = "",
-        path: str = "",
-    ) -> None:
-        self.command = command
-        self.container_id = container_id
-        self.net_ns = net_ns
-        self.plugin_args = plugin_args
-        self.plugin_args_str = plugin_args_str
-        self.if_name = if_name
-        self.path = path
-
-    def as_env(self) -> dict[str, str]:
-        """Return this process' environment with the six variables of the protocol set, the empty ones too."""
-        env = dict(os.environ)
-        env["CNI_COMMAND"] = self.command
-        env["CNI_CONTAINERID"] = self.container_id
-        env["CNI_NETNS"] = self.net_ns
-        # Neither escaped nor checked, as in Go: a plugin refuses what it cannot split again.
-        env["CNI_ARGS"] = self.plugin_args_str or ";".join(f"{key}={value}" for key, value in self.plugin_args)
-        env["CNI_IFNAME"] = self.if_name
-        env["CNI_PATH"] = self.path
-        return env
+    `args`: pairs for CNI_ARGS. They are neither escaped nor checked, as in Go: a plugin refuses what it cannot split.
+    """
+    return {
+        **os.environ,
+        "CNI_COMMAND": command,
+        "CNI_CONTAINERID": container_id,
+        "CNI_NETNS": net_ns,
+        "CNI_ARGS": ";".join(f"{key}={value}" for key, value in args),
+        "CNI_IFNAME": if_name,
+        "CNI_PATH": path,
+    }
 
 
 class PluginOutput(bytes):
@@ -185,10 +172,10 @@ def get_version_info(path: str, executor: Executor, timeout: float | None = None
 
     Raises `PluginError`.
     """
-    args = Args("VERSION", net_ns="dummy", if_name="dummy", path="dummy")
+    env = plugin_env("VERSION", net_ns="dummy", if_name="dummy", path="dummy")
     stdin = gojson.dumps({"cniVersion": version.CURRENT})
     try:
-        stdout = executor.exec_plugin(path, stdin, args.as_env(), timeout)
+        stdout = executor.exec_plugin(path, stdin, env, timeout)
     except PluginError as exc:
         if str(exc) == "unknown CNI_COMMAND: VERSION":
             return ["0.1.0"]

@@ -78,8 +78,8 @@ def test_env_overrides_what_is_inherited(monkeypatch):
     monkeypatch.setenv("CNI_ARGS", "INHERITED=1")
     monkeypatch.setenv("OTHER", "kept")
     before = dict(os.environ)
-    args = invoke.Args("ADD", "cid", "/ns", [("KEY1", "VALUE1"), ("KEY2", "VALUE2")], "", "eth7", "/some/path:/other")
-    env = args.as_env()
+    pairs = [("KEY1", "VALUE1"), ("KEY2", "VALUE2")]
+    env = invoke.plugin_env("ADD", "cid", "/ns", pairs, "eth7", "/some/path:/other")
     expected = {
         "CNI_COMMAND": "ADD",
         "CNI_CONTAINERID": "cid",
@@ -95,19 +95,15 @@ def test_env_overrides_what_is_inherited(monkeypatch):
 @pytest.mark.parametrize("name", ["TRACEPARENT", "TRACESTATE", "BAGGAGE"])
 def test_the_context_of_a_trace_reaches_plugins(monkeypatch, name):
     monkeypatch.delenv(name, raising=False)
-    assert name not in invoke.Args("ADD").as_env()
+    assert name not in invoke.plugin_env("ADD")
     monkeypatch.setenv(name, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-    assert invoke.Args("ADD").as_env()[name] == "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    assert invoke.plugin_env("ADD")[name] == "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 def test_env_has_all_six_even_if_empty():
-    env = invoke.Args("GC").as_env()
+    env = invoke.plugin_env("GC")
     names = ("CNI_CONTAINERID", "CNI_NETNS", "CNI_ARGS", "CNI_IFNAME", "CNI_PATH")
     assert [env[name] for name in names] == [""] * 5
-
-
-def test_env_args_text_wins():
-    assert invoke.Args("ADD", plugin_args=[("a", "b")], plugin_args_str="x=y").as_env()["CNI_ARGS"] == "x=y"
 
 
 # ---- success
