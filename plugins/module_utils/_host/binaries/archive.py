@@ -70,7 +70,7 @@ class DirectorySource:
 
     def members(self) -> Dict[str, Member]:
         """Return the plugins by name. Raises HostError ``bad_source``."""
-        found: Dict[str, Member] = {}
+        members: Dict[str, Member] = {}
         try:
             with os.scandir(self.path) as entries:
                 names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
@@ -78,10 +78,10 @@ class DirectorySource:
                 with _open_regular(os.path.join(self.path, name)) as stream:
                     member = self._look(stream)
                 if member is not None:
-                    found[name] = member
+                    members[name] = member
         except OSError as error:
             raise HostError(f"cannot read the directory {self.path}: {error.strerror}", code="bad_source") from error
-        return found
+        return members
 
     def contents(self, names: Iterable[str]) -> Iterator[Tuple[str, BinaryIO]]:
         """Yield ``(name, stream)`` for each of *names*."""
@@ -147,9 +147,9 @@ class ArchiveSource:
 
     def contents(self, names: Iterable[str]) -> Iterator[Tuple[str, BinaryIO]]:
         """Yield ``(name, stream)`` for each of *names*, in the archive's order; read each before the next."""
-        wanted = set(names)
+        remaining = set(names)
         for name, stream in self._walk():
-            if name in wanted:
+            if name in remaining:
                 yield name, cast(BinaryIO, stream)
 
     def _walk(self) -> Iterator[Tuple[str, _MemberStream]]:

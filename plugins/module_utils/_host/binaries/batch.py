@@ -36,16 +36,16 @@ SET_ATTRIBUTES = "set_attributes"
 class PluginChange:
     """The change of one plugin.
 
-    ``kind`` is one of the constants above, ``found`` the current file, ``target`` the record (see Manifest) of the
+    ``kind`` is one of the constants above, ``current`` the present file, ``target`` the record (see Manifest) of the
     desired one, None to remove it. ``keep`` is the origin with which the manifest's entry keeps the current file, "" if
     it does not. ``during`` and ``after`` are the manifest's entry while the change happens
     and when it is done (None: no entry). ``report`` (in the result) and ``shown`` (in the diff) are what a user sees.
     """
 
-    def __init__(self, name: str, kind: str, found: FoundPlugin, target: Record) -> None:
+    def __init__(self, name: str, kind: str, current: FoundPlugin, target: Record) -> None:
         self.name = name
         self.kind = kind
-        self.found = found
+        self.current = current
         self.target = target
         self.keep = ""
         self.during: Record = None
@@ -136,13 +136,13 @@ class PluginBatch:
         record: Dict[str, Any]
         # An older version is of no use once the file before the first one is another.
         outdated = (ORIGINAL, MANAGED) if change.keep == ORIGINAL else (change.keep,)
-        if change.found.kind == LINK:
-            record = {"origin": change.keep, "link": change.found.link}
+        if change.current.kind == LINK:
+            record = {"origin": change.keep, "link": change.current.link}
         else:
             kept = self.manifest.keep(self.store.path(change.name))
             record = {"origin": change.keep, **kept, "archive": None, "cni_versions": None}
             entry = self.store.entry(change.name)
-            if entry is not None and change.found.sha256 == entry["sha256"]:
+            if entry is not None and change.current.sha256 == entry["sha256"]:
                 record.update(archive=entry["archive"], cni_versions=entry["cni_versions"])
         for entry in (change.during, change.after):
             if entry is not None:
@@ -165,10 +165,10 @@ class PluginBatch:
         time.sleep(1.5 * SETTLING / 10**9)
         fresh = Store(self.store.bin_dir, self.manifest)
         for change in self.changes:
-            found = fresh.find(change.name)
-            versions = fresh.cni_versions(change.name, found)
+            current = fresh.find(change.name)
+            versions = fresh.cni_versions(change.name, current)
             if versions:
-                fresh.learn(change.name, found.sha256, versions)
+                fresh.learn(change.name, current.sha256, versions)
         self.manifest.versions.update(fresh.learned)
 
     def close(self) -> None:

@@ -50,12 +50,12 @@ def digests(stream: BinaryIO, algorithms: Iterable[str] = ("sha256", "sha512")) 
     return {name: digest.hexdigest() for name, digest in both.items()}
 
 
-def verify(found: Dict[str, str], wanted: Tuple[str, str], what: str) -> None:
-    """Raise HostError ``checksum_mismatch`` unless *found*, from :func:`digests`, has *wanted*."""
-    algorithm, digits = wanted
-    if found[algorithm] != digits:
+def verify(computed: Dict[str, str], expected: Tuple[str, str], what: str) -> None:
+    """Raise HostError ``checksum_mismatch`` unless *computed*, from :func:`digests`, has *expected*."""
+    algorithm, digits = expected
+    if computed[algorithm] != digits:
         raise HostError(
-            f"{what} has the {algorithm} {found[algorithm]}, but {digits} is expected; nothing was unpacked. Either "
+            f"{what} has the {algorithm} {computed[algorithm]}, but {digits} is expected; nothing was unpacked. Either "
             "the file is not the one that was published, or the checksum belongs to another file (another release or "
             "architecture)",
             code="checksum_mismatch",

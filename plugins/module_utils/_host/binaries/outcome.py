@@ -57,13 +57,13 @@ class Where(NamedTuple):
 class PluginsPlan(Plan):
     """A plan for the plugins of *bin_dir*. ``settled``: entries of the manifest that an interrupted run left behind."""
 
-    def __init__(self, bin_dir: str, manifest: Manifest, wanted: Optional[WantedPlugins] = None) -> None:
+    def __init__(self, bin_dir: str, manifest: Manifest, desired: Optional[WantedPlugins] = None) -> None:
         super().__init__()
         _check_bin_dir(bin_dir)
         self.manifest = manifest
         self.store = Store(bin_dir, manifest)
         self.settled: Dict[str, Record] = {}
-        self._wanted = wanted or WantedPlugins({})
+        self._wanted = desired or WantedPlugins({})
         self._batch: Optional[PluginBatch] = None
         self._report: Dict[str, Dict[str, Any]] = {}
 
@@ -74,14 +74,14 @@ class PluginsPlan(Plan):
             # Imported late, as below: an unchanged run has none.
             from .batch import PluginBatch
 
-            wanted = self._wanted
-            self._batch = PluginBatch(self.store, self.manifest, wanted.contents, wanted.shipped, wanted.archive)
+            desired = self._wanted
+            self._batch = PluginBatch(self.store, self.manifest, desired.contents, desired.shipped, desired.archive)
         return self._batch
 
-    def keep_as_is(self, name: str, found: FoundPlugin, versions: Optional[List[str]] = None) -> None:
+    def keep_as_is(self, name: str, current: FoundPlugin, versions: Optional[List[str]] = None) -> None:
         """Report a plugin that needs no change."""
-        versions = versions or self.store.cni_versions(name, found)
-        self._note(name, found.sha256 if found.kind == FILE else None, versions, "none")
+        versions = versions or self.store.cni_versions(name, current)
+        self._note(name, current.sha256 if current.kind == FILE else None, versions, "none")
 
     def change(self, change: PluginChange, step_class: str = SAFE, reason: str = "") -> None:
         """Add a step for *change* and report it; *reason*: why the plugin is removed."""
@@ -95,13 +95,13 @@ class PluginsPlan(Plan):
             after = {"link": target["link"]}
         elif target is not None:
             after = _describe(target["sha256"], target["mode"], target["uid"], target["gid"], self._versions(change))
-        found = change.found
+        current = change.current
         before = None
-        if found.kind == FILE:
-            versions = self.store.cni_versions(change.name, found)
-            before = _describe(found.sha256, found.mode, found.uid, found.gid, versions)
-        elif found.kind != MISSING:
-            before = {"link": found.link}
+        if current.kind == FILE:
+            versions = self.store.cni_versions(change.name, current)
+            before = _describe(current.sha256, current.mode, current.uid, current.gid, versions)
+        elif current.kind != MISSING:
+            before = {"link": current.link}
         self.batch.changes.append(change)
         path = self.store.path(change.name)
         reason = reason or self._reason(change, before, after)
@@ -124,27 +124,27 @@ class PluginsPlan(Plan):
 
         if change.kind == RESTORE:
             return "the previous file is wanted"
-        if change.found.kind == MISSING:
+        if change.current.kind == MISSING:
             return "not installed"
-        if change.found.kind == LINK:
+        if change.current.kind == LINK:
             return "is a symbolic link"
         if change.kind == SET_ATTRIBUTES:
             from ..changes import change_in_words
 
             return change_in_words(before, after)
-        here = self.store.release(change.name, change.found)
-        wanted = self._wanted.release
-        if here and wanted and here != wanted:
-            return f"is release {here}, want {wanted}"
-        return f"sha256 differs from {wanted}" if wanted else "its content differs"
+        release = self.store.release(change.name, change.current)
+        desired = self._wanted.release
+        if release and desired and release != desired:
+            return f"is release {release}, want {desired}"
+        return f"sha256 differs from {desired}" if desired else "its content differs"
 
     def leave_out(self, steps: Iterable[Step]) -> None:
         super().leave_out(steps)
         if self.left:
             for change in self.batch.changes:
-                there = change.found.sha256 if change.found.kind == FILE else None
-                versions = self.store.cni_versions(change.name, change.found) if there else None
-                self._note(change.name, there, versions, "left")
+                sha256 = change.current.sha256 if change.current.kind == FILE else None
+                versions = self.store.cni_versions(change.name, change.current) if sha256 else None
+                self._note(change.name, sha256, versions, "left")
 
     def expected(self) -> Dict[str, Optional[List[str]]]:
         """Return for the path of each binary that a step changes: the spec versions of the new one, None for no file.

@@ -50,12 +50,12 @@ def packages_of(paths: Sequence[str]) -> Dict[str, Package]:
     """Return the packages of those *paths* that belong to one; none if neither dpkg nor rpm can be asked."""
     if not paths:
         return {}
-    found = _by_dpkg(paths)
+    packages = _by_dpkg(paths)
     for path in paths:
-        package = None if path in found else _by_rpm(path)
+        package = None if path in packages else _by_rpm(path)
         if package is not None:
-            found[path] = package
-    return found
+            packages[path] = package
+    return packages
 
 
 def _by_dpkg(paths: Sequence[str]) -> Dict[str, Package]:

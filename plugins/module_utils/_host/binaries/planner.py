@@ -45,49 +45,49 @@ def known_archive(manifest: Manifest, algorithm: str, digits: str) -> Record:
 
 def plan_present(
     bin_dir: str,
-    wanted: WantedPlugins,
+    desired: WantedPlugins,
     attributes: Attributes,
     view: HostView,
     check_mode: bool,
     where: Optional[Where] = None,
 ) -> PluginsPlan:
-    """Plan to install the *wanted* plugins in *bin_dir* with these *attributes*.
+    """Plan to install the *desired* plugins in *bin_dir* with these *attributes*.
 
     *where* names the networks and attachments that they must not break. Raises ContentMissing if a run would have to
     write binaries that are neither in the contents nor kept on the host, and HostError ``unsafe_permissions``,
     ``path_is_link``, ``not_regular`` or ``network_unsupported``.
     """
     manifest = view.manifest
-    plan = PluginsPlan(bin_dir, manifest, wanted)
+    plan = PluginsPlan(bin_dir, manifest, desired)
     if manifest.error is not None:
         plan.refuse(manifest.error, check_mode)
     if attributes.uid != 0:
         plan.warn("owner_not_root", "modules of this collection run only plugins that root owns")
     missing = []
-    for name, sha256 in sorted(wanted.files.items()):
+    for name, sha256 in sorted(desired.files.items()):
         try:
-            found = plan.store.find(name)
-            if found.kind == OTHER:
+            current = plan.store.find(name)
+            if current.kind == OTHER:
                 raise not_regular(plan.store.path(name))
         except HostError as error:
             plan.refuse(error, check_mode)
             continue
         target = {"sha256": sha256, "mode": attributes.mode, "uid": attributes.uid, "gid": attributes.gid}
-        if found.is_exactly(target):
-            _already_there(plan, name, found, wanted)
+        if current.is_exactly(target):
+            _already_there(plan, name, current, desired)
             continue
         # Imported late: an unchanged run has no changes.
         from .batch import INSTALL, REPLACE, SET_ATTRIBUTES, PluginChange
 
-        if found.is_kept(target):
+        if current.is_kept(target):
             kind = SET_ATTRIBUTES
         else:
-            kind = INSTALL if found.kind == MISSING else REPLACE
-            if name not in wanted.shipped and not manifest.has_kept(sha256):
+            kind = INSTALL if current.kind == MISSING else REPLACE
+            if name not in desired.shipped and not manifest.has_kept(sha256):
                 missing.append(name)
-        change = PluginChange(name, kind, found, target)
-        versions = plan.store.cni_versions(name, found) if kind == SET_ATTRIBUTES else None
-        _record_install(change, plan.store.entry(name), wanted.archive, versions)
+        change = PluginChange(name, kind, current, target)
+        versions = plan.store.cni_versions(name, current) if kind == SET_ATTRIBUTES else None
+        _record_install(change, plan.store.entry(name), desired.archive, versions)
         plan.change(change)
     if missing and not check_mode:
         raise ContentMissing(missing)
@@ -103,34 +103,34 @@ def plan_present(
     return plan
 
 
-def _already_there(plan: PluginsPlan, name: str, found: FoundPlugin, wanted: WantedPlugins) -> None:
+def _already_there(plan: PluginsPlan, name: str, current: FoundPlugin, desired: WantedPlugins) -> None:
     entry = plan.store.entry(name)
     versions = None
     try:
-        versions = plan.store.ask(name, found)
+        versions = plan.store.ask(name, current)
     except HostError as error:
         plan.warn(error.code, f"{plan.store.path(name)} has the desired content, but does not run: {error.msg}")
-    plan.keep_as_is(name, found, versions)
-    if entry is not None and not entry["gone"] and entry["sha256"] != found.sha256 and found.is_managed(entry):
+    plan.keep_as_is(name, current, versions)
+    if entry is not None and not entry["gone"] and entry["sha256"] != current.sha256 and current.is_managed(entry):
         # An interrupted run got as far as the manifest.
-        archive = wanted.archive["sha256"] if wanted.archive else None
-        plan.settled[plan.store.path(name)] = dict(entry, sha256=found.sha256, archive=archive, cni_versions=versions)
+        archive = desired.archive["sha256"] if desired.archive else None
+        plan.settled[plan.store.path(name)] = dict(entry, sha256=current.sha256, archive=archive, cni_versions=versions)
 
 
 def _record_install(change: PluginChange, entry: Record, archive: Record, versions: Optional[List[str]]) -> None:
     """Set the manifest's future entry, and as what it keeps the current file."""
     from .batch import SET_ATTRIBUTES
 
-    found = change.found
+    current = change.current
     new: Dict[str, Any] = dict(entry or NOTHING_MANAGED)
     new.update(sha256=(change.target or {})["sha256"], archive=None, cni_versions=versions, gone=False)
     if archive is not None:
         new["archive"] = archive["sha256"]
-    if found.kind == MISSING or any(map(found.is_kept, without(new, DISPLACED))):
+    if current.kind == MISSING or any(map(current.is_kept, without(new, DISPLACED))):
         pass  # nothing is there, or an interrupted run has kept it already
     elif entry is None or (entry["gone"] and latest(entry, ORIGINAL) is None):
         change.keep = ORIGINAL
-    elif not found.is_managed(entry):
+    elif not current.is_managed(entry):
         change.keep = DISPLACED
     elif change.kind != SET_ATTRIBUTES:
         change.keep = MANAGED

@@ -26,17 +26,17 @@ def plan_absent(
     plan = PluginsPlan(bin_dir, view.sound_manifest())
     changes = []
     for name in sorted(set(names)):
-        found = plan.store.find(name)
+        current = plan.store.find(name)
         entry = plan.store.entry(name)
-        if found.kind == OTHER:
+        if current.kind == OTHER:
             raise not_regular(plan.store.path(name))
-        if found.kind == MISSING:
-            plan.keep_as_is(name, found)
+        if current.kind == MISSING:
+            plan.keep_as_is(name, current)
             if entry is not None and not entry["gone"]:
                 plan.settled[plan.store.path(name)] = _gone(entry)
             continue
-        change = PluginChange(name, REMOVE, found, None)
-        if found.is_managed(entry) and entry is not None:
+        change = PluginChange(name, REMOVE, current, None)
+        if current.is_managed(entry) and entry is not None:
             change.during = dict(entry, gone=True)
             change.after = _gone(entry)
         elif not force:
@@ -99,25 +99,25 @@ def plan_restored(
         ]
     changes = []
     for name in sorted(set(names)):
-        found = plan.store.find(name)
+        current = plan.store.find(name)
         entry = plan.store.entry(name)
-        if entry is None or (entry["gone"] and found.kind != MISSING and not found.is_managed(entry)):
-            plan.keep_as_is(name, found)
+        if entry is None or (entry["gone"] and current.kind != MISSING and not current.is_managed(entry)):
+            plan.keep_as_is(name, current)
             continue
         target = latest(entry, ORIGINAL) if force else latest(entry, ORIGINAL, MANAGED)
         after = _restored(entry, target)
-        if found.is_exactly(target):
-            plan.keep_as_is(name, found)
+        if current.is_exactly(target):
+            plan.keep_as_is(name, current)
             if after != entry:
                 plan.settled[plan.store.path(name)] = after
             continue
-        if found.kind == OTHER:
+        if current.kind == OTHER:
             raise not_regular(plan.store.path(name))
-        change = PluginChange(name, REMOVE if target is None else RESTORE, found, copy.deepcopy(target))
+        change = PluginChange(name, REMOVE if target is None else RESTORE, current, copy.deepcopy(target))
         change.after = after
         # A file that will be unmanaged is marked as gone first, so that it never counts as managed.
         change.during = dict(entry, gone=True) if after is None or after["gone"] else dict(entry)
-        if found.kind != MISSING and not found.is_managed(entry) and not found.is_kept(target):
+        if current.kind != MISSING and not current.is_managed(entry) and not current.is_kept(target):
             if not force:
                 raise _foreign(plan.store.path(name), "restore the previous file")
             change.keep = DISPLACED

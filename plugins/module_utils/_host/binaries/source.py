@@ -49,12 +49,12 @@ def names_of(plugins: Optional[List[str]]) -> Optional[List[str]]:
 
 def check_machines(machines: Mapping[str, str]) -> None:
     """Raise HostError ``wrong_machine`` unless all plugins (name -> machine) are for this host."""
-    here = host_machine()
-    wrong = sorted(name for name, machine in machines.items() if machine not in (SCRIPT, here))
+    native = host_machine()
+    wrong = sorted(name for name, machine in machines.items() if machine not in (SCRIPT, native))
     if wrong:
         raise HostError(
-            f"{wrong[0]} is built for {machines[wrong[0]]}, but this host is {here}; nothing was installed. Use the "
-            f"archive for {here}",
+            f"{wrong[0]} is built for {machines[wrong[0]]}, but this host is {native}; nothing was installed. Use the "
+            f"archive for {native}",
             code="wrong_machine",
         )
 
@@ -108,8 +108,8 @@ class Source:
     def need(self, store: Store) -> Dict[str, Any]:
         """Return what the controller needs to know to send the rest: ``{machine, have}``, the latter name -> sha256."""
         names = store.names() if self.plugins is None else self.plugins
-        found = {name: store.find(name) for name in names}
-        return {"machine": host_machine(), "have": {n: f.sha256 for n, f in found.items() if f.kind == FILE}}
+        current = {name: store.find(name) for name in names}
+        return {"machine": host_machine(), "have": {n: f.sha256 for n, f in current.items() if f.kind == FILE}}
 
     def read_here(self) -> WantedPlugins:
         """Return the desired plugins from the source on this host: a directory, an archive, or the URL of one."""
@@ -182,11 +182,11 @@ def with_plugins(
         raise HostError(str(failed["message"]), str(failed["code"]))
     source = Source(params, tmpdir)
     manifest = Manifest(tolerant=True)
-    wanted = source.at_hand(manifest)
+    desired = source.at_hand(manifest)
     ask = source.told["only_ask"]
-    if wanted is not None and not ask:
+    if desired is not None and not ask:
         try:
-            return work(wanted)
+            return work(desired)
         except ContentMissing as missing:
             if source.told["last"]:
                 raise HostError(
@@ -198,16 +198,16 @@ def with_plugins(
 
 
 def plan_plugins(
-    params: Mapping[str, Any], bin_dir: str, wanted: Optional[WantedPlugins], view: HostView, check_mode: bool
+    params: Mapping[str, Any], bin_dir: str, desired: Optional[WantedPlugins], view: HostView, check_mode: bool
 ) -> PluginsPlan:
-    """Return the plan for *params*, the options of cni_plugins. *wanted* is needed for ``state: present``.
+    """Return the plan for *params*, the options of cni_plugins. *desired* is needed for ``state: present``.
 
     Raises HostError, and ContentMissing as :func:`planner.plan_present`.
     """
-    if wanted is not None:
+    if desired is not None:
         attributes = attributes_of(params["mode"], params["owner"], params["group"])
         where = Where(params["conf_dir"], params["bin_dirs"], params["cache_dir"], params["force"])
-        return plan_present(bin_dir, wanted, attributes, view, check_mode, where)
+        return plan_present(bin_dir, desired, attributes, view, check_mode, where)
     # Imported late: most requests install.
     from .removal import plan_absent, plan_restored
 

@@ -61,7 +61,7 @@ def select(
     A script is installed only if it is named: what a vendor packs beside the plugins, such as an installer, would be
     executed otherwise.
     """
-    there = ", ".join(sorted(members)) or "none"
+    available = ", ".join(sorted(members)) or "none"
     if plugins is None:
         if not set(members) - set(scripts):
             hint = (
@@ -77,7 +77,7 @@ def select(
     missing = [name for name in plugins if name not in members]
     if missing:
         raise HostError(
-            f"{where} has no plugin {', '.join(repr(name) for name in missing)}; its plugins are: {there}. Only "
+            f"{where} has no plugin {', '.join(repr(name) for name in missing)}; its plugins are: {available}. Only "
             "regular ELF files and scripts in its root count",
             code="missing_member",
         )
@@ -166,12 +166,12 @@ class Store:
         """Return the names of all regular files that could be plugins."""
         try:
             with os.scandir(self.bin_dir) as entries:
-                found = [e.name for e in entries if e.is_file(follow_symlinks=False) and PLAIN_NAME.match(e.name)]
+                names = [e.name for e in entries if e.is_file(follow_symlinks=False) and PLAIN_NAME.match(e.name)]
         except FileNotFoundError:
             return []
         except OSError as error:
             raise HostError(f"cannot list {self.bin_dir}: {error.strerror}", code="no_directory") from error
-        return sorted(found)
+        return sorted(names)
 
     def find(self, name: str) -> FoundPlugin:
         """Return the object at the plugin's path."""
@@ -205,28 +205,28 @@ class Store:
     def _key(self, name: str) -> str:
         return os.path.join(self._real, name)
 
-    def cni_versions(self, name: str, found: FoundPlugin) -> Optional[List[str]]:
+    def cni_versions(self, name: str, current: FoundPlugin) -> Optional[List[str]]:
         """Return the spec versions that the plugin supports, if they are known without executing it."""
-        if found.kind != FILE:
+        if current.kind != FILE:
             return None
         entry = self.entry(name) or {}
-        if entry.get("sha256") == found.sha256 and entry.get("cni_versions"):
+        if entry.get("sha256") == current.sha256 and entry.get("cni_versions"):
             return list(entry["cni_versions"])
         for record in (self.manifest.versions.get(self._key(name)), *entry.get("history", ())):
-            if record and record.get("sha256") == found.sha256 and record.get("cni_versions"):
+            if record and record.get("sha256") == current.sha256 and record.get("cni_versions"):
                 return list(record["cni_versions"])
         return None
 
-    def release(self, name: str, found: FoundPlugin) -> str:
+    def release(self, name: str, current: FoundPlugin) -> str:
         """Return the release of the plugin, "" if no run needed to know it."""
         known = self.manifest.versions.get(self._key(name), {})
-        return str(known.get("release", "")) if found.kind == FILE and known.get("sha256") == found.sha256 else ""
+        return str(known.get("release", "")) if current.kind == FILE and known.get("sha256") == current.sha256 else ""
 
-    def ask(self, name: str, found: FoundPlugin) -> List[str]:
+    def ask(self, name: str, current: FoundPlugin) -> List[str]:
         """Return the spec versions; executes VERSION if they are not known. Raises HostError."""
-        known = self.cni_versions(name, found)
+        known = self.cni_versions(name, current)
         versions = known if known is not None else ask_version(self.path(name))
-        self.learn(name, found.sha256, versions)
+        self.learn(name, current.sha256, versions)
         return versions
 
     def learn(self, name: str, sha256: str, versions: List[str]) -> None:

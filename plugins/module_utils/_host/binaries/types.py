@@ -19,21 +19,21 @@ def named_plugins(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, 
     That is its own ``type``, its ``ipam.type``, and the same of its ``delegate``. flannel delegates to bridge with
     host-local unless its ``delegate`` says otherwise. Values of the wrong type are ignored.
     """
-    found: List[Tuple[str, str]] = []
-    own = text_of(plugin, "type")
-    if own:
-        found.append((pointer + "/type", own))
+    named: List[Tuple[str, str]] = []
+    plugin_type = text_of(plugin, "type")
+    if plugin_type:
+        named.append((pointer + "/type", plugin_type))
     ipam = text_of(object_of(plugin, "ipam"), "type")
     if ipam:
-        found.append((pointer + "/ipam/type", ipam))
+        named.append((pointer + "/ipam/type", ipam))
     delegate = object_of(plugin, "delegate")
-    if own == "flannel":
+    if plugin_type == "flannel":
         # For flannel's defaults, the pointer names the place to write to change them.
         delegate = dict({"type": "bridge"}, **delegate)
         put_member(delegate, "ipam", dict({"type": "host-local"}, **object_of(delegate, "ipam")))
     if delegate:
-        found.extend(named_plugins(delegate, pointer + "/delegate"))
-    return found
+        named.extend(named_plugins(delegate, pointer + "/delegate"))
+    return named
 
 
 def delegates_of(plugin: Dict[str, Any], pointer: str = "") -> List[Tuple[str, Dict[str, Any]]]:

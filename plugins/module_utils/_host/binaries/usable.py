@@ -144,8 +144,8 @@ def _meant(name: str, bin_dirs: Sequence[str]) -> str:
     # Imported here because only a mistyped name needs it.
     import difflib
 
-    there = [entry for path in bin_dirs if os.path.isdir(path) for entry in os.listdir(path) if entry != name]
-    near = difflib.get_close_matches(name, there, 1, 0.75)
+    available = [entry for path in bin_dirs if os.path.isdir(path) for entry in os.listdir(path) if entry != name]
+    near = difflib.get_close_matches(name, available, 1, 0.75)
     return f"did you mean {near[0]!r}? Otherwise " if near else ""
 
 
@@ -173,7 +173,7 @@ def check_uses(
     A missing binary is a warning if *tolerate_missing*. A binary that cannot be asked or does not support *cni_version*
     ("" counts as 0.1.0, as in libcni) is an error.
     """
-    wanted = cni_version or "0.1.0"
+    needed = cni_version or "0.1.0"
     problems = []
     answers: Dict[str, List[str]] = {}
     refusing = []
@@ -186,7 +186,7 @@ def check_uses(
             problems.append(problem(level, error.code, message, use.file, use.pointer))
             continue
         answers[use.plugin] = versions
-        if wanted not in versions:
+        if needed not in versions:
             refusing.append((use, path, versions))
     best = highest_common(answers.values())
     for use, path, versions in refusing:
@@ -195,7 +195,7 @@ def check_uses(
                 ERROR,
                 "unsupported_by_plugin",
                 f"network {network!r}: the plugin {use.plugin} ({path}) supports {', '.join(versions)}, but not the "
-                f"cniVersion {wanted} of the conflist; {_advice(best)}",
+                f"cniVersion {needed} of the conflist; {_advice(best)}",
                 use.file,
                 use.pointer,
             )

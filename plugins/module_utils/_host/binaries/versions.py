@@ -65,13 +65,13 @@ def users_of(names: Iterable[str], view: HostView, conf_dir: str, cache_dir: str
 
     Raises HostError ``cache_unreadable``: an unreadable cache does not mean that there are no users.
     """
-    found: Dict[str, List[str]] = {name: [] for name in names}
+    by_plugin: Dict[str, List[str]] = {name: [] for name in names}
     every = chain(networks_in(conf_dir, view), attachments_in(cache_dir, view), runtimes_in(bin_dir, view))
     for user in every:
         for name in sorted({named for plugin in user.plugins for _pointer, named in _all_named(plugin)}):
-            if name in found and user.text not in found[name]:
-                found[name].append(user.text)
-    return {name: users for name, users in found.items() if users}
+            if name in by_plugin and user.text not in by_plugin[name]:
+                by_plugin[name].append(user.text)
+    return {name: users for name, users in by_plugin.items() if users}
 
 
 def _all_named(plugin: Dict[str, Any]) -> List[Any]:
@@ -173,9 +173,9 @@ def _unsupported(new: Dict[str, PluginChange], users: Iterator[User]) -> Iterato
 
 def _old_versions(batch: PluginBatch, change: PluginChange) -> Set[str]:
     """Return the versions that the current binary supports; none if there is no binary, or it does not run."""
-    if change.found.kind == MISSING:
+    if change.current.kind == MISSING:
         return set()
-    known = batch.store.cni_versions(change.name, change.found)
+    known = batch.store.cni_versions(change.name, change.current)
     try:
         return set(known if known is not None else ask_version(batch.store.path(change.name)))
     except HostError:

@@ -58,15 +58,15 @@ def _shared_bridge(view: ConfView, bridge: Bridge, others: Sequence[Bridge]) -> 
     return _at_bridge(bridge, level, "bridge_shared", message)
 
 
-def _clash(one: Bridge, other: Bridge) -> Any:
+def _clash(bridge: Bridge, other: Bridge) -> Any:
     """Return two gateways that cannot be on one bridge, as text; None if there are none.
 
     A bridge gets one IPv4 address, or several of IPv6 unless their subnets overlap
     (plugins/main/bridge/bridge.go:ensureAddr).
     """
-    if not one.gateway or not other.gateway:
+    if not bridge.gateway or not other.gateway:
         return None
-    for left in one.pools:
+    for left in bridge.pools:
         for right in other.pools:
             both = (gateway_text(left), gateway_text(right))
             alike = left.range.family == right.range.family and both[0] != both[1]
@@ -94,13 +94,13 @@ def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
             if left.file.network == right.file.network or pair in seen:
                 continue
             # The problem is reported at the requested network, or else at the later file.
-            one, other = sorted((left, right), key=lambda pool: (pool.file.name in view.wanted, pool.file.name))
-            for pool, rival in ((other, one), (one, other))[: 2 if view.at_each else 1]:
-                found = _overlap(pool, rival)
-                if found:
+            earlier, later = sorted((left, right), key=lambda pool: (pool.file.name in view.wanted, pool.file.name))
+            for pool, rival in ((later, earlier), (earlier, later))[: 2 if view.at_each else 1]:
+                conflict = _overlap(pool, rival)
+                if conflict:
                     seen.add(pair)
                     place = pool.pointer + "/subnet"
-                    yield problem(view.level(pool.file, rival.file), found[0], found[1], pool.path, place)
+                    yield problem(view.level(pool.file, rival.file), conflict[0], conflict[1], pool.path, place)
 
 
 def _overlap(pool: Pool, other: Pool) -> Tuple[str, ...]:
@@ -123,8 +123,8 @@ def _overlap(pool: Pool, other: Pool) -> Tuple[str, ...]:
     return ()
 
 
-def _subnets_overlap(one: Pool, other: Pool) -> bool:
-    return one.range.first <= other.range.last and other.range.first <= one.range.last
+def _subnets_overlap(pool: Pool, other: Pool) -> bool:
+    return pool.range.first <= other.range.last and other.range.first <= pool.range.last
 
 
 # ---- leases
@@ -140,21 +140,21 @@ def _stores(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
     for pool in pools:
         place = (pool.path, pool.pointer.partition("/ipam")[0] + "/ipam")
         stores.setdefault(pool.store, {}).setdefault(place, []).append(pool)
-    for store, found in sorted(stores.items()):
-        yield from _shared(view, store, found)
+    for store, places in sorted(stores.items()):
+        yield from _shared(view, store, places)
         outer = next((other for other in stores if store.startswith(other + "/")), None)
         if outer is not None:
-            yield _nested(view, store, found, outer, stores[outer])
+            yield _nested(view, store, places, outer, stores[outer])
 
 
-def _shared(view: ConfView, store: str, found: Dict[Place, List[Pool]]) -> Iterator[Problem]:
-    (first, theirs), *others = found.items()
+def _shared(view: ConfView, store: str, places: Dict[Place, List[Pool]]) -> Iterator[Problem]:
+    (first, theirs), *others = places.items()
     for place, mine in others:
         same_list = place[0] == first[0]
         if not same_list and _ranges(mine) == _ranges(theirs):
             # One network in two files, which duplicate_name reports.
             continue
-        if same_list and any(_ranges_overlap(one, other) for one in mine for other in theirs):
+        if same_list and any(_ranges_overlap(pool, other) for pool in mine for other in theirs):
             effect = "the second of them fails (duplicate allocation is not allowed)"
         else:
             effect = "an address that one of them reserves or frees counts for the other, too"
@@ -167,9 +167,9 @@ def _shared(view: ConfView, store: str, found: Dict[Place, List[Pool]]) -> Itera
 
 
 def _nested(
-    view: ConfView, store: str, found: Dict[Place, List[Pool]], outer: str, around: Dict[Place, List[Pool]]
+    view: ConfView, store: str, places: Dict[Place, List[Pool]], outer: str, around: Dict[Place, List[Pool]]
 ) -> Problem:
-    place, mine = next(iter(found.items()))
+    place, mine = next(iter(places.items()))
     theirs = next(iter(around.values()))[0]
     message = (
         f"host-local's directory for this network, {store}, is inside its directory for the network "
@@ -182,11 +182,11 @@ def _ranges(pools: Sequence[Pool]) -> List[Tuple[int, int, int]]:
     return [(pool.range.family, pool.range.start, pool.range.end) for pool in pools]
 
 
-def _ranges_overlap(one: Pool, other: Pool) -> bool:
+def _ranges_overlap(pool: Pool, other: Pool) -> bool:
     return (
-        one.range.family == other.range.family
-        and one.range.start <= other.range.end
-        and other.range.start <= one.range.end
+        pool.range.family == other.range.family
+        and pool.range.start <= other.range.end
+        and other.range.start <= pool.range.end
     )
 
 
@@ -328,32 +328,34 @@ def _is_there(name: str) -> bool:
 
 
 def _host_overlaps(view: ConfView, pool: Pool, kernel: HostKernel) -> Iterator[Problem]:
-    own = pool.range
-    found = [
+    span = pool.range
+    overlapping = [
         taken
         for taken in kernel.taken
-        if taken.family == own.family
-        and taken.first <= own.last
-        and own.first <= taken.last
+        if taken.family == span.family
+        and taken.first <= span.last
+        and span.first <= taken.last
         and not (taken.link and taken.link == pool.link)
     ]
     # A wider route, such as one to a company's whole network, is fine: the subnet takes a part of it.
-    wider = [taken for taken in found if taken.remote and taken.first <= own.first and own.last <= taken.last]
-    other = [taken for taken in found if taken not in wider]
+    wider = [taken for taken in overlapping if taken.remote and taken.first <= span.first and span.last <= taken.last]
+    other = [taken for taken in overlapping if taken not in wider]
     place = (pool.path, pool.pointer + "/subnet")
     if other:
-        text = f"{own.subnet} overlaps with {_listed(other)}, and packets reach only one of them; choose another subnet"
+        text = (
+            f"{span.subnet} overlaps with {_listed(other)}, and packets reach only one of them; choose another subnet"
+        )
         yield problem(view.level(pool.file), "host_overlap", text, *place)
     if wider:
         text = (
-            f"{own.subnet} is a part of {_listed(wider)}, and can no longer be reached there; choose another subnet if "
-            "this is not intended"
+            f"{span.subnet} is a part of {_listed(wider)}, and can no longer be reached there; choose another subnet "
+            "if this is not intended"
         )
         yield problem(INFO, "host_overlap", text, *place)
 
 
 def _listed(taken: Sequence[Taken]) -> str:
-    texts = [one.text for one in taken[:_LISTED]]
+    texts = [entry.text for entry in taken[:_LISTED]]
     more = len(taken) - len(texts)
     return " and ".join(texts) + (f" and {more} more" if more else "")
 
@@ -364,14 +366,16 @@ def _bridge_address(view: ConfView, bridge: Bridge, kernel: HostKernel) -> Itera
         return
     name = bridge.link
     # A bridge can have several IPv6 addresses.
-    here = [(number, length) for family, number, length in kernel.addresses.get(name, ()) if family == socket.AF_INET]
+    present = [
+        (number, length) for family, number, length in kernel.addresses.get(name, ()) if family == socket.AF_INET
+    ]
     for pool in [pool for pool in bridge.pools if pool.range.family == socket.AF_INET][:1]:
-        if not here or (pool.range.gateway, pool.range.length) in here:
+        if not present or (pool.range.gateway, pool.range.length) in present:
             continue
-        old = address_text(socket.AF_INET, here[0][0])
+        old = address_text(socket.AF_INET, present[0][0])
         new = address_text(socket.AF_INET, pool.range.gateway)
         message = (
-            f"the bridge {name} exists with the address {old}/{here[0][1]}, but the network's gateway is "
+            f"the bridge {name} exists with the address {old}/{present[0][1]}, but the network's gateway is "
             f"{new}/{pool.range.length}: every ADD fails ('already has an IP address different from'); detach its "
             f'containers and remove the bridge (ip link delete dev {name}), or write "forceAddress": true'
         )

@@ -33,9 +33,9 @@ def multus_problems(view: ConfView) -> Iterator[Problem]:
     """Yield the problems of Multus' files in the planned directory."""
     files = view.loaded()
     every = [_Multus(file, placed) for file in files for placed in view.chain(file) if is_multus(placed.plugin)]
-    for one in every:
-        yield from _target(view, one)
-        yield from _networks(view, one)
+    for entry in every:
+        yield from _target(view, entry)
+        yield from _networks(view, entry)
     if not every:
         return
     first = every[0]
@@ -46,7 +46,7 @@ def multus_problems(view: ConfView) -> Iterator[Problem]:
                 "other as a network: remove one of them"
             )
             yield problem(view.level(first.file, other.file), "multus_twice", text, other.file.path)
-    yield from _beside(view, first.file, [file for file in files if file not in [one.file for one in every]])
+    yield from _beside(view, first.file, [file for file in files if file not in [entry.file for entry in every]])
 
 
 def _beside(view: ConfView, multus: ConfFile, others: Sequence[ConfFile]) -> Iterator[Problem]:
@@ -125,12 +125,12 @@ def _version(text: str) -> str:
 
 
 def _capabilities(plugins: Sequence[Dict[str, Any]]) -> List[str]:
-    found: List[str] = []
+    capabilities: List[str] = []
     for plugin in plugins:
         declared = member_of(plugin, "capabilities")
         if isinstance(declared, dict):
-            found += [key for key, value in declared.items() if value is True and key not in found]
-    return found
+            capabilities += [key for key, value in declared.items() if value is True and key not in capabilities]
+    return capabilities
 
 
 _Inner = Tuple[str, str, str, List[Dict[str, Any]]]
@@ -142,9 +142,9 @@ def _inner(view: ConfView, placed: Placed) -> Iterator[_Inner]:
         plugins = [plugin for _at, plugin in inner_plugins(network, place)]
         yield text_of(network, "name"), place, text_of(network, "cniversion"), plugins
     target = text_of(placed.plugin, "clusternetwork")
-    found = network_file(target, view.conf_dir, view.files, view.host) if target.startswith("/") else None
-    if found is not None and not found.error:
-        yield str(found.network), placed.pointer + "/clusterNetwork", found.cni_version, found.plugins
+    file = network_file(target, view.conf_dir, view.files, view.host) if target.startswith("/") else None
+    if file is not None and not file.error:
+        yield str(file.network), placed.pointer + "/clusterNetwork", file.cni_version, file.plugins
 
 
 # ---- for a runtime
@@ -170,8 +170,8 @@ def multus_obstacles(plugin: Dict[str, Any], binaries: Binaries) -> Iterator[Obs
         text = "Multus does not find the network of every pod"
         remedy = "write the network there, or correct clusterNetwork"
         yield Obstacle("no_cluster_network", text, f"{target} does not exist", remedy)
-    inner = [one for _place, network in delegates_of(plugin) for _at, one in inner_plugins(network)]
-    names = [name for one in inner for _pointer, name in named_plugins(one)]
+    inner = [delegate for _place, network in delegates_of(plugin) for _at, delegate in inner_plugins(network)]
+    names = [name for delegate in inner for _pointer, name in named_plugins(delegate)]
     directory = text_of(plugin, "bindir")
     places = [*([directory] if directory else []), *binaries.bin_dirs]
     for name in dict.fromkeys(names):

@@ -89,16 +89,16 @@ def _static_gateways(view: ConfView, file: ConfFile, placed: Placed) -> Iterator
 
 
 def _gateway(view: ConfView, pool: Pool) -> Iterator[Problem]:
-    own = pool.range
-    bits = 32 if own.family == socket.AF_INET else 128
-    link_local = own.family == socket.AF_INET6 and own.gateway >> (bits - 10) == 0xFE80 >> 6
-    if own.first <= own.gateway <= own.last or link_local:
+    span = pool.range
+    bits = 32 if span.family == socket.AF_INET else 128
+    link_local = span.family == socket.AF_INET6 and span.gateway >> (bits - 10) == 0xFE80 >> 6
+    if span.first <= span.gateway <= span.last or link_local:
         return
     text = (
         "host-local: the gateway %s is not in the subnet %s, so no container can reach it, and ADD fails where a route "
         "leads through it (network is unreachable); write an address of the subnet, such as %s"
     )
-    message = text % (address_text(own.family, own.gateway), own.subnet, address_text(own.family, own.first + 1))
+    message = text % (address_text(span.family, span.gateway), span.subnet, address_text(span.family, span.first + 1))
     yield problem(view.level(pool.file), "gateway_outside", message, pool.path, pool.pointer + "/gateway")
 
 
@@ -125,14 +125,14 @@ def _is_in(address: str, gateway: str) -> bool:
 
 def _two_gateways(view: ConfView, bridge: Bridge) -> Iterator[Problem]:
     """Yield the problem of a single network with two IPv4 gateways on its bridge, which can have only one."""
-    found = [pool for pool in bridge.pools if pool.range.family == socket.AF_INET] if bridge.gateway else []
-    for pool in found[1:]:
-        if gateway_text(pool) == gateway_text(found[0]):
+    pools = [pool for pool in bridge.pools if pool.range.family == socket.AF_INET] if bridge.gateway else []
+    for pool in pools[1:]:
+        if gateway_text(pool) == gateway_text(pools[0]):
             continue
-        always = pool.group != found[0].group and not bridge.force
+        always = pool.group != pools[0].group and not bridge.force
         effect = "every ADD fails" if always else "containers of one of the subnets lose their gateway"
         message = (
-            f"the bridge {bridge.name} would get the gateways {gateway_text(found[0])} and {gateway_text(pool)}, but "
+            f"the bridge {bridge.name} would get the gateways {gateway_text(pools[0])} and {gateway_text(pool)}, but "
             f"can have only one IPv4 address: {effect}; keep one subnet here, and move the other to a network with a "
             "bridge of its own"
         )

@@ -95,11 +95,11 @@ def why_not_executed(path: str) -> Optional[Obstacle]:
     if len(head) < ELF_HEADER_SIZE and not head.startswith(b"#!"):
         text = f"{path} is no program"
         return Obstacle("not_a_program", text, f"it has {status.st_size} bytes", "install it again")
-    here = host_machine()
-    if machine is not None and machine != here and machine not in _ALSO.get(here, ()):
+    native = host_machine()
+    if machine is not None and machine != native and machine not in _ALSO.get(native, ()):
         text = f"{path} is built for another machine"
         return Obstacle(
-            "wrong_machine", text, f"it is for {machine}, and this host is {here}", f"install it for {here}"
+            "wrong_machine", text, f"it is for {machine}, and this host is {native}", f"install it for {native}"
         )
     loader = _loader(head) if machine is not None else _shebang(head)
     if loader and not os.path.exists(loader):

@@ -71,33 +71,35 @@ def pool_rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequenc
         if place:
             parts = ranges_of(object_of(plugin, "ipam"))
             pools.setdefault((network, place), {}).update((part.text, part) for part in parts)
-    found = []
+    rows = []
     for (network, place), ranges in sorted(pools.items()):
-        own = [lease for lease in leases if (lease.network, lease.data_dir) == (network, place)]
+        reserved = [lease for lease in leases if (lease.network, lease.data_dir) == (network, place)]
         for family in _FAMILIES:
-            parts = [one for one in ranges.values() if one.family == family]
-            held = [lease for lease in own if address_number(packed(lease.ip))[0] == family]
+            parts = [entry for entry in ranges.values() if entry.family == family]
+            held = [lease for lease in reserved if address_number(packed(lease.ip))[0] == family]
             # A network without ranges gets a row, too.
-            if parts or held or (family == socket.AF_INET and not ranges and not own):
-                found.append(_row(network, place, family, parts, held))
-    return found
+            if parts or held or (family == socket.AF_INET and not ranges and not reserved):
+                rows.append(_row(network, place, family, parts, held))
+    return rows
 
 
-def _row(network: str, data_dir: str, family: int, ranges: Sequence[Range], own: Sequence[Lease]) -> Dict[str, Any]:
-    inside = [lease for lease in own if any(packed(lease.ip) in one for one in ranges)]
+def _row(
+    network: str, data_dir: str, family: int, ranges: Sequence[Range], reserved: Sequence[Lease]
+) -> Dict[str, Any]:
+    inside = [lease for lease in reserved if any(packed(lease.ip) in part for part in ranges)]
     owners: Dict[str, List[str]] = {}
-    for lease in own:
+    for lease in reserved:
         owners.setdefault(lease.container_id, []).append(lease.ip)
-    size = sum(one.size for one in ranges)
+    size = sum(part.size for part in ranges)
     return {
         "network": network,
         "data_dir": data_dir,
         "family": _FAMILIES[family],
-        "ranges": [one.text for one in ranges],
+        "ranges": [part.text for part in ranges],
         "size": size,
         "used": len(inside),
         "free": max(0, size - len(inside)),
-        "outside": len(own) - len(inside),
+        "outside": len(reserved) - len(inside),
         "owners": [{"container_id": name, "ips": ips} for name, ips in sorted(owners.items())],
     }
 

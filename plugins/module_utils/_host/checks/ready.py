@@ -39,11 +39,11 @@ def conflicts(conf_dir: str, files: Sequence[ConfFile], binaries: Binaries) -> D
     """Return path -> problems for the files of a directory that conflict with each other or with the host."""
     view = ConfView(conf_dir, files, files, set(), {file.name for file in files})
     view.at_each = True
-    found: Dict[str, List[Dict[str, Any]]] = {}
+    by_path: Dict[str, List[Dict[str, Any]]] = {}
     for entry in directory_problems(view, binaries):
         if entry["code"] in _CONFLICTS:
-            found.setdefault(str(entry["file"]), []).append(entry)
-    return found
+            by_path.setdefault(str(entry["file"]), []).append(entry)
+    return by_path
 
 
 class NetworkCauses:
@@ -75,8 +75,8 @@ class NetworkCauses:
 
     def find(self) -> Iterator[Obstacle]:
         """Yield the obstacles in the order in which an ADD meets them."""
-        for found in self._find():
-            yield found._replace(network=self.network.name, file=found.file or self.network.file.path)
+        for obstacle in self._find():
+            yield obstacle._replace(network=self.network.name, file=obstacle.file or self.network.file.path)
 
     def _find(self) -> Iterator[Obstacle]:
         yield from self._name()
@@ -99,16 +99,20 @@ class NetworkCauses:
 
     def _binaries(self) -> Iterator[Obstacle]:
         names = [name for plugin in self.plugins for _pointer, name in named_plugins(plugin)]
-        found: List[Obstacle] = []
+        obstacles: List[Obstacle] = []
         for name in dict.fromkeys(names):
             if name in self.runtime.rules.bundled and not found_plugin(name, self.binaries.bin_dirs):
                 continue
-            found.extend(plugin_obstacles(name, self.version, self.binaries, self.other_dirs))
+            obstacles.extend(plugin_obstacles(name, self.version, self.binaries, self.other_dirs))
         # One mount, or one version, is one cause, however many plugins it concerns.
-        yield from {(one.code, one.message): one for one in found if one.code != "unsupported_by_plugin"}.values()
-        refusing = [one for one in found if one.code == "unsupported_by_plugin"]
+        yield from {
+            (obstacle.code, obstacle.message): obstacle
+            for obstacle in obstacles
+            if obstacle.code != "unsupported_by_plugin"
+        }.values()
+        refusing = [obstacle for obstacle in obstacles if obstacle.code == "unsupported_by_plugin"]
         if refusing:
-            evidence = "; ".join(one.evidence for one in refusing)
+            evidence = "; ".join(obstacle.evidence for obstacle in refusing)
             yield refusing[0]._replace(evidence=evidence, remedy=self._advice(names))
 
     def _advice(self, names: Sequence[str]) -> str:
@@ -200,11 +204,11 @@ class NetworkCauses:
             yield Obstacle(entry["code"], message or remedy, evidence, remedy, level, file=entry["file"])
 
     def _tools(self) -> Iterator[Obstacle]:
-        found = missing_tool(self.plugins, {}, self.binaries.bin_dirs)
-        if found:
-            text = f"the plugin {found[0]} needs the command {found[1]}"
-            evidence = f"{found[1]} is not in PATH ({os.environ.get('PATH', '')})"
-            yield Obstacle("missing_tool", text, evidence, f"install it (package {found[1]})")
+        missing = missing_tool(self.plugins, {}, self.binaries.bin_dirs)
+        if missing:
+            text = f"the plugin {missing[0]} needs the command {missing[1]}"
+            evidence = f"{missing[1]} is not in PATH ({os.environ.get('PATH', '')})"
+            yield Obstacle("missing_tool", text, evidence, f"install it (package {missing[1]})")
 
     def _kernel(self) -> Iterator[Obstacle]:
         bridges = [plugin for plugin in self.plugins if bridge_of(plugin)]
@@ -236,11 +240,11 @@ class NetworkCauses:
 
 
 def _full(ranges: Sequence[Range], leases: Sequence[Lease]) -> Iterator[Obstacle]:
-    inside = [lease for lease in leases if any(packed(lease.ip) in one for one in ranges)]
-    size = sum(one.size for one in ranges)
+    inside = [lease for lease in leases if any(packed(lease.ip) in part for part in ranges)]
+    size = sum(part.size for part in ranges)
     if ranges and len(inside) >= size:
         owners = sorted({lease.container_id or "(nobody)" for lease in inside})
-        text = f"host-local has no free address in {', '.join(one.text for one in ranges)}"
+        text = f"host-local has no free address in {', '.join(part.text for part in ranges)}"
         evidence = f"{len(inside)} of {size} addresses are reserved, by {', '.join(owners[:5])}"
         evidence += f" and {len(owners) - 5} more" if len(owners) > 5 else ""
         remedy = "collect what dead containers have left (podwire.cni.cni_gc), or configure a larger range"
@@ -267,19 +271,19 @@ def _is_read_only(path: str) -> bool:
 
 def _read_only_or_full(path: str) -> str:
     """Return why nothing can be written to the directory *path*, or to where it would be made; "" if it can."""
-    here = path
-    while not os.path.lexists(here) and here != "/":
-        here = os.path.dirname(here)
-    if not os.path.isdir(here):
-        return f"{here} is not a directory"
+    existing = path
+    while not os.path.lexists(existing) and existing != "/":
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        return f"{existing} is not a directory"
     try:
-        found = os.statvfs(here)
+        status = os.statvfs(existing)
     except OSError as error:
-        raise HostError(f"cannot examine {here}: {error.strerror}", code="unreadable") from error
-    if found.f_flag & os.ST_RDONLY:
-        return f"{here} is on a file system that is mounted read-only ({mount_point(here)})"
-    if found.f_blocks and not found.f_bavail:
-        return f"the file system of {here} is full ({mount_point(here)})"
-    if found.f_files and not found.f_favail:
-        return f"the file system of {here} has no free inodes ({mount_point(here)})"
+        raise HostError(f"cannot examine {existing}: {error.strerror}", code="unreadable") from error
+    if status.f_flag & os.ST_RDONLY:
+        return f"{existing} is on a file system that is mounted read-only ({mount_point(existing)})"
+    if status.f_blocks and not status.f_bavail:
+        return f"the file system of {existing} is full ({mount_point(existing)})"
+    if status.f_files and not status.f_favail:
+        return f"the file system of {existing} has no free inodes ({mount_point(existing)})"
     return ""

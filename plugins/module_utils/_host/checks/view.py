@@ -71,6 +71,6 @@ class ConfView:
         """Return the plugins of *file* in the order in which they run, drop-ins included."""
         if file.kind != "conflist":
             return [Placed(file.path, "", plugin) for plugin in file.plugins]
-        own = [Placed(file.path, f"/plugins/{index}", plugin) for index, plugin in enumerate(file.plugins)]
+        placed = [Placed(file.path, f"/plugins/{index}", plugin) for index, plugin in enumerate(file.plugins)]
         extra = [Placed(extra.path, "", plugin) for extra in self.drop_ins(file) for plugin in extra.plugins]
-        return own + extra
+        return placed + extra

@@ -31,32 +31,32 @@ class Removals:
     def __init__(self, state: ConfState) -> None:
         self.state = state
 
-    def remove(self, wanted: WantedNetwork) -> None:
+    def remove(self, desired: WantedNetwork) -> None:
         """Plan to remove the network's managed files; with force or `exclusive`, unmanaged ones are set aside."""
         plan = self.state.plan
-        own, foreign = self.state.managed_files(wanted.name), self.state.unmanaged_files(wanted.name)
+        managed, foreign = self.state.managed_files(desired.name), self.state.unmanaged_files(desired.name)
         if foreign and not self.state.request.force and not self.state.request.exclusive:
             for file in foreign:
                 self.state.error(
                     "foreign_file",
-                    f"the network {wanted.name!r} is in this unmanaged file, which cni_conf does not remove; set "
+                    f"the network {desired.name!r} is in this unmanaged file, which cni_conf does not remove; set "
                     "'force: true' to set it aside (the file is renamed within the directory, never deleted)",
                     file.name,
                 )
             return
-        paths = [file.path for file in own + foreign]
-        for file in own:
-            self.state.refuse_attached(wanted.name, file.name, "the network would be removed")
+        paths = [file.path for file in managed + foreign]
+        for file in managed:
+            self.state.refuse_attached(desired.name, file.name, "the network would be removed")
             plan.changes.remove(file.name, file.text)
             self.state.gone(file)
         for file in foreign:
             self._set_aside(file)
         for aside, record in sorted(self.state.records().items()):
-            if record.get("managed") and record["network"] == wanted.name:
+            if record.get("managed") and record["network"] == desired.name:
                 plan.changes.remove_aside(os.path.basename(aside))
                 paths.append(record["path"])
         path = paths[0] if paths else None
-        self.state.report(wanted, path, "removed" if path else "none")
+        self.state.report(desired, path, "removed" if path else "none")
 
     def set_aside_others(self, present: Sequence[WantedNetwork], kept: Container[str]) -> None:
         """Plan to set aside the files that are not in *kept* and that runtimes read, or that hold *present* networks.
@@ -72,11 +72,11 @@ class Removals:
 
         *targets* are the names of the networks' files.
         """
-        for wanted in present:
-            standing = self.state.standing(targets[wanted.name])
+        for desired in present:
+            standing = self.state.standing(targets[desired.name])
             if standing is None or self.state.is_managed(standing.name):
                 continue
-            if not wanted.file and self._may_go(standing, [wanted]):
+            if not desired.file and self._may_go(standing, [desired]):
                 self._set_aside(standing, _texts(present))
 
     def _may_go(self, file: ConfFile, present: Sequence[WantedNetwork]) -> bool:
@@ -85,7 +85,7 @@ class Removals:
         For *present* networks with `replace`, an unmanaged one that holds one of them.
         """
         if not self.state.request.exclusive:
-            return not self.state.is_managed(file.name) and file.network in [wanted.name for wanted in present]
+            return not self.state.is_managed(file.name) and file.network in [desired.name for desired in present]
         is_kubeconfig = "kubeconfig" in file.name.lower() or (file.error and _KUBECONFIG.search(file.text or b""))
         return not file.is_special and not is_kubeconfig
 
@@ -110,9 +110,9 @@ class Removals:
 
     def note_packages(self) -> None:
         """Warn about unmanaged files that the plan adopts or sets aside and that belong to a package."""
-        found = packages_of([file.path for file in self.state.disturbed])
+        packages = packages_of([file.path for file in self.state.disturbed])
         for file in self.state.disturbed:
-            package = found.get(file.path)
+            package = packages.get(file.path)
             if package is None:
                 continue
             future = (
@@ -126,16 +126,16 @@ class Removals:
 
 
 def _texts(present: Sequence[WantedNetwork]) -> Dict[str, bytes]:
-    return {wanted.name: wanted.text for wanted in present}
+    return {desired.name: desired.text for desired in present}
 
 
 class Restoration:
     """The files that are restored for one entry of the request, and the networks of those files."""
 
-    def __init__(self, state: ConfState, wanted: WantedNetwork) -> None:
+    def __init__(self, state: ConfState, desired: WantedNetwork) -> None:
         self.state = state
-        self.wanted = wanted
-        self.networks: Set[str] = {wanted.name} if wanted.name else set()
+        self.wanted = desired
+        self.networks: Set[str] = {desired.name} if desired.name else set()
         self.names: List[str] = []
         self.foreign: List[ConfFile] = []
         self.removed = False
@@ -163,11 +163,11 @@ class Restoration:
                     self.networks.add(entry["network"])
                     self._bring_original(file, file.name, original)
         self._remove_managed()
-        there = [file for file in state.files.values() if self._is_meant(file)]
-        path = state.plan.path(self.names[0]) if self.names else (there[0].path if there else None)
+        present = [file for file in state.files.values() if self._is_meant(file)]
+        path = state.plan.path(self.names[0]) if self.names else (present[0].path if present else None)
         action = "restored" if self.names else ("removed" if self.removed else "none")
         state.report(self.wanted, path, action, ", ".join(sorted(self.networks)))
-        return {file.name for file in there}.union(self.names)
+        return {file.name for file in present}.union(self.names)
 
     def _is_meant(self, file: ConfFile) -> bool:
         return file.name == self.wanted.file or (file.network is not None and file.network in self.networks)
@@ -218,11 +218,11 @@ class Restoration:
             file.error = error.msg
         standing = None if name == current else state.standing(name)
         # An interrupted run may have restored it already.
-        there = standing is not None and standing.text == file.text and not state.is_managed(name)
-        if name != current and not there and not self._is_free(name, file, standing):
+        restored = standing is not None and standing.text == file.text and not state.is_managed(name)
+        if name != current and not restored and not self._is_free(name, file, standing):
             return
         users = self._refuse_move(managed, file)
-        state.plan.changes.restore_original(name, current, original, (managed.text or b"", file.text), there, users)
+        state.plan.changes.restore_original(name, current, original, (managed.text or b"", file.text), restored, users)
         state.after.pop(current, None)
         if current in state.files:
             (state.replaced if name == current else state.vacated).add(current)

@@ -21,12 +21,12 @@ _OF_NONE = ("name", "cniversion")
 _INNER: Dict[str, Plugin] = {"ipam": {}, "delegate": {"type": "bridge"}}
 
 
-def same_json(one: Optional[bytes], other: bytes) -> bool:
+def same_json(text: Optional[bytes], other: bytes) -> bool:
     """Tell whether both mean the same to libcni. Key order, whitespace and the notation of numbers do not count."""
-    if one == other:
+    if text == other:
         return True
     try:
-        return one is not None and gojson.dumps(gojson.loads(one)) == gojson.dumps(gojson.loads(other))
+        return text is not None and gojson.dumps(gojson.loads(text)) == gojson.dumps(gojson.loads(other))
     except JSONError:
         return False
 
@@ -96,23 +96,23 @@ def _moving(plugin: Plugin) -> Dict[str, Tuple[str, bytes]]:
     """Return key -> (words, value) for the members of a plugin, or of an object in it, that move attachments."""
     kind = kind_of(plugin)
     names = dict.fromkeys(plugin) if kind.moving is None else {**kind.moving, **_OF_ANY}
-    found = {}
+    states = {}
     for name, default in names.items():
         key = gojson.fold(name)
         value = member_of(plugin, key)
         inner = _INNER.get(key) if kind.moving is not None else None
         if inner is not None:
             members = _moving({**inner, **value} if isinstance(value, dict) else inner)
-            found.update({f"{key}/{member}": state for member, state in members.items()})
+            states.update({f"{key}/{member}": state for member, state in members.items()})
             if "type" in members:
-                found[f"{key}/type"] = f"the type of {key}", members["type"][1]
+                states[f"{key}/type"] = f"the type of {key}", members["type"][1]
         elif key not in _OF_NONE:
             if value in (None, ""):
                 value = default
             elif not value and default is None:
                 value = None
-            found[key] = f"{name} of {text_of(plugin, 'type')}", gojson.dumps(_settled(value))
-    return found
+            states[key] = f"{name} of {text_of(plugin, 'type')}", gojson.dumps(_settled(value))
+    return states
 
 
 def _settled(value: Any) -> Any:
@@ -147,11 +147,11 @@ def difference_in_words(before: Optional[bytes], after: bytes) -> str:
     from ..changes import change_in_words
 
     try:
-        one, other = gojson.loads(before), gojson.loads(after)
+        current, desired = gojson.loads(before), gojson.loads(after)
     except JSONError:
         return "it is not valid JSON"
     # Only a file that is not one of its own is replaced although its content is the desired one.
-    return change_in_words(one, other) or "it is a symbolic link"
+    return change_in_words(current, desired) or "it is a symbolic link"
 
 
 def shown_change(before: Optional[bytes], after: bytes) -> Tuple[str, str]:
@@ -159,10 +159,10 @@ def shown_change(before: Optional[bytes], after: bytes) -> Tuple[str, str]:
     from ..changes import reduce_change
 
     try:
-        one, other = reduce_change(gojson.loads(before or b""), gojson.loads(after))
+        current, desired = reduce_change(gojson.loads(before or b""), gojson.loads(after))
     except JSONError:
         return shown_conflist(before or b""), shown_conflist(after)
-    return _laid_out(one), _laid_out(other)
+    return _laid_out(current), _laid_out(desired)
 
 
 def _laid_out(data: Any) -> str:

@@ -29,25 +29,25 @@ class DropInFiles:
 
     def _managed(self) -> Dict[str, List[str]]:
         """Return the paths of the managed drop-ins, by network."""
-        found: Dict[str, List[str]] = {}
+        paths: Dict[str, List[str]] = {}
         for path, entry in sorted(self._state.manifest.networks.items()):
             if os.path.dirname(os.path.dirname(path)) == self._conf_dir and os.path.lexists(path):
-                found.setdefault(entry["network"], []).append(path)
-        return found
+                paths.setdefault(entry["network"], []).append(path)
+        return paths
 
-    def put(self, wanted: WantedNetwork, target: str) -> Tuple[Any, Any]:
-        """Plan the drop-ins of *wanted*, whose file is *target*; return the states before and after, (None, None) for
+    def put(self, desired: WantedNetwork, target: str) -> Tuple[Any, Any]:
+        """Plan the drop-ins of *desired*, whose file is *target*; return the states before and after, (None, None) for
         no change.
         """
-        if wanted.drop_ins is None:
+        if desired.drop_ins is None:
             return None, None
         state, changes = self._state, self._state.plan.changes
-        present = {file.name: file for file in drop_ins(self._conf_dir, wanted.name)}
-        managed = [os.path.basename(path) for path in self._managed().get(wanted.name, [])]
+        present = {file.name: file for file in drop_ins(self._conf_dir, desired.name)}
+        managed = [os.path.basename(path) for path in self._managed().get(desired.name, [])]
         after = dict(present)
         steps: List[Callable[[str], None]] = []
-        for name, text in wanted.drop_ins.items():
-            path = os.path.join(wanted.name, name)
+        for name, text in desired.drop_ins.items():
+            path = os.path.join(desired.name, name)
             current = present.get(name)
             state.plan.problems += readable_secret(text, state.request.attributes.mode, state.plan.path(path))
             if current is not None and name not in managed:
@@ -56,20 +56,20 @@ class DropInFiles:
                 after[name] = self._planned(path, name, text)
                 step_class = _class(present.get(name), after[name])
                 before = None if current is None else current.text or b""
-                steps.append(partial(changes.put_drop_in, wanted.name, name, target, before, text, step_class))
+                steps.append(partial(changes.put_drop_in, desired.name, name, target, before, text, step_class))
         for name in managed:
-            if name not in wanted.drop_ins and name in present:
+            if name not in desired.drop_ins and name in present:
                 text = present[name].text or b""
                 step_class = _class(present[name], None)
-                remove = partial(changes.remove_drop_in, wanted.name, name, target, text, step_class, NOT_REQUESTED)
+                remove = partial(changes.remove_drop_in, desired.name, name, target, text, step_class, NOT_REQUESTED)
                 steps.append(remove)
                 del after[name]
         if after == present:
             return None, None
-        state.drop_ins_after[wanted.name] = [after[name] for name in sorted(after, key=sort_key)]
+        state.drop_ins_after[desired.name] = [after[name] for name in sorted(after, key=sort_key)]
         words, users = moved_plugins(_plugins(present.values()), _plugins(after.values())), ""
         if words:
-            users = state.refuse_attached(wanted.name, target, would_change(words), wanted.text)
+            users = state.refuse_attached(desired.name, target, would_change(words), desired.text)
         for step in steps:
             step(users)
         return {"drop_ins": sorted(present)}, {"drop_ins": sorted(after)}
@@ -102,7 +102,7 @@ class DropInFiles:
         """Tell whether the plan takes the network's managed file away, or a request without one names it."""
         state = self._state
         had = any(entry["network"] == network for entry in map(state.entry_of, state.files) if entry)
-        return had or any(one.name == network and not one.present for one in state.request.networks)
+        return had or any(desired.name == network and not desired.present for desired in state.request.networks)
 
 
 def _plugins(files: Iterable[Optional[ConfFile]]) -> List[Dict[str, Any]]:

@@ -60,15 +60,15 @@ class ConfState:
     def warning(self, code: str, message: str, file: str) -> None:
         self.plan.problems.append(problem(WARNING, code, message, self.plan.path(file)))
 
-    def report(self, wanted: WantedNetwork, path: Optional[str], action: str, name: str = "") -> None:
+    def report(self, desired: WantedNetwork, path: Optional[str], action: str, name: str = "") -> None:
         """Note the result for one entry of the request."""
-        self._reports[id(wanted)] = {"name": wanted.name or name, "path": path, "action": action}
+        self._reports[id(desired)] = {"name": desired.name or name, "path": path, "action": action}
 
     def reports(self) -> List[Dict[str, Any]]:
         """Return the results, in the order of the request."""
         return [
-            self._reports.get(id(wanted)) or {"name": wanted.name, "path": None, "action": "failed"}
-            for wanted in self.request.networks
+            self._reports.get(id(desired)) or {"name": desired.name, "path": None, "action": "failed"}
+            for desired in self.request.networks
         ]
 
     # ---- managed and unmanaged files
@@ -120,22 +120,22 @@ class ConfState:
 
     # ---- the file of a network
 
-    def target_of(self, wanted: WantedNetwork) -> str:
+    def target_of(self, desired: WantedNetwork) -> str:
         """Return the name of the file for the network."""
-        if wanted.file:
-            return wanted.file
-        if wanted.priority is None:
-            own = self.managed_files(wanted.name)
-            if own:
-                return own[0].name
+        if desired.file:
+            return desired.file
+        if desired.priority is None:
+            managed = self.managed_files(desired.name)
+            if managed:
+                return managed[0].name
             for path, entry in self.manifest.networks.items():
                 # The file was deleted, and is written again under the name that it had.
-                if entry["network"] == wanted.name and os.path.dirname(path) == self.request.conf_dir:
+                if entry["network"] == desired.name and os.path.dirname(path) == self.request.conf_dir:
                     return os.path.basename(path)
-            aside = self.managed_aside(wanted.name)
+            aside = self.managed_aside(desired.name)
             if aside is not None:
                 return os.path.basename(str(aside[1]["path"]))
-        return wanted.default_file()
+        return desired.default_file()
 
     def check_targets(self, targets: Mapping[str, str]) -> None:
         users: Dict[str, str] = {}
@@ -151,60 +151,60 @@ class ConfState:
 
     def managed_aside(self, network: str) -> Optional[Tuple[str, Dict[str, Any]]]:
         """Return path and record of a managed file of *network* that `exclusive` has set aside."""
-        found = [
+        records = [
             (aside, record)
             for aside, record in sorted(self.records().items())
             if record.get("managed") and record["network"] == network
         ]
-        return found[0] if found else None
+        return records[0] if records else None
 
-    def may_use(self, wanted: WantedNetwork, target: str, standing: Optional[ConfFile]) -> bool:
+    def may_use(self, desired: WantedNetwork, target: str, standing: Optional[ConfFile]) -> bool:
         """Note every reason that prevents writing the network to *target*; True if there is none."""
         before = len(self.plan.problems)
-        for foreign in self.unmanaged_files(wanted.name):
+        for foreign in self.unmanaged_files(desired.name):
             # With `exclusive` or `replace`, such a file is set aside.
-            if (foreign.name != target or not wanted.file) and not (self.request.exclusive or wanted.replace):
-                self.error("duplicate_name", _duplicate_text(wanted, foreign), foreign.name)
+            if (foreign.name != target or not desired.file) and not (self.request.exclusive or desired.replace):
+                self.error("duplicate_name", _duplicate_text(desired, foreign), foreign.name)
         if target in self.vacated:
             return len(self.plan.problems) == before
         if standing is None and os.path.lexists(self.plan.path(target)):
             self.error("not_regular", "a directory is in the place of the network's file; remove it", target)
         elif standing is not None and not self.is_managed(target):
-            self._check_foreign_target(wanted, target, standing)
+            self._check_foreign_target(desired, target, standing)
         elif standing is not None:
-            self._check_own_target(wanted, target)
+            self._check_own_target(desired, target)
         return len(self.plan.problems) == before
 
-    def _check_foreign_target(self, wanted: WantedNetwork, target: str, standing: ConfFile) -> None:
+    def _check_foreign_target(self, desired: WantedNetwork, target: str, standing: ConfFile) -> None:
         if standing.is_link or standing.is_special:
             text = "is an unmanaged link or special file; remove it, or choose another 'file'"
             self.error("not_regular", text, target)
-        elif not wanted.file:
-            if standing.network != wanted.name:
+        elif not desired.file:
+            if standing.network != desired.name:
                 self.error(
                     "foreign_file",
-                    f"this unmanaged file is in the place of the network {wanted.name!r}; adopt it with 'file: "
+                    f"this unmanaged file is in the place of the network {desired.name!r}; adopt it with 'file: "
                     f"{target}' (its original is kept), or choose another 'priority' or 'file'",
                     target,
                 )
-        elif standing.network not in (None, wanted.name) and not self.request.force:
+        elif standing.network not in (None, desired.name) and not self.request.force:
             self.error(
                 "file_in_use",
                 f"this unmanaged file holds the network {standing.network!r}; choose another 'file' for "
-                f"{wanted.name!r}, or adopt it with 'force: true' (its original is kept)",
+                f"{desired.name!r}, or adopt it with 'force: true' (its original is kept)",
                 target,
             )
         else:
             self.refuse_owned(standing, "adopted")
 
-    def _check_own_target(self, wanted: WantedNetwork, target: str) -> None:
+    def _check_own_target(self, desired: WantedNetwork, target: str) -> None:
         holder = self.manifest.networks[self.plan.path(target)]["network"]
-        if holder == wanted.name:
+        if holder == desired.name:
             return
-        if any(other.present and other.name == holder for other in self.request.networks) or not wanted.file:
+        if any(other.present and other.name == holder for other in self.request.networks) or not desired.file:
             self.error(
                 "file_in_use",
-                f"this file holds the managed network {holder!r}, so {wanted.name!r} cannot have it; choose another "
+                f"this file holds the managed network {holder!r}, so {desired.name!r} cannot have it; choose another "
                 f"'file' or 'priority', or move {holder!r} to another file in an earlier task",
                 target,
             )
@@ -320,15 +320,15 @@ def _attachment(entry: Entry) -> str:
     return f"{entry.container_id}/{entry.if_name}" + (f" ({addresses})" if addresses else "")
 
 
-def _duplicate_text(wanted: WantedNetwork, foreign: ConfFile) -> str:
+def _duplicate_text(desired: WantedNetwork, foreign: ConfFile) -> str:
     if foreign.kind == "conflist" and not foreign.is_link:
         return (
-            f"this unmanaged file already has a network named {wanted.name!r}, and runtimes load the one that sorts "
+            f"this unmanaged file already has a network named {desired.name!r}, and runtimes load the one that sorts "
             f"first; adopt it with 'file: {foreign.name}' (its original is kept), set it aside with 'replace: true', "
             "or choose another name"
         )
     return (
-        f"this unmanaged file already has a network named {wanted.name!r}, and cannot be adopted because it is a link "
+        f"this unmanaged file already has a network named {desired.name!r}, and cannot be adopted because it is a link "
         "or not a .conflist; replace it with 'replace: true' (it is set aside, and 'state: restored' brings it back), "
         "or choose another name"
     )

@@ -283,12 +283,12 @@ class ConfSteps:
         current: str,
         original: Dict[str, Any],
         texts: Tuple[bytes, bytes],
-        there: bool,
+        restored: bool,
         users: str,
     ) -> None:
         """Restore a kept original to *name* and remove the managed file *current*, which may be the same or set aside.
 
-        *texts* are those of the managed file and of the original; *there*: an interrupted run has restored it already.
+        *texts* are those of the managed file and of the original; *restored*: an interrupted run did it already.
         *users* are the attachments that this moves.
         """
         path, managed = self.path(name), self.path(current)
@@ -296,9 +296,9 @@ class ConfSteps:
         def action() -> None:
             if name == current:
                 self._yield(path, texts[0])
-            elif not there:
+            elif not restored:
                 self._expect_nothing(path)
-            if not there:
+            if not restored:
                 self._publish_original(name, original)
             if name != current:
                 self._open().remove(current)
@@ -316,10 +316,10 @@ class ConfSteps:
         """Report what another program has done to a managed file, and leave it."""
         self._step("leave", self.path(name), FOREIGN, reason, (before, after), lambda: None)
 
-    def leave_injected(self, name: str, plugins: Sequence[Dict[str, Any]], text: bytes, wanted: bytes) -> None:
-        """Report that a running program has added *plugins* to the conflist *wanted*, which makes it *text*."""
+    def leave_injected(self, name: str, plugins: Sequence[Dict[str, Any]], text: bytes, desired: bytes) -> None:
+        """Report that a running program has added *plugins* to the conflist *desired*, which makes it *text*."""
         added = ", ".join(text_of(plugin, "type") for plugin in plugins)
-        self.leave(name, f"a running program has added {added}", *shown_change(text, wanted))
+        self.leave(name, f"a running program has added {added}", *shown_change(text, desired))
 
     def _own(self, path: str, network: str, digest: str) -> None:
         # An entry from an earlier step of this plan counts first, mainly for its original.

@@ -14,9 +14,9 @@ from ..confdir import ConfFile
 from ..kinds import text_of
 
 
-def injected(current: Optional[bytes], wanted: bytes, of_others: Callable[[str], bool]) -> List[Dict[str, Any]]:
-    """Return the plugins of the conflist *current* that *wanted* does not have and whose type *of_others* accepts."""
-    asked = {text_of(plugin, "type") for plugin in _plugins(wanted)}
+def injected(current: Optional[bytes], desired: bytes, of_others: Callable[[str], bool]) -> List[Dict[str, Any]]:
+    """Return the plugins of the conflist *current* that *desired* does not have and whose type *of_others* accepts."""
+    asked = {text_of(plugin, "type") for plugin in _plugins(desired)}
     return [
         plugin
         for plugin in _plugins(current or b"")
@@ -24,9 +24,9 @@ def injected(current: Optional[bytes], wanted: bytes, of_others: Callable[[str],
     ]
 
 
-def with_injected(wanted: bytes, plugins: List[Dict[str, Any]]) -> bytes:
-    """Return the conflist *wanted* with *plugins* at the end of its chain, where their owners put them."""
-    data = json.loads(wanted.decode("utf-8"))
+def with_injected(desired: bytes, plugins: List[Dict[str, Any]]) -> bytes:
+    """Return the conflist *desired* with *plugins* at the end of its chain, where their owners put them."""
+    data = json.loads(desired.decode("utf-8"))
     data["plugins"] = data["plugins"] + plugins
     return (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
 
@@ -37,10 +37,10 @@ def split(text: bytes, of_others: Callable[[str], bool]) -> Tuple[Any, List[Dict
     Raises JSONError.
     """
     data = gojson.loads(text)
-    found = [plugin for plugin in _objects(data) if of_others(text_of(plugin, "type"))]
-    if found:
-        data["plugins"] = [plugin for plugin in data["plugins"] if plugin not in found]
-    return data, found
+    injected_plugins = [plugin for plugin in _objects(data) if of_others(text_of(plugin, "type"))]
+    if injected_plugins:
+        data["plugins"] = [plugin for plugin in data["plugins"] if plugin not in injected_plugins]
+    return data, injected_plugins
 
 
 def _plugins(text: bytes) -> List[Dict[str, Any]]:
@@ -244,9 +244,9 @@ class Owners:
     def living(self, file: ConfFile) -> Optional[Living]:
         """Return the running owner of *file*, by its content or its name; None if there is none."""
         for owner in _fitting(file):
-            found = self._running(owner)
-            if found is not None:
-                return found
+            running = self._running(owner)
+            if running is not None:
+                return running
         return None
 
     def named(self, name: str) -> Optional[Living]:
@@ -263,8 +263,8 @@ class Owners:
             from ..processes import processes
 
             # Most of them run in containers, which have the directory that they write to. Only their names are used.
-            names = {name for one in OWNERS for name in one.processes}
-            self._processes = {one.name: one.pid for one in reversed(processes(*names, seeing=self._conf_dir))}
+            names = {name for owned in OWNERS for name in owned.processes}
+            self._processes = {owned.name: owned.pid for owned in reversed(processes(*names, seeing=self._conf_dir))}
         for process in owner.processes:
             pid = self._processes.get(process)
             if pid is not None and _configured(owner):

@@ -50,10 +50,10 @@ class ConfPlanner:
 
     def make(self) -> ConfPlan:
         request, state = self.request, self.state
-        present = [wanted for wanted in request.networks if wanted.present]
+        present = [desired for desired in request.networks if desired.present]
         if present and not os.path.isdir(request.conf_dir):
             self.plan.changes.make_directory()
-        targets = {wanted.name: state.target_of(wanted) for wanted in present}
+        targets = {desired.name: state.target_of(desired) for desired in present}
         state.check_targets(targets)
         self._plan_steps(present, targets)
         planned = self.plan.files_after = state.planned()
@@ -75,7 +75,9 @@ class ConfPlanner:
                 self.view,
                 state.drop_ins,
             )
-            view.own_drop_ins = {os.path.join(one.name, name) for one in present for name in one.drop_ins or ()}
+            view.own_drop_ins = {
+                os.path.join(network.name, name) for network in present for name in network.drop_ins or ()
+            }
             view.own_drop_ins.update(os.path.relpath(path, request.conf_dir) for path in state.manifest.networks)
             self.plan.problems.extend(directory_problems(view, self.binaries))
             if state.disturbed:
@@ -94,9 +96,9 @@ class ConfPlanner:
 
     def _test_access(self, present: Sequence[WantedNetwork], targets: Dict[str, str]) -> None:
         """Warn about secrets that every user may read, and about a directory that not only root may write to."""
-        for wanted in present:
-            path = self.plan.path(targets[wanted.name])
-            self.plan.problems += readable_secret(wanted.text, self.request.attributes.mode, path)
+        for desired in present:
+            path = self.plan.path(targets[desired.name])
+            self.plan.problems += readable_secret(desired.text, self.request.attributes.mode, path)
         self.plan.problems += untrusted([self.request.conf_dir])
 
     def _plan_steps(self, present: Sequence[WantedNetwork], targets: Dict[str, str]) -> None:
@@ -105,20 +107,20 @@ class ConfPlanner:
         The exception is a file that is in the place of a requested one: it is removed first.
         """
         state = self.state
-        absent = [wanted for wanted in self.request.networks if not wanted.present and not wanted.restored]
+        absent = [desired for desired in self.request.networks if not desired.present and not desired.restored]
         in_the_way = [w for w in absent if any(file.name in targets.values() for file in state.managed_files(w.name))]
-        for wanted in in_the_way:
-            self._try(self._removals().remove, wanted)
-        replacing = [wanted for wanted in present if wanted.replace or self.request.exclusive]
+        for desired in in_the_way:
+            self._try(self._removals().remove, desired)
+        replacing = [desired for desired in present if desired.replace or self.request.exclusive]
         if replacing:
             self._try(self._removals().make_room, replacing, targets)
-        for wanted in present:
-            self._try(self._put, wanted, targets[wanted.name])
+        for desired in present:
+            self._try(self._put, desired, targets[desired.name])
         kept: Set[str] = set(targets.values())
         kept |= self._restore()
-        for wanted in absent:
-            if wanted not in in_the_way:
-                self._try(self._removals().remove, wanted)
+        for desired in absent:
+            if desired not in in_the_way:
+                self._try(self._removals().remove, desired)
         if replacing:
             self._try(self._removals().set_aside_others, replacing, kept)
         self._remove_drop_ins()
@@ -142,12 +144,12 @@ class ConfPlanner:
 
     def _restore(self) -> Set[str]:
         """Plan to restore what was there before; return the names of the files that `exclusive` must leave."""
-        restored = [wanted for wanted in self.request.networks if wanted.restored]
+        restored = [desired for desired in self.request.networks if desired.restored]
         if not restored:
             return set()
         from .aside import Restoration
 
-        return set().union(*(Restoration(self.state, wanted).plan() for wanted in restored))
+        return set().union(*(Restoration(self.state, desired).plan() for desired in restored))
 
     def _finish(self) -> None:
         problems = mask(strict(self.plan.problems) if self.request.strict else self.plan.problems)
@@ -182,13 +184,15 @@ class ConfPlanner:
         unmet = effective.unmet() if "plugins" in request.levels else []
         if request.ensure_effective is not None:
             problems = effective.ensure(request.ensure_effective)
-            told = [entry["message"] for entry in problems]
-            unmet = [entry for entry in unmet if entry["message"] not in told]
+            messages = [entry["message"] for entry in problems]
+            unmet = [entry for entry in unmet if entry["message"] not in messages]
             if setup and not problems:
                 problems = setup.not_loaded(request.ensure_effective)
             self.plan.problems.extend(problems)
         self.plan.problems.extend(unmet)
-        wished = {one.name: one.drop_ins for one in request.networks if one.present and one.drop_ins}
+        wished = {
+            network.name: network.drop_ins for network in request.networks if network.present and network.drop_ins
+        }
         if wished:
             self.plan.problems.extend(effective.ignored_drop_ins(wished))
 
@@ -205,7 +209,9 @@ class ConfPlanner:
                 )
 
     def _tell_nomad(self, effective: Effective) -> None:
-        readers = [one for one in effective.runtimes if one.name == "nomad" and effective.reads_here(one)]
+        readers = [
+            runtime for runtime in effective.runtimes if runtime.name == "nomad" and effective.reads_here(runtime)
+        ]
         if readers:
             # Few hosts run Nomad.
             from ..runtimes.nomad import reload_of
@@ -224,73 +230,73 @@ class ConfPlanner:
 
     # ---- networks that must exist
 
-    def _put(self, wanted: WantedNetwork, target: str) -> None:
+    def _put(self, desired: WantedNetwork, target: str) -> None:
         """Plan the steps after which *target* holds the network."""
-        own = self.state.managed_files(wanted.name)
-        if not own and self._taken_by_cilium(wanted):
+        managed = self.state.managed_files(desired.name)
+        if not managed and self._taken_by_cilium(desired):
             return
         standing = self.state.standing(target)
-        if not self.state.may_use(wanted, target, standing):
+        if not self.state.may_use(desired, target, standing):
             return
         plan = self.plan
         # Before the file itself, whose write makes runtimes notice them.
-        before, after = self._drop_ins().put(wanted, target) if wanted.drop_ins is not None else (None, None)
-        source = standing if standing in own else (own[0] if own else None)
+        before, after = self._drop_ins().put(desired, target) if desired.drop_ins is not None else (None, None)
+        source = standing if standing in managed else (managed[0] if managed else None)
         action, held = "none", ""
-        if standing is not None and standing not in own:
+        if standing is not None and standing not in managed:
             if self.state.is_managed(target):
                 # `file` gives this managed file to another network, which removes the old one.
                 held = self.state.manifest.networks[standing.path]["network"]
-                self.state.refuse_attached(held, target, f"the file would go to the network {wanted.name!r}")
+                self.state.refuse_attached(held, target, f"the file would go to the network {desired.name!r}")
             else:
-                plan.changes.adopt(target, wanted.name, standing.text or b"")
+                plan.changes.adopt(target, desired.name, standing.text or b"")
                 self.state.disturbed.append(standing)
                 action = "adopted"
         if source is not None and source.name != target:
-            plan.changes.rename(source.name, target, wanted.name)
-            self.state.moved(source.name, target, wanted.name, source.text)
+            plan.changes.rename(source.name, target, desired.name)
+            self.state.moved(source.name, target, desired.name, source.text)
             action = "renamed" if action == "none" else action
         elif source is None and standing is None:
-            source, action = self._brought_back(wanted.name, target)
-        action = self._write(wanted, target, source or standing, held, action)
+            source, action = self._brought_back(desired.name, target)
+        action = self._write(desired, target, source or standing, held, action)
         if after is not None or self.state.manifest.networks.get(plan.path(target), {}).get("unread"):
-            action = self._write_again(wanted, target, source or standing, action, (before, after))
-        for extra in own:
+            action = self._write_again(desired, target, source or standing, action, (before, after))
+        for extra in managed:
             if extra is not source:
                 plan.changes.remove(extra.name, extra.text, f"its network is in {target}")
                 self.state.after.pop(extra.name, None)
-        self.state.report(wanted, plan.path(target), action)
+        self.state.report(desired, plan.path(target), action)
 
-    def _write(self, wanted: WantedNetwork, target: str, current: Optional[ConfFile], held: str, action: str) -> str:
+    def _write(self, desired: WantedNetwork, target: str, current: Optional[ConfFile], held: str, action: str) -> str:
         """Plan the content and attributes of a file that has its name; return the action to report.
 
         *held* is the network that loses its managed file, "" for none.
         """
         plan, wish = self.state.plan, self.request.attributes
-        text = self._keep_injections(wanted, target, current)
-        self.state.after[target] = wanted.name
+        text = self._keep_injections(desired, target, current)
+        self.state.after[target] = desired.name
         if current is None:
             users = ""
-            if all(file.network != wanted.name for file in self.state.files.values()):
+            if all(file.network != desired.name for file in self.state.files.values()):
                 # The file may have been deleted while containers were attached.
                 why = "its attachments were made with another configuration"
-                users = self.state.refuse_attached(wanted.name, target, why, text)
+                users = self.state.refuse_attached(desired.name, target, why, text)
             self.state.contents[target] = text
             step_class = DISRUPTIVE if users else SAFE
-            plan.changes.put(target, wanted.name, None, text, step_class, replaces=False, users=users)
+            plan.changes.put(target, desired.name, None, text, step_class, replaces=False, users=users)
             return "created"
         if current.is_link or not same_json(current.text, text):
-            renamed = not held and current.network is not None and current.network != wanted.name
+            renamed = not held and current.network is not None and current.network != desired.name
             words, users = moved(current.text, text), ""
             if renamed:
                 # Firewall rules and leases of containers are filed under the network's name.
-                why = f"its name would change from {current.network!r} to {wanted.name!r}"
+                why = f"its name would change from {current.network!r} to {desired.name!r}"
                 users = self.state.refuse_attached(str(current.network), target, why)
             if words and not held:
-                users = self.state.refuse_attached(wanted.name, target, would_change(words), text) or users
+                users = self.state.refuse_attached(desired.name, target, would_change(words), text) or users
             step_class = DISRUPTIVE if words or held else SAFE
             self.state.contents[target] = text
-            plan.changes.put(target, wanted.name, current.text, text, step_class, replaces=True, users=users)
+            plan.changes.put(target, desired.name, current.text, text, step_class, replaces=True, users=users)
             return "updated" if action == "none" else action
         if (current.mode, current.uid, current.gid) != (wish.mode, wish.uid, wish.gid):
             self.state.contents[target] = current.text or b""
@@ -299,24 +305,24 @@ class ConfPlanner:
         return action
 
     def _write_again(
-        self, wanted: WantedNetwork, target: str, current: Optional[ConfFile], action: str, states: Tuple[Any, Any]
+        self, desired: WantedNetwork, target: str, current: Optional[ConfFile], action: str, states: Tuple[Any, Any]
     ) -> str:
         """Plan to write a file again if no step of the plan makes runtimes notice its drop-ins."""
         plan, path = self.plan, self.plan.path(target)
         noticed = ("create", "write", "rename", "restore")
         if any(step.kind in noticed and path in (step.target, _path_in(step.after)) for step in plan.steps):
             return action
-        text = current.text if current is not None and current.text is not None else wanted.text
+        text = current.text if current is not None and current.text is not None else desired.text
         self.state.contents[target] = text
         plan.changes.write_again(target, text, states)
         return "updated" if action == "none" else action
 
     def _brought_back(self, network: str, target: str) -> Tuple[Optional[ConfFile], str]:
         """Plan to restore a managed file that was set aside; return it, with the action to report."""
-        found = self.state.managed_aside(network)
-        if found is None:
+        kept = self.state.managed_aside(network)
+        if kept is None:
             return None, "none"
-        aside, record = found
+        aside, record = kept
         file = self.state.read_aside(aside, target)
         self.plan.changes.bring_back(os.path.basename(aside), target, record, reason="its network is wanted again")
         self.state.contents[target] = file.text or b""
@@ -324,15 +330,15 @@ class ConfPlanner:
 
     # ---- what running programs do to managed files: it is reported, and left
 
-    def _keep_injections(self, wanted: WantedNetwork, target: str, current: Optional[ConfFile]) -> bytes:
+    def _keep_injections(self, desired: WantedNetwork, target: str, current: Optional[ConfFile]) -> bytes:
         """Return the text to write: the requested conflist, with the plugins that a running program has added to it."""
         if current is None or self.request.force:
-            return wanted.text
-        plugins = injected(current.text, wanted.text, lambda kind: self.state.owners.injector(kind) is not None)
+            return desired.text
+        plugins = injected(current.text, desired.text, lambda kind: self.state.owners.injector(kind) is not None)
         if not plugins:
-            return wanted.text
-        text = with_injected(wanted.text, plugins)
-        self.plan.changes.leave_injected(target, plugins, text, wanted.text)
+            return desired.text
+        text = with_injected(desired.text, plugins)
+        self.plan.changes.leave_injected(target, plugins, text, desired.text)
         for plugin in plugins:
             kind = text_of(plugin, "type")
             owner = self.state.owners.injector(kind)
@@ -346,12 +352,12 @@ class ConfPlanner:
                 )
         return text
 
-    def _taken_by_cilium(self, wanted: WantedNetwork) -> bool:
+    def _taken_by_cilium(self, desired: WantedNetwork) -> bool:
         """Tell whether Cilium has renamed the managed file and would do so again; if so, note it and plan nothing."""
         taken = [
             path
             for path, entry in sorted(self.state.manifest.networks.items())
-            if entry["network"] == wanted.name
+            if entry["network"] == desired.name
             and os.path.dirname(path) == self.request.conf_dir
             and os.path.lexists(path + CILIUM_SUFFIX)
         ]
@@ -369,7 +375,7 @@ class ConfPlanner:
             "values (cni-exclusive in the ConfigMap cilium-config) and run again",
             os.path.basename(path),
         )
-        self.state.report(wanted, path, "foreign")
+        self.state.report(desired, path, "foreign")
         return True
 
     def _warn_of_cilium(self) -> None:

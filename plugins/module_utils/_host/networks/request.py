@@ -188,7 +188,7 @@ def conf_request(params: Mapping[str, Any], tolerate_missing: bool) -> ConfReque
     from ..files import read_attributes
 
     return ConfRequest(
-        [_wanted(index, given) for index, given in enumerate(params["networks"])],
+        [_wanted(index, entry) for index, entry in enumerate(params["networks"])],
         params["conf_dir"],
         params["bin_dirs"],
         params["cache_dir"],
@@ -204,11 +204,11 @@ def conf_request(params: Mapping[str, Any], tolerate_missing: bool) -> ConfReque
     )
 
 
-def _wanted(index: int, given: Mapping[str, Any]) -> WantedNetwork:
+def _wanted(index: int, entry: Mapping[str, Any]) -> WantedNetwork:
     """Return an entry of ``networks`` as the action plugin passes it: with its name and rendered text."""
-    present, restored = given["state"] == "present", given["state"] == "restored"
-    named = given["name"] or (restored and given["file"])
-    if not named or (present and given["content"] is None):
+    present, restored = entry["state"] == "present", entry["state"] == "restored"
+    named = entry["name"] or (restored and entry["file"])
+    if not named or (present and entry["content"] is None):
         raise HostError(
             f"networks[{index}]: its name and content are missing; the configuration is rendered by the action plugin "
             "of this module, so call it from a playbook or with 'ansible -m podwire.cni.cni_conf'",
@@ -216,29 +216,31 @@ def _wanted(index: int, given: Mapping[str, Any]) -> WantedNetwork:
         )
     where = f"networks[{index}].file"
     if restored:
-        file = given["file"] and file_name(given["file"], where)
-        return WantedNetwork(given["name"] or "", False, file=file, restored=True)
+        file = entry["file"] and file_name(entry["file"], where)
+        return WantedNetwork(entry["name"] or "", False, file=file, restored=True)
     return WantedNetwork(
-        given["name"],
+        entry["name"],
         present,
-        (given["content"] or "").encode("utf-8") if present else b"",
-        read_file_name(given["file"], where),
-        check_priority(given["priority"], f"networks[{index}].priority"),
-        drop_ins=_drop_ins(given.get("drop_ins"), f"networks[{index}].drop_ins") if present else None,
-        replace=present and bool(given.get("replace")),
+        (entry["content"] or "").encode("utf-8") if present else b"",
+        read_file_name(entry["file"], where),
+        check_priority(entry["priority"], f"networks[{index}].priority"),
+        drop_ins=_drop_ins(entry.get("drop_ins"), f"networks[{index}].drop_ins") if present else None,
+        replace=present and bool(entry.get("replace")),
     )
 
 
-def _drop_ins(given: Optional[Sequence[Mapping[str, Any]]], where: str) -> Optional[Dict[str, bytes]]:
+def _drop_ins(entries: Optional[Sequence[Mapping[str, Any]]], where: str) -> Optional[Dict[str, bytes]]:
     """Return the texts of the drop-ins, as the action plugin passes them."""
-    if given is None:
+    if entries is None:
         return None
-    return {read_drop_in_name(one["file"], f"{where}.file"): (one["content"] or "").encode("utf-8") for one in given}
+    return {
+        read_drop_in_name(entry["file"], f"{where}.file"): (entry["content"] or "").encode("utf-8") for entry in entries
+    }
 
 
 def _settings(params: Mapping[str, Any]) -> Optional[RuntimeSettings]:
-    given = params["configure"]
-    if given is None:
+    configure = params["configure"]
+    if configure is None:
         return None
     # Imported late: needed only if runtimes are configured.
     from ..runtimes.settings import RuntimeSettings
@@ -246,17 +248,17 @@ def _settings(params: Mapping[str, Any]) -> Optional[RuntimeSettings]:
     return RuntimeSettings(
         params["conf_dir"],
         params["bin_dirs"],
-        given["max_conf_num"],
-        given["setup_serially"],
-        present=given["state"] == "present",
-        wait=given["wait"],
-        allow=_allowed(given["allow"] or {}),
+        configure["max_conf_num"],
+        configure["setup_serially"],
+        present=configure["state"] == "present",
+        wait=configure["wait"],
+        allow=_allowed(configure["allow"] or {}),
     )
 
 
-def _allowed(given: Mapping[str, Optional[Sequence[str]]]) -> Dict[str, Sequence[str]]:
+def _allowed(lists: Mapping[str, Optional[Sequence[str]]]) -> Dict[str, Sequence[str]]:
     """Return the lists that are set. A name must fit into a line of Apptainer's configuration."""
-    for what, names in given.items():
+    for what, names in lists.items():
         for name in names or ():
             if not name or name != name.strip() or not name.isprintable() or "," in name:
                 raise HostError(
@@ -264,4 +266,4 @@ def _allowed(given: Mapping[str, Optional[Sequence[str]]]) -> Dict[str, Sequence
                     "blanks at their ends",
                     code="bad_argument",
                 )
-    return {what: names for what, names in given.items() if names is not None}
+    return {what: names for what, names in lists.items() if names is not None}

@@ -73,5 +73,9 @@ def _confirm_one(effective: Effective, runtime: Runtime, verdict: Verdict, bin_d
         return True, []
     if row.ready is None:
         return None, [f"{runtime.name} has loaded its network, but it is not known whether it works: {row.doubt}"]
-    texts = [f"{one.message} ({one.evidence}); {one.remedy}" for one in row.obstacles if one.level == ERROR]
+    texts = [
+        f"{obstacle.message} ({obstacle.evidence}); {obstacle.remedy}"
+        for obstacle in row.obstacles
+        if obstacle.level == ERROR
+    ]
     return False, [f"{runtime.name} has loaded its network, but containers would not get it: {'; '.join(texts)}"]

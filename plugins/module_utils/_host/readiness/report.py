@@ -63,52 +63,56 @@ class Readiness:
     def __init__(self, effective: Effective, bin_dirs: Sequence[str], timeout: float = CRI_TIMEOUT) -> None:
         self._effective = effective
         self._timeout = timeout
-        self._other_dirs = [*bin_dirs, *(path for one in effective.runtimes for path in one.bin_dirs)]
+        self._other_dirs = [*bin_dirs, *(path for runtime in effective.runtimes for path in runtime.bin_dirs)]
         self._kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
         self._conflicts: Dict[Tuple[str, ...], Dict[str, List[Dict[str, Any]]]] = {}
-        self._running = [one for one in effective.runtimes if one.reads and one.pid]
+        self._running = [runtime for runtime in effective.runtimes if runtime.reads and runtime.pid]
 
     def rows(self) -> Dict[str, Any]:
         """Return ``{ready, runtimes, obstacles}``: the obstacles of all runtimes, the worst first, in their order."""
-        found = [self.of(*pair) for pair in zip(self._effective.runtimes, self._effective.verdicts)]
-        obstacles = sorted((one for each in found for one in each.obstacles), key=lambda one: one.rank)
+        rows = [self.of(*pair) for pair in zip(self._effective.runtimes, self._effective.verdicts)]
+        obstacles = sorted(
+            (obstacle for each in rows for obstacle in each.obstacles), key=lambda obstacle: obstacle.rank
+        )
         if not self._effective.runtimes:
             obstacles.append(_no_runtime())
-        answers = [each.ready for each in found if each.runtime.reads]
+        answers = [each.ready for each in rows if each.runtime.reads]
         ready = False if False in answers else None if None in answers or not answers else True
         return {
             "ready": ready,
-            "runtimes": [each.row() for each in found],
-            "obstacles": [one.row() for one in dict.fromkeys(obstacles)],
+            "runtimes": [each.row() for each in rows],
+            "obstacles": [obstacle.row() for obstacle in dict.fromkeys(obstacles)],
         }
 
     def of(self, runtime: Runtime, verdict: Verdict) -> RuntimeReadiness:
         """Return what stands between a container of *runtime* and its network."""
         if not runtime.reads:
             return RuntimeReadiness(runtime, verdict, None, "; ".join(runtime.notes), None, [], self._unused(runtime))
-        found = [*self._not_running(runtime), *self._no_network(runtime, verdict)]
+        obstacles = [*self._not_running(runtime), *self._no_network(runtime, verdict)]
         status = []
         for network, level in self._used(runtime, verdict):
             of_network = list(self._causes(runtime, network).find())
             answer = self._ask_plugins(runtime, network)
             status.append((network, answer))
             # A runtime that does not understand the network's version never asks.
-            understood = all(one.code != "unsupported_by_runtime" for one in of_network)
+            understood = all(obstacle.code != "unsupported_by_runtime" for obstacle in of_network)
             if answer.state == NOT_READY and understood:
                 of_network.append(_not_ready(network, answer))
-            found += [one._replace(level=level) if one.level == ERROR else one for one in of_network]
-        told = [one.evidence for one in found if one.code == "noexec_mount"]
-        found += [one for one in self._built_in(runtime, verdict) if one.evidence not in told]
+            obstacles += [
+                obstacle._replace(level=level) if obstacle.level == ERROR else obstacle for obstacle in of_network
+            ]
+        mounts = [obstacle.evidence for obstacle in obstacles if obstacle.code == "noexec_mount"]
+        obstacles += [obstacle for obstacle in self._built_in(runtime, verdict) if obstacle.evidence not in mounts]
         reported, doubt = self._ask(runtime, verdict)
         if reported is not None:
-            found += self._reported(runtime, verdict, reported, found)
-        found = [one._replace(runtime=runtime.name) for one in found]
-        doubt = doubt or next((one.message for one in found if one.code in _DOUBTS), "")
+            obstacles += self._reported(runtime, verdict, reported, obstacles)
+        obstacles = [obstacle._replace(runtime=runtime.name) for obstacle in obstacles]
+        doubt = doubt or next((obstacle.message for obstacle in obstacles if obstacle.code in _DOUBTS), "")
         doubt = doubt or next((answer.message for _network, answer in status if answer.hangs), "")
         if doubt and reported is None and runtime.can_be_asked:
-            found.append(_unanswered(runtime, doubt))
-        ready = False if any(one.level == ERROR for one in found) else None if doubt else True
-        return RuntimeReadiness(runtime, verdict, ready, doubt, reported, status, found)
+            obstacles.append(_unanswered(runtime, doubt))
+        ready = False if any(obstacle.level == ERROR for obstacle in obstacles) else None if doubt else True
+        return RuntimeReadiness(runtime, verdict, ready, doubt, reported, status, obstacles)
 
     # ---- the runtime
 
@@ -132,7 +136,7 @@ class Readiness:
         if verdict.network is not None or (verdict.networks and not verdict.failed):
             return []
         where = runtime.conf_file or runtime.conf_dir
-        reasons = [f"{os.path.basename(one['file'])}: {one['reason']}" for one in verdict.not_chosen[:_MOST]]
+        reasons = [f"{os.path.basename(entry['file'])}: {entry['reason']}" for entry in verdict.not_chosen[:_MOST]]
         if verdict.broken:
             text = f"{runtime.name} loads no network, because it cannot load {verdict.broken[0]}"
             remedy = "fix the file, remove it, or give it another extension"
@@ -174,17 +178,17 @@ class Readiness:
         return self._effective.binaries_of(runtime, (network.loaded.types or [""])[0])
 
     def _built_in(self, runtime: Runtime, verdict: Verdict) -> List[Obstacle]:
-        own = runtime.built_in
-        if own is None or (verdict.network is None and runtime.rules.choice != OWN):
+        built_in = runtime.built_in
+        if built_in is None or (verdict.network is None and runtime.rules.choice != OWN):
             return []
-        found = []
-        for plugin in own.plugins:
+        obstacles = []
+        for plugin in built_in.plugins:
             binaries = self._effective.binaries_of(runtime, plugin)
-            for one in plugin_obstacles(plugin, own.cni_version, binaries, self._other_dirs):
-                text = f"{one.message}, and {runtime.name} runs it for {own.purpose}"
-                remedy = one.remedy or "install plugins of a release that supports it"
-                found.append(one._replace(message=text, remedy=remedy, network=own.name))
-        return found
+            for obstacle in plugin_obstacles(plugin, built_in.cni_version, binaries, self._other_dirs):
+                text = f"{obstacle.message}, and {runtime.name} runs it for {built_in.purpose}"
+                remedy = obstacle.remedy or "install plugins of a release that supports it"
+                obstacles.append(obstacle._replace(message=text, remedy=remedy, network=built_in.name))
+        return obstacles
 
     # ---- what it says itself
 
@@ -192,7 +196,9 @@ class Readiness:
         return ask_once(runtime, verdict.names, self._timeout) if runtime.can_be_asked else (None, "")
 
     @staticmethod
-    def _reported(runtime: Runtime, verdict: Verdict, status: CriStatus, found: Sequence[Obstacle]) -> List[Obstacle]:
+    def _reported(
+        runtime: Runtime, verdict: Verdict, status: CriStatus, obstacles: Sequence[Obstacle]
+    ) -> List[Obstacle]:
         place, remedy, evidence = (
             verdict.file or runtime.conf_dir,
             runtime.how_to_load,
@@ -203,7 +209,7 @@ class Readiness:
             # An older state of the same network works, too; only another network is an obstacle.
             level = WARNING if differs.stale else ERROR
             return [Obstacle("not_loaded", f"{runtime.name} {differs.text}", evidence, remedy, level, file=place)]
-        explained = any(one.level == ERROR for one in found)
+        explained = any(obstacle.level == ERROR for obstacle in obstacles)
         if status.ready or explained or runtime.handler:
             return []
         text = f"{runtime.name} reports that its network is not ready"

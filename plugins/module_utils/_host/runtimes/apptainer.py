@@ -55,10 +55,10 @@ class Apptainer(Runtime):
                 names = [name.strip() for name in values[key].split(",")]
                 self.allowed[what] = [name for name in names if name]
 
-    def has(self, wanted: RuntimeSettings) -> bool:
-        return super().has(wanted) and dict(self.allowed, **(wanted.allow or {})) == self.allowed
+    def has(self, desired: RuntimeSettings) -> bool:
+        return super().has(desired) and dict(self.allowed, **(desired.allow or {})) == self.allowed
 
-    def changes(self, wanted: RuntimeSettings) -> List[FileChange]:
+    def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Return the change of apptainer.conf, in which the first line of a key counts.
 
         Raises HostError ``cannot_configure``, ``unreadable``.
@@ -71,24 +71,24 @@ class Apptainer(Runtime):
         if rest.startswith(HEADER) and _END in rest:
             block, _end, rest = rest.partition(_END)
         after = rest
-        if wanted.present:
-            if len(wanted.bin_dirs) != 1:
+        if desired.present:
+            if len(desired.bin_dirs) != 1:
                 raise HostError(
                     "configure: apptainer searches one directory for plugins, and bin_dirs has "
-                    f"{len(wanted.bin_dirs)} ({', '.join(wanted.bin_dirs)}); give the one that has all plugins",
+                    f"{len(desired.bin_dirs)} ({', '.join(desired.bin_dirs)}); give the one that has all plugins",
                     code="cannot_configure",
                 )
-            if rest != before or not self.has(wanted):
-                after = HEADER + _lines(wanted, values_in(block)) + _END + rest
+            if rest != before or not self.has(desired):
+                after = HEADER + _lines(desired, values_in(block)) + _END + rest
         return [] if after == (before or "") else [FileChange(path, before, after or None)]
 
 
-def _lines(wanted: RuntimeSettings, written: Dict[str, str]) -> str:
+def _lines(desired: RuntimeSettings, written: Dict[str, str]) -> str:
     """Return the lines with the settings; *written* are those that the file has already."""
-    settings = {CONF_DIR: wanted.conf_dir, PLUGINS: wanted.bin_dirs[0]}
+    settings = {CONF_DIR: desired.conf_dir, PLUGINS: desired.bin_dirs[0]}
     for what, key in ALLOW.items():
-        if wanted.allow and what in wanted.allow:
-            settings[key] = ",".join(wanted.allow[what])
+        if desired.allow and what in desired.allow:
+            settings[key] = ",".join(desired.allow[what])
         elif key in written:
             settings[key] = written[key]
     return "".join(f"{key} = {value}".rstrip() + "\n" for key, value in settings.items())
@@ -96,7 +96,7 @@ def _lines(wanted: RuntimeSettings, written: Dict[str, str]) -> str:
 
 def values_in(text: str) -> Dict[str, str]:
     """Return the values of a configuration by key."""
-    found: Dict[str, str] = {}
+    values: Dict[str, str] = {}
     for key, value in _LINE.findall(text):
-        found.setdefault(key, value)
-    return found
+        values.setdefault(key, value)
+    return values

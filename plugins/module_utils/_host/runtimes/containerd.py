@@ -135,10 +135,10 @@ class Containerd(Runtime):
                 runtimes.append(other)
         return runtimes
 
-    def changes(self, wanted: RuntimeSettings) -> List[FileChange]:
+    def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         from .containerd_files import containerd_changes
 
-        return containerd_changes(self, wanted)
+        return containerd_changes(self, desired)
 
 
 def _merge(base: Dict[str, Any], other: Dict[str, Any]) -> None:

@@ -31,14 +31,14 @@ _MADE = "# file made by podwire.cni"
 _SECTION = {1: CONTAINERD_CRI[2], 2: CONTAINERD_CRI[1], 3: CONTAINERD_CRI[0], 4: CONTAINERD_CRI[0]}
 
 
-def containerd_changes(runtime: Runtime, wanted: RuntimeSettings) -> List[FileChange]:
+def containerd_changes(runtime: Runtime, desired: RuntimeSettings) -> List[FileChange]:
     """Return the changes of files. Raises HostError ``not_understood``, ``one_bin_dir``, ``unsupported_setting``."""
     main = runtime.config or CONTAINERD_CONFIG
     try:
-        return _Files(runtime, wanted).changes()
+        return _Files(runtime, desired).changes()
     except HostError:
         # A configuration without managed settings needs no removal, even if it cannot be interpreted.
-        if wanted.present or MARK in (reading.read_text(main) or "") or os.path.exists(_drop_in_of(main)):
+        if desired.present or MARK in (reading.read_text(main) or "") or os.path.exists(_drop_in_of(main)):
             raise
         return []
 
@@ -48,9 +48,9 @@ def _drop_in_of(main: str) -> str:
 
 
 class _Files:
-    def __init__(self, runtime: Runtime, wanted: RuntimeSettings) -> None:
+    def __init__(self, runtime: Runtime, desired: RuntimeSettings) -> None:
         self.runtime = runtime
-        self.wanted = wanted
+        self.desired = desired
         self.main = runtime.config or CONTAINERD_CONFIG
         self.drop_in = _drop_in_of(self.main)
         self.first_generation = runtime.name in ("containerd-1.6", "containerd-1.7")
@@ -73,13 +73,13 @@ class _Files:
                 self.after[path] = rest
 
     def changes(self) -> List[FileChange]:
-        wanted = self.wanted
+        desired = self.desired
         managed = (
             any(text != self.after.get(path) for path, text in self.before.items() if text)
             or reading.read_text(self.drop_in) is not None
         )
         text = None
-        if wanted.present and (managed or not self.runtime.has(wanted)):
+        if desired.present and (managed or not self.runtime.has(desired)):
             if self.after.get(self.main) is None:
                 self.tables["version"] = 2 if self.first_generation else 3
                 self.after[self.main] = f"version = {self.tables['version']}  {_MADE}\n"
@@ -88,12 +88,12 @@ class _Files:
             else:
                 text = self._drop_in()
                 self._import_it()
-        found = drop_in(self.drop_in, text, True)
+        changes = drop_in(self.drop_in, text, True)
         for path in sorted({*self.before, *self.after}):
             before, after = self.before.get(path), self.after.get(path)
             if before != after and (before or after):
-                found.append(FileChange(path, before, after))
-        return found
+                changes.append(FileChange(path, before, after))
+        return changes
 
     # ---- 2.x
 
@@ -111,26 +111,26 @@ class _Files:
         return "\n".join(lines) + "\n"
 
     def _keys(self, version: int) -> Dict[str, Any]:
-        wanted = self.wanted
-        settings: Dict[str, Any] = {"conf_dir": wanted.conf_dir}
+        desired = self.desired
+        settings: Dict[str, Any] = {"conf_dir": desired.conf_dir}
         if version >= 3 and self.runtime.name != "containerd-2.0":
-            settings["bin_dirs"] = list(wanted.bin_dirs)
+            settings["bin_dirs"] = list(desired.bin_dirs)
             if reading.section(self.tables, "plugins", _SECTION[version], "cni").get("bin_dir"):
                 settings["bin_dir"] = ""
-        elif len(wanted.bin_dirs) == 1:
-            settings["bin_dir"] = wanted.bin_dirs[0]
+        elif len(desired.bin_dirs) == 1:
+            settings["bin_dir"] = desired.bin_dirs[0]
         else:
             raise HostError(
                 f"bin_dirs: {self.runtime.name} with a configuration of version {version} searches only one directory "
-                f"for plugins, but bin_dirs has {', '.join(wanted.bin_dirs)}; set one directory (several need "
+                f"for plugins, but bin_dirs has {', '.join(desired.bin_dirs)}; set one directory (several need "
                 "containerd 2.1 and a configuration of version 3: containerd config migrate)",
                 code="one_bin_dir",
             )
-        if wanted.max_conf_num is not None:
-            settings["max_conf_num"] = wanted.max_conf_num
-        if wanted.setup_serially is not None and self.runtime.name != "containerd-1.6":
-            settings["setup_serially"] = wanted.setup_serially
-        elif wanted.setup_serially:
+        if desired.max_conf_num is not None:
+            settings["max_conf_num"] = desired.max_conf_num
+        if desired.setup_serially is not None and self.runtime.name != "containerd-1.6":
+            settings["setup_serially"] = desired.setup_serially
+        elif desired.setup_serially:
             raise HostError(
                 "setup_serially: containerd 1.6 does not support it; use containerd 1.7 or later, or leave it out",
                 code="unsupported_setting",

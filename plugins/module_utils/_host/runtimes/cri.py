@@ -92,7 +92,7 @@ def _understood(reply: Dict[int, List[Any]]) -> CriStatus:
         pair = _message(raw)
         key, value = pair[1][0].decode("utf-8", "replace"), pair.get(2, [b""])[0].decode("utf-8", "replace")
         if key == "cniconfig":
-            loaded = [one for one in (json.loads(value) or {}).get("Networks") or [] if one["IFName"] != "lo"]
+            loaded = [entry for entry in (json.loads(value) or {}).get("Networks") or [] if entry["IFName"] != "lo"]
             networks = [str(network["Config"]["Name"]) for network in loaded]
             chains = [_chain(network["Config"]) for network in loaded]
         elif key.startswith(_LAST_LOAD):

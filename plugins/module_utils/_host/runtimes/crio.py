@@ -103,14 +103,14 @@ class Crio(Runtime):
                 return f"it runs with {what} {_words(runs)}, but its configuration says {_words(files)}; restart it"
         return ""
 
-    def changes(self, wanted: RuntimeSettings) -> List[FileChange]:
+    def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``."""
         from .settings import drop_in, rendered
 
-        text = f"[crio.network]\nnetwork_dir = {rendered(wanted.conf_dir)}\n"
-        text += f"plugin_dirs = {rendered(list(wanted.bin_dirs))}\n"
+        text = f"[crio.network]\nnetwork_dir = {rendered(desired.conf_dir)}\n"
+        text += f"plugin_dirs = {rendered(list(desired.bin_dirs))}\n"
         path = os.path.join(self.config or _DROP_INS, "99-podwire-cni.conf")
-        return drop_in(path, text if wanted.present else None, not self.has(wanted))
+        return drop_in(path, text if desired.present else None, not self.has(desired))
 
 
 def _words(value: Any) -> str:

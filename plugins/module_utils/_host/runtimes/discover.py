@@ -100,13 +100,13 @@ def multus(conf_dirs: Iterable[str]) -> List[Runtime]:
 
     Where nothing else is, the file was not made from another one. What it gives pods is in the row of its runtime.
     """
-    found = []
+    runtimes = []
     for conf_dir in sorted(set(conf_dirs)):
-        there = [path for path in reading.listed(conf_dir) if path.endswith((".conf", ".conflist"))]
-        own = [path for path in there if os.path.basename(path).startswith("00-multus")]
-        if own and len(there) > len(own):
-            found.append(Runtime("multus", "", own[0], conf_dir))
-    return found
+        files = [path for path in reading.listed(conf_dir) if path.endswith((".conf", ".conflist"))]
+        multus_files = [path for path in files if os.path.basename(path).startswith("00-multus")]
+        if multus_files and len(files) > len(multus_files):
+            runtimes.append(Runtime("multus", "", multus_files[0], conf_dir))
+    return runtimes
 
 
 def named_runtimes(names: Sequence[str], conf_dir: str, bin_dirs: Sequence[str], view: HostView) -> List[Runtime]:
@@ -114,16 +114,16 @@ def named_runtimes(names: Sequence[str], conf_dir: str, bin_dirs: Sequence[str],
 
     A runtime whose directory cannot be configured keeps that directory.
     """
-    here = runtimes_on_host(conf_dir, view)
-    wanted: List[Runtime] = []
+    present = runtimes_on_host(conf_dir, view)
+    runtimes: List[Runtime] = []
     for name in names:
-        matching = [runtime for runtime in here if runtime.name == name]
+        matching = [runtime for runtime in present if runtime.name == name]
         if name == CONTAINERD:
-            matching = [runtime for runtime in here if runtime.name.startswith(CONTAINERD + "-")]
-        wanted.extend(runtime for runtime in matching if runtime not in wanted)
+            matching = [runtime for runtime in present if runtime.name.startswith(CONTAINERD + "-")]
+        runtimes.extend(runtime for runtime in matching if runtime not in runtimes)
         if not matching:
-            wanted.append(_absent(containerd_profile("") if name == CONTAINERD else name, conf_dir, bin_dirs))
-    return wanted
+            runtimes.append(_absent(containerd_profile("") if name == CONTAINERD else name, conf_dir, bin_dirs))
+    return runtimes
 
 
 def _absent(name: str, conf_dir: str, bin_dirs: Sequence[str]) -> Runtime:
@@ -137,9 +137,9 @@ def _absent(name: str, conf_dir: str, bin_dirs: Sequence[str]) -> Runtime:
     return runtime
 
 
-def same_directory(one: str, other: str) -> bool:
+def same_directory(path: str, other: str) -> bool:
     """Tell whether two paths lead to the same directory, even if it does not exist yet."""
-    return os.path.realpath(one) == os.path.realpath(other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def built_in_users(view: HostView, bin_dir: str) -> Users:

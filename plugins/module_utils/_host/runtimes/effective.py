@@ -95,14 +95,14 @@ class Effective:
         return [entry for runtime, verdict in about if runtime.reads for entry in self._unmet(runtime, verdict, level)]
 
     def _unmet(self, runtime: Runtime, verdict: Verdict, level: str) -> Rows:
-        own = runtime.built_in
-        if own is None or verdict.network is None:
+        built_in = runtime.built_in
+        if built_in is None or verdict.network is None:
             return []
         problems = []
         for need in self.requirements_of(runtime):
             if need["problem"]:
                 tolerated = self.tolerate_missing and need["code"] == "missing_plugin"
-                text = f"{runtime.name} runs the plugin {need['plugin']} for {own.purpose}, and would fail"
+                text = f"{runtime.name} runs the plugin {need['plugin']} for {built_in.purpose}, and would fail"
                 row = problem(WARNING if tolerated else level, need["code"], f"{text}: {need['problem']}")
                 problems.append(dict(row, file=verdict.file or runtime.conf_dir))
         return problems
@@ -111,18 +111,24 @@ class Effective:
         """Return the paths of the drop-ins that the runtime appends to the networks that it loads."""
         if not _appends(runtime):
             return []
-        lists = [one for one in verdict.networks if one.file.kind == "conflist" and not one.file.inlined_only]
-        return [extra.path for one in lists for extra in self._folder_of(os.path.dirname(one.file.path), one.name)]
+        lists = [
+            network for network in verdict.networks if network.file.kind == "conflist" and not network.file.inlined_only
+        ]
+        return [
+            extra.path
+            for network in lists
+            for extra in self._folder_of(os.path.dirname(network.file.path), network.name)
+        ]
 
-    def ignored_drop_ins(self, wanted: Mapping[str, Collection[str]]) -> Rows:
-        """Return a warning for each runtime that ignores the drop-ins *wanted* by network; they do not change it."""
+    def ignored_drop_ins(self, by_network: Mapping[str, Collection[str]]) -> Rows:
+        """Return a warning for each runtime that ignores the drop-ins *by_network*; they do not change it."""
         problems = []
         for runtime, verdict in zip(self.runtimes, self.verdicts):
             if not self._counts(runtime) or not runtime.reads or _appends(runtime):
                 continue
             for network in verdict.networks:
-                if network.name in wanted:
-                    names = ", ".join(wanted[network.name])
+                if network.name in by_network:
+                    names = ", ".join(by_network[network.name])
                     older = f"contains libcni {runtime.libcni}, which is older than 1.3, and so"
                     text = (
                         f"{runtime.name} {older if runtime.rules.drop_ins else 'reads no drop-in folders, and so'} "
@@ -173,8 +179,8 @@ class Effective:
         # count, else those that read any directory.
         same = [other for other in self.runtimes if other.name == runtime.name]
         readers = [other for other in same if other.reads] or same
-        here = [other for other in readers if other.rules.choice == OWN or self._reads_here(other)] or readers
-        return runtime in here
+        reading = [other for other in readers if other.rules.choice == OWN or self._reads_here(other)] or readers
+        return runtime in reading
 
     def _is_reader(self, runtime: Runtime) -> bool:
         return (
@@ -273,8 +279,8 @@ class Effective:
     @property
     def vendor_dirs(self) -> bool:
         """Whether each runtime that reads conf_dir also searches the directories of vendors."""
-        readers = [one for one in self.runtimes if self.reads_here(one)]
-        return bool(readers) and all(one.rules.vendor_dirs for one in readers)
+        readers = [runtime for runtime in self.runtimes if self.reads_here(runtime)]
+        return bool(readers) and all(runtime.rules.vendor_dirs for runtime in readers)
 
     @staticmethod
     def vendor_dir(file: ConfFile) -> str:

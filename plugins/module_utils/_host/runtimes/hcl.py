@@ -128,9 +128,9 @@ class _Reader:
         self._kind, self._word, self._place = next(self._tokens)
         return value
 
-    def _error(self, wanted: str) -> HostError:
+    def _error(self, expected: str) -> HostError:
         line = self._text.count("\n", 0, self._place) + 1
-        return HostError(f"line {line} is not understood: expected {wanted}", code="not_understood")
+        return HostError(f"line {line} is not understood: expected {expected}", code="not_understood")
 
 
 def _tokens(text: str) -> Iterator[Tuple[str, str, int]]:

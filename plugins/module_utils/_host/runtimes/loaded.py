@@ -68,12 +68,12 @@ def mismatch(runtime: Runtime, verdict: Verdict, status: CriStatus) -> Mismatch:
         return Mismatch(f"has not loaded {', '.join(lost)}{why}" if lost else "")
     if status.networks is None:
         # CRI-O does not name them.
-        right, told = status.ready == bool(expected), "a network" if status.ready else "none"
+        right, loaded = status.ready == bool(expected), "a network" if status.ready else "none"
     else:
-        right, told = status.networks == expected, ", ".join(status.networks) or "none"
+        right, loaded = status.networks == expected, ", ".join(status.networks) or "none"
     if not right:
         why = f" ({status.message})" if status.message and not status.ready else ""
-        return Mismatch(f"has loaded {told}{why} instead of {', '.join(expected) or 'none'}")
+        return Mismatch(f"has loaded {loaded}{why} instead of {', '.join(expected) or 'none'}")
     for network, chain in zip(verdict.networks, status.chains or []):
         if chain and chain != _plain(network):
             return Mismatch(f"has loaded an older state of {network.file.path}", stale=True)

@@ -52,12 +52,12 @@ def unconvertible(plugin: Dict[str, Any]) -> str:
 
 def _parts(ranges: Any) -> Optional[List[Dict[str, Any]]]:
     """Return all ranges of a list of lists of objects, None for any other type; null counts as empty."""
-    found: List[Dict[str, Any]] = []
+    parts: List[Dict[str, Any]] = []
     for entry in [] if ranges is None else ranges if isinstance(ranges, list) else [ranges]:
         if entry is not None and not isinstance(entry, list):
             return None
-        found.extend(entry or [])
-    return found if all(isinstance(part, dict) for part in found) else None
+        parts.extend(entry or [])
+    return parts if all(isinstance(part, dict) for part in parts) else None
 
 
 def _is_subnet(value: Any) -> bool:

@@ -118,7 +118,7 @@ class Nomad(Runtime):
         names = sorted({mode[len(_MODE) :] for mode in modes if mode.startswith(_MODE)})
         return CriStatus(bool(names), "" if names else "its node has no CNI network", names)
 
-    def changes(self, wanted: RuntimeSettings) -> List[FileChange]:
+    def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_drop_in``."""
         from .settings import drop_in, rendered
 
@@ -130,12 +130,12 @@ class Nomad(Runtime):
             )
         text = (
             "client {\n"
-            f"  cni_config_dir = {rendered(wanted.conf_dir)}\n"
-            f"  cni_path       = {rendered(':'.join(wanted.bin_dirs))}\n"
+            f"  cni_config_dir = {rendered(desired.conf_dir)}\n"
+            f"  cni_path       = {rendered(':'.join(desired.bin_dirs))}\n"
             "}\n"
         )
         path = os.path.join(self.config or _CONFIG, "99-podwire-cni.hcl")
-        return drop_in(path, text if wanted.present else None, not self.has(wanted))
+        return drop_in(path, text if desired.present else None, not self.has(desired))
 
 
 def _files(path: str) -> List[str]:
@@ -143,8 +143,8 @@ def _files(path: str) -> List[str]:
     check_trusted(path)
     if not os.path.isdir(path):
         return [path]
-    found = [*reading.listed(path, ".hcl"), *reading.listed(path, ".json")]
-    names = sorted(found, key=os.fsencode)
+    paths = [*reading.listed(path, ".hcl"), *reading.listed(path, ".json")]
+    names = sorted(paths, key=os.fsencode)
     return [name for name in names if not os.path.basename(name).startswith((".#", "#"))]
 
 
@@ -153,15 +153,15 @@ def _files(path: str) -> List[str]:
 
 def _listener(pid: int, port: int) -> Tuple[socket.AddressFamily, str]:
     """Return where the process itself listens on *port*: nobody else's socket is asked."""
-    own = set()
+    sockets = set()
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:
-            own.add(os.readlink(f"/proc/{pid}/fd/{name}"))
+            sockets.add(os.readlink(f"/proc/{pid}/fd/{name}"))
         except OSError:
             continue
     for family, path in ((socket.AF_INET, "/proc/self/net/tcp"), (socket.AF_INET6, "/proc/self/net/tcp6")):
         for address, local, inode in _listening(path):
-            if local == port and f"socket:[{inode}]" in own:
+            if local == port and f"socket:[{inode}]" in sockets:
                 return family, _reached(family, address)
     raise ValueError(f"it does not listen on TCP port {port} here")
 
@@ -206,10 +206,10 @@ def _get(family: socket.AddressFamily, address: str, port: int, path: str, end: 
     if words[1] != "200":
         hint = " (it has ACLs, and this collection has no token)" if words[1] == "403" else ""
         raise ValueError(f"GET {path}: {' '.join(words[1:])[:100]}{hint}")
-    found = json.loads(body.decode("utf-8", "replace"))
-    if not isinstance(found, dict):
+    document = json.loads(body.decode("utf-8", "replace"))
+    if not isinstance(document, dict):
         raise ValueError(f"GET {path}: the answer is no object")
-    return found
+    return document
 
 
 # --- its signal
@@ -220,7 +220,7 @@ def reload_of(runtimes: List[Runtime], changes: bool, restarting: Collection[str
 
     That is if the plan *changes* the directory, or an earlier run was interrupted before it told the agent.
     """
-    agent = next((one for one in runtimes if one.name == "nomad" and one.pid and one.reads), None)
+    agent = next((runtime for runtime in runtimes if runtime.name == "nomad" and runtime.pid and runtime.reads), None)
     if agent is None or "nomad" in restarting or not (changes or restart_pending(_NOTE, agent.pid)):
         return None
     return Reload(agent.pid)

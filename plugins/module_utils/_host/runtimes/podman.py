@@ -119,29 +119,29 @@ class Podman(Runtime):
     def how_to_load(self) -> str:
         return f"compare podman network ls with {self.conf_dir}"
 
-    def changes(self, wanted: RuntimeSettings) -> List[FileChange]:
+    def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_cni``."""
         from .settings import drop_in, rendered
 
         # For one that is not installed yet, the task says that it has CNI.
         release = self.release if self.found else (4, 0)
         path, backend = settled()
-        if wanted.present and release >= (5, 0):
+        if desired.present and release >= (5, 0):
             text = f"podman {self.version} no longer supports CNI, only netavark;"
             if not self.version:
                 text = f"{self.found} does not tell its version, and podman 5 supports only netavark; fix it, or"
             raise HostError(f"{text} leave podman out of 'runtime'", code="no_cni")
-        if wanted.present and not self.reads and backend == "netavark":
+        if desired.present and not self.reads and backend == "netavark":
             raise HostError(
                 f"podman's containers use netavark, according to {path}, and would lose their networks; leave podman "
                 "out of 'runtime', or remove its containers and networks first (podman system reset)",
                 code="no_cni",
             )
         text = "[network]\n" + ('network_backend = "cni"\n' if release >= (4, 0) else "")
-        text += f"network_config_dir = {rendered(wanted.conf_dir)}\n"
-        text += f"cni_plugin_dirs = {rendered(list(wanted.bin_dirs))}\n"
+        text += f"network_config_dir = {rendered(desired.conf_dir)}\n"
+        text += f"cni_plugin_dirs = {rendered(list(desired.bin_dirs))}\n"
         path = os.path.join(self.config or _DROP_INS, "99-podwire-cni.conf")
-        return drop_in(path, text if wanted.present else None, not self.has(wanted))
+        return drop_in(path, text if desired.present else None, not self.has(desired))
 
 
 def settled() -> Tuple[str, str]:

@@ -88,13 +88,13 @@ def below(directory: str) -> List[str]:
     Raises HostError ``unsafe_permissions``.
     """
     check_trusted(directory)
-    found: List[str] = []
+    paths: List[str] = []
     for folder, folders, names in os.walk(directory):
         folders.sort(key=os.fsencode)
-        found.extend(os.path.join(folder, name) for name in names)
-        if len(found) > _MOST_FILES:
+        paths.extend(os.path.join(folder, name) for name in names)
+        if len(paths) > _MOST_FILES:
             break
-    return sorted(found, key=lambda path: [os.fsencode(part) for part in path.split("/")])[:_MOST_FILES]
+    return sorted(paths, key=lambda path: [os.fsencode(part) for part in path.split("/")])[:_MOST_FILES]
 
 
 def section(tables: Any, *keys: str) -> Dict[str, Any]:
@@ -163,11 +163,11 @@ def installed(name: str) -> str:
 def version(program: str, argument: str, notes: List[str]) -> str:
     """Return the version that a program reports; if it reports none, return "" and add a note."""
     try:
-        found = version_of(output(program, argument))
+        reported = version_of(output(program, argument))
     except HostError as error:
-        found, why = "", error.msg
+        reported, why = "", error.msg
     else:
         why = f"{program} {argument} prints none"
-    if not found:
+    if not reported:
         notes.append(f"its version is unknown ({why}); a recent one is assumed")
-    return found
+    return reported

@@ -133,7 +133,7 @@ class _Judge:
     # ---- which files are read
 
     def _candidates(self) -> List[ConfFile]:
-        rules, found = self.rules, []
+        rules, candidates = self.rules, []
         for file in self.files:
             if "." + file.kind not in rules.extensions:
                 self.verdict.leave(file, f"it reads {' and '.join(rules.extensions)} only")
@@ -142,10 +142,10 @@ class _Judge:
             elif self.runtime.conf_file and file.path != self.runtime.conf_file:
                 self.verdict.leave(file, f"it reads {self.runtime.conf_file} only")
             else:
-                found.append(file)
+                candidates.append(file)
         if rules.lists_first:
-            found.sort(key=lambda file: file.kind != "conflist")
-        return found
+            candidates.sort(key=lambda file: file.kind != "conflist")
+        return candidates
 
     def _walk(self, candidates: Sequence[ConfFile]) -> str:
         """Sort the candidates into networks and others. Return the error that ends or prevents loading, "" if none."""
@@ -207,9 +207,9 @@ class _Judge:
         if self.rules.valid_names and not _PODMAN_NAME.fullmatch(name):
             return f"the name {name!r} is not valid"
         if self.rules.validates:
-            wanted = loaded.version or "0.1.0"
+            version = loaded.version or "0.1.0"
             for kind in loaded.types:
-                refusal = self._ask(kind, wanted, file)
+                refusal = self._ask(kind, version, file)
                 if refusal:
                     return refusal
         if self.rules.finds:
@@ -230,7 +230,7 @@ class _Judge:
                     return f"the plugin {kind} is not in {', '.join(self.runtime.bin_dirs)}"
         return ""
 
-    def _ask(self, kind: str, wanted: str, file: ConfFile) -> str:
+    def _ask(self, kind: str, version: str, file: ConfFile) -> str:
         try:
             versions = self.ask(kind)
         except HostError as error:
@@ -242,8 +242,8 @@ class _Judge:
                 f"the plugin {kind} of {file.name} was not asked ({error.msg}) and is assumed to work"
             )
             return ""
-        if wanted not in versions:
-            return f"the plugin {kind} does not support the version {wanted}"
+        if version not in versions:
+            return f"the plugin {kind} does not support the version {version}"
         return ""
 
     # ---- which of the networks is chosen
@@ -268,21 +268,21 @@ class _Judge:
 
     def _choose_named(self, broken: str) -> None:
         verdict, runtime = self.verdict, self.runtime
-        wanted = runtime.default_network
-        chosen = self.labelled or next((network for network in verdict.networks if network.name == wanted), None)
+        default = runtime.default_network
+        chosen = self.labelled or next((network for network in verdict.networks if network.name == default), None)
         if chosen is not None and chosen is self.labelled:
             verdict.choose(chosen, f"it has the label {_NERDCTL_LABEL}")
         elif chosen is not None:
-            verdict.choose(chosen, f"{wanted!r} is the name of the default network")
+            verdict.choose(chosen, f"{default!r} is the name of the default network")
         elif broken and not verdict.networks:
             verdict.fail(broken)
-        elif wanted and runtime.profile.own:
+        elif default and runtime.profile.own:
             verdict.network, verdict.reason = (
-                wanted,
-                f"no file has the default network {wanted!r}; {runtime.profile.own}",
+                default,
+                f"no file has the default network {default!r}; {runtime.profile.own}",
             )
-        elif wanted:
-            verdict.fail(f"it waits for the default network {wanted!r}, which no file has")
+        elif default:
+            verdict.fail(f"it waits for the default network {default!r}, which no file has")
         elif verdict.networks:
             names = ", ".join(repr(network.name) for network in verdict.networks[:20])
             verdict.reason = f"it has no default network; available by name: {names}"

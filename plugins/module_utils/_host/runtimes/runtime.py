@@ -175,19 +175,19 @@ class Runtime:
 
         return cri.cri_status(self.address, timeout)
 
-    def has(self, wanted: RuntimeSettings) -> bool:
+    def has(self, desired: RuntimeSettings) -> bool:
         """Tell whether it has these settings already."""
         return (
             bool(self.found)
             and self.reads
-            and self.conf_dir == wanted.conf_dir
-            and list(self.bin_dirs) == list(wanted.bin_dirs)
-            and wanted.max_conf_num in (None, self.max_networks)
-            and wanted.setup_serially in (None, self.setup_serially)
+            and self.conf_dir == desired.conf_dir
+            and list(self.bin_dirs) == list(desired.bin_dirs)
+            and desired.max_conf_num in (None, self.max_networks)
+            and desired.setup_serially in (None, self.setup_serially)
         )
 
-    def changes(self, wanted: RuntimeSettings) -> List[FileChange]:
-        """Return the changes of its files that give it the settings *wanted*. Raises HostError."""
+    def changes(self, desired: RuntimeSettings) -> List[FileChange]:
+        """Return the changes of its files that give it the settings *desired*. Raises HostError."""
         raise NotImplementedError
 
     @property

@@ -40,13 +40,13 @@ class Setup:
         self,
         plan: Plan,
         configured: List[Dict[str, Any]],
-        wanted: RuntimeSettings,
+        desired: RuntimeSettings,
         tolerate_missing: bool,
         view: HostView,
     ) -> None:
         self.plan = plan
         self.configured = configured
-        self.wanted = wanted
+        self.desired = desired
         self.tolerate_missing = tolerate_missing
         self.view = view
         self._runtimes: List[Runtime] = []
@@ -66,27 +66,27 @@ class Setup:
                 self.plan.refuse(error, self.tolerate_missing)
 
     def _configure(self, name: str, runtime: Runtime) -> None:
-        wanted = self.wanted
-        if wanted.present and not self._usable(name, runtime):
+        desired = self.desired
+        if desired.present and not self._usable(name, runtime):
             self._report(runtime, [])
             return
-        changes = runtime.changes(wanted)
+        changes = runtime.changes(desired)
         self._report(runtime, changes)
         if changes:
             self._add_steps(runtime, changes)
-        if wanted.present:
-            runtime.set_conf(wanted.conf_dir)
-            runtime.bin_dirs = list(wanted.bin_dirs)
+        if desired.present:
+            runtime.set_conf(desired.conf_dir)
+            runtime.bin_dirs = list(desired.bin_dirs)
             runtime.reads = True
-            if wanted.max_conf_num is not None:
-                runtime.max_networks = wanted.max_conf_num
-            if wanted.allow and name == "apptainer":
-                runtime.allowed = dict(runtime.allowed, **{what: list(names) for what, names in wanted.allow.items()})
+            if desired.max_conf_num is not None:
+                runtime.max_networks = desired.max_conf_num
+            if desired.allow and name == "apptainer":
+                runtime.allowed = dict(runtime.allowed, **{what: list(names) for what, names in desired.allow.items()})
 
     def _usable(self, name: str, runtime: Runtime) -> bool:
         """Tell whether there is anything to configure."""
         if not runtime.found:
-            others = discover.runtimes_on_host(self.wanted.conf_dir, self.view)
+            others = discover.runtimes_on_host(self.desired.conf_dir, self.view)
             managed_elsewhere(name, [other.name for other in others])
             self._missing(
                 "missing_runtime",
@@ -103,8 +103,8 @@ class Setup:
                 "no_client", "nomad: the agent on this host is not a client, so it has no networks to configure"
             )
             return False
-        if name == "podman" and not any(self.view.has_directory(path) for path in self.wanted.bin_dirs):
-            dirs = ", ".join(self.wanted.bin_dirs)
+        if name == "podman" and not any(self.view.has_directory(path) for path in self.desired.bin_dirs):
+            dirs = ", ".join(self.desired.bin_dirs)
             text = f"bin_dirs: none of {dirs} exists, and podman would refuse every command; create one"
             self._missing("missing_bin_dir", text)
         return True
@@ -121,7 +121,7 @@ class Setup:
             "runtime": runtime.name,
             "service": service,
             "files": [change.path for change in changes],
-            "action": ("configured" if self.wanted.present else "removed") if changes else "none",
+            "action": ("configured" if self.desired.present else "removed") if changes else "none",
             "restart": bool(service and runtime.pid and (changes or pending)),
             "ready": None,
             "message": "",
@@ -137,9 +137,9 @@ class Setup:
 
     def not_loaded(self, network: str) -> List[Dict[str, Any]]:
         """Return the problems if runtimes have not loaded *network* within ``wait`` seconds, or cannot be asked."""
-        if not self.wanted.wait or not self.wanted.present or self.plan.pending:
+        if not self.desired.wait or not self.desired.present or self.plan.pending:
             return []
-        end = time.monotonic() + self.wanted.wait
+        end = time.monotonic() + self.desired.wait
         problems = [
             self._why_not(runtime, row, network, end)
             for runtime, row in zip(self._runtimes, self.configured)
@@ -163,7 +163,7 @@ class Setup:
             row.update(answer.status.row() if answer.status else {"message": why})
         if not why:
             return {}
-        text = f"{runtime.name} has not loaded the network {network!r} within {self.wanted.wait:g} s: {why}"
+        text = f"{runtime.name} has not loaded the network {network!r} within {self.desired.wait:g} s: {why}"
         return problem(ERROR, "not_loaded", text, runtime.conf_dir)
 
     def _await_start(self, runtime: Runtime, end: float) -> Runtime:
@@ -184,7 +184,7 @@ class Setup:
 
     def _add_steps(self, runtime: Runtime, changes: List[FileChange]) -> None:
         before = copy.copy(runtime)
-        reason = _reason(runtime, self.wanted)
+        reason = _reason(runtime, self.desired)
         service = runtime.profile.unit
         was_pending = bool(service) and restart_pending(service, runtime.pid)
 
@@ -193,7 +193,7 @@ class Setup:
                 if change is changes[0] and service and runtime.pid:
                     note_restart(service, runtime.pid)
                 change.make()
-                if change is changes[-1] and self.wanted.present and before.found:
+                if change is changes[-1] and self.desired.present and before.found:
                     self._verify(before)
             except HostError:
                 for made in changes[: changes.index(change) + 1]:
@@ -221,9 +221,9 @@ class Setup:
     def _verify(self, before: Runtime) -> None:
         """Read the runtime's configuration again; raise HostError if it lacks the settings, or has lost others."""
         self.view.runtimes = None
-        runtimes = discover.runtimes_on_host(self.wanted.conf_dir, self.view)
+        runtimes = discover.runtimes_on_host(self.desired.conf_dir, self.view)
         now = next((runtime for runtime in runtimes if _is(runtime, before)), None)
-        if now is None or not now.has(self.wanted):
+        if now is None or not now.has(self.desired):
             now = now or before
             raise HostError(
                 f"{before.name} would still read {now.conf_dir} and search {', '.join(now.bin_dirs)} for plugins"
@@ -259,30 +259,32 @@ def _choose(same: List[Runtime]) -> Runtime:
 
     Runtime handlers with their own networks keep them.
     """
-    own = [runtime for runtime in same if runtime.config or not runtime.found] or same
-    return min(own, key=lambda runtime: (not runtime.reads, runtime.config != CONTAINERD_CONFIG))
+    candidates = [runtime for runtime in same if runtime.config or not runtime.found] or same
+    return min(candidates, key=lambda runtime: (not runtime.reads, runtime.config != CONTAINERD_CONFIG))
 
 
-def _reason(runtime: Runtime, wanted: RuntimeSettings) -> str:
+def _reason(runtime: Runtime, desired: RuntimeSettings) -> str:
     """Return why the files of a runtime change."""
     # Imported late: unchanged runs do not need it.
     from ..changes import change_in_words
 
-    if not wanted.present:
+    if not desired.present:
         return "state is absent"
     if not runtime.found or not runtime.reads:
         return "does not have the settings yet"
     settings = [
-        ("conf_dir", runtime.conf_dir, wanted.conf_dir),
-        ("bin_dirs", ":".join(runtime.bin_dirs), ":".join(wanted.bin_dirs)),
-        ("max_conf_num", runtime.max_networks, wanted.max_conf_num),
-        ("setup_serially", runtime.setup_serially, wanted.setup_serially),
+        ("conf_dir", runtime.conf_dir, desired.conf_dir),
+        ("bin_dirs", ":".join(runtime.bin_dirs), ":".join(desired.bin_dirs)),
+        ("max_conf_num", runtime.max_networks, desired.max_conf_num),
+        ("setup_serially", runtime.setup_serially, desired.setup_serially),
     ]
     if runtime.name == "apptainer":
-        for what, names in (wanted.allow or {}).items():
+        for what, names in (desired.allow or {}).items():
             settings.append((f"allow.{what}", ", ".join(runtime.allowed.get(what, ())), ", ".join(names)))
     chosen = [setting for setting in settings if setting[2] is not None]
-    texts = change_in_words({name: here for name, here, _want in chosen}, {name: want for name, _here, want in chosen})
+    texts = change_in_words(
+        {name: current for name, current, _want in chosen}, {name: want for name, _here, want in chosen}
+    )
     return texts or "its settings are not as this collection writes them"
 
 
@@ -305,12 +307,12 @@ def _others(tables: Dict[str, Any]) -> Dict[str, Any]:
     return others
 
 
-def _difference(one: Any, other: Any, where: str) -> str:
-    """Return the first place where *other* differs from *one*, "" if there is none."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in one:
-            found = _difference(one[key], other.get(key), f"{where}.{key}" if where else key)
-            if found:
-                return found
+def _difference(before: Any, after: Any, where: str) -> str:
+    """Return the first place where *after* differs from *before*, "" if there is none."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before:
+            place = _difference(before[key], after.get(key), f"{where}.{key}" if where else key)
+            if place:
+                return place
         return ""
-    return "" if one == other else where
+    return "" if before == after else where

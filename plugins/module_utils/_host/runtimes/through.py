@@ -31,17 +31,17 @@ def networks_through(
         return []
     target = text_of(plugin, "clusternetwork")
     if not target:
-        found = [
+        rows = [
             {"network": text_of(network, "name") or None, "file": file.path, "source": "delegates"}
             for _place, network in delegates_of(plugin)
         ]
     else:
         others = member_of(plugin, "defaultnetworks")
         names = [target, *(others if isinstance(others, list) else [])]
-        own = _CONF_DIR_OF_MULTINET if text_of(plugin, "type") == MULTINET else _CONF_DIR
-        where = text_of(plugin, "confdir") or own
-        found = [_named(str(name), where, conf_dir, files, view) for name in names]
-    return [{"interface": f"net{index}" if index else None, **row} for index, row in enumerate(found)]
+        default = _CONF_DIR_OF_MULTINET if text_of(plugin, "type") == MULTINET else _CONF_DIR
+        where = text_of(plugin, "confdir") or default
+        rows = [_named(str(name), where, conf_dir, files, view) for name in names]
+    return [{"interface": f"net{index}" if index else None, **row} for index, row in enumerate(rows)]
 
 
 def _named(name: str, where: str, conf_dir: str, files: Sequence[ConfFile], view: HostView) -> Dict[str, Any]:
@@ -49,7 +49,9 @@ def _named(name: str, where: str, conf_dir: str, files: Sequence[ConfFile], view
     if "/" in name:
         file = network_file(name, conf_dir, files, view)
     else:
-        file = next((one for one in _files(where, conf_dir, files, view) if one.network == name), None)
+        file = next(
+            (candidate for candidate in _files(where, conf_dir, files, view) if candidate.network == name), None
+        )
     if file is None or file.error:
         return {"network": None, "file": None, "source": name}
     return {"network": file.network, "file": file.path, "source": name}
@@ -61,8 +63,8 @@ def network_file(path: str, conf_dir: str, files: Sequence[ConfFile], view: Host
     *files* are those that *conf_dir* will have, *view* has those of other directories.
     """
     is_directory = os.path.isdir(path)
-    there = _files(path if is_directory else os.path.dirname(path), conf_dir, files, view)
-    return next((file for file in there if is_directory or file.name == os.path.basename(path)), None)
+    present = _files(path if is_directory else os.path.dirname(path), conf_dir, files, view)
+    return next((file for file in present if is_directory or file.name == os.path.basename(path)), None)
 
 
 def _files(directory: str, conf_dir: str, files: Sequence[ConfFile], view: HostView) -> Sequence[ConfFile]:

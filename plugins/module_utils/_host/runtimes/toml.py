@@ -146,12 +146,12 @@ class _Reader:
         return value
 
     def _list(self) -> List[Any]:
-        found: List[Any] = []
+        values: List[Any] = []
         while True:
             self._skip(_BLANKS)
             if self._take("]"):
-                return found
-            found.append(self._value())
+                return values
+            values.append(self._value())
             self._skip(_BLANKS)
             if not self._take(",") and self._next() != "]":
                 raise self._error("a comma or ]")
@@ -223,6 +223,6 @@ class _Reader:
         if match:
             self.at = match.end()
 
-    def _error(self, wanted: str) -> HostError:
+    def _error(self, expected: str) -> HostError:
         line = self.text.count("\n", 0, self.at) + 1
-        return HostError(f"line {line} is not understood: expected {wanted}", code="not_understood")
+        return HostError(f"line {line} is not understood: expected {expected}", code="not_understood")

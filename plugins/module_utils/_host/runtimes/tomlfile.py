@@ -36,8 +36,8 @@ def without_managed_lines(text: str) -> str:
 
 def with_setting(text: str, table: Sequence[str], key: str, value: Any) -> str:
     """Return the text with *key* of a table set. Raises HostError ``not_understood``."""
-    wanted = copy.deepcopy(toml.load_toml(text))
-    inner = wanted
+    intended = copy.deepcopy(toml.load_toml(text))
+    inner = intended
     for part in table:
         inner = inner.setdefault(part, {})
         if not isinstance(inner, dict):
@@ -56,13 +56,13 @@ def with_setting(text: str, table: Sequence[str], key: str, value: Any) -> str:
         lines += [f"[{'.'.join(map(_quoted, table))}]  {MARK}\n", f"  {setting}  {MARK}\n"]
     else:
         _put(lines, start + 1, end, key, setting)
-    return _checked("".join(lines), wanted, table, key, value)
+    return _checked("".join(lines), intended, table, key, value)
 
 
 def with_import(text: str, path: str) -> str:
     """Return the text with *path* in its imports, last if possible. Raises HostError ``not_understood``."""
-    wanted = copy.deepcopy(toml.load_toml(text))
-    imports = list(wanted.get("imports", []))
+    intended = copy.deepcopy(toml.load_toml(text))
+    imports = list(intended.get("imports", []))
     lines = _lines(text)
     end = next((index for index, line in enumerate(lines) if _TABLE.match(line)), len(lines))
     start = next((index for index, line in enumerate(lines[:end]) if _OPEN_IMPORTS.match(line)), -1)
@@ -75,8 +75,8 @@ def with_import(text: str, path: str) -> str:
         last = close > start + 1 and not lines[close - 1].split("#")[0].rstrip().endswith(",")
         place = 0 if last else len(imports)
         lines.insert(start + 1 if last else close, f"  {rendered(path)},  {MARK}\n")
-    wanted["imports"] = [*imports[:place], path, *imports[place:]]
-    return _checked("".join(lines), wanted, [], "imports", wanted["imports"])
+    intended["imports"] = [*imports[:place], path, *imports[place:]]
+    return _checked("".join(lines), intended, [], "imports", intended["imports"])
 
 
 def rendered(value: Any) -> str:
@@ -119,10 +119,10 @@ def _put(lines: List[str], start: int, end: int, key: str, setting: str) -> None
     """Replace the line that sets *key*, or add one."""
     pattern = re.compile(rf"([ \t]*)([\"']?){re.escape(key)}\2[ \t]*=")
     for index in range(start, end):
-        found = pattern.match(lines[index])
-        if found:
+        match = pattern.match(lines[index])
+        if match:
             body = lines[index].rstrip("\r\n")
-            lines[index] = f"{found.group(1)}{setting}  {_BEFORE}{body}\n"
+            lines[index] = f"{match.group(1)}{setting}  {_BEFORE}{body}\n"
             return
     indent = ""
     if start:
@@ -131,9 +131,9 @@ def _put(lines: List[str], start: int, end: int, key: str, setting: str) -> None
     lines.insert(start, f"{indent}{setting}  {MARK}\n")
 
 
-def _checked(text: str, wanted: Dict[str, Any], table: Sequence[str], key: str, value: Any) -> str:
+def _checked(text: str, intended: Dict[str, Any], table: Sequence[str], key: str, value: Any) -> str:
     try:
-        right = toml.load_toml(text) == wanted
+        right = toml.load_toml(text) == intended
     except HostError:
         right = False
     if not right:
