@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Collection, Mapping, Sequence
 
 from ...module_utils._host.plan import FOREIGN
 from .commands import Commands
 from .differences import diff
-from .drawing import draw
 from .findings import Finding, finding_of_step, repairs
 from .fleet import CUT, LEAKS, level
 from .record import CLASSES, ERROR, Record
@@ -19,6 +18,7 @@ MOST_ROWS = 100
 _MOST_CHARACTERS = 100_000
 """The most characters of any list of a host."""
 _NEARLY_FULL = 80
+_LEVELS = ("bad", "warn", "muted", "good")
 
 
 class Bounded:
@@ -112,10 +112,10 @@ def host_view(
         "leaked": collectable,
         "leaks_known": isinstance(info.get("garbage"), list),
         "confirmed": record["confirmed"],
-        "files": Bounded([_file(row) for row in rows(info.get("conf"))]),
+        "files": Bounded(files_of(info)),
         "commands": repairs({record["host"]: {**classes, LEAKS: collectable}}, commands),
         "again": commands.playbook("drift", [record["host"]]),
-        "drawing": draw(info, drifted),
+        "containers": Bounded(containers_of(info, drifted)),
         "failed": record["status"] == ERROR,
         "weight": classes["disruptive"] * 1_000_000 + classes["safe"] * 1000 + len(shown),
     }
@@ -136,8 +136,74 @@ def _owner(row: Mapping[str, Any]) -> str:
     return text(row.get("owner")) or "unmanaged"
 
 
-def _file(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_texts(row, "path", "network", "error"), "plugins": texts(row.get("plugins"))[:20], "owner": _owner(row)}
+def files_of(info: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each configuration: its bridge or master with the addresses, and how pods get its network."""
+    links = {
+        text(link.get("name")): texts(link.get("addresses")) for link in rows(table(info.get("kernel")).get("links"))
+    }
+    through = {
+        text(row.get("network")): " as ".join(filter(None, (text(runtime.get("network")), text(row.get("interface")))))
+        for runtime in rows(info.get("runtime"))
+        for row in rows(runtime.get("through"))
+    }
+    found = []
+    for row in rows(info.get("conf")):
+        config = table(row.get("config"))
+        first = (rows(config.get("plugins")) or [config])[0]
+        default = "cni0" if first.get("type") == "bridge" else text(first.get("master"))
+        device = text(first.get("bridge")) or default
+        shown: dict[str, Any] = {**_texts(row, "path", "network", "error"), "plugins": texts(row.get("plugins"))[:20]}
+        via = through.get(shown["network"], "")
+        found.append({**shown, "owner": _owner(row), "device": [device, *links.get(device, [])[:2]], "through": via})
+    return found
+
+
+def containers_of(info: Mapping[str, Any], drifted: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return a row for each container of each network, what is wrong first.
+
+    Containers are the attachments in the cache, and those that only host-local knows, which a runtime has attached.
+    *drifted* are the targets of the plan's steps, with their reasons. What a dead container left is no live container.
+    """
+    cached = rows(info.get("attachments"))
+    known = {_pair(row) for row in cached}
+    held: dict[tuple[str, str], list[str]] = {}
+    for pool in rows(info.get("pools")):
+        for owner in rows(pool.get("owners")):
+            # A network has a pool for each address family.
+            pair = (text(pool.get("network")), text(owner.get("container_id")))
+            held.setdefault(pair, []).extend(texts(owner.get("ips")))
+    # A lease does not tell the interface, but a step about it does.
+    ifnames = {tuple(target.split("/")[:2]): target.split("/")[2] for target in drifted if target.count("/") == 2}
+    leased = [
+        {"network": pair[0], "container_id": pair[1], "ifname": ifnames.get(pair, ""), "ips": ips}
+        for pair, ips in held.items()
+        if pair[1] and pair not in known
+    ]
+    dead = {_pair(row) for row in rows(info.get("garbage")) if row.get("collectable") is True}
+    found = [_container(row, drifted, dead) for row in [*cached, *leased]]
+    keys = ("network", "container_id", "ifname")
+    return sorted(found, key=lambda row: (_LEVELS.index(row["level"]), *(row[key] for key in keys)))
+
+
+def _pair(row: Mapping[str, Any]) -> tuple[str, str]:
+    return text(row.get("network")), text(row.get("container_id"))
+
+
+def _container(row: Mapping[str, Any], drifted: Mapping[str, str], dead: Collection[tuple[str, str]]) -> dict[str, Any]:
+    names = _texts(row, "network", "container_id", "ifname")
+    level, state = "good", "attached"
+    if _pair(row) in dead:
+        level, state = "muted", "dead, not cleaned up"
+    elif row.get("netns_state") in ("gone", "other") or row.get("interface") is False:
+        level, state = "bad", "gone"
+    elif "/".join(names.values()) in drifted:
+        level, state = "warn", drifted["/".join(names.values())]
+    ports = [
+        f"{text(port.get('hostIP')) and text(port.get('hostIP')) + ':'}{number(port.get('hostPort'))} → "
+        f"{number(port.get('containerPort'))}/{text(port.get('protocol')).lower() or 'tcp'}"
+        for port in rows(table(row.get("capability_args")).get("portMappings"))
+    ]
+    return {**names, "ips": texts(row.get("ips"))[:10], "ports": Bounded(ports, 10), "level": level, "state": state}
 
 
 def _runtimes(info: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ def main() -> None:
                 page.set_viewport_size({"width": width, "height": height})
                 if name == "report-50-host":
                     page.locator("#matrix tbody tr[data-tags~=disruptive] th a").first.click()
-                    page.locator("details[open] .box").first.wait_for()
+                    page.locator("details[open] table.containers").wait_for()
                 if name == "report-print":
                     page.evaluate("dispatchEvent(new Event('beforeprint'))")
                     page.emulate_media(media="print")

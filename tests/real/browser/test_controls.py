@@ -86,7 +86,6 @@ CONTROLS = {
     "details.fold > summary": "test_long_differences_open",
     ".foot a": "test_a_link_to_a_host_opens_it_also_if_the_page_is_open",
     "footer a": "test_the_data_for_programs_is_beside_the_page",
-    "figure.drawing": "test_on_a_phone_the_details_of_a_host_take_the_whole_width",
 }
 OPERABLE = (
     "a, button, input, select, textarea, summary, [tabindex]:not([tabindex='-1']), [contenteditable], [role=button]"

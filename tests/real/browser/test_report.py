@@ -253,7 +253,7 @@ def test_a_row_leads_to_its_host_and_has_one_tab_stop(started, address):
         assert "podwire.cni.remediate" in section.locator(".command code").first.text_content()
         assert section.locator(".command button").count() == section.locator(".command code").count() > 1
         row.locator("td:nth-child(6) a").click()
-        assert section.locator("svg[role=img] .box").first.is_visible()
+        assert section.locator("table.containers tbody tr").first.is_visible()
         section.locator("summary").first.click()
         assert not section.locator("article.step").first.is_visible()
         assert page.complaints == []

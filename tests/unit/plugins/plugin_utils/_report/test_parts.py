@@ -12,9 +12,13 @@ from ansible.parsing.splitter import parse_kv
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import MOST_NAMES, Commands, pattern
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.differences import MOST_LINES, diff
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.drawing import MOST_CONTAINERS, MOST_NETWORKS, draw
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings import repairs
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.view import MOST_ROWS, Bounded
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.view import (
+    MOST_ROWS,
+    Bounded,
+    containers_of,
+    files_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -179,78 +183,53 @@ def attachment(name, **more):
     return {"network": "a", "container_id": name, "ifname": "eth0", "interface": True, "netns_state": "same", **more}
 
 
-def test_a_drawing_shows_first_what_is_wrong_and_counts_the_rest():
-    rows = [attachment("c%03d" % number) for number in range(440)]
-    rows[300]["netns_state"] = "gone"
-    rows[400]["capability_args"] = {"portMappings": [{"hostPort": 80 + n, "containerPort": 8} for n in range(5)]}
-    made = draw({"attachments": rows}, {"a/c350/eth0": "has lost its address"})
-    (network,) = made.networks
-    assert [(one.name, one.state) for one in network.containers[:4]] == [
-        ("c300", "gone"),
-        ("c350", "drift"),
-        ("c400", "good"),
-        ("c000", "good"),
+def test_containers_that_are_wrong_come_first():
+    found = [attachment(name) for name in ("c1", "c2", "c3", "c4")]
+    found[1]["netns_state"] = "gone"
+    ports = [{"hostPort": 80, "containerPort": 8}, {"hostIP": "10.0.0.1", "hostPort": 53, "protocol": "UDP"}]
+    found[3]["capability_args"] = {"portMappings": ports}
+    made = containers_of({"attachments": found}, {"a/c3/eth0": "has lost its address"})
+    assert [(row["container_id"], row["level"], row["state"]) for row in made] == [
+        ("c2", "bad", "gone"),
+        ("c3", "warn", "has lost its address"),
+        ("c1", "good", "attached"),
+        ("c4", "good", "attached"),
     ]
-    assert [one.note for one in network.containers[:3]] == ["gone", "has lost its address", ""]
-    assert network.containers[2].ports == ["80 \u2192 8/tcp", "81 \u2192 8/tcp", "and 3 more"]
-    assert (len(network.containers), network.more) == (MOST_CONTAINERS, 440 - MOST_CONTAINERS)
+    assert made[3]["ports"].shown == ["80 \u2192 8/tcp", "10.0.0.1:53 \u2192 0/udp"]
 
 
-def test_a_drawing_knows_containers_of_runtimes_by_their_leases():
-    pool = {"network": "a", "owners": [{"container_id": "mine", "ips": ["1"]}, {"container_id": "its", "ips": ["2"]}]}
-    (network,) = draw({"attachments": [attachment("mine")], "pools": [pool]}, {}).networks
-    assert [one.name for one in network.containers] == ["its", "mine"]
+def test_containers_of_runtimes_are_known_by_their_leases():
+    owners = [{"container_id": "mine", "ips": ["1"]}, {"container_id": "its", "ips": ["10.1.0.2"]}]
+    pools = [{"network": "a", "owners": owners}, {"network": "a", "owners": [{**owners[1], "ips": ["fd00::2"]}]}]
+    drifted = {"a/its/net1": "the rules of its port mappings are gone"}
+    its, mine = containers_of({"attachments": [attachment("mine")], "pools": pools}, drifted)
+    assert (its["ips"], its["ifname"], its["state"]) == (["10.1.0.2", "fd00::2"], "net1", drifted["a/its/net1"])
+    assert mine["state"] == "attached"
 
 
-def test_a_container_with_leases_of_both_families_is_drawn_once():
-    pools = [{"network": "a", "owners": [{"container_id": "its", "ips": [ip]}]} for ip in ("10.1.0.2", "fd00::2")]
-    (network,) = draw({"pools": pools}, {}).networks
-    assert [one.ips for one in network.containers] == [["10.1.0.2", "fd00::2"]]
-
-
-def test_a_drawing_knows_the_bridge_and_its_addresses():
-    config = {"plugins": [{"type": "bridge"}, {"type": "portmap"}]}
-    info = {"conf": [{"network": "n%d" % number, "config": config} for number in range(9)]}
-    info["kernel"] = {"links": [{"name": "cni0", "addresses": ["10.0.0.1/24"]}]}
-    made = draw(info, {})
-    assert (len(made.networks), made.more) == (MOST_NETWORKS, 9 - MOST_NETWORKS)
-    assert (made.networks[0].device, made.networks[0].addresses) == ("cni0", ["10.0.0.1/24"])
-    assert all(one.y + one.height < other.y for one, other in zip(made.networks, made.networks[1:]))
-
-
-def test_what_a_dead_container_left_is_not_drawn_as_a_live_one():
+def test_what_a_dead_container_left_is_no_live_one():
     pool = {"network": "a", "owners": [{"container_id": name, "ips": ["1"]} for name in ("dead", "live", "young")]}
     leaks = [{"network": "a", "container_id": "dead", "collectable": True}]
     leaks += [{"network": "a", "container_id": "young", "collectable": False}]
-    (network,) = draw({"pools": [pool], "garbage": leaks}, {}).networks
-    assert [(one.name, one.state) for one in network.containers] == [
-        ("dead", "dead"),
+    made = containers_of({"pools": [pool], "garbage": leaks}, {})
+    assert [(row["container_id"], row["level"]) for row in made] == [
+        ("dead", "muted"),
         ("live", "good"),
         ("young", "good"),
     ]
 
 
-def test_a_step_in_place_marks_the_container_of_a_runtime_its_network_or_the_host():
-    pool = {"network": "a", "owners": [{"container_id": "pod", "ips": ["1"]}]}
-    drifted = {"a/pod/eth0": "the rules of its port mappings are gone", "a": "no gateway", "host": "no forwarding"}
-    made = draw({"pools": [pool]}, drifted)
-    (network,) = made.networks
-    (pod,) = network.containers
-    assert (pod.state, pod.ifname, pod.note) == ("drift", "eth0", "the rules of its port mappings are gone")
-    assert (network.note, made.note) == ("no gateway", "no forwarding")
-
-
-def test_a_drawing_says_which_networks_pods_get_through_multus():
-    conf = [{"network": name, "config": {"type": kind}} for name, kind in (("m", "multus"), ("storage", "macvlan"))]
-    through = [{"network": "pods", "interface": None}, {"network": "storage", "interface": "net1"}]
-    runtime = {"network": "m", "through": through}
-    made = draw({"conf": conf, "attachments": [{**attachment("c"), "network": "pods"}], "runtime": [runtime]}, {})
-    assert [(one.name, one.via) for one in made.networks] == [("pods", "m"), ("m", ""), ("storage", "m as net1")]
-
-
-def test_nothing_is_drawn_of_nothing():
-    assert draw({}, {}) is None
-    assert draw({"conf": [{"network": "lo", "config": {"type": "loopback"}}]}, {}) is None
+def test_a_file_has_the_device_of_its_network_and_how_pods_get_it():
+    conf = [
+        {"network": "n", "config": {"plugins": [{"type": "bridge"}, {"type": "portmap"}]}},
+        {"network": "storage", "config": {"type": "macvlan", "master": "eth1"}},
+    ]
+    info = {"conf": conf, "kernel": {"links": [{"name": "cni0", "addresses": ["10.0.0.1/24"]}]}}
+    info["runtime"] = [{"network": "m", "through": [{"network": "storage", "interface": "net1"}]}]
+    assert [(row["device"], row["through"]) for row in files_of(info)] == [
+        (["cni0", "10.0.0.1/24"], ""),
+        (["eth1"], "m as net1"),
+    ]
 
 
 def test_lists_are_bounded():
