@@ -13,7 +13,7 @@ from ..module_utils._host.errors import HostError
 from ..module_utils._host.networks.request import NETWORKS_ARGUMENTS
 from ..module_utils._host.problems import errors_of, summary
 from ..module_utils.libcni import gojson
-from ..module_utils.libcni.multi.definitions import API_VERSION, KIND, RESOURCE_NAME, NetworkDefinition
+from ..module_utils.libcni.multi.definitions import API_VERSION, KIND, NetworkDefinition
 from ._conf.nads import CheckedNads
 from .remedies import no_options
 
@@ -80,9 +80,8 @@ class Definitions:
         """Return a manifest that ``find`` has found, and that is valid, as the rules of Multus take it."""
         manifest = self._found[namespace, name]
         config = (manifest.get("spec") or {}).get("config") or ""
-        annotations = manifest["metadata"].get("annotations") or {}
         kind = NetworkDefinition if config else FileDefinition
-        return kind(namespace, name, str(config), str(annotations.get(RESOURCE_NAME) or ""))
+        return kind(namespace, name, str(config))
 
     def _read_all(self) -> None:
         if self._read:

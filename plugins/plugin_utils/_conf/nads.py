@@ -12,7 +12,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 from ...module_utils._host.networks.request import NETWORK_ARGUMENTS
 from ...module_utils._host.problems import ERROR, INFO, WARNING, errors_of, problem
 from ...module_utils.libcni.errors import JSONError
-from ...module_utils.libcni.multi.definitions import API_VERSION, KIND, RESOURCE_NAME
+from ...module_utils.libcni.multi.definitions import API_VERSION, KIND
 from ...module_utils.libcni.multi.delegates import load_delegate
 from ...module_utils.libcni.multi.errors import NetworksError
 from ..remedies import no_options
@@ -33,6 +33,7 @@ _Loader: Any = None if YAML_MISSING else getattr(yaml, "CSafeLoader", yaml.SafeL
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253
 _LABEL_RULE = "lower-case letters, digits and '-', neither first nor last '-', and at most 63 characters"
+RESOURCE_NAME = "k8s.v1.cni.cncf.io/resourceName"
 _RESOURCE = r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 
 # What is about other files of a host has no meaning in a manifest.

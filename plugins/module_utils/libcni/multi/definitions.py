@@ -24,24 +24,19 @@ if TYPE_CHECKING:
 
 API_VERSION = "k8s.cni.cncf.io/v1"
 KIND = "NetworkAttachmentDefinition"
-RESOURCE_NAME = "k8s.v1.cni.cncf.io/resourceName"
 
 _EXTENSIONS = (".conf", ".json", ".conflist")
 
 
 class NetworkDefinition:
-    """A NetworkAttachmentDefinition: `namespace`, `name`, `config` (spec.config, "" if there is none).
+    """A NetworkAttachmentDefinition: `namespace`, `name`, `config` (spec.config, "" if there is none)."""
 
-    `resource_name`: the resource of a device plugin that its annotation names, "" if none.
-    """
+    __slots__ = ("config", "name", "namespace")
 
-    __slots__ = ("config", "name", "namespace", "resource_name")
-
-    def __init__(self, namespace: str, name: str, config: str = "", resource_name: str = "") -> None:
+    def __init__(self, namespace: str, name: str, config: str = "") -> None:
         self.namespace = namespace
         self.name = name
         self.config = config
-        self.resource_name = resource_name
 
     def configuration(self, conf_dir: str) -> bytes:
         """Return the JSON to run; without a config that of a file in `conf_dir`. Raises `NetworksError`."""

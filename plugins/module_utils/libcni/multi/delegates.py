@@ -21,7 +21,7 @@ class Delegate:
     `data`: the JSON to run, of a conflist (`is_list`) or of a single plugin. `network`: the name in it. `name`: the
     name in network-status, NAMESPACE/NAME for a NetworkAttachmentDefinition. `type`: the plugin's type, "" for a
     conflist. `first`: it is the pod's own network, which gets CNI_IFNAME. `selection`: what the pod asks this network
-    for, None if nothing. `device_id`: of the device plugin, else of the pod's request.
+    for, None if nothing. `device_id`: of its request.
     """
 
     __slots__ = (
@@ -31,7 +31,6 @@ class Delegate:
         "is_list",
         "name",
         "network",
-        "resource_name",
         "selection",
         "type",
     )
@@ -44,8 +43,7 @@ class Delegate:
         self.is_list = not plugin_type
         self.selection = selection
         self.first = False
-        self.device_id = ""
-        self.resource_name = ""
+        self.device_id = selection.device_id if selection else ""
 
     def interface(self, index: int, ifname: str) -> str:
         """Return the name of its interface: the requested one, `ifname` for the first network, else netN.
@@ -61,13 +59,10 @@ class Delegate:
         return self.selection.default_route if self.selection else None
 
 
-def load_delegate(
-    data: bytes, selection: NetworkSelection | None = None, device_id: str = "", resource_name: str = ""
-) -> Delegate:
+def load_delegate(data: bytes, selection: NetworkSelection | None = None) -> Delegate:
     """Return the network with the configuration `data`, a conflist or a single plugin. Raises `NetworksError`.
 
-    `device_id` and `resource_name`: what the device plugin has allocated. Each plugin gets it as deviceID and pciBusID,
-    and `cni-args` of the pod in args.cni, merged one level deep.
+    Each plugin gets `cni-args` of the pod in args.cni, merged one level deep.
     """
     try:
         parsed = gojson.loads(data)
@@ -77,18 +72,9 @@ def load_delegate(
     if not conf.type:
         _check_list(parsed)
     delegate = Delegate(data, conf.name, conf.type, selection)
-    if device_id:
-        delegate.resource_name = resource_name
-        delegate.device_id = device_id
-    elif selection is not None:
-        delegate.device_id = selection.device_id
-    cni_args = selection.cni_args if selection else None
-    if device_id or cni_args is not None:
+    if selection is not None and selection.cni_args is not None:
         for plugin, where in _plugins(parsed, delegate.is_list):
-            if device_id:
-                plugin["deviceID"] = plugin["pciBusID"] = device_id
-            if cni_args is not None:
-                _merge_cni_args(plugin, cni_args, where)
+            _merge_cni_args(plugin, selection.cni_args, where)
         delegate.data = gojson.dumps(parsed)
     if selection is not None and selection.name:
         delegate.name = f"{selection.namespace}/{selection.name}"

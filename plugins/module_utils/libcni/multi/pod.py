@@ -20,24 +20,14 @@ if TYPE_CHECKING:
 
 
 class Pod:
-    """What is known of a pod: `namespace`, `name`, `annotations`.
+    """What is known of a pod: `namespace`, `name`, `annotations`."""
 
-    `devices`: device IDs by resource, as the kubelet allocated them.
-    """
+    __slots__ = ("annotations", "name", "namespace")
 
-    __slots__ = ("annotations", "devices", "name", "namespace")
-
-    def __init__(
-        self,
-        namespace: str,
-        name: str,
-        annotations: t.Mapping[str, str] | None = None,
-        devices: t.Mapping[str, t.Sequence[str]] | None = None,
-    ) -> None:
+    def __init__(self, namespace: str, name: str, annotations: t.Mapping[str, str] | None = None) -> None:
         self.namespace = namespace
         self.name = name
         self.annotations = annotations or {}
-        self.devices = devices or {}
 
 
 class PodNetworks:
@@ -65,8 +55,6 @@ class _Resolver:
         self._conf = conf
         self._pod = pod
         self._definitions = definitions
-        # Each device is handed out once. Multus asks again for the default network, and hands the first out twice.
-        self._devices = {resource: iter(ids) for resource, ids in pod.devices.items()}
 
     def resolve(self) -> PodNetworks:
         delegates = [*self._conf.delegates]
@@ -115,9 +103,7 @@ class _Resolver:
         definition = self._definitions.get((selection.namespace, selection.name))
         if definition is None:
             raise NetworksError(f"there is no NetworkAttachmentDefinition {selection.namespace}/{selection.name}")
-        device_id = next(self._devices.get(definition.resource_name, iter(())), "")
-        data = definition.configuration(self._conf.conf_dir)
-        return load_delegate(data, selection, device_id, definition.resource_name)
+        return load_delegate(definition.configuration(self._conf.conf_dir), selection)
 
     def _default_network(self, text: str) -> Delegate:
         selections = parse_networks(text, self._conf.multus_namespace, DEFAULT_NETWORK)

@@ -12,7 +12,7 @@ import re
 from .. import gojson
 from ..errors import JSONError, quote
 from ..files import read_file
-from .definitions import KIND, RESOURCE_NAME, NetworkDefinition, network_in_files
+from .definitions import KIND, NetworkDefinition, network_in_files
 from .errors import NetworksError
 from .selection import DEFAULT_NETWORK, NETWORKS
 
@@ -135,12 +135,10 @@ def _definition(found: dict[str, t.Any], namespace: str, name: str, path: str) -
             told = gojson.as_string(metadata.get(key), f"metadata/{key}") or wanted
             if told != wanted:
                 raise JSONError(f"metadata/{key} is {quote(told)}, and the file's path says {quote(wanted)}")
-        annotations = gojson.as_object(metadata.get("annotations"), "metadata/annotations")
-        resource = gojson.as_string(annotations.get(RESOURCE_NAME), f"metadata/annotations/{RESOURCE_NAME}")
         spec = gojson.as_object(found.get("spec"), "spec")
         config = spec.get("config")
         # In a file, the configuration needs not be a text.
         text = gojson.dumps(config).decode() if isinstance(config, dict) else gojson.as_string(config, "spec/config")
     except JSONError as exc:
         raise NetworksError(f"{path}: {exc}") from exc
-    return NetworkDefinition(namespace, name, text, resource)
+    return NetworkDefinition(namespace, name, text)

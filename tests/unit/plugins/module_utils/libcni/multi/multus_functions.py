@@ -62,8 +62,6 @@ def a_delegate(given):
     return delegates.load_delegate(
         json.dumps(given["config"]).encode() if "config" in given else given["text"].encode(),
         a_selection(given.get("element")),
-        given.get("device_id", ""),
-        given.get("resource_name", ""),
     )
 
 
@@ -100,7 +98,6 @@ def shown(delegate, ifname=None):
         "default_route": delegate.default_route,
         "infiniband_guid": asked.infiniband_guid or None,
         "device_id": delegate.device_id or None,
-        "resource_name": delegate.resource_name or None,
     }
     out.update({key: value for key, value in requests.items() if value is not None})
     return out

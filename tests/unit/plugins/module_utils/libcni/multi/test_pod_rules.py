@@ -32,17 +32,17 @@ BRIDGE = {"cniVersion": "1.0.0", "name": "cluster", "type": "bridge"}
 CONF = {"cniVersion": "1.0.0", "name": "multus", "type": "multus", "delegates": [BRIDGE]}
 DEFINITIONS = {
     (namespace, name): definitions.NetworkDefinition(
-        namespace, name, json.dumps({"cniVersion": "1.0.0", "type": "macvlan"}), "example.com/nic"
+        namespace, name, json.dumps({"cniVersion": "1.0.0", "type": "macvlan"})
     )
     for namespace in ("default", "other", "kube-system")
     for name in ("storage", "backup")
 }
 
 
-def networks_of(annotation="", conf=None, devices=None, **annotations):
+def networks_of(annotation="", conf=None, **annotations):
     found = configuration.load_multus_conf(json.dumps(conf or CONF).encode())
     texts = {selection.NETWORKS: annotation, **annotations}
-    return pod.pod_networks(found, pod.Pod("default", "web", texts, devices), DEFINITIONS)
+    return pod.pod_networks(found, pod.Pod("default", "web", texts), DEFINITIONS)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +139,6 @@ def test_hardware_addresses(mac, good):
     else:
         with pytest.raises(errors.NetworksError, match="not a hardware address"):
             selection.parse_networks(text, "x")
-
-
-def test_each_device_is_handed_out_once():
-    annotation = {selection.DEFAULT_NETWORK: "storage"}
-    found = networks_of("storage,backup", devices={"example.com/nic": ["d0", "d1"]}, **annotation)
-    assert [one.device_id for one in found.delegates] == ["d0", "d1", ""]
-    assert json.loads(found.delegates[1].data)["pciBusID"] == "d1"
-    assert found.delegates[0].resource_name == "example.com/nic"
 
 
 def test_the_name_of_a_definition_is_the_network():
@@ -300,7 +292,7 @@ def test_any_json_gives_an_answer_or_an_error_of_this_package(value):
         lambda: selection.check_selections(selection.parse_networks(json.dumps([value]), "x")),
         lambda: networks_of(json.dumps([value])),
         lambda: networks_of("storage", {**CONF, **value} if isinstance(value, dict) else CONF),
-        lambda: delegates.load_delegate(text.encode(), selection.NetworkSelection("a"), "d", "r"),
+        lambda: delegates.load_delegate(text.encode(), selection.NetworkSelection("a")),
         lambda: runtime.decode_capabilities(value),
         lambda: routes.with_default_routes(types.create_from_bytes(text.encode()), ["4", "6"], ["10.0.0.1", "fd00::1"]),
         lambda: definitions.NetworkDefinition("a", "b", text).configuration("/nonexistent"),
