@@ -297,8 +297,8 @@ from typing import Any, Dict, FrozenSet, List, Optional, Set
 
 # Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
 from ..module_utils._host.errors import HostError, coded
-from ..module_utils._host.garbage.outcome import GcPlan, GcSettings
-from ..module_utils._host.garbage.planner import GcPlanner
+from ..module_utils._host.garbage.candidate import GcSettings
+from ..module_utils._host.garbage.planner import GcPlan, GcPlanner
 from ..module_utils._host.plan import workers_of
 from ..module_utils._module import COMMON_ARGUMENTS, LOCK_ARGUMENTS, create_module, execute, fail, result_of
 

@@ -10,7 +10,7 @@ from typing import AbstractSet, Dict, Iterable, List, Mapping, Tuple
 
 from ..containers.live import LiveSet
 from ..errors import HostError
-from .outcome import Candidate, GcSettings, when
+from .candidate import Candidate, GcSettings, when
 
 PATH = "/run/podwire-cni/gc-seen"
 _MAX_SIZE = 4 << 20
@@ -142,8 +142,3 @@ class Judge:
         if self._settings.min_age:
             candidate.evidence.append("it has no date, but earlier runs of cni_gc saw it without an owner")
         return False
-
-
-def newest(dates: Dict[Tuple[str, str], float], key: Tuple[str, str], moment: float) -> None:
-    """Keep a date if it is the newest of its key."""
-    dates[key] = max(moment, dates.get(key, moment))

@@ -23,7 +23,7 @@ from ..errors import HostError
 from ..kinds import text_of
 from ..leases import Lease
 from ..trust import check_trusted
-from .outcome import ATTACHMENT, CACHE, Candidate, GcPlan, GcSettings
+from .candidate import ATTACHMENT, CACHE, Candidate, GcSettings, without_netns
 
 
 def pod_caches(
@@ -45,26 +45,30 @@ def pod_caches(
     return caches
 
 
-def unfinished(contents: CacheContents) -> CacheContents:
+def unfinished(contents: CacheContents) -> List[CachedAttachment]:
     """Return the files of such a cache that were being written when their writers died.
 
     Raises HostError ``source_unusable``.
     """
     entries = [entry for entry in contents.entries if entry.problem == LEFTOVER]
-    entries += read_leftovers(os.path.join(contents.cache_dir, FOLDER), ".")
-    return CacheContents(entries, contents.cache_dir, contents.source)
+    return entries + read_leftovers(os.path.join(contents.cache_dir, FOLDER), ".")
 
 
 class Pods:
     """Makes the candidates of one cache of podwire-multinet."""
 
     def __init__(
-        self, contents: CacheContents, live: LiveSet, leases: Sequence[Lease], plan: GcPlan, settings: GcSettings
+        self,
+        contents: CacheContents,
+        live: LiveSet,
+        leases: Sequence[Lease],
+        kept: Dict[str, int],
+        settings: GcSettings,
     ) -> None:
         self._contents = contents
         self._live = live
-        self._plan = plan
         self._leases = leases
+        self._kept = kept
         self._settings = settings
         self._verbs = Verbs(settings.bin_dirs, contents.cache_dir, settings.timeout)
 
@@ -97,7 +101,7 @@ class Pods:
                     found.append(self._record(path, file.record, keys, since))
         found += [self._entry(one, one.key) for one in self._contents.entries if one.key and one.key not in covered]
         wanted = [candidate for candidate in found if self._settings.wants(candidate.network)]
-        self._plan.kept[ATTACHMENT] += len([candidate for candidate in wanted if candidate.reason == "live"])
+        self._kept[ATTACHMENT] += len([candidate for candidate in wanted if candidate.reason == "live"])
         return [candidate for candidate in wanted if candidate.reason != "live"]
 
     def _of_container(self, container_id: str) -> List[Key]:
@@ -111,14 +115,14 @@ class Pods:
             ATTACHMENT,
             record.network,
             f"{record.container_id}/{record.ifname}",
-            f"{record.network}/{record.container_id}/{record.ifname}",
             partial(self._delete, path),
+            [f"{path} records its networks: {', '.join(f'{key.network} ({key.ifname})' for key in keys)}"],
+            target=f"{record.network}/{record.container_id}/{record.ifname}",
             container_id=record.container_id,
             ifname=record.ifname,
             addresses=list(dict.fromkeys([*(ip for one in there for ip in one.ips), *leased])),
             since=since,
             before={"netns": record.netns, "networks": [str(key) for key in keys]},
-            evidence=[f"{path} records its networks: {', '.join(f'{key.network} ({key.ifname})' for key in keys)}"],
         )
         home = next(filter(None, map(self._live.homes.of, there)), "")
         if not home and record.netns and self._live.namespaces.at(record.netns):
@@ -137,14 +141,14 @@ class Pods:
             ATTACHMENT if attached else CACHE,
             key.network,
             f"{key.container_id}/{key.ifname}" if attached else entry.files[0].path,
-            str(key) if attached else entry.files[0].path,
             partial(self._delete_entry, entry),
+            [f"{entry.files[0].path} is the entry of a pod that {MULTINET} has no record of"],
+            target=str(key) if attached else "",
             container_id=key.container_id,
             ifname=key.ifname,
             addresses=entry.ips,
             since=entry.written,
             before={"netns": entry.netns, "ips": entry.ips},
-            evidence=[f"{entry.files[0].path} is the entry of a pod that {MULTINET} has no record of"],
         )
         return self._unless_alive(candidate, self._live.homes.of(entry))
 
@@ -154,14 +158,13 @@ class Pods:
             CACHE,
             "",
             path,
-            path,
             partial(_unlink, path),
+            [reason],
             container_id=container_id,
             ifname=ifname,
             since=since,
             cause="damaged",
             before={"files": [path]},
-            evidence=[reason],
         )
 
     def _delete(self, path: str) -> None:
@@ -188,12 +191,10 @@ class Pods:
             _unlink(path)
 
     def _delete_entry(self, entry: CachedAttachment) -> None:
-        attached = entry.attached
-        if attached is None:
+        if entry.attached is None:
             _unlink(entry.files[0].path)
-            return
-        gone = Attached(attached.key, attached.config, "", attached.args, attached.capability_args, attached.result)
-        self._verbs.delete(gone, None, "")
+        else:
+            self._verbs.delete(without_netns(entry.attached), None, "")
 
 
 def _attached(network: NetworkRecord, container_id: str) -> Attached:

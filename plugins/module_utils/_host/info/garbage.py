@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ..errors import HostError
-from ..garbage.outcome import DELETED, SCOPES, GcSettings
+from ..garbage.candidate import DELETED, SCOPES, GcSettings
 from ..garbage.planner import GcPlanner
 from ..problems import WARNING, problem
 from ..secrets import mask

@@ -19,7 +19,7 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.podwire.cni.plugins.module_utils import _module
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import entries
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import verb as gc_verb
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import STATE_DIR
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.invoke import Executor
@@ -62,7 +62,7 @@ def run(monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(writer, "has_journal", False)
     monkeypatch.setattr(syslog, "syslog", lambda _priority, message: logged.append(message))
     monkeypatch.setattr(Networks, "test_plugins", lambda self, config: None)
-    for module, name in ((verbs, "DeadNetnsExecutor"), (entries, "SafeExecutor")):
+    for module, name in ((verbs, "DeadNetnsExecutor"), (gc_verb, "SafeExecutor")):
         monkeypatch.setattr(module, name, Talkative)
     kept = os.path.exists(STATE_DIR)
     for folder in ("net.d", "bin", "cache"):

@@ -20,12 +20,13 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.containers impor
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.homes import Homes
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet, answer_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner as gc
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import FirstSeen
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import (
     GcSettings,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import FirstSeen
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
 
@@ -58,7 +59,7 @@ class Host:
         self.namespaces = [alive(own=True, identity=OTHER)]
         self.firewall = FoundRules()
         self.config("demo")
-        monkeypatch.setattr(gc.owners, "read_rules", lambda: self.firewall)
+        monkeypatch.setattr(owners, "read_rules", lambda: self.firewall)
         monkeypatch.setattr(sources, "find_live", self._find)
         monkeypatch.setattr(leases.lease_stores, "__defaults__", (str(tmp_path / "default"),))
         monkeypatch.setattr(gc, "FirstSeen", lambda: FirstSeen(str(tmp_path / "run" / "seen")))

@@ -11,8 +11,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer, LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import LEASE, Candidate, GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.judge import FirstSeen, Judge
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import LEASE, Candidate, GcSettings
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.garbage.gc_host import Host, alive
 
 
@@ -55,7 +55,7 @@ def test_what_cannot_be_remembered(tmp_path):
 def test_a_judge_needs_every_reason(tmp_path):
     live = LiveSet([Answer("podman", {"live": None})], {}, Namespaces([]))
     judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, set(), {}, FirstSeen(str(tmp_path / "seen")))
-    candidate = Candidate(LEASE, "demo", "x", "x", lambda: None, container_id="dead", since=0.0)
+    candidate = Candidate(LEASE, "demo", "x", lambda: None, container_id="dead", since=0.0)
     judge.decide(candidate)
     assert candidate.action == "deleted"
 
@@ -64,7 +64,7 @@ def test_an_address_in_use_is_named_without_its_prefix(host):
     host.namespaces.append(alive(["10.1.0.5"]))
     live = host._find([cache.CacheContents([])], (), None, None)
     judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, set(), {}, FirstSeen(str(host.path / "seen")))
-    candidate = Candidate(LEASE, "demo", "x", "x", lambda: None, addresses=["10.1.0.5/24"], since=0.0)
+    candidate = Candidate(LEASE, "demo", "x", lambda: None, addresses=["10.1.0.5/24"], since=0.0)
     judge.decide(candidate)
     assert candidate.reason == "address_live"
     assert candidate.evidence == [f"10.1.0.5 is in use in {host.namespaces[-1].name}"]

@@ -22,10 +22,11 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.containers impor
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import Answer
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import FIREWALL, PORTMAP
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules, RuleOwner, RuleSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import DELETED, SCOPES, GcSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import DELETED, SCOPES, GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry
 from ansible_collections.podwire.cni.tests.tools import sample
@@ -211,7 +212,7 @@ class Host:
         monkeypatch.setattr(gc_cache, "_MANAGED_DIR", str(self.ours))
         monkeypatch.setattr(gc_cache.cache, "DEFAULT_DIR", str(self.libcni))
         monkeypatch.setattr(leases.lease_stores, "__defaults__", (str(path / "leases"),))
-        monkeypatch.setattr(planner.owners, "read_rules", lambda: self.firewall)
+        monkeypatch.setattr(owners, "read_rules", lambda: self.firewall)
         monkeypatch.setattr(planner, "FirstSeen", _Seen)
         monkeypatch.setattr(sources, "read_namespaces", lambda paths: self.namespaces())
         monkeypatch.setattr(sources, "RUNTIMES", {name: self._runtime(name) for name in RUNTIMES})

@@ -16,9 +16,10 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments impo
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import ATTACHED, Record, Records
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import FoundRules
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import DELETED, SCOPES, GcSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import DELETED, SCOPES, GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces")
@@ -69,7 +70,7 @@ class Host:
         monkeypatch.setattr(cache, "_MANAGED_DIR", self.ours, raising=False)
         monkeypatch.setattr(cache.cache, "DEFAULT_DIR", self.libcni)
         monkeypatch.setattr(leases.lease_stores, "__defaults__", (str(path / "default"),))
-        monkeypatch.setattr(planner.owners, "read_rules", FoundRules)
+        monkeypatch.setattr(owners, "read_rules", FoundRules)
 
     def make(self, veth=True):
         """Make the container; its address was flushed, so that nobody sees it."""
@@ -117,12 +118,12 @@ class Host:
             "from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import cache\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import owners\n"
             "from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import planner\n"
-            "from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import outcome\n"
+            "from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import candidate\n"
             "cache.cache.DEFAULT_DIR, owners.read_rules = sys.argv[2], owners.FoundRules\n"
             "options = json.loads(sys.argv[3])\n"
             "try:\n"
-            "    found = planner.GcPlanner(outcome.GcSettings(**options)).make().candidates\n"
-            "    print(' '.join(sorted(one.ident for one in found if one.action == outcome.DELETED)))\n"
+            "    found = planner.GcPlanner(candidate.GcSettings(**options)).make().candidates\n"
+            "    print(' '.join(sorted(one.ident for one in found if one.action == candidate.DELETED)))\n"
             "except errors.HostError as error:\n"
             "    print(error.code)\n"
         )

@@ -22,17 +22,16 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.containers.homes
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import answer_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
+from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import change
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import FIREWALL, IPMASQ, PORTMAP
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import (
     RuleOwner,
     RuleSet,
     chain_name,
 )
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import outcome
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import (
-    LEASE,
-    GcPlan,
-)
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import candidate as candidates
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import inventory
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import LEASE
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
@@ -366,9 +365,9 @@ def test_only_root_may_decide_what_is_searched_and_what_a_del_runs(host, part):
     assert caught.value.code == "unsafe_permissions"
 
 
-def test_an_empty_plan_has_nothing_to_do():
-    plan = GcPlan()
-    assert (plan.pending, plan.changed, plan.namespaces, plan.verbs) == (False, False, 0, [])
+def test_an_empty_plan_has_nothing_to_do(host):
+    plan = host.plan()
+    assert (plan.pending, plan.changed, plan.namespaces, plan.verbs) == (False, False, 1, [])
     assert set(plan.kept.values()) == {0}
 
 
@@ -406,7 +405,7 @@ def test_files_are_explained_by_what_is_wrong_with_them(host):
 
 def test_every_cause_has_words(host):
     causes = {cache.EMPTY, cache.DAMAGED, cache.LEFTOVER, cache.STRAY, "before_boot", "interrupted"}
-    assert set(outcome._CAUSES) == causes
+    assert set(candidates._CAUSES) == causes
 
 
 def test_the_failure_of_one_thing_does_not_keep_the_others(host, monkeypatch):
@@ -454,7 +453,6 @@ def test_what_is_live_by_the_cache_has_its_interfaces(host):
     answer = answer_of(contents, Homes(contents.entries, Namespaces([alive()])))
     assert answer.containers == {"one": frozenset(["eth0"])}
     assert answer_of(contents, Homes(contents.entries, Namespaces([]))).containers == {}
-    assert isinstance(host.plan(), GcPlan)
 
 
 def test_everything_but_dels_goes_in_the_order_of_the_plan(host):
@@ -464,3 +462,42 @@ def test_everything_but_dels_goes_in_the_order_of_the_plan(host):
     host.lease("10.1.0.7", "")
     lanes = [(step.kind, step.lane) for step in host.plan().steps]
     assert lanes == [("del", "one"), ("del", "two"), ("release", ""), ("release", "")]
+
+
+def test_the_boot_time(monkeypatch, tmp_path):
+    stat = tmp_path / "stat"
+    monkeypatch.setattr(inventory, "open", lambda path, encoding: stat.open(encoding=encoding), raising=False)
+    stat.write_text("cpu 1\nbtime 1700000000\nprocesses 5\n")
+    assert inventory._boot_time() == 1700000000.0
+    stat.write_text("cpu 1\n")
+    assert inventory._boot_time() == 0.0
+    for text in ("btime x\n", None):
+        if text is None:
+            stat.unlink()
+        else:
+            stat.write_text(text)
+        with pytest.raises(HostError, match="cannot read /proc/stat") as caught:
+            inventory._boot_time()
+        assert caught.value.code == "kernel_unreadable"
+
+
+def test_rules_are_removed_together(host, monkeypatch):
+    removed = []
+
+    def drop(sets):
+        removed.append([one.name for one in sets])
+        return [(one, HostError("it changed", code="rules_changed") if one.name == "b" else None) for one in sets]
+
+    monkeypatch.setattr(change, "drop_rules", drop)
+    owner = RuleOwner("demo", "dead")
+    host.firewall.sets = [RuleSet("n", "ipv4", PORTMAP, name, owner, unclear="x" * (name == "c")) for name in "abc"]
+    plan = host.plan(min_age=0, scope=["rules"])
+    assert removed == []
+    plan.apply()
+    assert removed == [["a", "b"]]
+    assert [(one.action, one.reason) for one in plan.candidates] == [
+        ("deleted", "owner_dead"),
+        ("failed", "owner_dead"),
+        ("left", "unclear"),
+    ]
+    assert plan.candidates[1].error["code"] == "rules_changed"

@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""GC of the plugins, and rules that are removed together."""
+"""GC of the plugins."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners import RuleOwner, RuleSet
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import entries, firewall_rules
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import DELETED, GcSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import verb as gc_verb
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
@@ -44,7 +43,7 @@ class Plugins(Executor):
 @pytest.fixture
 def plugins(monkeypatch):
     made = Plugins()
-    monkeypatch.setattr(entries, "SafeExecutor", lambda: made)
+    monkeypatch.setattr(gc_verb, "SafeExecutor", lambda: made)
     return made
 
 
@@ -54,7 +53,7 @@ def cached(tmp_path, container_id, network="demo"):
 
 def verb(tmp_path, valid=(), reason=""):
     settings = GcSettings("/net.d", ["/bin"], str(tmp_path), timeout=7)
-    return entries.GcVerb(network_conf_from_bytes(conflist()), settings, set(valid), reason)
+    return gc_verb.GcVerb(network_conf_from_bytes(conflist()), settings, set(valid), reason)
 
 
 def test_gc_gets_all_that_is_valid(tmp_path, plugins):
@@ -103,7 +102,7 @@ def live(pairs=(), owners=(), why=""):
 
 def verbs(config, leased=(), alive=None, **options):
     settings = GcSettings("/net.d", ["/bin"], "/cache", **options)
-    return entries.gc_verbs([network_conf_from_bytes(config)], alive or live(), leased, settings)
+    return gc_verb.gc_verbs([network_conf_from_bytes(config)], alive or live(), leased, settings)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def verbs(config, leased=(), alive=None, **options):
 )
 def test_the_versions_with_gc(version, has):
     config = SimpleNamespace(cni_version=version)
-    assert entries._has_gc(config) is has
+    assert gc_verb._has_gc(config) is has
 
 
 def test_gc_is_for_the_networks_of_the_request():
@@ -132,45 +131,3 @@ def test_attachments_that_are_valid():
     leased = [("pod", "eth1"), ("pod", ""), ("dead", "eth0")]
     (one,) = verbs(conflist(), leased, alive, keep={"kept": None, "partly": ["eth5"]})
     assert one._valid == {("pair", "eth0"), ("pod", "eth1"), ("kept", "eth0")}
-
-
-# ---- when the host was booted
-
-
-def test_the_boot_time(monkeypatch, tmp_path):
-    stat = tmp_path / "stat"
-    monkeypatch.setattr(entries, "open", lambda path, encoding: stat.open(encoding=encoding), raising=False)
-    stat.write_text("cpu 1\nbtime 1700000000\nprocesses 5\n")
-    assert entries._boot_time() == 1700000000.0
-    stat.write_text("cpu 1\n")
-    assert entries._boot_time() == 0.0
-    for text in ("btime x\n", None):
-        if text is None:
-            stat.unlink()
-        else:
-            stat.write_text(text)
-        with pytest.raises(HostError, match="cannot read /proc/stat") as caught:
-            entries._boot_time()
-        assert caught.value.code == "kernel_unreadable"
-
-
-# ---- rules
-
-
-def test_rules_are_removed_together_when_the_first_is(monkeypatch):
-    removed = []
-
-    def remove_all(sets):
-        removed.append([one.name for one in sets])
-        return [(one, HostError("it changed") if one.name == "b" else None) for one in sets]
-
-    monkeypatch.setattr(firewall_rules.change, "drop_rules", remove_all)
-    batch = firewall_rules.RuleBatch()
-    sets = {name: RuleSet("nftables", "inet", "ipmasq", name, RuleOwner()) for name in "abcd"}
-    for name, action in (("a", DELETED), ("b", DELETED), ("c", "left")):
-        batch.add(SimpleNamespace(action=action), sets[name])
-    assert removed == []
-    batch.remove(sets["a"])
-    with pytest.raises(HostError, match="it changed"):
-        batch.remove(sets["b"])
-    assert removed == [["a", "b"]]

@@ -14,15 +14,15 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.requ
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.live import LiveSet
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers.namespaces import Namespace, Namespaces
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import interfaces
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.interfaces import Links
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import links as gc_links
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import (
     ATTACHMENT,
     DELETED,
     Candidate,
-    GcPlan,
     GcSettings,
 )
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.inventory import Inventory, bridges_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.links import Links
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
@@ -38,12 +38,25 @@ def namespace(links, own=False, addresses=()):
     return found
 
 
-def make(host, unseen=(), configured=None, cached=None, runtime=False, addresses=()):
+def make(host, unseen=(), configured=None, cached=None, runtime=False, addresses=(), stores=()):
     namespaces = Namespaces([namespace(host, True, addresses)], unseen=unseen)
     live = LiveSet([], {"podman": "x"} if runtime else {}, namespaces)
-    settings = GcSettings("/net.d", ["/bin"], "/cache", scope=["links"])
-    configured = {"cni0": "demo"} if configured is None else configured
-    return Links(configured, cached or {}, [CacheContents([])], live, GcPlan(), settings)
+    # Made of parts, as there is no such host to read.
+    found = Inventory.__new__(Inventory)
+    found.settings = GcSettings("/net.d", ["/bin"], "/cache", scope=["links"])
+    found.configured = {"cni0": "demo"} if configured is None else configured
+    found.cached, found.live, found.stores = cached or {}, live, stores
+    found.contents = CacheContents([])
+    found.caches, found.candidates, found.kept = [found.contents], [], {"link": 0}
+    return Links(found)
+
+
+def veths(*arguments, **more):
+    return list(make(*arguments, **more).veths())
+
+
+def bridges(*arguments, **more):
+    return list(make(*arguments, **more).bridges())
 
 
 BRIDGE = link(10, "cni0", "bridge")
@@ -51,16 +64,16 @@ BRIDGE = link(10, "cni0", "bridge")
 
 def test_a_veth_whose_peer_is_in_a_namespace_that_exists_is_not_collected():
     host = [BRIDGE, link(11, "veth1", peer=2, master=10, abroad=True)]
-    assert make(host).veths() == []
+    assert veths(host) == []
     # Nothing leads to that namespace, but it exists.
-    (found,) = make(host, unseen=["veth1"]).veths()
+    (found,) = veths(host, unseen=["veth1"])
     assert (found.ident, found.action, found.reason) == ("veth1", "left", "live")
     assert "that exists, but nothing leads to it" in found.evidence[1]
 
 
 def test_interfaces_on_bridges_of_others_are_not_looked_at():
     host = [link(10, "br0", "bridge"), link(11, "veth1", peer=2, master=10, abroad=True), link(12, "veth2", peer=3)]
-    assert make(host).veths() == []
+    assert veths(host) == []
 
 
 @pytest.mark.parametrize(
@@ -74,9 +87,9 @@ def test_interfaces_on_bridges_of_others_are_not_looked_at():
 )
 def test_a_veth_with_both_ends_on_the_host_must_be_idle(other, reason):
     host = [BRIDGE, link(11, "veth1", peer=12, master=10), other]
-    (found,) = make(host).veths()
+    (found,) = veths(host)
     assert found.reason == reason
-    (found,) = make(host, addresses=[("10.1.0.1", 12, 24)]).veths()
+    (found,) = veths(host, addresses=[("10.1.0.1", 12, 24)])
     assert found.reason == "in_use"
 
 
@@ -87,12 +100,12 @@ def test_a_bridge_is_nobodys_only_with_evidence_that_it_was_of_cni(tmp_path):
     stores = [(str(tmp_path), "gone")]
     host = [BRIDGE, link(20, "br0", "bridge"), link(21, "old0", "bridge"), link(22, "seen0", "bridge")]
     addresses = [("10.7.0.1", 21, 24), ("10.8.0.1", 20, 24)]
-    found = make(host, addresses=addresses, cached={"seen0": "demo"}).bridges([], stores)
+    found = bridges(host, addresses=addresses, cached={"seen0": "demo"}, stores=stores)
     assert [(one.ident, one.network, one.managed) for one in found] == [
         ("old0", "gone", False),
         ("seen0", "demo", True),
     ]
-    found = make(host, addresses=addresses, cached={"seen0": "demo"}, runtime=True).bridges([], stores)
+    found = bridges(host, addresses=addresses, cached={"seen0": "demo"}, runtime=True, stores=stores)
     assert [(one.ident, one.reason) for one in found] == [("old0", "other_runtime"), ("seen0", "")]
 
 
@@ -100,9 +113,10 @@ def test_a_bridge_with_a_port_is_somebodys_unless_the_port_goes():
     host = [link(22, "seen0", "bridge"), link(11, "veth1", peer=12, master=22), link(12, "veth2", peer=11)]
     links = make(host, cached={"seen0": "demo"})
     (veth,) = links.veths()
-    assert links.bridges([veth], []) == []
+    links._inventory.candidates.append(veth)
+    assert list(links.bridges()) == []
     veth.collect("owner_dead")
-    assert [one.ident for one in links.bridges([veth], [])] == ["seen0"]
+    assert [one.ident for one in links.bridges()] == ["seen0"]
 
 
 def attached(name, bridge):
@@ -116,13 +130,13 @@ def attached(name, bridge):
 
 def test_a_bridge_of_an_attachment_that_stays_is_needed():
     links = make([link(21, "br1", "bridge"), link(22, "br2", "bridge")], cached={"br1": "demo", "br2": "demo"})
-    links._contents.entries += [attached("one", "br1"), attached("two", "br2")]
-    assert links.bridges([], []) == []
+    links._inventory.contents.entries += [attached("one", "br1"), attached("two", "br2")]
+    assert list(links.bridges()) == []
     for name, action in (("one", DELETED), ("two", "left")):
-        candidate = Candidate(ATTACHMENT, "demo", name, f"demo/{name}/eth0", lambda: None)
+        candidate = Candidate(ATTACHMENT, "demo", name, lambda: None, target=f"demo/{name}/eth0")
         candidate.action = action
-        links._plan.candidates.append(candidate)
-    assert [one.ident for one in links.bridges([], [])] == ["br1"]
+        links._inventory.candidates.append(candidate)
+    assert [one.ident for one in links.bridges()] == ["br1"]
 
 
 def test_a_bridge_is_removed_without_ports_and_a_veth_in_any_case(monkeypatch):
@@ -131,32 +145,32 @@ def test_a_bridge_is_removed_without_ports_and_a_veth_in_any_case(monkeypatch):
     monkeypatch.setattr(netlink, "links", lambda: now)
     monkeypatch.setattr(netlink, "delete_link", lambda index, name: removed.append((index, name)))
     host = [BRIDGE, link(11, "veth1", peer=12, master=10), link(12, "veth2", peer=11)]
-    (veth,) = make(host).veths()
-    veth.remove()
+    (veth,) = veths(host)
+    veth.drop()
     assert removed == [(11, "veth1")]
-    (bridge,) = make([BRIDGE], configured={}, cached={"cni0": "demo"}).bridges([], [])
+    (bridge,) = bridges([BRIDGE], configured={}, cached={"cni0": "demo"})
     with pytest.raises(HostError, match="veth1 has become a port of cni0 meanwhile"):
-        bridge.remove()
+        bridge.drop()
     del now[11]
-    bridge.remove()
+    bridge.drop()
     assert removed == [(11, "veth1"), (10, "cni0")]
 
 
 def test_bridges_are_named_as_the_plugin_names_them():
     plugins = [("a", {"type": "bridge"}), ("b", {"type": "bridge", "bridge": "br1"}), ("c", {"type": "ptp"})]
-    assert interfaces.bridges_of(plugins) == {"cni0": "a", "br1": "b"}
+    assert bridges_of(plugins) == {"cni0": "a", "br1": "b"}
 
 
 def test_a_bridge_that_has_got_a_port_meanwhile_stays(monkeypatch):
     monkeypatch.setattr(netlink, "links", lambda: {11: link(11, "veth1", master=10)})
     monkeypatch.setattr(netlink, "delete_link", lambda index, name: pytest.fail("removed"))
     with pytest.raises(HostError) as caught:
-        interfaces._remove(BRIDGE, True)
+        gc_links._remove(BRIDGE, True)
     assert caught.value.code == "link_in_use"
 
 
 def test_subnets_of_one_family_are_compared():
-    assert interfaces._in_subnet(packed("10.1.2.3"), packed("10.1.2.200"), 24)
-    assert not interfaces._in_subnet(packed("10.1.3.3"), packed("10.1.2.200"), 24)
-    assert not interfaces._in_subnet(packed("fd00::1"), packed("10.1.2.200"), 0)
-    assert interfaces._in_subnet(packed("fd00::1"), packed("fd00::ffff"), 64)
+    assert gc_links._in_subnet(packed("10.1.2.3"), packed("10.1.2.200"), 24)
+    assert not gc_links._in_subnet(packed("10.1.3.3"), packed("10.1.2.200"), 24)
+    assert not gc_links._in_subnet(packed("fd00::1"), packed("10.1.2.200"), 0)
+    assert gc_links._in_subnet(packed("fd00::1"), packed("fd00::ffff"), 64)

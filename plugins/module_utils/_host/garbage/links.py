@@ -4,70 +4,49 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
+from typing import Iterator, List, Mapping, Sequence, Set, Tuple
 
 from .. import netlink
 from ..addresses import packed
-from ..attachments.cache import CacheContents
-from ..containers.live import LiveSet
 from ..containers.namespaces import Namespace
 from ..containers.sources import other_runtime
 from ..errors import HostError
-from ..kinds import bridge_of
 from ..leases import last_reserved
 from ..netlink import Link
-from .outcome import DELETED, LINK, Candidate, GcPlan, GcSettings
-
-# (network, plugin object) for each plugin.
-Networks = Iterable[Tuple[str, Mapping[str, object]]]
-
-
-def bridges_of(networks: Networks) -> Dict[str, str]:
-    """Return bridge -> network for all plugins of the type bridge."""
-    found: Dict[str, str] = {}
-    for network, plugin in networks:
-        if bridge_of(plugin):
-            found.setdefault(bridge_of(plugin), network)
-    return found
+from .candidate import ATTACHMENT, LINK, Candidate
+from .inventory import Inventory, bridges_of
 
 
 class Links:
-    """``configured``, ``cached``: bridge -> network, from the files in conf_dir and the attachments in cache_dir."""
+    """Finds the interfaces of the host that nobody needs."""
 
-    def __init__(
-        self,
-        configured: Mapping[str, str],
-        cached: Mapping[str, str],
-        caches: Sequence[CacheContents],
-        live: LiveSet,
-        plan: GcPlan,
-        settings: GcSettings,
-    ) -> None:
-        self._configured = configured
-        self._cached = cached
-        self._contents = caches[0]
-        self._caches = caches
-        self._live = live
-        self._plan = plan
-        self._settings = settings
-        host = live.namespaces.host
-        self._host: Namespace = host or live.namespaces.all[0]
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._live = inventory.live
+        host = inventory.live.namespaces.host
+        self._host: Namespace = host or inventory.live.namespaces.all[0]
+        self._links = sorted(self._host.links.values(), key=lambda link: link.name)
         self._taken: Set[int] = {index for index, _prefix in self._host.addresses.values()}
 
-    def veths(self) -> List[Candidate]:
-        """Return the veths on bridges of CNI networks whose other end is in no namespace that can be read."""
-        wanted = []
-        bridges = dict(self._cached, **self._configured)
-        owners = self._owners()
-        for link in sorted(self._host.links.values(), key=lambda link: link.name):
+    def veths(self) -> Iterator[Candidate]:
+        """Find the veths on bridges of CNI networks whose other end is in no namespace that can be read."""
+        inventory = self._inventory
+        bridges = dict(inventory.cached, **inventory.configured)
+        owners = {
+            name: (entry.key.network, entry.key.container_id)
+            for entry in inventory.contents.entries
+            if entry.key
+            for name in entry.host_ends
+        }
+        for link in self._links:
             bridge = self._host.links.get(link.master)
             if link.kind != "veth" or bridge is None or bridge.kind != "bridge" or bridge.name not in bridges:
                 continue
             network, container_id = owners.get(link.name, (bridges[bridge.name], ""))
-            if not self._settings.wants(network):
+            if not inventory.settings.wants(network):
                 continue
             if link.abroad and link.name not in self._live.namespaces.unseen:
-                self._plan.kept[LINK] += 1
+                inventory.kept[LINK] += 1
                 continue
             candidate = self._candidate(link, network, container_id, [f"it is a port of the bridge {bridge.name}"])
             if link.abroad:
@@ -75,17 +54,7 @@ class Links:
                 candidate.leave("live", "its other end is in a network namespace that exists, but nothing leads to it")
             else:
                 self._leave_if_used(candidate, link)
-            wanted.append(candidate)
-        return wanted
-
-    def _owners(self) -> Dict[str, Tuple[str, str]]:
-        """Return host interface -> (network, container ID), from the cached results."""
-        return {
-            name: (entry.key.network, entry.key.container_id)
-            for entry in self._contents.entries
-            if entry.key
-            for name in entry.host_ends
-        }
+            yield candidate
 
     def _leave_if_used(self, candidate: Candidate, link: Link) -> None:
         other = self._host.links.get(link.link)
@@ -93,50 +62,49 @@ class Links:
         if other is None or other.master or other.up or other.index in self._taken:
             candidate.leave("in_use", "the other end is up, has an address or is a port of a bridge")
 
-    def bridges(self, veths: Sequence[Candidate], stores: Iterable[Tuple[str, str]]) -> List[Candidate]:
-        """Return the bridges of CNI networks that no configuration names and that no longer have a port.
+    def bridges(self) -> Iterator[Candidate]:
+        """Find the bridges of CNI networks that no configuration names and that no longer have a port.
 
-        *veths* have been decided on; those that are collected count as gone.
+        Attachments and veths have been decided on; those that are collected count as gone.
         """
-        going = {candidate.ident for candidate in veths if candidate.action == DELETED}
-        busy = {link.master for link in self._host.links.values() if link.name not in going}
-        needed = bridges_of(self._staying())
-        wanted = []
-        for link in sorted(self._host.links.values(), key=lambda link: link.name):
-            if link.kind != "bridge" or link.index in busy or link.name in self._configured or link.name in needed:
+        inventory, going = self._inventory, self._inventory.going(LINK)
+        busy = {link.master for link in self._links if link.name not in going}
+        needed = {**inventory.configured, **bridges_of(self._staying())}
+        for link in self._links:
+            if link.kind != "bridge" or link.index in busy or link.name in needed:
                 continue
-            network = self._cached.get(link.name, "")
-            evidence = f"attachments of the network {network} in {self._settings.cache_dir} used it" if network else ""
+            network = inventory.cached.get(link.name, "")
+            cache_dir, conf_dir = inventory.settings.cache_dir, inventory.settings.conf_dir
+            evidence = f"attachments of the network {network} in {cache_dir} used it" if network else ""
             if not network:
-                network, evidence = self._by_store(link, stores)
-            if not evidence or not self._settings.wants(network):
+                network, evidence = self._by_store(link)
+            if not evidence or not inventory.settings.wants(network):
                 continue
-            lonely = f"no interface is a port of it, and no file in {self._settings.conf_dir} names it"
+            lonely = f"no interface is a port of it, and no file in {conf_dir} names it"
             candidate = self._candidate(link, network, "", [lonely, evidence])
-            candidate.managed = link.name in self._cached
+            candidate.managed = link.name in inventory.cached
             runtime = other_runtime(self._live)
             if runtime and not candidate.managed:
                 candidate.leave("other_runtime", f"{runtime} and may have a network that uses it")
-            wanted.append(candidate)
-        return wanted
+            yield candidate
 
     def _staying(self) -> List[Tuple[str, Mapping[str, object]]]:
         """Return the plugins of attachments that are not collected, and of live ones in other caches."""
-        going = {str(candidate.target) for candidate in self._plan.candidates if candidate.action == DELETED}
+        inventory, going = self._inventory, self._inventory.going(ATTACHMENT)
         return [
             (entry.key.network, plugin.network)
-            for contents in self._caches
+            for contents in inventory.caches
             for entry in contents.entries
             if entry.attached is not None
             and entry.key is not None
-            and (str(entry.key) not in going if contents is self._contents else self._live.homes.of(entry))
+            and (str(entry.key) not in going if contents is inventory.contents else self._live.homes.of(entry))
             for plugin in entry.attached.config.plugins
         ]
 
-    def _by_store(self, link: Link, stores: Iterable[Tuple[str, str]]) -> Tuple[str, str]:
+    def _by_store(self, link: Link) -> Tuple[str, str]:
         """Return (network, evidence) if host-local assigned an address of a bridge's subnet, else ("", "")."""
         own = [(raw, prefix) for raw, (index, prefix) in self._host.addresses.items() if index == link.index]
-        for data_dir, network in stores:
+        for data_dir, network in self._inventory.stores:
             for ip in last_reserved(data_dir, network):
                 if any(_in_subnet(packed(ip), raw, prefix) for raw, prefix in own):
                     return network, f"host-local assigned {ip} of its subnet to a container of the network {network}"
@@ -147,12 +115,11 @@ class Links:
             LINK,
             network,
             link.name,
-            link.name,
             partial(_remove, link, link.kind == "bridge"),
+            evidence,
             container_id=container_id,
-            managed=bool(container_id) and (network, container_id) in self._contents.made,
+            managed=bool(container_id) and (network, container_id) in self._inventory.contents.made,
             before={"kind": link.kind, "index": link.index},
-            evidence=evidence,
         )
 
 

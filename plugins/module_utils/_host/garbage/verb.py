@@ -1,0 +1,97 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""GC of the plugins: networks of CNI 1.1.0 or later tell theirs which attachments are valid."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+
+from ...libcni.api import CNIConfig
+from ...libcni.conf import NetworkConfigList
+from ...libcni.errors import CNIError, MultiError, PluginError, VersionError
+from ...libcni.version import greater_than_or_equal_to
+from ..containers.live import LiveSet
+from ..containers.sources import other_runtime
+from ..errors import HostError
+from ..executor import SafeExecutor
+from ..secrets import one_line, scrub, secrets_of
+from .candidate import GcSettings
+
+
+class GcVerb:
+    """GC for one network. ``send``: whether it is sent; ``reason``: why not; ``error``: of a run that failed."""
+
+    __slots__ = ("_config", "_settings", "_valid", "error", "network", "reason", "send")
+
+    def __init__(
+        self, config: NetworkConfigList, settings: GcSettings, valid: Set[Tuple[str, str]], reason: str
+    ) -> None:
+        self.network = config.name
+        self.reason = reason
+        self.send = not reason
+        self.error: Optional[Dict[str, Any]] = None
+        self._config = config
+        self._settings = settings
+        self._valid = valid
+
+    def run(self) -> None:
+        """Send GC to every plugin of the network."""
+        cni = CNIConfig(
+            self._settings.bin_dirs,
+            cache_dir=self._settings.cache_dir,
+            timeout=self._settings.timeout,
+            executor=SafeExecutor(),
+        )
+        try:
+            # What is still cached is valid: dead attachments were detached before, with the configuration of their ADD,
+            # and a DEL that failed must not be repeated with another one.
+            cached = [one for one in cni.get_cached_attachments() if one.network == self.network]
+            valid = self._valid | {(one.container_id, one.if_name) for one in cached if one.container_id}
+            cni.gc_network_list(self._config, sorted(valid))
+        except (CNIError, HostError) as error:
+            known = secrets_of([plugin.network for plugin in self._config.plugins])
+            text = one_line(scrub(str(error), known))
+            message = f"GC of {self.network} failed: {text}"
+            self.error = {"code": "gc_failed", "message": message, "stderr": scrub(_stderr(error), known)}
+
+    def row(self) -> Dict[str, Any]:
+        """Return the module's result for it."""
+        action = "failed" if self.error else "sent" if self.send else "left"
+        return {"network": self.network, "action": action, "reason": self.reason, "error": self.error}
+
+
+def _stderr(error: Exception) -> str:
+    """Return what the plugins wrote to stderr. libcni reports the errors of all of them at once."""
+    errors = error.errors if isinstance(error, MultiError) else [error]
+    causes = [one if isinstance(one, PluginError) else one.__cause__ for one in errors]
+    return "\n".join(cause.stderr for cause in causes if isinstance(cause, PluginError) and cause.stderr)
+
+
+def gc_verbs(
+    configs: Sequence[NetworkConfigList], live: LiveSet, leased: Sequence[Tuple[str, str]], settings: GcSettings
+) -> List[GcVerb]:
+    """Return a GcVerb for each network that has GC. *leased*: (container ID, interface) of each lease."""
+    valid = set(live.pairs())
+    # All known interfaces of a container that is kept as a whole.
+    valid.update(pair for pair in leased if pair[1] and live.owner(pair[0]))
+    valid.update((container_id, "eth0") for container_id, names in (settings.keep or {}).items() if names is None)
+    found = []
+    for config in configs:
+        if _has_gc(config) and settings.wants(config.name):
+            found.append(GcVerb(config, settings, valid, _why_not(config, live)))
+    return found
+
+
+def _has_gc(config: NetworkConfigList) -> bool:
+    try:
+        return greater_than_or_equal_to(config.cni_version, "1.1.0")
+    except VersionError:
+        return False
+
+
+def _why_not(config: NetworkConfigList, live: LiveSet) -> str:
+    if config.disable_gc:
+        return "the network sets disableGC"
+    runtime = other_runtime(live)
+    if runtime:
+        return f"{runtime} and may use the network"
+    return f"not every container is known: {live.why}" if live.why else ""
