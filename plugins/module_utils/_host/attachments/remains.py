@@ -16,7 +16,6 @@ from functools import partial
 from typing import (
     Any,
     Callable,
-    Container,
     Dict,
     Iterable,
     List,
@@ -243,10 +242,8 @@ def _recorded_rules(departed: Departed) -> List[Tuple[Any, ...]]:
     ]
 
 
-def _rules_of(
-    departed: Sequence[Departed], cache_dir: str, problems: List[str], kinds: Optional[Container[str]] = None
-) -> List[Remain]:
-    """Return the rules of attachments in *cache_dir*, "" if others do not matter. *kinds*: see firewall.kinds.
+def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str]) -> List[Remain]:
+    """Return the rules of attachments in *cache_dir*.
 
     What is left of a footprint, and nothing but the footprint tells to be the attachment's, is returned and stays.
     Raises CacheError.
@@ -258,7 +255,7 @@ def _rules_of(
     rules = owners.read_rules()
     problems += [str(entry["message"]) for entry in rules.problems]
     # Read after the rules: only an ADD that runs has rules and no entry.
-    entries = list_entries(cache_dir) if cache_dir else []
+    entries = list_entries(cache_dir)
     rules.attribute({one.key.network for one in departed}, {one.key.container_id for one in departed})
     by_id: Dict[str, List[Key]] = {}
     for one in departed:
@@ -266,8 +263,6 @@ def _rules_of(
     by_address = _free_addresses(departed, entries)
     remains = []
     for ruleset in rules.sets:
-        if kinds is not None and ruleset.plugin not in kinds:
-            continue
         container_id = ruleset.owner.container_id
         keys = [key for key in by_id.get(container_id or "", ()) if _may_be_of(ruleset, key, entries)]
         if not keys and container_id is None and ruleset.plugin == FIREWALL:
@@ -289,11 +284,6 @@ def recorded_objects(cache_dir: str, key: Key) -> Objects:
 
     footprint = Notes(cache_dir).attachment(key)
     return footprint.host if footprint is not None else {}
-
-
-def drop_rules_of(departed: Departed, kinds: Container[str]) -> None:
-    """Remove all rules of some *kinds* of an attachment, as far as possible."""
-    drop(_rules_of([departed], "", [], kinds))
 
 
 def _free_addresses(departed: Sequence[Departed], entries: Iterable[Entry]) -> Dict[str, Key]:

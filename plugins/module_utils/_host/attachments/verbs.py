@@ -20,7 +20,6 @@ from ...libcni.errors import ERR_TRY_AGAIN_LATER, ERR_UNKNOWN, CNIError, PluginE
 from ...libcni.invoke import Executor
 from ...libcni.version import greater_than_or_equal_to
 from ..errors import HostError
-from ..firewall.kinds import IPMASQ
 from ..netns import Netns, Seen, look, same, visit
 from ..secrets import one_line, scrub, secrets_of
 from .executors import DeadNetnsExecutor, OneNetnsExecutor, TolerantExecutor
@@ -30,7 +29,6 @@ from .remains import (
     Dropped,
     Objects,
     drop_remains,
-    drop_rules_of,
     may_have_rules,
     recorded_objects,
     remove_inside,
@@ -260,11 +258,12 @@ class Verbs:
             why = f"; DEL did not run, because {given.key.ifname} existed before and DEL would remove it"
             _refuse(what, "add_failed", error, known, why)
         try:
-            self._delete(given, container, self._departing(given.key, given, {}))
+            departed = self._departing(given.key, given, {})
+            self._delete(given, container)
         except (CNIError, HostError) as second:
             # The record stays as it is: the next run begins with a DEL.
             _refuse(what, "cleanup_failed", error, known, f"; the DEL that followed failed, too: {second}{_WAY_OUT}")
-        self.records.remove(given.key)
+        self._drop_remains([departed])
         _refuse(what, "add_failed", error, known)
 
     def delete(self, attached: Attached, record: Optional[Record], netns: str, later: bool = False) -> str:
@@ -292,7 +291,7 @@ class Verbs:
         try:
             departed = self._departing(attached.key, attached, made)
             with living_netns(attached, record, netns) as container:
-                self._delete(attached, container, departed)
+                self._delete(attached, container)
         except (CNIError, HostError) as error:
             what, more = f"cannot detach {attached.key}", f"; its cache entry is kept{_WAY_OUT}"
             _refuse(what, "del_failed", error, _secrets(attached), more)
@@ -319,18 +318,17 @@ class Verbs:
             self.records.remove(one.key)
         return dropped
 
-    def _delete(self, attached: Attached, container: Netns, departed: Departed) -> None:
+    def _delete(self, attached: Attached, container: Netns) -> None:
         """Run DEL in *container*, which is kept open if it is there, and again if it fails.
 
         bridge and ptp remove the interface first and then fail if their masquerading rules were flushed, or if rules
-        of lost addresses refer to their chain. The second DEL finds no interface and does not look for rules.
+        of lost addresses refer to their chain. The second DEL finds no interface and does not look for rules, which
+        are left then.
         """
         cni, runtime = self._cni_in(container), _runtime_of_del(attached, container)
         try:
             cni.del_network_list(attached.config, runtime)
         except PluginError:
-            if departed.has_rules:
-                drop_rules_of(departed, (IPMASQ,))
             cni.del_network_list(attached.config, runtime)
 
     def remove(self, key: Key, attached: Optional[Attached], record: Optional[Record], netns: str) -> str:

@@ -88,13 +88,15 @@ class FoundChains:
 def read_chains() -> FoundChains:
     """Read the firewall of this thread's namespace. Needs root; changes nothing."""
     found = FoundChains()
+    entries = _query_nft(found)
     shown: Set[Tuple[str, str]] = set()
-    for backend in BACKENDS:
-        for family in FAMILIES:
-            tables = read_iptables(found, backend, family)
-            if backend == NFT:
-                shown.update((kind, table) for kind in NFT_FAMILIES if NFT_FAMILIES[kind] == family for table in tables)
-    read_nftables(found, shown)
+    for kind, family in NFT_FAMILIES.items():
+        read_iptables(found, LEGACY, family)
+        # Without tables of its family, iptables-nft has nothing to show.
+        has_tables = entries is None or any(_is_of_iptables(entry, kind) for entry in entries)
+        shown.update((kind, table) for table in read_iptables(found, NFT, family, has_tables))
+    if entries is not None:
+        parse_nftables(found, entries, shown)
     return found
 
 
@@ -146,8 +148,8 @@ def switched_backends(keys: Iterable[ChainKey]) -> Dict[str, str]:
     return found
 
 
-def read_iptables(found: FoundChains, backend: str, family: str) -> Set[str]:
-    """Add the chains of one backend and family. Returns the tables that it shows."""
+def read_iptables(found: FoundChains, backend: str, family: str, has_tables: bool = True) -> Set[str]:
+    """Add the chains of one backend and family, if it *has_tables*. Returns the tables that it shows."""
     if not _may_have_tables(backend, family):
         return set()
     try:
@@ -155,6 +157,8 @@ def read_iptables(found: FoundChains, backend: str, family: str) -> Set[str]:
         if save is None:
             text = f"{FAMILIES[family]}-save of {backend} is not installed; install it (package iptables)"
             raise HostError(text, code=NOT_INSTALLED)
+        if not has_tables:
+            return set()
         done = commands.run_command([save], TIMEOUT)
         if done.rc != 0:
             raise commands.failure([save], f"exit status {done.rc}", done.stderr)
@@ -234,33 +238,42 @@ def rule_line(rule: str) -> str:
 # ---- nftables
 
 
-def read_nftables(found: FoundChains, shown: Container[Tuple[str, str]] = ()) -> None:
-    """Add what nft shows, but for the tables (family, name) that are *shown* by iptables."""
-    nft = commands.find_command("nft")
+def read_nftables(found: FoundChains) -> None:
+    """Add what nft shows."""
+    entries = _query_nft(found)
+    if entries is not None:
+        parse_nftables(found, entries)
+
+
+def _query_nft(found: FoundChains) -> Optional[List[Any]]:
+    """Return the entries of nft's JSON, None if they cannot be read, which is noted."""
+    argv = ["nft", "-j", "list", "ruleset"]
     try:
-        if nft is None:
+        path = commands.find_command("nft")
+        if path is None:
             raise HostError("nft is not installed; install it (package nftables)", code=NOT_INSTALLED)
-        entries = _query_nft(nft)
+        argv[0] = path
+        done = commands.run_command(argv, TIMEOUT)
+        if done.rc != 0:
+            raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
+        entries = json.loads(done.stdout.decode("utf-8", "surrogateescape"))["nftables"]
     except HostError as error:
         found.unread[(NFTABLES,)] = error
-        return
-    parse_nftables(found, entries, shown)
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        found.unread[(NFTABLES,)] = commands.failure(argv, "its output is not JSON of nftables")
+        return None
+    return entries if isinstance(entries, list) else [entries]
 
 
-def _query_nft(nft: str) -> Any:
-    argv = [nft, "-j", "list", "ruleset"]
-    done = commands.run_command(argv, TIMEOUT)
-    if done.rc != 0:
-        raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
-    try:
-        entries = json.loads(done.stdout.decode("utf-8", "surrogateescape"))["nftables"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise commands.failure(argv, "its output is not JSON of nftables") from error
-    return entries
+def _is_of_iptables(entry: Any, family: str) -> bool:
+    """Tell whether an entry of nft's JSON may be a table of iptables-nft."""
+    table = entry.get(TABLE, {}) if isinstance(entry, dict) else None
+    return not isinstance(table, dict) or (table.get("family") == family and table.get("name") in _XTABLES)
 
 
 def parse_nftables(found: FoundChains, entries: Any, shown: Container[Tuple[str, str]] = ()) -> None:
-    """Add the entries of nft's JSON, whatever they are."""
+    """Add the entries of nft's JSON, whatever they are, but for tables (family, name) that iptables has *shown*."""
     for entry in entries if isinstance(entries, list) else [entries]:
         family = table = name = ""
         try:

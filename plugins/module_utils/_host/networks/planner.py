@@ -137,6 +137,7 @@ class ConfPlanner:
         return DropInFiles(self.state)
 
     def _removals(self) -> Removals:
+        # Rarely requested, as what is below, so other calls do not have to compile it.
         from .aside import Removals
 
         return Removals(self.state)
@@ -212,6 +213,7 @@ class ConfPlanner:
             runtime for runtime in effective.runtimes if runtime.name == "nomad" and effective.reads_here(runtime)
         ]
         if readers:
+            # Few hosts run Nomad.
             from ..runtimes.nomad import reload_of
 
             changes = any(step.kind not in ("leave", "configure") for step in self.plan.steps)
@@ -221,6 +223,7 @@ class ConfPlanner:
                 self.plan.add(self.plan.reload.step())
 
     def _setup(self, settings: RuntimeSettings) -> Setup:
+        # Most calls do not change runtimes and do not have to compile this.
         from ..runtimes.setup import Setup
 
         return Setup(self.plan, self.plan.configured, settings, self.request.tolerate_missing, self.view)

@@ -97,13 +97,13 @@ def add_entry(verbs, key=KEY, *types):
     write_entry(verbs._cni.cache_dir, Entry(key.container_id, conf, key.ifname, key.network))
 
 
-@pytest.mark.parametrize(("errors", "removed"), [([], 1), (["busy"], 2)])
-def test_a_del_leaves_nothing_behind(verbs, plugins, firewall, errors, removed):
+@pytest.mark.parametrize("errors", [[], ["busy"]])
+def test_a_del_leaves_nothing_behind(verbs, plugins, firewall, errors):
     plugins.errors += errors
     assert verbs.delete(attached(), None, "") == ""
-    assert firewall.removed == [CHAIN] * removed
+    assert firewall.removed == [CHAIN]
     assert verbs.delete(attached("main"), None, "") == ""
-    assert firewall.readings == removed
+    assert firewall.readings == 1
 
 
 def test_a_del_that_is_killed_is_known_until_its_rules_are_removed(verbs, monkeypatch, firewall):

@@ -33,7 +33,7 @@ def departed(key=KEY, conf=None, ips=(), objects=None, **more):
     return Departed(key, NOW, objects or {}, conf, ips, **more)
 
 
-def dropped(*attachments, cache_dir=""):
+def dropped(*attachments, cache_dir="/nowhere"):
     """Return the rows and problems of what has gone, by key."""
     return remains.drop_remains(attachments, str(cache_dir))
 

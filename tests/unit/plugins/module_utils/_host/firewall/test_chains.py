@@ -151,7 +151,7 @@ def test_elements_of_sets_are_put_back():
 def test_a_table_keeps_its_comment(monkeypatch):
     """nft 1.1 shows and takes it, as portmap's; older releases do neither."""
     table = {"family": "ip", "name": "cni_hostport", "comment": "CNI portmap plugin"}
-    monkeypatch.setattr(chains, "_query_nft", lambda nft: [{"table": {**table, "handle": 1}}])
+    monkeypatch.setattr(chains, "_query_nft", lambda found: [{"table": {**table, "handle": 1}}])
     key = ("table", "nftables", "ip", "cni_hostport")
     shown = read_chains().chains[key]
     scripts = []
@@ -196,7 +196,9 @@ def test_rules_that_iptables_cannot_show_are_not_taken_for_lost(monkeypatch):
         return commands.Done(0, dump.encode(), "") if argv[0].endswith("iptables-nft-save") else real(argv, *more)
 
     monkeypatch.setattr(commands, "run_command", run)
+    subprocess.run(["nft", "add", "table", "ip", "nat"], check=True)
     found = read_chains()
+    subprocess.run(["nft", "flush", "ruleset"], check=True)
     assert "cannot show" in found.why_unread(("chain", "iptables-nft", "ipv4", "nat", "CNI-X"))
     assert found.why_unread(("chain", "iptables-nft", "ipv4", "filter", "FORWARD")) == ""
 
@@ -317,3 +319,26 @@ def test_a_transaction_that_fails_changes_nothing():
     assert caught.value.code == "rules_not_restored"
     assert key not in read_chains().chains
     subprocess.run(["bash", "-c", FLUSH], check=True)
+
+
+def test_a_family_without_tables_of_iptables_is_not_asked_for(monkeypatch):
+    ran, real = [], commands.run_command
+    monkeypatch.setattr(commands, "run_command", lambda argv, *more: ran.append(argv[0]) or real(argv, *more))
+    subprocess.run(["bash", "-c", FLUSH], check=True)
+    chains.read_iptables(FoundChains(), "iptables-nft", "ipv4")
+    save4, legacy = ran[0], [name for name in ran if "legacy" in name]
+    ran.clear()
+    for script, asked in (
+        ("nft flush ruleset", []),
+        ("iptables-nft -t nat -A POSTROUTING -j ACCEPT; nft add table ip6 other", [save4]),
+        ("ip6tables-nft -t nat -A POSTROUTING -j ACCEPT", [save4, save4.replace("iptables", "ip6tables")]),
+    ):
+        subprocess.run(["bash", "-c", script], check=True)
+        ran.clear()
+        found = read_chains()
+        assert [name for name in ran if "legacy" not in name and not name.endswith("/nft")] == asked
+        assert len([name for name in ran if name.endswith("/nft")]) == 1
+        assert not legacy and not found.unread
+    assert found.table("iptables-nft", "ipv6", "nat")["POSTROUTING"] == ["-j ACCEPT"]
+    assert ("table", "nftables", "ip6", "other") in found.chains
+    subprocess.run(["bash", "-c", "nft flush ruleset"], check=True)
