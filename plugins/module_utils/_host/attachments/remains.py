@@ -118,7 +118,6 @@ def drop(remains: Sequence[Remain]) -> Dict[Key, List[Row]]:
     sets = [remain.drop for remain in remains if remain.drop is not None and not callable(remain.drop)]
     errors: Dict[Any, Optional[HostError]] = {}
     if sets:
-        # Imported late: most networks have no rules.
         from ..firewall import change
 
         errors = {ruleset.key: error for ruleset, error in change.drop_rules(sets)}
@@ -248,7 +247,6 @@ def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str])
     What is left of a footprint, and nothing but the footprint tells to be the attachment's, is returned and stays.
     Raises CacheError.
     """
-    # Imported late: most networks have no rules.
     from ..firewall import owners
     from ..firewall.kinds import FIREWALL
 
@@ -279,7 +277,6 @@ def _rules_of(departed: Sequence[Departed], cache_dir: str, problems: List[str])
 
 def recorded_objects(cache_dir: str, key: Key) -> Objects:
     """Return what the ADD of an attachment made on the host, as far as its footprint tells."""
-    # Imported late: only detaching needs it.
     from ..footprints.note import Notes
 
     footprint = Notes(cache_dir).attachment(key)

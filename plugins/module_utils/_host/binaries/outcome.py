@@ -71,7 +71,6 @@ class PluginsPlan(Plan):
     def batch(self) -> PluginBatch:
         """The changes."""
         if self._batch is None:
-            # Imported late, as below: an unchanged run has none.
             from .batch import PluginBatch
 
             desired = self._wanted

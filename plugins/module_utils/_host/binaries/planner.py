@@ -76,7 +76,6 @@ def plan_present(
         if current.is_exactly(target):
             _already_there(plan, name, current, desired)
             continue
-        # Imported late: an unchanged run has no changes.
         from .batch import INSTALL, REPLACE, SET_ATTRIBUTES, PluginChange
 
         if current.is_kept(target):

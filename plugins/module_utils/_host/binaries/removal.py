@@ -70,7 +70,6 @@ def _add_removals(
     removed = [change.name for change in changes if change.kind == REMOVE]
     used: Dict[str, List[str]] = {}
     if removed:
-        # Imported late: only a removal needs it.
         from .versions import plugin_in_use, users_of
 
         used = users_of(removed, view, *directories, bin_dir=plan.store.bin_dir)

@@ -81,7 +81,6 @@ class Source:
         checksum = self.told["checksum"] or self._by_machine("checksums")
         if not checksum:
             return None
-        # Imported late, as the archive below: a directory on the controller has none.
         from .checksum import parse_checksum
 
         archive = known_archive(manifest, *parse_checksum(checksum))
@@ -139,7 +138,6 @@ class Source:
                 code="checksum_required",
             )
         elif not self._path:
-            # It imports as much as the rest of the module.
             from .download import fetch
 
             fd, path = tempfile.mkstemp(dir=self._tmpdir())
@@ -208,7 +206,6 @@ def plan_plugins(
         attributes = attributes_of(params["mode"], params["owner"], params["group"])
         where = Where(params["conf_dir"], params["bin_dirs"], params["cache_dir"], params["force"])
         return plan_present(bin_dir, desired, attributes, view, check_mode, where)
-    # Imported late: most requests install.
     from .removal import plan_absent, plan_restored
 
     names = names_of(params["plugins"])

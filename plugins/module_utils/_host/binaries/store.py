@@ -241,7 +241,6 @@ def ask_version(path: str, argv0: Optional[str] = None) -> List[str]:
 
     Raises HostError ``unsafe_permissions``, ``not_elf`` or ``plugin_failed``.
     """
-    # Imported here because a run without changes executes nothing.
     from ...libcni.errors import CNIError
     from ...libcni.invoke import get_version_info
     from ..executor import SafeExecutor

@@ -112,7 +112,6 @@ class Binaries:
         known = self._remembered.get(real)
         if known and known.get("identity") == identity(status):
             return known
-        # Imported late, because an unchanged run executes nothing.
         from ...libcni.invoke import get_version_info
         from ..executor import SafeExecutor
 
@@ -141,7 +140,6 @@ def _is_plain(name: str) -> bool:
 
 def _meant(name: str, bin_dirs: Sequence[str]) -> str:
     """Return the question whether a plugin with a similar name is meant, "" if there is none."""
-    # Imported here because only a mistyped name needs it.
     import difflib
 
     available = [entry for path in bin_dirs if os.path.isdir(path) for entry in os.listdir(path) if entry != name]

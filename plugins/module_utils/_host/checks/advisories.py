@@ -127,7 +127,6 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has
             return
         memory = binaries.memory(kind)
         if "release" not in memory:
-            # Imported late, because the answer is remembered.
             from ..binaries.packages import release_of
 
             memory["release"] = release_of(os.path.realpath(path), _TIMEOUT)

@@ -210,7 +210,6 @@ def _missing_tools(file: ConfFile, binaries: Binaries) -> Iterator[Problem]:
     """
     if not any(kind_of(plugin).rules for plugin in file.plugins):
         return
-    # No other plugin needs commands, so most calls do not have to compile this.
     from ..firewall.tools import require_tools
 
     for index, plugin in enumerate(file.plugins):

@@ -149,7 +149,6 @@ class NetworkCauses:
         """Yield what single plugins need of the host."""
         kind, ipam = text_of(plugin, "type"), object_of(plugin, "ipam")
         if is_multus(plugin):
-            # Imported late: few hosts have Multus.
             from .multus import multus_obstacles
 
             yield from multus_obstacles(plugin, self.binaries)

@@ -110,7 +110,6 @@ def _allocations(directory: str) -> List[str]:
 
 def _get(address: str, path: str, environment: Mapping[str, str]) -> Tuple[int, bytes]:
     """Return the status and the beginning of the answer to a GET request."""
-    # Imported late: most hosts have no Nomad.
     import http.client
 
     token = environment.get("NOMAD_TOKEN", "")

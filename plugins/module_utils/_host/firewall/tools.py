@@ -129,7 +129,6 @@ def _names(plugin: str, text: bytes, bin_dirs: Optional[Sequence[str]]) -> bool:
     """
     if bin_dirs is None:
         return True
-    # Imported late: most hosts have iptables.
     from ...libcni.errors import PluginNotFoundError
     from ...libcni.invoke import find_in_path
 

@@ -323,7 +323,6 @@ def _pod_caches(
 ) -> List[CacheContents]:
     if not os.path.isdir(MULTINET_DIR) and not any(text_of(plugin, "type") == MULTINET for _name, plugin in configured):
         return []
-    # Imported late, as above: few hosts have it.
     from .pods import pod_caches
 
     return pod_caches(configured, others)

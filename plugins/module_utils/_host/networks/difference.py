@@ -143,7 +143,6 @@ def difference_in_words(before: Optional[bytes], after: bytes) -> str:
     """Return how the content of a file differs from the desired conflist *after*; None is one that was not read."""
     if before is None:
         return "it cannot be read"
-    # Imported late, here and below: unchanged runs do not need it.
     from ..changes import change_in_words
 
     try:

@@ -133,7 +133,6 @@ class ConfSteps:
             finally:
                 os.close(fd)
 
-        # Imported late: unchanged runs do not need it.
         from ..changes import change_in_words
 
         states = _describe(before), _describe(self.attributes)

@@ -259,7 +259,6 @@ class Owners:
 
     def _running(self, owner: Owner) -> Optional[Living]:
         if self._processes is None:
-            # Imported here because most directories have no file with a possible owner.
             from ..processes import processes
 
             # Most of them run in containers, which have the directory that they write to. Only their names are used.

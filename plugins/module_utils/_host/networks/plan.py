@@ -49,7 +49,6 @@ class ConfPlan(Plan):
     def changes(self) -> ConfSteps:
         """What adds the steps."""
         if self._changes is None:
-            # Imported late: an unchanged run has none.
             from .execute import ConfSteps
 
             self._changes = ConfSteps(self, self.conf_dir, self.manifest, self.attributes)

@@ -137,7 +137,6 @@ class ConfPlanner:
         return DropInFiles(self.state)
 
     def _removals(self) -> Removals:
-        # Rarely requested, as what is below, so other calls do not have to compile it.
         from .aside import Removals
 
         return Removals(self.state)
@@ -213,7 +212,6 @@ class ConfPlanner:
             runtime for runtime in effective.runtimes if runtime.name == "nomad" and effective.reads_here(runtime)
         ]
         if readers:
-            # Few hosts run Nomad.
             from ..runtimes.nomad import reload_of
 
             changes = any(step.kind not in ("leave", "configure") for step in self.plan.steps)
@@ -223,7 +221,6 @@ class ConfPlanner:
                 self.plan.add(self.plan.reload.step())
 
     def _setup(self, settings: RuntimeSettings) -> Setup:
-        # Most calls do not change runtimes and do not have to compile this.
         from ..runtimes.setup import Setup
 
         return Setup(self.plan, self.plan.configured, settings, self.request.tolerate_missing, self.view)

@@ -184,7 +184,6 @@ class ConfRequest:
 
 def conf_request(params: Mapping[str, Any], tolerate_missing: bool) -> ConfRequest:
     """Return the request for *params*, the options of cni_conf. Raises HostError."""
-    # Imported late: the options alone do not need it.
     from ..files import read_attributes
 
     return ConfRequest(
@@ -242,7 +241,6 @@ def _settings(params: Mapping[str, Any]) -> Optional[RuntimeSettings]:
     configure = params["configure"]
     if configure is None:
         return None
-    # Imported late: needed only if runtimes are configured.
     from ..runtimes.settings import RuntimeSettings
 
     return RuntimeSettings(

@@ -55,7 +55,6 @@ def confirm(
 
 
 def _confirm_one(effective: Effective, runtime: Runtime, verdict: Verdict, bin_dirs: List[str], end: float) -> Answer:
-    # Imported here because most hosts have no runtime to ask, and compiling it takes time.
     from ..runtimes.loaded import ANSWER, ask_until, mismatch
     from .report import Readiness
 

@@ -234,7 +234,6 @@ class Effective:
     # ---- one runtime
 
     def _judge(self, runtime: Runtime) -> Verdict:
-        # Imported here because a host without runtimes does not need it, and compiling it takes time.
         from .rules import Verdict, judge
 
         if not runtime.reads:
@@ -248,7 +247,6 @@ class Effective:
         verdict = judge(runtime, files, self._ask(runtime, self.tolerate_missing), self._folder_of)
         chosen = next((file for file in files if file.path == verdict.file), None)
         if chosen is not None and any(map(is_multus, chosen.plugins[:1])):
-            # Imported here because few hosts have Multus.
             from .through import in_words, networks_through
 
             verdict.through = networks_through(chosen, self.conf_dir, self.files, self._view)

@@ -68,7 +68,6 @@ class Nomad(Runtime):
         return [named, bridge]
 
     def _read(self) -> None:
-        # Imported here because few hosts run Nomad, and compiling it takes time.
         from . import hcl
 
         client: Dict[str, Any] = {}

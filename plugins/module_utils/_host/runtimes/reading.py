@@ -55,7 +55,6 @@ def parsed(path: str, loads: Optional[Callable[[str], Dict[str, Any]]] = None) -
 
 def toml(text: str) -> Dict[str, Any]:
     """Parse TOML. Raises HostError ``not_understood``."""
-    # Imported here because a host without runtimes does not need it, and compiling it takes time.
     from .toml import load_toml
 
     return load_toml(text)

@@ -170,7 +170,6 @@ class Runtime:
 
         The answer is untrusted. Raises HostError ``not_answered``, ``unsafe_permissions`` and others.
         """
-        # Imported here because an unchanged run may have no runtime to ask, and compiling it takes time.
         from . import cri
 
         return cri.cri_status(self.address, timeout)

@@ -265,7 +265,6 @@ def _choose(same: List[Runtime]) -> Runtime:
 
 def _reason(runtime: Runtime, desired: RuntimeSettings) -> str:
     """Return why the files of a runtime change."""
-    # Imported late: unchanged runs do not need it.
     from ..changes import change_in_words
 
     if not desired.present:

@@ -108,7 +108,6 @@ class SmokeSettings(NamedTuple):
         """Return the pairs of CNI_ARGS and the capability arguments of the pod. Raises HostError ``bad_pod``."""
         if self.pod is None:
             return [], {}
-        # Imported late, as what most runs do not need.
         from ..attachments.pod import arguments_of
 
         return arguments_of(self.pod, container_id, [], {}, "pod")[:2]
@@ -208,7 +207,6 @@ class Interfaces:
 
     def note(self, result: Mapping[str, Any]) -> None:
         """Note what an ADD with that *result* made on the host: the interfaces in it, and the other ends of veths."""
-        # Imported late, as what only a run needs.
         from ..footprints.note import Recorded
 
         entries = result.get("interfaces")
@@ -331,7 +329,6 @@ class Trier:
 
     def _ask_status(self, trial: Trial, config: NetworkConfigList) -> None:
         """Ask the plugins whether they are ready. ADD is tried in any case: containerd does so, too."""
-        # Imported late, as what only a run needs.
         from ..runtimes.status import NOT_READY, READY, STATUS_TIMEOUT, status_of
 
         plugins = [plugin.network for plugin in config.plugins]
