@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from ..module_utils._host.runtimes.profiles import NAMES
+
 
 class ModuleDocFragment:
     VALIDATION = r"""
@@ -32,7 +34,7 @@ options:
     default: false
 """
 
-    RUNTIMES = r"""
+    RUNTIMES = f"""
 options:
   runtime:
     description:
@@ -44,35 +46,7 @@ options:
         of the documentation for the rules of each runtime.
     type: list
     elements: str
-    choices:
-      - containerd
-      - containerd-1.6
-      - containerd-1.7
-      - containerd-2.0
-      - containerd-2.1
-      - ctr
-      - crio
-      - openshift
-      - dockershim
-      - dockershim-1.9
-      - kubenet
-      - cri-dockerd
-      - podman
-      - nerdctl
-      - nomad
-      - nomad-bridge
-      - buildkit
-      - firecracker
-      - apptainer
-      - rkt
-      - mesos
-      - ecs
-      - multus
-      - cnitool
-      - k3s
-      - rke2
-      - microk8s
-      - k0s
+    choices: {list(NAMES)}
   ensure_effective:
     description:
       - Name of the network that the runtimes must use. If one of them would use another network, or none, the task

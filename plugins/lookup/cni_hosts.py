@@ -12,6 +12,7 @@ version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
+  - Internal. For the playbooks and roles of this collection; it may change in any release.
   - Returns the variable C(cni_hosts), or V(all) if C(cni_hosts) is not set but C(--limit) is. Empty text counts as not
     set.
   - Warns about extra variables whose names start with C(cni_) and are probably misspelled.

@@ -12,6 +12,7 @@ version_added: 0.2.0
 author:
   - podwire.cni authors (@podwire)
 description:
+  - Internal. For the playbooks and roles of this collection; it may change in any release.
   - Returns the options of the named groups, each with the value of its variable. An option whose variable is not set is
     left out, so the module's own default holds. See P(podwire.cni.cni_value#lookup) for the forms of a value.
   - Use it in C(module_defaults).

@@ -12,6 +12,7 @@ version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
+  - Internal. For the playbooks and roles of this collection; it may change in any release.
   - Returns a sentence if none of the variables is set that make the roles of this collection do something. The usual
     cause is that the variables of the host were not loaded.
   - Returns a sentence if networks must be validated and C(jsonschema) is missing on the controller.

@@ -12,6 +12,7 @@ version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
+  - Internal. For the playbooks and roles of this collection; it may change in any release.
   - Makes the program that the role P(podwire.cni.attachments#role) installs with O(ignore:cni_attachments_watch), and
     returns its path. It is one file, an archive that Python 3.8 and newer run.
   - The file is in Ansible's temporary directory on the controller. The same release of the collection always makes the

@@ -12,6 +12,7 @@ version_added: 0.2.0
 author:
   - podwire.cni authors (@podwire)
 description:
+  - Internal. For the playbooks and roles of this collection; it may change in any release.
   - Returns the value of a variable of the roles and playbooks of this collection, in its own type. Surveys of AWX and
     C(-e NAME=VALUE) can only give text.
   - An empty text means that the variable is not set. A list may be lines, words with commas, JSON or YAML. A list of
