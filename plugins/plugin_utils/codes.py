@@ -49,11 +49,11 @@ def sections() -> Iterator[Section]:
 
 def explained(code: str) -> str:
     """Return the text for a terminal about *code*. Raises KeyError if there is no such code."""
-    found = [(section, entry) for section in sections() for entry in section.entries if code in entry.codes]
-    if not found:
+    entries = [(section, entry) for section in sections() for entry in section.entries if code in entry.codes]
+    if not entries:
         raise KeyError(code)
     parts = []
-    for section, entry in found:
+    for section, entry in entries:
         parts.append(f"{code} ({section.title}{', ' + entry.level if entry.level else ''})")
         for label, text in (("cause", entry.cause), ("remedy", entry.remedy)):
             plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)

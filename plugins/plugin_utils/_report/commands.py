@@ -84,6 +84,6 @@ def pattern(host: str) -> str:
     return host if _SIMPLE.match(host) else f"~^{re.sub('[^A-Za-z0-9_-]', _escaped, host)}$"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    number = ord(found.group())
+def _escaped(character: re.Match[str]) -> str:
+    number = ord(character.group())
     return f"\\x{number:02x}" if number < 1 << 8 else f"\\U{number:08x}"

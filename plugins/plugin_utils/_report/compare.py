@@ -48,8 +48,8 @@ def _lines(record: Record) -> list[str]:
 
 
 def _errors(record: Record) -> Iterator[str]:
-    found: list[Any] = [*rows(record["problems"]), *rows(table(record["info"]).get("problems"))]
-    for row in found:
+    problems: list[Any] = [*rows(record["problems"]), *rows(table(record["info"]).get("problems"))]
+    for row in problems:
         if row.get("level") == "error":
             place = ": ".join(filter(None, (text(row.get("file")), text(row.get("pointer")))))
             yield f"{place}: {text(row.get('message'))}" if place else text(row.get("message"))

@@ -64,12 +64,12 @@ def _settings(before: Any, after: Any) -> list[tuple[str, str, str]]:
     """Return the places that differ; none if they are too many, or too long for a table."""
     if not (isinstance(before, dict) and isinstance(after, dict)):
         return []
-    found = []
+    settings = []
     for place, old, new in _differing("", before, after):
-        found.append((place, _shown(old), _shown(new)))
-        if len(found) > MOST_SETTINGS or any(len(text) > _LONGEST for text in found[-1]):
+        settings.append((place, _shown(old), _shown(new)))
+        if len(settings) > MOST_SETTINGS or any(len(text) > _LONGEST for text in settings[-1]):
             return []
-    return found
+    return settings
 
 
 def _differing(place: str, before: Any, after: Any) -> Iterator[tuple[str, Any, Any]]:

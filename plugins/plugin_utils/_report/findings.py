@@ -192,14 +192,14 @@ class Cause:
 
 
 def causes_of(
-    found: Sequence[tuple[str, Sequence[Finding]]], commands: Commands, since: Mapping[str, Mapping[str, str]]
+    by_host: Mapping[str, Sequence[Finding]], commands: Commands, since: Mapping[str, Mapping[str, str]]
 ) -> list[Cause]:
     """Return the causes of the findings of each host, the gravest first, then those of the most hosts.
 
     *since* says when a finding was first seen, by host and key.
     """
     causes: dict[tuple[str, ...], Cause] = {}
-    for host, of_host in found:
+    for host, of_host in by_host.items():
         times = since.get(host, {})
         for finding in of_host:
             if finding.level:

@@ -202,8 +202,8 @@ def _reasons(record: Mapping[str, Any], limits: Limits) -> Iterator[tuple[str, s
         yield LEAKS, f"{leaks} leak{'' if leaks == 1 else 's'} of dead containers"
     cut = table(record.get(CUT))
     if cut:
-        told = ", ".join(f"{number(count):,} of {name}" for name, count in sorted(cut.items()))
-        yield CUT, f"its record was too large or not valid; values that were left out or shortened: {told}"
+        fields = ", ".join(f"{number(count):,} of {name}" for name, count in sorted(cut.items()))
+        yield CUT, f"its record was too large or not valid; values that were left out or shortened: {fields}"
     if limits.is_stale(record["time"]):
         yield STALE, f"last inspected on {record['time']}"
 

@@ -24,7 +24,7 @@ from .bounds import bounded
 from .commands import LIMITS, Commands
 from .fleet import BadRecord, Limits, check, fleet, json_lines, now, one_line
 from .metrics import prometheus
-from .page import Past, found_in, page_name, pages
+from .page import Past, findings_by_host, page_name, pages
 from .record import Record, unusable
 from .values import table, texts
 
@@ -100,8 +100,8 @@ def write_report(folder: str, output: Output | None = None) -> Written:
         if not inventory or (hosts is not None and hosts.isdisjoint(record["host"] for record in records)):
             inventory, groups = _last_inventory(folder), None
         report = fleet(records, output.limits, inventory)
-        found = found_in(report)
-        run = history.run_of(report, found, history.last(folder))
+        by_host = findings_by_host(report)
+        run = history.run_of(report, by_host, history.last(folder))
         before = _before(folder, output.against, run)
         changes = history.differences(before, run) if before else []
         commands = Commands(report["inventory"], groups, folder)
@@ -109,7 +109,7 @@ def write_report(folder: str, output: Output | None = None) -> Written:
         past = Past(run.since, list(history.heads(folder)), before, changes)
         _write(os.path.join(folder, JSON_NAME), json_lines(report))
         made = set()
-        for index, page in enumerate(pages(report, found, commands, past)):
+        for index, page in enumerate(pages(report, by_host, commands, past)):
             # The page names them, so they must be there first.
             _write_limits(folder, commands.files)
             _write(os.path.join(folder, page_name(index)), page)

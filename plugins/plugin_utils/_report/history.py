@@ -31,8 +31,6 @@ _COUNTS = ("hosts", "clean", "drift", "error", "attention")
 _MAX_SIZE = 256 << 20
 _LONGEST_HEAD = 1 << 20
 
-Found = Sequence[tuple[str, Sequence[Finding]]]
-
 
 class Run(NamedTuple):
     """*begin* and *end* are the times of its first and last report.
@@ -65,7 +63,7 @@ class NoRun(ValueError):
     """There is no such run; the text says so."""
 
 
-def run_of(report: Mapping[str, Any], found: Found, last: Run | None) -> Run:
+def run_of(report: Mapping[str, Any], by_host: Mapping[str, Sequence[Finding]], last: Run | None) -> Run:
     """Return the run of a report: *last* continued, or a new one.
 
     Records may come from other machines, so their times say only whether a record is a new one.
@@ -77,7 +75,7 @@ def run_of(report: Mapping[str, Any], found: Found, last: Run | None) -> Run:
     begin = last.begin if last and _continues(last, fresh, now) else now
     levels = {host["host"]: level(host) for host in report["hosts"]}
     hosts = {}
-    for name, findings in found:
+    for name, findings in by_host.items():
         before = table(known[name]["found"]) if name in known else {}
         # A record cannot be of the future.
         when = times[name] if seconds(times[name]) is not None and times[name] <= now else now
@@ -96,7 +94,7 @@ def _continues(last: Run, fresh: Iterable[str], now: str) -> bool:
 
 def differences(before: Run, after: Run) -> list[Change]:
     """Return the hosts that differ between two runs, sorted by name."""
-    found = []
+    changes = []
     for name in sorted({*before.hosts, *after.hosts}):
         old, new = (run.hosts.get(name, {"level": "", "found": {}}) for run in (before, after))
         change = Change(
@@ -107,8 +105,8 @@ def differences(before: Run, after: Run) -> list[Change]:
             [key for key in old["found"] if key not in new["found"]],
         )
         if change.new or change.gone or change.before != change.after:
-            found.append(change)
-    return found
+            changes.append(change)
+    return changes
 
 
 def summary_of_differences(before: Run, changes: Sequence[Change]) -> str:
@@ -178,31 +176,30 @@ def last(folder: str) -> Run | None:
     return None
 
 
-def find(folder: str, wanted: str, present: Run) -> Run:
-    """Return the run that *wanted* names: PREVIOUS, a time as a prefix (``2026-11-25``), or a path. Raises NoRun.
+def find(folder: str, against: str, present: Run) -> Run:
+    """Return the run that *against* names: PREVIOUS, a time as a prefix (``2026-11-25``), or a path. Raises NoRun.
 
     A prefix names the last run that it fits. *present* is the run of the report itself, which is none of them.
     """
-    if "/" in wanted:
-        return read(os.path.abspath(wanted))
+    if "/" in against:
+        return read(os.path.abspath(against))
     others = [name for name in names(folder) if name != name_of(present)]
-    if wanted == PREVIOUS:
+    if against == PREVIOUS:
         others = [name for name in others if name < name_of(present)]
     else:
-        others = [name for name in others if name.startswith(wanted.replace(":", "-"))]
+        others = [name for name in others if name.startswith(against.replace(":", "-"))]
     if not others:
-        raise NoRun(
-            f"no run before {present.begin} in {folder}/{RUNS}"
-            if wanted == PREVIOUS
-            else f"no other run in {folder}/{RUNS} begins at {wanted}; there are {', '.join(map(_time, names(folder)))}"
-        )
+        if against == PREVIOUS:
+            raise NoRun(f"no run before {present.begin} in {folder}/{RUNS}")
+        begins = ", ".join(map(_time, names(folder)))
+        raise NoRun(f"no other run in {folder}/{RUNS} begins at {against}; there are {begins}")
     return read(os.path.join(folder, RUNS, others[-1]))
 
 
 def superfluous(folder: str, keep: int) -> list[str]:
     """Return the paths of the oldest runs, so that *keep* are left."""
-    found = names(folder)
-    return [os.path.join(folder, RUNS, name) for name in found[: max(0, len(found) - keep)]]
+    runs = names(folder)
+    return [os.path.join(folder, RUNS, name) for name in runs[: max(0, len(runs) - keep)]]
 
 
 def _time(name: str) -> str:
@@ -223,7 +220,7 @@ def _checked(value: Any) -> Run:
 def _hosts(items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, value in items:
         host = table(value)
-        found = {key: text(when) for key, when in table(host.get("found")).items()}
+        since = {key: text(when) for key, when in table(host.get("found")).items()}
         known = text(host.get("level"))
         of_run = {"time": text(host.get("time")), "run": text(host.get("run"))}
-        yield name, {**of_run, "level": known if known in LEVELS else "", "found": found}
+        yield name, {**of_run, "level": known if known in LEVELS else "", "found": since}

@@ -48,9 +48,9 @@ class Past(NamedTuple):
     changes: Sequence[Change] = ()
 
 
-def found_in(report: Mapping[str, Any]) -> list[tuple[str, list[Finding]]]:
+def findings_by_host(report: Mapping[str, Any]) -> dict[str, list[Finding]]:
     """Return the findings of each host of a report."""
-    return [(host["host"], findings(host)) for host in report["hosts"]]
+    return {host["host"]: findings(host) for host in report["hosts"]}
 
 
 def page_name(index: int) -> str:
@@ -60,7 +60,7 @@ def page_name(index: int) -> str:
 
 def pages(
     report: Mapping[str, Any],
-    found: Sequence[tuple[str, Sequence[Finding]]] | None = None,
+    by_host: Mapping[str, Sequence[Finding]] | None = None,
     commands: Commands | None = None,
     past: Past | None = None,
     most: int = MOST_HOSTS,
@@ -69,13 +69,12 @@ def pages(
 
     A page is made when it is asked for, because those of a large fleet take much memory.
     """
-    found = found_in(report) if found is None else found
+    by_host = findings_by_host(report) if by_host is None else by_host
     commands = commands or Commands(report["inventory"])
     past = past or Past({})
-    by_host = dict(found)
     order = {name: index for index, name in enumerate(LEVELS)}
     ranked = sorted(report["hosts"], key=lambda host: order[level(host)])
-    causes = causes_of(found, commands, past.since)
+    causes = causes_of(by_host, commands, past.since)
     causes_of_host = _causes_of_hosts(causes)
     briefs = [_brief(record) for record in ranked]
     times = sorted(brief["time"] for brief in briefs if brief["time"])
@@ -143,11 +142,11 @@ def _first_command(
 
 
 def _causes_of_hosts(causes: Sequence[Any]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_host: dict[str, list[str]] = {}
     for cause in causes:
         for host in cause.hosts:
-            found.setdefault(host, []).append(cause.id)
-    return found
+            by_host.setdefault(host, []).append(cause.id)
+    return by_host
 
 
 @functools.lru_cache(maxsize=1)
@@ -166,11 +165,11 @@ def _template() -> Template:
 @functools.lru_cache(maxsize=None)
 def _assets(*names: str) -> str:
     """Return these files, one after another."""
-    found = []
+    texts = []
     for name in names:
         with open(os.path.join(FOLDER, name), encoding="utf-8") as stream:
-            found.append(stream.read())
-    return "".join(found)
+            texts.append(stream.read())
+    return "".join(texts)
 
 
 @functools.lru_cache(maxsize=1)
@@ -191,9 +190,9 @@ def _visible(value: Any) -> Any:
     return value
 
 
-def _several(count: int, one: str, many: str = "") -> str:
+def _several(count: int, noun: str) -> str:
     """Return a number with its noun."""
-    return f"{format(count, ',')} {one if count == 1 else many or one + 's'}"
+    return f"{format(count, ',')} {noun if count == 1 else noun + 's'}"
 
 
 def _shorten(text: str, most: int) -> str:
@@ -214,11 +213,11 @@ def _tiles(hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _tags(hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return how many hosts have steps of a class, or another reason for attention; each is a filter, none is empty."""
-    found = [{"show": name, "label": f"With {name} steps", "count": 0} for name in (SAFE, DISRUPTIVE)]
-    found += [{"show": code, "label": _TAGS.get(code, words.capitalize()), "count": 0} for code, words in CODES.items()]
-    for tag in found:
+    tags = [{"show": name, "label": f"With {name} steps", "count": 0} for name in (SAFE, DISRUPTIVE)]
+    tags += [{"show": code, "label": _TAGS.get(code, words.capitalize()), "count": 0} for code, words in CODES.items()]
+    for tag in tags:
         tag["count"] = sum(tag["show"] in tags_of(host) for host in hosts)
-    return [tag for tag in found if tag["count"]]
+    return [tag for tag in tags if tag["count"]]
 
 
 def tags_of(host: Mapping[str, Any]) -> list[str]:

@@ -184,8 +184,8 @@ class _Record:
 
     def _add_findings(self, module: str, result: Mapping[str, Any]) -> None:
         for row in rows(result.get("findings")):
-            told = {key: text(row.get(key)) for key in ("code", "message", "target")}
-            self.warnings.append({"module": module, **told})
+            finding = {key: text(row.get(key)) for key in ("code", "message", "target")}
+            self.warnings.append({"module": module, **finding})
         self.problems.extend(rows(result.get("problems")))
 
     def _confirm(self, result: Mapping[str, Any]) -> None:

@@ -49,14 +49,14 @@ def _length(value: Any) -> int:
 
 def host_view(
     record: Record,
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     commands: Commands,
     since: Mapping[str, str],
     identifier: str,
 ) -> dict[str, Any]:
     """Return what the page shows of one host of a report.
 
-    *found* are its findings, *since* says by their keys when they appeared. *identifier* is its anchor on the page.
+    *findings* are its own, *since* says by their keys when they appeared. *identifier* is its anchor on the page.
     """
     info = table(record["info"])
     owners = {text(row.get("path")): _owner(row) for key in ("conf", "plugins") for row in rows(info.get(key))}
@@ -85,7 +85,7 @@ def host_view(
         for row in rows(record["warnings"])
         if row.get("code") != "drifted" or text(row.get("target")) not in targets
     ]
-    shown = [finding for finding in found if finding.level]
+    shown = [finding for finding in findings if finding.level]
     obstacles = rows(table(info.get("readiness")).get("obstacles"))
     return {
         "id": identifier,
@@ -96,7 +96,7 @@ def host_view(
         "error": record["error"] or "",
         "attention": record["attention"],
         "cut": next((reason["message"] for reason in record["attention"] if reason["code"] == CUT), ""),
-        "found": shown[:1],
+        "first": shown[:1],
         "more": max(0, len(shown) - 1),
         "known": record["info"] is not None,
         "steps": Bounded(steps),
@@ -146,7 +146,7 @@ def files_of(info: Mapping[str, Any]) -> list[dict[str, Any]]:
         for runtime in rows(info.get("runtime"))
         for row in rows(runtime.get("through"))
     }
-    found = []
+    files = []
     for row in rows(info.get("conf")):
         config = table(row.get("config"))
         first = (rows(config.get("plugins")) or [config])[0]
@@ -154,8 +154,8 @@ def files_of(info: Mapping[str, Any]) -> list[dict[str, Any]]:
         device = text(first.get("bridge")) or default
         shown: dict[str, Any] = {**_texts(row, "path", "network", "error"), "plugins": texts(row.get("plugins"))[:20]}
         via = through.get(shown["network"], "")
-        found.append({**shown, "owner": _owner(row), "device": [device, *links.get(device, [])[:2]], "through": via})
-    return found
+        files.append({**shown, "owner": _owner(row), "device": [device, *links.get(device, [])[:2]], "through": via})
+    return files
 
 
 def containers_of(info: Mapping[str, Any], drifted: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -180,9 +180,9 @@ def containers_of(info: Mapping[str, Any], drifted: Mapping[str, str]) -> list[d
         if pair[1] and pair not in known
     ]
     dead = {_pair(row) for row in rows(info.get("garbage")) if row.get("collectable") is True}
-    found = [_container(row, drifted, dead) for row in [*cached, *leased]]
+    containers = [_container(row, drifted, dead) for row in [*cached, *leased]]
     keys = ("network", "container_id", "ifname")
-    return sorted(found, key=lambda row: (_LEVELS.index(row["level"]), *(row[key] for key in keys)))
+    return sorted(containers, key=lambda row: (_LEVELS.index(row["level"]), *(row[key] for key in keys)))
 
 
 def _pair(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -208,18 +208,18 @@ def _container(row: Mapping[str, Any], drifted: Mapping[str, str], dead: Collect
 
 def _runtimes(info: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a row for each runtime, with the part of the readiness that is about it."""
-    told = rows(table(info.get("readiness")).get("runtimes"))[:MOST_ROWS]
-    return [{**_effective(row), **_ready(_of_runtime(row, told))} for row in rows(info.get("runtime"))]
+    readiness = rows(table(info.get("readiness")).get("runtimes"))[:MOST_ROWS]
+    return [{**_effective(row), **_ready(_of_runtime(row, readiness))} for row in rows(info.get("runtime"))]
 
 
-def _of_runtime(row: Mapping[str, Any], told: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _of_runtime(row: Mapping[str, Any], readiness: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the readiness of a runtime. Its handlers share its name; one that reads no files has no directory."""
     directory = text(row.get("conf_dir"))
     same = [
-        one
-        for one in told
-        if all(text(one.get(key)) == text(row.get(key)) for key in ("runtime", "network"))
-        and directory in ("", text(one.get("conf_dir")))
+        ready
+        for ready in readiness
+        if all(text(ready.get(key)) == text(row.get(key)) for key in ("runtime", "network"))
+        and directory in ("", text(ready.get("conf_dir")))
     ]
     return same[0] if same else {}
 
@@ -228,7 +228,7 @@ def _ready(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return whether containers of a runtime would get their network, "" if that was not examined, and why."""
     ready = row.get("ready")
     words = "" if not row else "unknown" if not isinstance(ready, bool) else "yes" if ready else "no"
-    why = [text(one.get("message")) for one in rows(row.get("status")) if one.get("state") == "not_ready"]
+    why = [text(plugin.get("message")) for plugin in rows(row.get("status")) if plugin.get("state") == "not_ready"]
     why += [text(row.get("unknown"))] if words == "unknown" else []
     reported = table(row.get("reported"))
     said = reported.get("ready")
@@ -236,7 +236,7 @@ def _ready(row: Mapping[str, Any]) -> dict[str, Any]:
         why.append(f"it reports that its network is not ready: {text(reported.get('message'))}")
     elif said is True:
         why.append("it reports that its network is ready")
-    return {"ready": words, "why": Bounded([one for one in why if one], 5)}
+    return {"ready": words, "why": Bounded(list(filter(None, why)), 5)}
 
 
 def _effective(row: Mapping[str, Any]) -> dict[str, Any]:

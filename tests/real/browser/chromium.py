@@ -16,7 +16,7 @@ from playwright.sync_api import Page, sync_playwright
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import Limits, counts, fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.history import Change, Run
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Past, found_in, pages
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Past, findings_by_host, pages
 
 SIZE = {"width": 1280, "height": 800}
 
@@ -31,24 +31,24 @@ def write(path, records) -> str:
     for record in report["hosts"]:
         for group in ("all", *record["groups"]):
             groups.setdefault(group, []).append(record["host"])
-    found = found_in(report)
-    (page,) = pages(report, found, Commands([INVENTORY], groups, FOLDER), past(report, found))
+    by_host = findings_by_host(report)
+    (page,) = pages(report, by_host, Commands([INVENTORY], groups, FOLDER), past(report, by_host))
     path.write_text(page, encoding="utf-8")
     return "file://%s" % path
 
 
-def past(report, found) -> Past:
+def past(report, by_host) -> Past:
     """Return a past in which each run had a little more drift than the one before."""
     since = {
         name: {one.key: "2026-11-%02dT06:00:00Z" % (12 + (index + number) % 10) for number, one in enumerate(findings)}
-        for index, (name, findings) in enumerate(found)
+        for index, (name, findings) in enumerate(by_host.items())
     }
     now = counts(report["hosts"])
     runs = [
         Run("2026-11-%02dT06:00:00Z" % (22 - day), NOW, {**now, "attention": now["attention"] * (16 - day) // 16}, {})
         for day in range(14, 0, -1)
     ]
-    new = [(name, [one.key for one in findings if one.level]) for name, findings in found]
+    new = [(name, [one.key for one in findings if one.level]) for name, findings in by_host.items()]
     changes = [Change(name, "clean", "drift", keys, []) for name, keys in new if keys][:3]
     return Past(since, runs, runs[-2], changes)
 

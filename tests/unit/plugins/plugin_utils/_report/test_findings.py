@@ -14,7 +14,7 @@ from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings impor
     subject_of,
 )
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import found_in
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import findings_by_host
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build, unusable
 
 CONFLIST = "/etc/cni/net.d/10-pods.conflist"
@@ -29,7 +29,7 @@ def drifted(host, *steps):
 
 
 def causes(*records, since=None):
-    return causes_of(found_in(fleet(records)), Commands(), since or {})
+    return causes_of(findings_by_host(fleet(records)), Commands(), since or {})
 
 
 def unreachable(host, message):
@@ -213,7 +213,7 @@ def test_what_has_changed_is_told_in_the_words_of_the_page():
         unreachable("h2", "a: b"),
         unusable("h3", "no way"),
     ]
-    said = [one.key for _host, found in found_in(fleet(records)) for one in found if one.level]
+    said = [one.key for found in findings_by_host(fleet(records)).values() for one in found if one.level]
     assert sorted(said) == [
         "/etc/cni/net.d/10-pods.conflist: mtu 1500, want 1450",
         "Failed: no way",

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import folder, history
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import Limits, fleet
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import found_in
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import findings_by_host
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
 
 MTU, SUBNET = "bridge: mtu 1450, want 1500", "subnet 10.1.0.0/16, want 10.2.0.0/16"
@@ -171,7 +171,7 @@ def test_a_run_of_anything_can_be_read_again_and_differs_not_from_itself(seed, t
     names = dice.sample(["a", "\ud800", "a/b", "\n", "", "x" * 300, "}", '"'], 4)
     records = [record(name, 1, *dice.sample([MTU, SUBNET, "\u2028", "\x00"], 2)) for name in names]
     report = fleet(records, Limits(at(2)))
-    run = history.run_of(report, found_in(report), None)
+    run = history.run_of(report, findings_by_host(report), None)
     path = tmp_path / "run.json"
     path.write_text(history.to_json(run))
     again = history.read(str(path))
