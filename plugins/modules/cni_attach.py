@@ -312,9 +312,8 @@ actions:
   contains:
     kind:
       description:
-        - One of V(add), V(del), V(repair), V(reroute), V(adopt), V(record) and V(leave).
+        - One of V(add), V(del), V(repair), V(reroute), V(adopt) and V(leave).
         - V(reroute) moves a default route to or from a network of a pod.
-        - V(record) sets a damaged footprint aside, and writes what a rehearsal has found instead.
         - V(repair) puts back in place what is lost, or is a DEL followed by an ADD. V(leave) is not a change. It shows
           what a running daemon did to the network.
       type: str
@@ -364,14 +363,13 @@ code:
   sample: duplicate_attachment
 """
 
-from typing import List, Sequence
+from typing import List, Mapping, Sequence, Union
 
 # Mitogen takes only a file for a module that has the words "from ansible_collections." in it.
-from ..module_utils._host.attachments.drift import Rebuilt
+from ..module_utils._host.attachments.drift import Present
 from ..module_utils._host.attachments.outcome import AttachPlan, attach_settings
 from ..module_utils._host.attachments.planner import AttachPlanner
-from ..module_utils._host.attachments.records import Attached
-from ..module_utils._host.attachments.request import ATTACHMENTS_ARGUMENTS, parse_attachments
+from ..module_utils._host.attachments.request import ATTACHMENTS_ARGUMENTS, Key, parse_attachments
 from ..module_utils._host.attachments.verbs import Verbs
 from ..module_utils._host.errors import HostError, coded
 from ..module_utils._module import (
@@ -383,6 +381,10 @@ from ..module_utils._module import (
     fail,
     result_of,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..module_utils._host.footprints.rehearsed import Rehearsed
 
 
 def main() -> None:
@@ -396,13 +398,13 @@ def main() -> None:
         fail(module, error)
     verbs = Verbs(params["bin_dirs"], params["cache_dir"], params["timeout"])
 
-    def find_again(attachments: Sequence[Attached]) -> Rebuilt:
-        # Imported late: notes are seldom damaged.
-        from ..module_utils._host.trials.rebuilding import rebuild
+    def rehearse(attachments: Sequence[Present]) -> Mapping[Key, Union[Rehearsed, HostError]]:
+        # Imported late: nearly all attachments have footprints.
+        from ..module_utils._host.trials import rehearsal
 
-        return rebuild(attachments, settings.cache_dir, settings.bin_dirs)
+        return rehearsal.rehearse(attachments, settings.bin_dirs)
 
-    settings.rebuild = find_again
+    settings.rehearse = rehearse
 
     def make_plan() -> AttachPlan:
         plan = AttachPlanner(settings, verbs).make(request)

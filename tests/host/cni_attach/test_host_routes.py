@@ -14,6 +14,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.upke
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Footprint
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import Difference
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Drift
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 
 WEB = {"network": "pwademo", "container_id": "web", "netns": "pwa-web"}
@@ -157,9 +158,12 @@ def test_a_repair_that_would_take_the_default_route_leaves_it_and_says_the_remed
 @pytest.mark.parametrize("generation", ["new"], indirect=True)
 def test_the_switch_of_one_interface_takes_the_default_route_as_well(host, uplink):
     lost = Difference("", ("conf6", "pwaup1", "forwarding"), 1, 0)
-    assert REMEDY in why_not([lost], Footprint({}, {}), "")
+    drift = Drift((), Footprint())
+    drift.differences = [lost]
+    assert REMEDY in why_not(drift)
     for harmless in (lost._replace(key=("conf4", "pwaup1", "forwarding")), lost._replace(was=0, now=1)):
-        assert why_not([harmless], Footprint({}, {}), "") == ""
+        drift.differences = [harmless]
+        assert why_not(drift) == ""
     sh("ip link add pwaup1 type bridge; sysctl -qw net.ipv6.conf.pwaup1.forwarding=1; ip link delete pwaup1")
     assert default_routes() == ""
 

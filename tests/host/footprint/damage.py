@@ -83,7 +83,7 @@ def objects(container: Container) -> int:
 def _footprints(container: Container) -> list[Footprint]:
     notes = container.site.notes()
     found = [container.footprint(), notes.network(container.wanted["network"]), notes.host()]
-    assert notes.problems == []
+    assert notes.damaged == {}
     return [footprint for footprint in found if footprint is not None]
 
 

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.drift import Present
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import Attached
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import compare
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Drift, compare
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import private_host
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.audit import Audit, plan_audit
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.rehearsal import Rehearsal
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.rehearsal import rehearse
 from ansible_collections.podwire.cni.tests.host.footprint import damage, pictures
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, BRIDGE_NAME, CHAINS, Chain
 from ansible_collections.podwire.cni.tests.host.footprint.facts import read_facts
@@ -70,7 +71,7 @@ def audit(site):
     found = Audit([str(site.plugins)], NONE)
     found.run()
     assert found.problems == []
-    assert [one.why for one in found.attachments if one.why] == []
+    assert [one.why for one in found.drifts.attachments if one.why] == []
     return found
 
 
@@ -94,8 +95,8 @@ def test_a_rehearsal_shows_what_was_recorded_and_its_loss(owned, generation, nam
     found = audit(site)
     assert drift(found) == []
     assert host_traces() == look_before
-    assert len(found.attachments) == len(site.containers)
-    one = next(one for one in found.attachments if one.live.key == mine)
+    assert len(found.drifts.attachments) == len(site.containers)
+    one = found.drifts.of(mine)
     recorded, rehearsed = container.footprint(), one.footprint
     assert missing(recorded.inside, rehearsed.inside) == []
     assert missing(recorded.host, rehearsed.host) == []
@@ -220,7 +221,7 @@ def test_a_bridge_of_the_host_is_not_reconfigured(owned, generation):
         sh(script)
         before = read_facts()
         found = audit(site)
-        assert [one.compared for one in found.attachments] == ["fully", "fully"]
+        assert [row["compared"] for row in found.rows()["attachments"]] == ["fully", "fully"]
         assert drift(found) == []
         assert not host.run("cni_host", audit=True)["changed"]
         assert before.missing_in(read_facts()) == []
@@ -245,7 +246,7 @@ def test_what_only_a_runtime_can_make_again_is_left(owned):
     result = host.run("cni_host", audit=True)
     assert not result["changed"]
     (step,) = result["plan"]
-    assert step["class"] == "foreign" and "only its runtime can make it again" in step["reason"]
+    assert step["class"] == "foreign" and "only a new ADD can make it again" in step["reason"]
     assert site.picture() == before
 
 
@@ -254,7 +255,7 @@ def test_our_own_attachments_are_not_audited(new_site):
     site.add_container("ctr")
     site.attach()
     shutil.rmtree(CACHE, ignore_errors=True)
-    assert audit(site).attachments == []
+    assert audit(site).drifts.attachments == []
     assert not MEMORY.exists()
 
 
@@ -262,7 +263,7 @@ def test_a_dead_container_is_not_audited(owned):
     site = owned("bridge", connect=False)
     sh("ip netns delete pwf-more")
     found = audit(site)
-    assert [one.live.key for one in found.attachments] == [tuple(site.containers[0].key)]
+    assert [drift.owner for drift in found.drifts.attachments] == [tuple(site.containers[0].key)]
     assert found.rows()["shared"] == []
 
 
@@ -302,7 +303,7 @@ def test_plugins_that_were_replaced_later_are_not_rehearsed(owned):
     shutil.copy2(site.work / "bridge", bridge)
     found = Audit([str(site.plugins)], NONE)
     found.run()
-    assert [(one.compared, one.why) for one in found.attachments] == [
+    assert [(row["compared"], row["why"]) for row in found.rows()["attachments"]] == [
         ("partly", "the plugin bridge was replaced after the attachment was made")
     ] * 2
     # The results of the ADDs are compared, as without rehearsals.
@@ -355,9 +356,11 @@ def test_the_recorded_and_the_rehearsed_footprint_are_equal(owned):
     """Not only the keys: what is recorded compares as equal with the state that the rehearsal expects."""
     site = owned("full", connect=False)
     found = audit(site)
-    for one, container in zip(found.attachments, sorted(site.containers, key=lambda one: one.key)):
-        recorded = container.footprint()
-        assert compare(found._look, recorded, container.path).differences == []
+    for container in site.containers:
+        one, recorded = found.drifts.of(tuple(container.key)), container.footprint()
+        drifted = Drift(tuple(container.key), recorded, container.path)
+        compare(found.drifts.look, drifted)
+        assert drifted.differences == []
         assert {key: value.value for key, value in one.footprint.host.items() if key[0] != "link"} == {
             key: value.value for key, value in recorded.host.items() if key[0] != "link"
         }
@@ -398,16 +401,14 @@ def test_no_spelling_of_a_key_leads_a_rehearsal_to_the_leases_of_the_host(owned,
         found = audit(site)
         assert drift(found) == []
         assert stored() == leases
-        for container, one in zip(sorted(site.containers, key=lambda container: container.key), found.attachments):
+        for container in site.containers:
             assert "lease" in {key[0] for key in container.footprint().host}
-            assert "lease" in {key[0] for key in one.footprint.host}
+            assert "lease" in {key[0] for key in found.drifts.of(tuple(container.key)).footprint.host}
         # A new container gets the next address, and keeps none.
         network = site.chain.network
-        config = found.attachments[0].live.attached.config
+        config = found._lives[0].present.attached.config
         new = Attached(Key(network, "new", "eth0"), config, "/run/netns/new", [], {}, None)
-        rehearsal = Rehearsal(new, None, [str(site.plugins)])
-        (answer,) = private_host.work_apart([rehearsal.work], [str(site.plugins)], 1, 20, 20)
-        owned_by = rehearsal.understand(answer).owned
+        owned_by = rehearse([Present(new, {}, None)], [str(site.plugins)])[new.key].owned
         places = [key for objects in owned_by.values() for key in objects if key[0] == "lease"]
         assert places == [("lease", str(STORE), network, "10.88.0.4")]
         assert stored() == leases

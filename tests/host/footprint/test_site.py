@@ -113,7 +113,9 @@ def test_an_untouched_site_is_not_reported(attached, generation):
         for _look in range(LOOKS):
             look = read_look(wanted, [Netns(container.path)])
             for footprint in footprints:
-                assert state.compare(look, footprint, container.path).differences == []
+                drift = state.Drift(container.key, footprint, container.path)
+                state.compare(look, drift)
+                assert drift.differences == []
         for _call in range(CALLS):
             result = site.run(check_mode=True, on_drift="fail")
             assert {row["action"] for row in result["attachments"]} == {"none"}

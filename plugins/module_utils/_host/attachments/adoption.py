@@ -7,89 +7,42 @@ the network, whose address is on that interface.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, Optional, Sequence, Set, Tuple
 
 from ...libcni import gojson, types
 from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CNIError
 from .. import leases
-from ..addresses import packed, written
+from ..addresses import packed
 from ..checks import pools
-from ..errors import HostError
-from ..footprints.note import Notes
-from ..footprints.object_kinds import HOST
-from ..footprints.state import compare, read_look, wanted_keys
+from ..footprints.object_kinds import destination_of, text_of_mac
+from ..footprints.state import other_end
+from ..kernel.objects import State, read_objects
 from ..kinds import bridge_of, object_of
 from ..netlink import MAIN_TABLE
-from ..netns import Netns, look, visit
-from .drift import Rebuild
-from .kernel_drift import Address, Interface, KernelView, read_here
-from .outcome import AttachPlan, AttachSettings
+from ..netns import Netns, visit
 from .records import Attached
 from .request import WantedAttachment
+
+_UNICAST = 1
 
 
 def find_adoptable(wanted: WantedAttachment, config: NetworkConfigList, container: Netns) -> Optional[Attached]:
     """Return the attachment *wanted* with a result made from the kernel's state; None without evidence of it."""
-    inside = visit([container], read_here).get(container.path)
-    interface = inside.interfaces.get(wanted.key.ifname) if inside else None
-    if inside is None or interface is None:
+    inside = visit([container], read_objects).get(container.path, {})
+    if ("link", wanted.key.ifname) not in inside:
         return None
     leased = _leased(wanted, config)
-    addresses = [address for address in interface.addresses if address[0] in leased]
+    on_interface = [key for key in inside if key[:2] == ("addr", wanted.key.ifname)]
+    addresses = [(str(key[2]), int(key[3])) for key in on_interface if packed(str(key[2])) in leased]
     if not addresses:
         return None
     try:
-        result = types.create("1.0.0", gojson.dumps(_result(wanted, config, inside, interface, addresses)))
+        result = types.create("1.0.0", gojson.dumps(_result(wanted, config, inside, addresses)))
         data = result.as_version(config.cni_version).to_dict()
     except CNIError:
         return None
     return Attached(wanted.key, config, wanted.netns, wanted.args, wanted.capability_args, data)
-
-
-def write_adopted(settings: AttachSettings, adopted: Sequence[Attached], plan: AttachPlan) -> None:
-    """Write the footprints of adopted attachments, and what they share with others."""
-    for attached in adopted:
-        try:
-            why = _write_one(settings.cache_dir, attached, settings.rebuild) if settings.rebuild else ""
-        except HostError as error:
-            why = error.msg
-        if why:
-            text = f"{attached.key}: its footprint is not known ({why}), so only the result of its ADD is compared"
-            plan.warn("footprint_missing", text)
-
-
-def _write_one(cache_dir: str, attached: Attached, rebuild: Rebuild) -> str:
-    """Write what a rehearsal of the ADD shows of an attachment and its network, as far as it is so now.
-
-    Return why there is no footprint, "" if there is one. Raises HostError.
-    """
-    notes = Notes(cache_dir)
-    if notes.attachment(attached.key) is not None:
-        return ""
-    rebuilt = rebuild([attached])
-    footprint = rebuilt.attachments.get(attached.key)
-    if footprint is None:
-        return rebuilt.obstacles.get(attached.key, "")
-    network = attached.key.network
-    shared = {name: objects for name, objects in rebuilt.shared.items() if name in ("", network)}
-    wanted = wanted_keys(attached.netns, [footprint, *shared.values()])
-    identity = look({attached.netns: ()})[attached.netns].identity
-    present = read_look(wanted, [Netns(attached.netns, identity)])
-    for one in (footprint, *shared.values()):
-        for difference in compare(present, one, attached.netns).lost:
-            (one.host if difference.space == HOST else one.inside).pop(difference.key, None)
-    footprint.identity = identity
-    notes.write_attachment(attached.key, footprint)
-    for name, one in shared.items():
-        known = notes.network(name) if name else notes.host()
-        one.host.update(known.host if known is not None else {})
-        if name:
-            notes.write_network(name, one)
-        else:
-            notes.write_host(one)
-    notes.write_order({**{place: list(rules) for place, rules in rebuilt.order.items()}, **notes.order()})
-    return ""
 
 
 def _leased(wanted: WantedAttachment, config: NetworkConfigList) -> Set[bytes]:
@@ -111,30 +64,28 @@ def _leased(wanted: WantedAttachment, config: NetworkConfigList) -> Set[bytes]:
 
 
 def _result(
-    wanted: WantedAttachment,
-    config: NetworkConfigList,
-    inside: KernelView,
-    interface: Interface,
-    addresses: List[Address],
+    wanted: WantedAttachment, config: NetworkConfigList, inside: State, addresses: Sequence[Tuple[str, int]]
 ) -> Dict[str, Any]:
     """Return the result of version 1.0.0: bridge, host end and interface, its addresses, routes through gateways."""
-    host = read_here()
-    ends = [*(host.interfaces.get(bridge_of(plugin.network)) for plugin in config.plugins), host.other_end(interface)]
-    interfaces: List[Dict[str, Any]] = [{"name": end.name, "mac": end.mac} for end in ends if end]
-    interfaces.append({"name": interface.name, "mac": interface.mac, "sandbox": wanted.netns})
+    host, ifname = read_objects(), wanted.key.ifname
+    ends = [*(bridge_of(plugin.network) for plugin in config.plugins), other_end(host, inside, ifname)]
+    interfaces = [_interface(host, name) for name in ends if ("link", name) in host]
+    interfaces.append({**_interface(inside, ifname), "sandbox": wanted.netns})
     routes = [
-        route
-        for route in inside.routes
-        if route.link == interface.number and route.gateway and route.table == MAIN_TABLE and route.unicast
+        {"dst": destination_of(key), "gw": route.value["gw"]}
+        for key, route in inside.items()
+        if key[0] == "route"
+        and (key[2], key[6], key[7]) == (MAIN_TABLE, _UNICAST, ifname)
+        and route.value["gw"]
+        and not route.derived
     ]
     ips = []
-    for raw, length in addresses:
-        entry: Dict[str, Any] = {"address": f"{written(raw)}/{length}", "interface": len(interfaces) - 1}
-        gateway = next((route.gateway for route in routes if route.gateway[:1] == raw[:1]), b"")
-        ips.append(dict(entry, gateway=written(gateway)) if gateway else entry)
-    return {
-        "cniVersion": "1.0.0",
-        "interfaces": interfaces,
-        "ips": ips,
-        "routes": [{"dst": f"{written(route.raw)}/{route.length}", "gw": written(route.gateway)} for route in routes],
-    }
+    for address, length in addresses:
+        entry: Dict[str, Any] = {"address": f"{address}/{length}", "interface": len(interfaces) - 1}
+        gateway = next((route["gw"] for route in routes if (":" in route["gw"]) == (":" in address)), "")
+        ips.append(dict(entry, gateway=gateway) if gateway else entry)
+    return {"cniVersion": "1.0.0", "interfaces": interfaces, "ips": ips, "routes": routes}
+
+
+def _interface(state: State, name: str) -> Dict[str, Any]:
+    return {"name": name, "mac": text_of_mac(state["link", name].value["mac"])}

@@ -1,189 +1,231 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Drift of attachments by their footprints, and of what their networks share."""
+"""Finds the drift of attachments, and of what their networks share.
+
+What an attachment needs is recorded at its ADD. If it is not, a rehearsal of the ADD shows it, and where that is not
+possible, the result of the ADD implies the most important objects.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+import os
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ..firewall.chains import switched_backends
+from ...libcni.cache import cache_path
+from ..errors import HostError
+from ..firewall.chains import CHAIN, switched_backends
 from ..footprints.note import Footprint, Notes
-from ..footprints.object_kinds import Difference
-from ..footprints.state import Compared, Look, compare, note_order, read_look, wanted_keys
+from ..footprints.state import DEDUCED, REHEARSED, Drift, Look, Owner, compare, note_order, read_look, wanted_keys
 from ..netns import Netns, same
-from .outcome import Outcome
 from .records import Attached
 from .request import Key
 
-SHARED_TARGET = "host"
-"""The target of a step that repairs what all networks share."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..footprints.rehearsed import Rehearsed
 
 
-class Shared(NamedTuple):
-    """What attachments share: ``network`` ("" for what all networks share), its footprint and its drift."""
-
-    network: str
-    footprint: Footprint
-    compared: Compared
-
-    @property
-    def target(self) -> str:
-        return self.network or SHARED_TARGET
+ADDED = "others have added it, so it is left"
 
 
-class Rebuilt:
-    """Footprints that rehearsals have found: of ``attachments``, ``shared`` by network ("" for all networks), and the
-    ``order`` of rules in chains. ``obstacles``: why an attachment has none."""
+class Present(NamedTuple):
+    """An attachment whose namespace exists: what that is now, and when the cache entry was written (None: not yet)."""
 
-    def __init__(self) -> None:
-        self.attachments: Dict[Key, Footprint] = {}
-        self.shared: Dict[str, Footprint] = {}
-        self.order: Mapping[Tuple[Any, ...], List[str]] = {}
-        self.obstacles: Dict[Key, str] = {}
+    attached: Attached
+    identity: Mapping[str, Any]
+    written: Optional[float]
 
 
-Rebuild = Callable[[Sequence[Attached]], Rebuilt]
-"""Finds the footprints of attachments whose notes are damaged, and what they share. Raises HostError."""
+Rehearse = Callable[[Sequence[Present]], Mapping[Key, Union["Rehearsed", HostError]]]
+"""Rehearses the ADDs of attachments, see trials.rehearsal. Raises HostError if the host cannot be read."""
 
 
-class Damage(NamedTuple):
-    """A damaged note: its owner (see Notes.damaged), the footprint to write instead, or why there is none."""
-
-    owner: Tuple[str, ...]
-    footprint: Optional[Footprint]
-    obstacle: str
-
-    @property
-    def target(self) -> str:
-        return "/".join(self.owner) or SHARED_TARGET
+def present_in(cache_dir: str, entries: Iterable[Attached], identities: Mapping[str, Any]) -> List[Present]:
+    """Return those of *entries* whose namespace exists. *identities*: path of a namespace -> what it is now."""
+    found = {attached.key: attached for attached in entries if identities.get(attached.netns)}
+    return [Present(attached, identities[attached.netns], _written(cache_dir, key)) for key, attached in found.items()]
 
 
-class Lost(NamedTuple):
-    """What an attachment has lost: its footprint, the path of its namespace, and the differences."""
+def _written(cache_dir: str, key: Key) -> float:
+    try:
+        return os.stat(cache_path(cache_dir, *key)).st_mtime
+    except OSError:
+        return 0.0
 
-    footprint: Footprint
-    netns: str
-    differences: List[Difference]
 
+class Drifts:
+    """What attachments and their networks need, and what of it has drifted: ``by_owner``.
 
-class LostParts:
-    """What gets put back in place: of ``attachments``, and what they share, with the reason in words.
-
-    ``order``: that of rules in chains.
+    ``order``: that of the rules in chains. ``problems``: sentences about what could not be read, so that drift of it
+    goes undetected. ``damages``: sentences about notes that could not be used. ``look``: what was read.
     """
 
     def __init__(self) -> None:
-        self.order: Mapping[Tuple[Any, ...], List[str]] = {}
-        self.attachments: List[Tuple[Outcome, Lost]] = []
-        self.shared: List[Tuple[Shared, str]] = []
-
-
-class FootprintDrift:
-    """Compares footprints with the host. ``footprints``: the attachments that have one, and it is theirs still.
-
-    ``shared``: what their networks share, where something of it has drifted. ``order``: that of the rules in chains.
-    ``problems``: sentences about what could not be read, so that drift of it goes undetected. ``damages``: notes that
-    *rebuild* has found again, or not; they are no problems.
-    """
-
-    def __init__(self, cache_dir: str, rebuild: Optional[Rebuild] = None) -> None:
-        self._notes = Notes(cache_dir)
-        self._rebuild = rebuild
+        self.by_owner: Dict[Owner, Drift] = {}
+        self.look = Look({})
         self.order: Dict[Tuple[Any, ...], List[str]] = {}
-        self.damages: List[Damage] = []
-        self._compared: Dict[Key, Compared] = {}
-        self.footprints: Dict[Key, Footprint] = {}
-        self.shared: List[Shared] = []
         self.problems: List[str] = []
+        self.damages: List[str] = []
 
-    def compare(self, entries: Iterable[Attached], identities: Mapping[str, Optional[Mapping[str, Any]]]) -> None:
-        """Read the footprints of *entries*, and compare. *identities*: path of a namespace -> what it is now.
+    def of(self, key: Key) -> Optional[Drift]:
+        """Return the drift of an attachment; None if its namespace is gone."""
+        return self.by_owner.get(key)
 
-        Raises HostError if the host cannot be read.
-        """
-        present = {attached.key: attached for attached in entries}
-        there: Dict[Key, Attached] = {}
-        for attached in present.values():
-            footprint = self._notes.attachment(attached.key)
-            if footprint is not None and same(footprint.identity, identities.get(attached.netns)):
-                self.footprints[attached.key] = footprint
-                there[attached.key] = attached
-        lost = [key for key in present if key in self._notes.damaged]
-        shared = self._read_shared([*there, *lost])
-        self.order = self._notes.order() if there or lost else {}
-        if self._notes.damaged and self._rebuild is not None:
-            shared.update(self._rebuild_damaged(self._rebuild, present, identities))
-            there.update({key: present[key] for key in self.footprints})
-        else:
-            self.problems += [
-                f"{text}; the next run of cni_attach or cni_host rebuilds it" for text in self._notes.problems
-            ]
-        if not there:
+    @property
+    def attachments(self) -> List[Drift]:
+        return [drift for drift in self.by_owner.values() if drift.own]
+
+    @property
+    def shared(self) -> List[Drift]:
+        """What networks share, and all of them, as far as it has drifted."""
+        found = [drift for drift in self.by_owner.values() if drift.differences and not drift.own]
+        return sorted(found, key=lambda drift: drift.owner)
+
+
+def find_drift(
+    attachments: Sequence[Present], notes: Optional[Notes] = None, rehearse: Optional[Rehearse] = None
+) -> Drifts:
+    """Compare *attachments*, and what they share, with the present state. Raises HostError if it cannot be read.
+
+    *notes*: where their ADDs were recorded. *rehearse*: None if no plugin may run.
+    """
+    found = Drifts()
+    if attachments:
+        _Search(found, attachments, notes, rehearse).run()
+    return found
+
+
+class _Search:
+    def __init__(
+        self,
+        found: Drifts,
+        attachments: Sequence[Present],
+        notes: Optional[Notes],
+        rehearse: Optional[Rehearse],
+    ) -> None:
+        self._found = found
+        self._present = {one.attached.key: one for one in attachments}
+        self._notes = notes
+        self._rehearse = rehearse
+        self._rehearsed: Dict[Key, Rehearsed] = {}
+        self._obstacles: Dict[Key, str] = {}
+
+    def run(self) -> None:
+        missing = self._read_notes() if self._notes is not None else [(), *self._networks()]
+        unknown = self._unknown(missing)
+        if unknown:
+            self._rehearse_all(unknown)
+        look = self._found.look = self._look()
+        if self._rehearsed:
+            self._take_rehearsed(look, missing)
+        self._deduce(look)
+        self._compare(look)
+        self._tell_damages()
+
+    # ---- what they need
+
+    def _networks(self) -> List[Owner]:
+        return list(dict.fromkeys((key.network,) for key in self._present))
+
+    def _read_notes(self) -> List[Owner]:
+        """Take what was recorded; return the owners of what is shared and is not known."""
+        notes, found = self._notes, self._found.by_owner
+        if notes is None:
+            return []
+        for key, one in self._present.items():
+            footprint = notes.attachment(key)
+            if footprint is not None and same(footprint.identity, one.identity):
+                found[key] = Drift(key, footprint, one.attached.netns)
+        self._found.order = notes.order()
+        shared = {(): notes.host(), **{owner: notes.network(owner[0]) for owner in self._networks()}}
+        found.update({owner: Drift(owner, footprint) for owner, footprint in shared.items() if footprint is not None})
+        # Of what all networks share, the order may be what is damaged.
+        return [
+            owner for owner, footprint in shared.items() if footprint is None or (not owner and owner in notes.damaged)
+        ]
+
+    def _unknown(self, missing: Sequence[Owner]) -> List[Present]:
+        """Return the attachments that have to be rehearsed, one for each network whose shared objects are not known."""
+        first = {key.network: key for key in reversed(self._present)}
+        keys = {key for network, key in first.items() if () in missing or (network,) in missing}
+        return [one for key, one in self._present.items() if key in keys or key not in self._found.by_owner]
+
+    def _rehearse_all(self, unknown: Sequence[Present]) -> None:
+        if self._rehearse is None:
             return
-        look = self._look(there, shared)
-        note_order(look, self.order, [*self.footprints.values(), *shared.values()])
-        look.switched = switched_backends(key for one in self.footprints.values() for key in one.host)
-        for key, footprint in self.footprints.items():
-            self._compared[key] = compare(look, footprint, there[key].netns)
-        for network, footprint in shared.items():
-            compared = compare(look, footprint, "")
-            self.shared += [Shared(network, footprint, compared)] if compared.differences else []
-            self.problems += compared.unread
-        self.problems += [text for compared in self._compared.values() for text in compared.unread]
-        self.problems = list(dict.fromkeys(self.problems))
-
-    def _rebuild_damaged(
-        self, rebuild: Rebuild, present: Mapping[Key, Attached], identities: Mapping[str, Optional[Mapping[str, Any]]]
-    ) -> Dict[str, Footprint]:
-        """Find the footprints of damaged notes again; return those that are shared."""
-        damaged = list(dict.fromkeys(self._notes.damaged))
-        networks = {owner[0] for owner in damaged if len(owner) == 1}
-        if () in damaged:
-            networks.update(key.network for key in present)
-        first: Dict[str, Key] = {}
-        for key in present:
-            first.setdefault(key.network, key)
-        wanted = {
-            key: None for key in present if key in damaged or (key.network in networks and first[key.network] == key)
-        }
-        rebuilt = rebuild([present[key] for key in wanted if identities.get(present[key].netns)])
-        self.order.update(rebuilt.order)
-        shared: Dict[str, Footprint] = {}
-        for owner in damaged:
-            if len(owner) > 1:
-                key = Key(*owner)
-                footprint = rebuilt.attachments.get(key)
-                if footprint is not None:
-                    footprint.identity = identities.get(present[key].netns)
-                    self.footprints[key] = footprint
-                obstacle = rebuilt.obstacles.get(key, "")
+        for key, outcome in self._rehearse(unknown).items():
+            if isinstance(outcome, HostError):
+                self._obstacles[key] = outcome.msg
             else:
-                name = "".join(owner)
-                # Without any obstacle, nothing is shared.
-                obstacle = "; ".join(why for key, why in rebuilt.obstacles.items() if name in ("", key.network))
-                footprint = None if obstacle else rebuilt.shared.get(name, Footprint())
-                if footprint is not None:
-                    shared[name] = footprint
-            self.damages.append(Damage(owner, footprint, obstacle))
-        return shared
+                self._rehearsed[key] = outcome
 
-    def rewrite(self, damage: Damage) -> None:
-        """Set a damaged note aside, and write what was found again. Raises HostError ``record_unwritable``."""
-        self._notes.rewrite(damage.owner, damage.footprint)
-        self._notes.rewrite_order(self.order)
-
-    def _read_shared(self, there: Sequence[Key]) -> Dict[str, Footprint]:
-        found = {"": self._notes.host()} if there else {}
-        found.update({network: self._notes.network(network) for network in sorted({key.network for key in there})})
-        return {network: footprint for network, footprint in found.items() if footprint is not None}
-
-    def _look(self, there: Mapping[Key, Attached], shared: Mapping[str, Footprint]) -> Look:
-        wanted = wanted_keys("", shared.values())
-        namespaces = {one.netns: Netns(one.netns, self.footprints[key].identity) for key, one in there.items()}
-        for key, attached in there.items():
-            for space, keys in wanted_keys(attached.netns, [self.footprints[key]]).items():
+    def _look(self) -> Look:
+        """Read what all of it is about."""
+        found = self._found.by_owner
+        footprints = [(drift.netns, drift.footprint) for drift in found.values()]
+        for key, rehearsed in self._rehearsed.items():
+            netns = self._present[key].attached.netns
+            footprints += [(netns, Footprint(objects, rehearsed.inside)) for objects in rehearsed.owned.values()]
+            footprints.append((netns, Footprint({}, rehearsed.inside)))
+        wanted: Dict[str, List[Tuple[Any, ...]]] = {}
+        for netns, footprint in footprints:
+            for space, keys in wanted_keys(netns, [footprint]).items():
                 wanted.setdefault(space, []).extend(keys)
+        deduced = [one for key, one in self._present.items() if key not in found and key not in self._rehearsed]
+        if deduced:
+            # Imported late, as below: nearly all attachments have notes.
+            from .deduce import made_rules
+
+            rules = [(CHAIN,)] if any(made_rules(one.attached) for one in deduced) else []
+            wanted.setdefault("", []).extend(rules)
+            for one in deduced:
+                wanted.setdefault(one.attached.netns, [])
+        namespaces = {one.attached.netns: Netns(one.attached.netns, one.identity) for one in self._present.values()}
         return read_look(wanted, namespaces.values())
 
-    def of(self, key: Key) -> Compared:
-        """Return what has drifted of an attachment; nothing for one without a footprint."""
-        return self._compared.get(key, Compared([], []))
+    def _take_rehearsed(self, look: Look, missing: Sequence[Owner]) -> None:
+        from ..footprints.rehearsed import order_rules, shared_by
+
+        found = self._found.by_owner
+        newest = sorted(self._rehearsed, key=lambda key: -(self._present[key].written or 0.0))
+        for key in newest:
+            one, rehearsed = self._present[key], self._rehearsed[key]
+            if key not in found:
+                host = rehearsed.settled(rehearsed.owned.get(tuple(key), {}), look, "")
+                inside = rehearsed.settled(rehearsed.inside, look, one.attached.netns)
+                footprint = Footprint(host, inside, one.identity)
+                found[key] = Drift(key, footprint, one.attached.netns, REHEARSED, rehearsed.partly)
+        for owner, objects in shared_by([self._rehearsed[key] for key in newest], look).items():
+            if owner in missing:
+                found.setdefault(owner, Drift(owner, Footprint(objects), "", REHEARSED))
+        self._found.order.update(order_rules(look, [one.order for one in self._rehearsed.values()]))
+
+    def _deduce(self, look: Look) -> None:
+        for key, one in self._present.items():
+            if key not in self._found.by_owner and one.attached.netns in look.spaces:
+                from .deduce import deduce
+
+                why = self._obstacles.get(key, "its ADD was not recorded")
+                footprint = deduce(one.attached, one.identity, look)
+                self._found.by_owner[key] = Drift(key, footprint, one.attached.netns, DEDUCED, why)
+
+    # ---- how it differs
+
+    def _compare(self, look: Look) -> None:
+        drifts = self._found.by_owner.values()
+        note_order(look, self._found.order, [drift.footprint for drift in drifts])
+        look.switched = switched_backends(key for drift in drifts if drift.own for key in drift.footprint.host)
+        for drift in drifts:
+            compare(look, drift)
+        self._found.problems = list(dict.fromkeys(text for drift in drifts for text in drift.unread))
+
+    def _tell_damages(self) -> None:
+        for owner, problem in self._notes.damaged.items() if self._notes is not None else ():
+            drift = self._found.by_owner.get(owner)
+            rest = "a rehearsal of its ADD takes its place"
+            if drift is None or drift.source == DEDUCED:
+                rest = f"only results of ADDs are compared, because {self._why_not(owner)}"
+            self._found.damages.append(f"{problem}; {rest}; remove the file, or attach again, to end this warning")
+
+    def _why_not(self, owner: Owner) -> str:
+        reasons = (why for key, why in self._obstacles.items() if owner in (key, (key.network,), ()))
+        return "; ".join(dict.fromkeys(reasons)) or "no plugin runs now"

@@ -1,25 +1,40 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds drift of attachments that stay: by their footprints, by CHECK, and else by the results of their ADDs."""
+"""Decides what is done about the drift of attachments that stay, and about CHECKs that fail."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, Dict, Iterable, Mapping, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ..binaries.types import types_of
 from ..errors import HostError
+from ..footprints.note import Notes
 from ..footprints.object_kinds import summarize
+from ..footprints.state import DEDUCED, Drift
 from ..hostview import HostView
 from ..netns import Netns, Seen, same
-from ..plan import FOREIGN, SAFE, Step, each_of
-from .drift import Damage, FootprintDrift, Lost, LostParts, Shared
+from ..plan import each_of
+from .drift import ADDED, Drifts, find_drift, present_in
 from .networks import Networks
 from .outcome import NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome, each_outcome
 from .records import Attached
 from .request import Key
 from .verbs import Failed, Verbs, can_check
 
-_ADDED = "others have added it, so it is left"
+
+class LostParts:
+    """What gets put back in place: of ``attachments``, and what they have ``shared``; and what others have added.
+
+    ``order``: that of rules in chains.
+    """
+
+    def __init__(self) -> None:
+        self.order: Mapping[Tuple[Any, ...], Sequence[str]] = {}
+        self.attachments: List[Tuple[Outcome, Drift]] = []
+        self.shared: List[Drift] = []
+        self.additions: List[Drift] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.attachments or self.shared or self.additions)
 
 
 class DriftFinder:
@@ -43,102 +58,80 @@ class DriftFinder:
         self._view = view
         self._networks = networks
         self._seen = seen
-        self._drift = FootprintDrift(settings.cache_dir, settings.rebuild)
+        self._drifts = Drifts()
         self.lost = LostParts()
 
     def find(self, stay: Sequence[Outcome], gone: Sequence[Outcome]) -> None:
         """Find drift of the attachments that *stay*. *gone* are those whose interface is gone."""
-        self._find_lost([*stay, *gone])
+        entries = [o.attached for o in [*stay, *gone] if o.attached is not None and not o.lost]
+        cache_dir, identities = self._settings.cache_dir, {path: seen.identity for path, seen in self._seen.items()}
+        present = present_in(cache_dir, entries, identities)
+        if present:
+            self._drifts = find_drift(present, Notes(cache_dir), self._settings.rehearse)
+            self._judge_all([*stay, *gone])
         left = [outcome for outcome in stay if not (outcome.failed or outcome.reason)]
         # Where something is lost, CHECK would only tell it again, as if the attachment itself had to be made again.
-        lost = {shared.network for shared in self._drift.shared}
-        self._check([one for one in left if not (one.key in self._drift.footprints and lost & {"", one.key.network})])
-        footprints = self._drift.footprints
-        self._compare([one for one in left if not (one.failed or one.reason or one.key in footprints)])
+        lost = {drift.owner for drift in self._drifts.shared}
+        self._check([one for one in left if not lost & {(), (one.key.network,)}])
 
-    def _find_lost(self, outcomes: Sequence[Outcome]) -> None:
-        there = [outcome.attached for outcome in outcomes if outcome.attached is not None and not outcome.lost]
-        if not there:
-            return
-        self._drift.compare(there, {path: seen.identity for path, seen in self._seen.items()})
-        self.lost.order = self._drift.order
-        for problem in self._drift.problems:
+    def _judge_all(self, outcomes: Sequence[Outcome]) -> None:
+        for problem in self._drifts.problems:
             self._plan.warn("rules_unreadable", f"{problem}; drift of what could not be read goes undetected")
-        for damage in self._drift.damages:
-            self._note_damage(damage)
-        each_outcome((outcome for outcome in outcomes if outcome.key in self._drift.footprints), self._judge_lost)
-        for shared in self._drift.shared:
-            self._judge_shared(shared, outcomes)
-
-    def _note_damage(self, damage: Damage) -> None:
-        """Plan to set a damaged note aside, and to write what was found again."""
-        rest = "it is set aside and rebuilt by a rehearsal"
-        if damage.obstacle:
-            rest = f"it is set aside, and only results of ADDs are compared, because {damage.obstacle}"
-        self._plan.warn("footprint_damaged", f"the footprint of {damage.target} is damaged; {rest}")
-        states = {"footprint": "damaged"}, {"footprint": "unknown" if damage.footprint is None else "rebuilt"}
-        action = partial(self._drift.rewrite, damage)
-        # Of its network, but apart from the attachment's other steps.
-        item = Key("".join(damage.owner[:1]), damage.target, "footprint")
-        reason = "its footprint is damaged"
-        self._plan.add(Step("record", damage.target, SAFE, *states, action, item, "footprints", reason=reason))
+        for damage in self._drifts.damages:
+            self._plan.warn("footprint_damaged", damage)
+        self.lost.order = self._drifts.order
+        each_outcome(outcomes, self._judge_lost)
+        for drift in self._drifts.shared:
+            self._judge_shared(drift, outcomes)
 
     def _judge_lost(self, outcome: Outcome) -> None:
         """Decide what is done about what an attachment has lost."""
-        lost, additions = self._drift.of(outcome.key).lost, self._drift.of(outcome.key).additions
-        if not (lost or additions) or outcome.attached is None:
+        drift = self._drifts.of(outcome.key)
+        if drift is None or not drift.differences:
             return
         # Imported late, as below: needed only if something has drifted.
         from ..footprints.repair import why_not
 
-        if additions:
-            self._drifted(outcome, "kernel", f"{summarize(additions, True)}; {_ADDED}", {}, NOTHING)
-            self._leave(str(outcome.key), summarize(additions, True))
-        if not lost:
+        if drift.additions:
+            text = summarize(drift.additions, True)
+            self._drifted(outcome, "kernel", f"{text}; {ADDED}", {}, NOTHING)
+            self.lost.additions.append(drift)
+        if not drift.lost:
             return
-        obstacle = why_not(lost, self._drift.footprints[outcome.key], outcome.attached.netns)
+        obstacle = why_not(drift)
         if outcome.reason == "interface":
             if not obstacle:
-                self._put_back(outcome)
+                self._put_back(outcome, drift)
             return
-        self._drifted(outcome, "kernel", summarize(lost, True), {}, RENEW if obstacle else PUT_BACK)
+        self._drifted(outcome, "kernel", drift.reason, {}, RENEW if obstacle else PUT_BACK)
         if outcome.todo == PUT_BACK:
-            self._put_back(outcome)
+            self._put_back(outcome, drift)
 
-    def _leave(self, target: str, reason: str) -> None:
-        """Report what others have added: it is never removed."""
-        if self._settings.on_drift == "repair":
-            states = {"drift": reason}, {"drift": reason, "left": _ADDED}
-            self._plan.add(Step("repair", target, FOREIGN, *states, lambda: None, reason=f"{reason}; {_ADDED}"))
-
-    def _put_back(self, outcome: Outcome) -> None:
+    def _put_back(self, outcome: Outcome, drift: Drift) -> None:
         outcome.todo, outcome.keep_ips = PUT_BACK, []
-        netns = outcome.attached.netns if outcome.attached else ""
-        footprint, lost = self._drift.footprints[outcome.key], self._drift.of(outcome.key).lost
-        self.lost.attachments.append((outcome, Lost(footprint, netns, lost)))
+        self.lost.attachments.append((outcome, drift))
 
-    def _judge_shared(self, shared: Shared, outcomes: Iterable[Outcome]) -> None:
+    def _judge_shared(self, drift: Drift, outcomes: Iterable[Outcome]) -> None:
         """Decide what is done about what attachments share and have lost."""
         from ..footprints.repair import why_not
 
-        lost, additions = shared.compared.lost, shared.compared.additions
-        reason, obstacle = summarize(lost or additions, False), why_not(lost, shared.footprint, "")
-        message = f"{shared.target} has drifted: {reason}"
-        if additions:
-            message += f"; {_ADDED}"
-            self._leave(shared.target, summarize(additions, False))
+        obstacle = why_not(drift)
+        message = f"{drift.target} has drifted: {drift.reason or summarize(drift.additions, False)}"
+        if drift.additions:
+            message += f"; {ADDED}"
+            self.lost.additions.append(drift)
         if obstacle:
             message += f"; it cannot be put back: {obstacle}"
         if self._settings.on_drift == "fail":
             remedy = "" if obstacle else "; set on_drift: repair to put it back"
             error = HostError(f"{message}{remedy}", code="drifted")
             for outcome in outcomes:
-                if outcome.key in self._drift.footprints and shared.network in ("", outcome.key.network):
+                if self._drifts.of(outcome.key) is not None and drift.owner in ((), (outcome.key.network,)):
                     outcome.fail(error)
             return
-        self._plan.warn("drifted", message, shared.target)
-        if self._settings.on_drift == "repair" and lost and not obstacle:
-            self.lost.shared.append((shared, reason))
+        self._plan.warn("drifted", message, drift.target)
+        if self._settings.on_drift == "repair" and drift.lost and not obstacle:
+            self.lost.shared.append(drift)
 
     def _check(self, outcomes: Sequence[Outcome]) -> None:
         """Run the CHECKs, several at a time, and judge their outcomes in the order of the request."""
@@ -194,32 +187,11 @@ class DriftFinder:
     def _judge(self, outcome: Outcome, failure: Failed) -> None:
         """Distinguish drift from a CHECK that has never worked, and from one that crashed."""
         if failure.crashed or failure.is_same(outcome.record.check if outcome.record else None):
-            # Imported late: an unchanged run has no steps.
-            from .steps import check_unusable
-
-            footprint = outcome.key in self._drift.footprints
-            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure, footprint))
+            drift = self._drifts.of(outcome.key)
+            known = drift is not None and drift.source != DEDUCED
+            self._plan.note(outcome, "check_unusable", failure.unusable(outcome.key, known))
         else:
             self._drifted(outcome, "check", f"CHECK failed ({failure})", failure.facts())
-
-    def _compare(self, outcomes: Sequence[Outcome]) -> None:
-        """Find drift that no CHECK found: most plugins check only their own part."""
-        there = [outcome.attached for outcome in outcomes if outcome.attached is not None]
-        if not there:
-            return
-        # Imported late: nearly all attachments have footprints.
-        from . import kernel_drift
-
-        kernel = kernel_drift.read_kernel(there, {path: seen.identity for path, seen in self._seen.items()})
-        for entry in kernel.missing.problems:
-            self._plan.warn(entry["code"], f"{entry['message']}; lost firewall rules go undetected")
-
-        def judge(outcome: Outcome) -> None:
-            lost = kernel.drift(outcome.attached, outcome.record) if outcome.attached else []
-            if lost:
-                self._drifted(outcome, "kernel", "; ".join(lost), {})
-
-        each_outcome(outcomes, judge)
 
     def _drifted(self, outcome: Outcome, reason: str, what: str, facts: Dict[str, Any], repair: str = RENEW) -> None:
         message = f"{outcome.key} has drifted: {what}"

@@ -83,10 +83,10 @@ NOTHING, ADD, RENEW, DELETE, PUT_BACK = "", "add", "renew", "delete", "put_back"
 class AttachSettings:
     """The options of cni_attach that planning and applying need. ``check_mode`` tolerates missing objects.
 
-    ``rebuild`` finds footprints whose notes are damaged, see drift.Rebuild.
+    ``rehearse``: see drift.Rehearse; None if no plugin may run.
     """
 
-    __slots__ = ("bin_dirs", "cache_dir", "check_mode", "conf_dir", "force", "on_drift", "rebuild", "workers")
+    __slots__ = ("bin_dirs", "cache_dir", "check_mode", "conf_dir", "force", "on_drift", "rehearse", "workers")
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class AttachSettings:
         self.force = force
         self.check_mode = check_mode
         self.workers = workers
-        self.rebuild: Optional[Callable[..., Any]] = None
+        self.rehearse: Optional[Callable[..., Any]] = None
 
 
 class Outcome:

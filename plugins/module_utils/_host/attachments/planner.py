@@ -79,7 +79,7 @@ class AttachPlanner:
             if outcome.todo in (NOTHING, PUT_BACK) and outcome.attached and not outcome.failed:
                 outcome.result = outcome.attached.result
         self._note_capabilities(outcomes)
-        if drift.lost.shared or any(
+        if drift.lost or any(
             outcome.todo != NOTHING or outcome.lost or outcome.injectors or outcome.reroutes for outcome in outcomes
         ):
             # Imported late: an unchanged run has no steps.

@@ -38,8 +38,6 @@ ADDING = "adding"
 ATTACHED = "attached"
 # Records of earlier versions lack it.
 _SEEN_FROM = "processes"
-# Keys of kernel_drift. Whether the firewall plugin works with iptables or with firewalld is known only at the ADD.
-UNKNOWN_LATER = ("rules firewall",)
 # The members of an identity and their types; the cookie may be missing.
 _IDENTITY: Dict[str, Any] = {"boot_id": str, "dev": int, "inode": int, "cookie": (int, type(None))}
 # What reading a damaged record raises.
@@ -93,12 +91,11 @@ class Record:
 
     ``identity`` identifies the namespace at the ADD (see netns.Seen). ``interface`` tells whether the interface existed
     after the ADD (while ``adding``: before it, so that this ADD did not make it). ``check`` is the failure
-    ``{plugin, code, message}`` of a CHECK that has never worked, else None. ``untrue`` holds the keys of the
-    differences between kernel and result right after the ADD (see kernel_drift). ``attached`` is what the ADD was given
-    and returned; None if the record is truncated.
+    ``{plugin, code, message}`` of a CHECK that has never worked, else None. ``attached`` is what the ADD was given and
+    returned; None if the record is truncated.
     """
 
-    __slots__ = ("attached", "check", "identity", "interface", "state", "untrue")
+    __slots__ = ("attached", "check", "identity", "interface", "state")
 
     def __init__(
         self,
@@ -107,14 +104,12 @@ class Record:
         interface: bool = False,
         check: Optional[Dict[str, Any]] = None,
         attached: Optional[Attached] = None,
-        untrue: Sequence[str] = (),
     ) -> None:
         self.state = state
         self.identity = identity
         self.interface = interface
         self.check = check
         self.attached = attached
-        self.untrue = list(untrue)
 
 
 def result_macs(result: Optional[Mapping[str, Any]]) -> Dict[str, str]:
@@ -254,7 +249,6 @@ class Records:
                     "identity": record.identity,
                     "interface": record.interface,
                     "check": record.check,
-                    "untrue": record.untrue,
                 },
                 **(_content(record.attached) if record.attached else {}),
             ),
@@ -332,13 +326,12 @@ def _record(key: Key, data: Mapping[str, Any]) -> Record:
         check = data["check"]
         if check is not None:
             check = {name: check[name] for name in ("plugin", "code", "message")}
-        untrue = [key for key in data.get("untrue", []) if isinstance(key, str)]
         try:
             attached: Optional[Attached] = _given(key, data)
         except _DAMAGE:
             # The record lacks it; the cache entry has it.
             attached = None
-        return Record(ATTACHED, identity, bool(data["interface"]), check, attached, untrue)
+        return Record(ATTACHED, identity, bool(data["interface"]), check, attached)
     return Record(ADDING, identity, bool(data.get("interface")), attached=_given(key, data))
 
 

@@ -13,12 +13,11 @@ from ...libcni.conf import NetworkConfigList
 from ..errors import HostError
 from ..netns import look_at
 from ..plan import DISRUPTIVE, FOREIGN, SAFE, Step
-from . import kernel_drift
-from .drift import LostParts
+from .drift_finder import LostParts
 from .outcome import ADD, DELETE, NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome
 from .records import Attached, Record
 from .request import Key
-from .verbs import Added, Failed, Verbs
+from .verbs import Added, Verbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,17 +34,6 @@ _NEW_CONTAINER = ("interrupted", "netns")
 _OTHER_REQUEST = ("config", "args", "capability_args", "interrupted")
 
 
-def check_unusable(key: Key, failure: Failed, footprint: bool) -> str:
-    """Return the warning about a CHECK that proves nothing. *footprint*: the attachment has one, which shows drift."""
-    what, said = "CHECK cannot pass here: it has failed since the attachment was made", str(failure)
-    if failure.crashed:
-        what = "CHECK crashed, which proves nothing about the container"
-        # libcni quotes all lines of a panic; the first one gives the reason.
-        said = said.partition("\\n")[0]
-    rest = "drift that only this plugin or a later one could detect goes unreported"
-    return f"{key}: {what} ({said}); {'its footprint shows drift nevertheless' if footprint else rest}"
-
-
 class Steps:
     """Adds the steps of its outcomes to a plan."""
 
@@ -56,9 +44,7 @@ class Steps:
         self._recording: Optional[Recording] = None
         self._alone: Optional[FirstAlone] = None
         self._put_back: Callable[[], None] = lambda: None
-        self._added: List[Tuple[Attached, Added]] = []
         self._pods: Dict[Key, PodTransaction] = {}
-        self._adopted: List[Attached] = []
 
     def add(self, lost: LostParts) -> None:
         """Add the steps. Containers run in parallel; each has all DELs in reverse order, then the rest in order.
@@ -66,11 +52,8 @@ class Steps:
         What is *lost* and can be put back in place comes first. A default route is taken from a network before another
         network of the pod gets it.
         """
-        if lost.attachments or lost.shared:
-            # Imported late: needed only if something is repaired.
-            from .in_place import add_lost
-
-            self._put_back = add_lost(lost, self._plan)
+        if lost:
+            self._add_lost(lost)
         lanes: Dict[str, List[Outcome]] = {}
         for outcome in self._plan.outcomes:
             if outcome.todo not in (NOTHING, PUT_BACK) or outcome.reroutes or (outcome.lost and not outcome.failed):
@@ -96,6 +79,22 @@ class Steps:
         # What is lost is put back before an ADD makes it again.
         self._plan.begin, self._plan.detached, self._plan.finish = self._put_back, self._detached, self._finish
 
+    def _add_lost(self, lost: LostParts) -> None:
+        """Add the steps that put back what is *lost*."""
+        # Imported late: needed only if something is repaired.
+        from .in_place import WAY_OUT, InPlaceSteps
+
+        steps = InPlaceSteps(self._plan, lost.order)
+        self._put_back = steps.put_back
+        if self._settings.on_drift == "repair":
+            for drift in lost.additions:
+                steps.leave_additions(drift)
+        for drift in lost.shared:
+            steps.add(drift, drift.reason, Key("".join(drift.owner), "", ""))
+        for outcome, drift in lost.attachments:
+            outcome.action = "repaired"
+            steps.add(drift, outcome.why(), outcome.key, outcome.fail, WAY_OUT)
+
     def _detached(self) -> None:
         """Remove what the DELs have left, before an ADD makes the same; then read the host for the footprints."""
         dropped = self._verbs.finish_deletions()
@@ -111,11 +110,6 @@ class Steps:
     def _finish(self) -> None:
         if self._recording is not None:
             self._recording.finish()
-        if self._adopted:
-            from .adoption import write_adopted
-
-            write_adopted(self._settings, self._adopted, self._plan)
-        self._note_what_never_was()
 
     def _add_adopt(self, outcome: Outcome, attached: Attached) -> None:
         if outcome.action == "none":
@@ -212,7 +206,6 @@ class Steps:
     def _take_back(self, attached: Attached, record: Record) -> None:
         """Detach what was attached in this run."""
         self._verbs.delete(attached, record, attached.netns)
-        self._added = [(other, added) for other, added in self._added if other.key != attached.key]
         if self._recording is not None:
             self._recording.forget(attached.key)
 
@@ -236,7 +229,7 @@ class Steps:
             outcome.fail(error)
             raise
         if check is not None:
-            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, check, True))
+            self._plan.note(outcome, "check_unusable", check.unusable(outcome.key, True))
         self._done_in_pod(outcome, "moved the default route of", undo)
 
     def _adopt(self, outcome: Outcome, attached: Attached) -> None:
@@ -245,9 +238,8 @@ class Steps:
         except HostError as error:
             outcome.fail(error)
             raise
-        self._adopted.append(attached)
         if failure is not None:
-            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, failure, False))
+            self._plan.note(outcome, "check_unusable", failure.unusable(outcome.key, False))
 
     def _repair(self, outcome: Outcome) -> None:
         self._delete(outcome)
@@ -333,16 +325,7 @@ class Steps:
         if fresh and added.record.attached is not None:
             self._done_in_pod(outcome, "DEL of", partial(self._take_back, added.record.attached, added.record))
         if added.check is not None:
-            self._plan.note(outcome, "check_unusable", check_unusable(outcome.key, added.check, True))
-
-    def _note_what_never_was(self) -> None:
-        """Record how the kernel differs from the results now, which is not drift later. One reading serves all."""
-        there = [(attached, added, added.inside) for attached, added in self._added if added.inside is not None]
-        lists = kernel_drift.never_was([(attached, inside) for attached, _added, inside in there]) if there else []
-        for (attached, added, _inside), untrue in zip(there, lists):
-            if untrue:
-                added.record.untrue = untrue
-                self._verbs.records.attached(attached.key, added.record)
+            self._plan.note(outcome, "check_unusable", added.check.unusable(outcome.key, True))
 
     def _add(self, outcome: Outcome, config: NetworkConfigList) -> Added:
         """Run ADD. If it fails in a repair, attach as before, so that the container is no worse off."""
@@ -391,10 +374,7 @@ class Steps:
         given = Attached(outcome.key, config, outcome.wanted.netns, args, capability_args, None, member)
         with self._alone.running(given.key.network) if self._alone else contextlib.nullcontext():
             moved = self._routes(routes) if routes else None
-            added = self._verbs.add(given, self._settings.force, self._recording, moved)
-        given.result = added.result
-        self._added.append((given, added))
-        return added
+            return self._verbs.add(given, self._settings.force, self._recording, moved)
 
 
 def _capability_args(outcome: Outcome) -> Dict[str, Any]:

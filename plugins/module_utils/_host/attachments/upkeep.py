@@ -7,15 +7,15 @@ import sys
 from typing import List
 
 from ..errors import HostError
-from ..footprints.note import Footprint
+from ..footprints.note import Notes
 from ..footprints.object_kinds import summarize
-from ..footprints.repair import InPlaceRepair, Owner, Wanted, why_not
-from ..footprints.state import Compared
+from ..footprints.repair import InPlaceRepair, why_not
+from ..footprints.state import Drift
 from ..lock import Lock, read_state
 from ..netns import look
 from ..secrets import one_line
 from .cache import read_cache
-from .drift import SHARED_TARGET, FootprintDrift
+from .drift import ADDED, Drifts, find_drift, present_in
 from .records import check_cache_dir
 
 _LOCK_TIMEOUT = 60.0
@@ -28,7 +28,7 @@ class Upkeep:
 
     def __init__(self, cache_dir: str) -> None:
         self._cache_dir = cache_dir
-        self._wanted: List[Wanted] = []
+        self._wanted: List[Drift] = []
         self._reasons: List[str] = []
         self.done: List[str] = []
         self.left: List[str] = []
@@ -37,49 +37,39 @@ class Upkeep:
         """Put everything back. Raises HostError if the host cannot be read, or another module holds the lock."""
         check_cache_dir(self._cache_dir)
         with Lock("podwire-cni-repair", _LOCK_TIMEOUT, read_state()):
-            drift = self._find()
+            drifts = self._find()
             if not self._wanted:
                 return
-            repair = InPlaceRepair(self._wanted, drift.order)
+            repair = InPlaceRepair(self._wanted, drifts.order)
             repair.run()
         for wanted, reason in zip(self._wanted, self._reasons):
             error = repair.errors.get(wanted.owner)
             if error is None:
-                self.done.append(f"{_target(wanted.owner)}: {reason}; put back")
+                self.done.append(f"{wanted.target}: {reason}; put back")
             else:
                 self.left.append(error.msg)
 
-    def _find(self) -> FootprintDrift:
+    def _find(self) -> Drifts:
         cached = [entry.attached for entry in read_cache(self._cache_dir).entries if not entry.interrupted]
-        entries = {attached.key: attached for attached in cached if attached is not None and attached.netns}
-        seen = look({attached.netns: () for attached in entries.values()})
-        drift = FootprintDrift(self._cache_dir)
-        drift.compare(entries.values(), {path: there.identity for path, there in seen.items()})
-        self.left += [f"{problem}; drift of what could not be read goes undetected" for problem in drift.problems]
-        for shared in drift.shared:
-            owner = (shared.network,) if shared.network else ()
-            self._add(owner, shared.footprint, "", shared.compared)
-        for key, footprint in drift.footprints.items():
-            self._add(key, footprint, entries[key].netns, drift.of(key))
-        return drift
+        entries = [attached for attached in cached if attached is not None and attached.netns]
+        seen = look({attached.netns: () for attached in entries})
+        identities = {path: there.identity for path, there in seen.items()}
+        drifts = find_drift(present_in(self._cache_dir, entries, identities), Notes(self._cache_dir))
+        self.left += [f"{problem}; drift of what could not be read goes undetected" for problem in drifts.problems]
+        self.left += drifts.damages
+        for drift in [*drifts.shared, *drifts.attachments]:
+            self._add(drift)
+        return drifts
 
-    def _add(self, owner: Owner, footprint: Footprint, netns: str, compared: Compared) -> None:
-        lost, additions = compared.lost, compared.additions
-        if additions:
-            self.left.append(f"{_target(owner)}: {summarize(additions, len(owner) > 1)}; left, others have added it")
-        if not lost:
-            return
-        reason = summarize(lost, len(owner) > 1)
-        obstacle = why_not(lost, footprint, netns)
+    def _add(self, drift: Drift) -> None:
+        if drift.additions:
+            self.left.append(f"{drift.target}: {summarize(drift.additions, drift.own)}; left, {ADDED}")
+        obstacle = why_not(drift)
         if obstacle:
-            self.left.append(f"{_target(owner)}: {reason}; not put back, because {obstacle}")
-            return
-        self._wanted.append(Wanted(owner, footprint, netns))
-        self._reasons.append(reason)
-
-
-def _target(owner: Owner) -> str:
-    return "/".join(owner) or SHARED_TARGET
+            self.left.append(f"{drift.target}: {drift.reason}; not put back, because {obstacle}")
+        elif drift.lost:
+            self._wanted.append(drift)
+            self._reasons.append(drift.reason)
 
 
 def put_back_all(cache_dir: str) -> int:

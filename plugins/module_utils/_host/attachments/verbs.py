@@ -20,10 +20,10 @@ from ...libcni.errors import ERR_TRY_AGAIN_LATER, ERR_UNKNOWN, CNIError, PluginE
 from ...libcni.invoke import Executor
 from ...libcni.version import greater_than_or_equal_to
 from ..errors import HostError
-from ..netns import Netns, Seen, look, same, visit
+from ..netns import Netns, Seen, look, same
 from ..secrets import one_line, scrub, secrets_of
 from .executors import DeadNetnsExecutor, OneNetnsExecutor, TolerantExecutor
-from .records import ADDING, ATTACHED, UNKNOWN_LATER, Attached, Record, Records
+from .records import ADDING, ATTACHED, Attached, Record, Records
 from .remains import (
     Departed,
     Dropped,
@@ -34,10 +34,6 @@ from .remains import (
     remove_inside,
 )
 from .request import Key
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .kernel_drift import KernelView
 
 Failure = Union[CNIError, HostError]
 
@@ -88,25 +84,29 @@ class Failed:
     def facts(self) -> Dict[str, Any]:
         return {"plugin": self.plugin, "plugin_code": self.code, "stderr": self.stderr}
 
+    def unusable(self, key: Key, known: bool) -> str:
+        """Return the warning about a CHECK that proves nothing. *known*: what the attachment needs is known."""
+        what, said = "CHECK cannot pass here: it has failed since the attachment was made", str(self)
+        if self.crashed:
+            what = "CHECK crashed, which proves nothing about the container"
+            # libcni quotes all lines of a panic; the first one gives the reason.
+            said = said.partition("\\n")[0]
+        rest = "drift that only this plugin or a later one could detect goes unreported"
+        return f"{key}: {what} ({said}); {'its footprint shows drift nevertheless' if known else rest}"
+
     def __str__(self) -> str:
         return f"plugin {self.plugin}: {self.message}"
 
 
 class Added:
-    """The outcome of an ADD: the ``result`` (JSON-ready), the failure of the CHECK that followed, and the record.
+    """The outcome of an ADD: the ``result`` (JSON-ready), the failure of the CHECK that followed, and the record."""
 
-    ``inside`` is the view of the namespace before that CHECK, None if it was gone by then.
-    """
+    __slots__ = ("check", "record", "result")
 
-    __slots__ = ("check", "inside", "record", "result")
-
-    def __init__(
-        self, result: Dict[str, Any], check: Optional[Failed], record: Record, inside: Optional[KernelView]
-    ) -> None:
+    def __init__(self, result: Dict[str, Any], check: Optional[Failed], record: Record) -> None:
         self.result = result
         self.check = check
         self.record = record
-        self.inside = inside
 
 
 class AddWatch:
@@ -202,11 +202,7 @@ class Verbs:
             self._take_back(given, container, existed, error)
         if watch is not None:
             watch.after(given, container)
-        # Imported late: most calls attach nothing.
-        from .kernel_drift import read_here
-
-        inside = visit([container], read_here).get(container.path)
-        there = inside is not None and key.ifname in inside.interfaces
+        there = key.ifname in container.look((key.ifname,)).links
         try:
             check = self.check(given, container) if can_check(given.config) else None
         except HostError as error:
@@ -215,7 +211,7 @@ class Verbs:
             raise
         record = Record(ATTACHED, before.identity, there, check.kept() if check else None, given)
         self.records.attached(key, record)
-        return Added(given.result or {}, check, record, inside)
+        return Added(given.result or {}, check, record)
 
     def adopt(self, attached: Attached, record: Optional[Record]) -> Optional[Failed]:
         """Write the cache entry of an attachment that exists without one, and a record if there is none.
@@ -243,7 +239,7 @@ class Verbs:
             identity = container.look(()).identity
             check = self.check(attached, container) if can_check(attached.config) else None
         kept = check.kept() if check else None
-        self.records.attached(key, Record(ATTACHED, identity, True, kept, attached, UNKNOWN_LATER))
+        self.records.attached(key, Record(ATTACHED, identity, True, kept, attached))
         return check
 
     def _take_back(self, given: Attached, container: Netns, existed: bool, error: Failure) -> NoReturn:

@@ -7,7 +7,6 @@
 | networks/NETWORK | what the attachments of a network share, such as its bridge |
 | host | what all share, such as ip_forward and the common chains of plugins |
 | order | the order of the rules in the chains that have recorded rules |
-| damaged/ | files that could not be used, which were set aside |
 
 Each is JSON, compressed. They are not synced: after a power loss, the kernel has lost what they describe, too, so each
 holds the ID of the boot, and a digest of itself: what is put back is what was recorded, or the file is damaged.
@@ -34,7 +33,6 @@ from ..paths import replace_unsynced
 
 FOLDER = "podwire-footprints"
 _ATTACHMENTS, _NETWORKS, _HOST, _ORDER = "attachments", "networks", "host", "order"
-_ASIDE = "damaged"
 _VERSION = 1
 # An attachment takes a few KiB; a chain of thousands of rules, some hundred.
 _LARGEST_FILE = 4 * 1024 * 1024
@@ -85,16 +83,15 @@ class Footprint:
 class Notes:
     """The footprints beside one cache directory. *past*: also of what was shared before the last attachment went.
 
-    ``problems`` are sentences on files that could not be used, ``damaged`` the owners of these footprints: the key of
-    an attachment, the name of a network in a tuple, or () for what all networks share.
+    ``damaged``: the owners of files that could not be used, the key of an attachment, the name of a network in a tuple
+    or () for what all networks share, and a sentence on each.
     """
 
     def __init__(self, cache_dir: str, past: bool = False) -> None:
         self._root = os.path.join(cache_dir, FOLDER)
         self._past = _past(cache_dir) if past else ""
         self._boot = boot_id()
-        self.problems: List[str] = []
-        self.damaged: List[Tuple[str, ...]] = []
+        self.damaged: Dict[Tuple[str, ...], str] = {}
 
     def attachment(self, key: Sequence[str]) -> Optional[Footprint]:
         """Return the footprint of an attachment (network, container ID, ifname) of this boot, None if there is none."""
@@ -130,43 +127,8 @@ class Notes:
     def write_order(self, order: Mapping[_Key, List[str]]) -> None:
         self._write(_ORDER, {"chains": [[list(key), rules] for key, rules in order.items()]})
 
-    def rewrite(self, owner: Sequence[str], footprint: Optional[Footprint]) -> str:
-        """Set the file of an owner aside, and write its *footprint* if it is known; return where the file is now.
-
-        Raises HostError ``record_unwritable``.
-        """
-        path = _path_of(owner)
-        aside = self._set_aside(path)
-        if footprint is not None:
-            self._write(path, _content(footprint))
-        return aside
-
-    def rewrite_order(self, order: Mapping[_Key, List[str]]) -> None:
-        """Set the file with the order aside if it is damaged, and write *order* in its place."""
-        before = len(self.problems)
-        self.order()
-        if len(self.problems) > before:
-            self._set_aside(_ORDER)
-            self.write_order(order)
-
-    def _set_aside(self, path: str) -> str:
-        full, folder = os.path.join(self._root, path), os.path.join(self._root, _ASIDE)
-        name = path.replace("/", "_")
-        try:
-            os.makedirs(folder, 0o700, exist_ok=True)
-            number = 1
-            while os.path.lexists(os.path.join(folder, f"{name}.{number}")):
-                number += 1
-            target = os.path.join(folder, f"{name}.{number}")
-            os.rename(full, target)
-        except FileNotFoundError:
-            return ""
-        except OSError as error:
-            raise HostError(f"cannot set {full} aside: {error.strerror}", code="record_unwritable") from error
-        return target
-
     def _read(
-        self, path: str, parse: Callable[[Mapping[str, Any]], Content], owner: Optional[Tuple[str, ...]] = None
+        self, path: str, parse: Callable[[Mapping[str, Any]], Content], owner: Tuple[str, ...]
     ) -> Optional[Content]:
         full = os.path.join(self._root, path)
         if self._past and not os.path.lexists(full):
@@ -176,7 +138,7 @@ class Notes:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._damage(f"cannot read {full}: {error.strerror}", owner)
+            self.damaged[owner] = f"cannot read the footprint {full}: {error.strerror}"
             return None
         try:
             unpacking = zlib.decompressobj()
@@ -192,13 +154,8 @@ class Notes:
                 raise ValueError("changed")
             return parse(data)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, zlib.error, RecursionError, CNIError):
-            self._damage(f"the footprint {full} is damaged", owner)
+            self.damaged[owner] = f"the footprint {full} is damaged"
             return None
-
-    def _damage(self, problem: str, owner: Optional[Tuple[str, ...]]) -> None:
-        self.problems.append(problem)
-        if owner is not None:
-            self.damaged.append(owner)
 
     def _write(self, path: str, content: Mapping[str, Any]) -> None:
         full = os.path.join(self._root, path)
@@ -226,13 +183,6 @@ def _attachment_path(key: Sequence[str]) -> str:
 
 def _network_path(name: str) -> str:
     return os.path.join(_NETWORKS, _file_name([name]))
-
-
-def _path_of(owner: Sequence[str]) -> str:
-    """Return the file of the footprint of an attachment, of a network, or of what all networks share."""
-    if len(owner) > 1:
-        return _attachment_path(owner)
-    return _network_path(owner[0]) if owner else _HOST
 
 
 def _file_name(parts: Sequence[str]) -> str:

@@ -71,6 +71,8 @@ def _nothing(_key: ObjectKey, _value: Any) -> str:
 
 
 def _is_equal(_space: str, was: Any, now: Any) -> bool:
+    if isinstance(was, dict) and isinstance(now, dict):
+        return all(name in now and now[name] == value for name, value in was.items())
     return bool(was == now)
 
 
@@ -115,11 +117,13 @@ class ObjectKind(NamedTuple):
 # ---- names
 
 
-def _mac(text: str) -> str:
+def text_of_mac(text: str) -> str:
+    """Return a MAC as people write it."""
     return ":".join(text[place : place + 2] for place in range(0, len(text), 2))
 
 
-def _destination(key: ObjectKey) -> str:
+def destination_of(key: ObjectKey) -> str:
+    """Return the destination of a route."""
     if key[3] == "default/0":
         return "0.0.0.0/0" if key[1] == 2 else "::/0"
     return str(key[3])
@@ -129,7 +133,7 @@ def _name_of_route(key: ObjectKey, value: Any) -> str:
     through = f" through {value['gw']}" if value.get("gw") else ""
     table = f" in table {key[2]}" if key[2] not in (_MAIN_TABLE, _LOCAL_TABLE) else ""
     local = "local " if key[2] == _LOCAL_TABLE else ""
-    return f"{local}route to {_destination(key)}{through}{f' on {key[7]}' if key[7] else ''}{table}"
+    return f"{local}route to {destination_of(key)}{through}{f' on {key[7]}' if key[7] else ''}{table}"
 
 
 def _name_of_routing_rule(_key: ObjectKey, value: Any) -> str:
@@ -212,7 +216,7 @@ def _changes_of_link(one: Difference) -> List[str]:
         found.append(f"is a port of {now['master']}{' instead of ' if was['master'] else ''}{was['master']}")
     for name, text in _SETTINGS:
         if was[name] != now[name] and not follows(one.space, name, was):
-            values = (_mac(value[name]) if name == "mac" else value[name] for value in (now, was))
+            values = (text_of_mac(value[name]) if name == "mac" else value[name] for value in (now, was))
             found.append("has the {} {} instead of {}".format(text, *values))
     if was["data"] != now["data"]:
         found.append("has other settings")
@@ -249,7 +253,7 @@ KINDS: Dict[str, ObjectKind] = {
     "vlan": ObjectKind(lambda key, _value: f"VLAN {key[2]} on {key[1]}"),
     "addr": ObjectKind(lambda key, _value: f"address {key[2]}/{key[3]} on {key[1]}", removable=True),
     "neigh": ObjectKind(lambda key, _value: f"neighbour entry {key[2]} on {key[1]}"),
-    "fdb": ObjectKind(lambda key, _value: f"forwarding entry {_mac(str(key[2]))} on {key[1]}"),
+    "fdb": ObjectKind(lambda key, _value: f"forwarding entry {text_of_mac(str(key[2]))} on {key[1]}"),
     "route": ObjectKind(_name_of_route, _metric, needs=_needs_of_route, removable=True),
     "rule": ObjectKind(_name_of_routing_rule, needs=_needs_nothing, removable=True),
     "qdisc": _TRAFFIC,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ..addresses import is_in, packed
 from ..errors import HostError
@@ -36,11 +36,9 @@ from .object_kinds import (
     Difference,
     is_whole,
     repair_order,
-    summarize,
 )
-from .state import Look, as_object, compare, note_order, read_look
+from .state import DEDUCED, REHEARSED, Drift, Look, Owner, as_object, compare, note_order, read_look
 
-Owner = Tuple[str, ...]
 _FORWARDING = "ipv6/conf/all/forwarding"
 _LEASE_TIMEOUT = 10.0
 _PASSES = 4 * len(ORDER)
@@ -48,39 +46,29 @@ _PASSES = 4 * len(ORDER)
 _LINK_PASSES = 6
 
 
-class Wanted:
-    """One footprint that must hold again: its owner, and the path of its container's namespace ("" for none)."""
-
-    __slots__ = ("footprint", "netns", "owner")
-
-    def __init__(self, owner: Owner, footprint: Footprint, netns: str = "") -> None:
-        self.owner = owner
-        self.footprint = footprint
-        self.netns = netns
+def why_not(drift: Drift) -> str:
+    """Return why not all that is lost can be put back in place, "" if it can."""
+    if drift.source == DEDUCED and drift.lost:
+        return f"what its ADD did is only partly known: {drift.why}"
+    reasons = (_why_not_one(one, drift) for one in drift.lost)
+    return next((reason for reason in reasons if reason), "")
 
 
-def why_not(differences: Iterable[Difference], wanted: Footprint, netns: str) -> str:
-    """Return why not all *differences* can be put back in place, "" if they can."""
-    for one in differences:
-        if one.key[0] == "link" and one.now is None:
-            objects = wanted.host if one.space == HOST else wanted.inside
-            obstacle = _why_not_made(one, objects[one.key], wanted)
-            if obstacle:
-                return obstacle
-        if one.was is None and not KINDS[str(one.key[0])].removable:
-            what = KINDS[str(one.key[0])].name(one.key, one.now)
-            return f"the {what} has left the container" if one.key[0] == "link" else f"only an ADD removes the {what}"
-        if one.key[0] == "route" and one.was is not None and one.was["hops"]:
-            return "a route leads over several interfaces"
-        if one.key[0] == SWITCH:
-            return f"its plugins now make rules in {one.now}"
-        if one.key[0] == LEASE and one.now is not None:
-            return f"the address {one.key[3]} is leased to another container"
-        if one.space == HOST and _forwards_ipv6(one):
-            obstacle = why_not_forward()
-            if obstacle:
-                return obstacle
-    return ""
+def _why_not_one(one: Difference, drift: Drift) -> str:
+    kind = KINDS[str(one.key[0])]
+    what = kind.name(one.key, one.was if one.was is not None else one.now)
+    if one.key[0] == "link" and one.now is None:
+        objects = drift.footprint.host if one.space == HOST else drift.footprint.inside
+        return _why_not_made(one, objects[one.key], drift)
+    if one.was is None and not kind.removable:
+        return f"the {what} has left the container" if one.key[0] == "link" else f"only an ADD removes the {what}"
+    if one.key[0] == "route" and one.was is not None and one.was["hops"]:
+        return "a route leads over several interfaces"
+    if one.key[0] == SWITCH:
+        return f"its plugins now make rules in {one.now}"
+    if one.key[0] == LEASE and one.now is not None:
+        return f"the address {one.key[3]} is leased to another container"
+    return why_not_forward() if one.space == HOST and _forwards_ipv6(one) else ""
 
 
 def _forwards_ipv6(one: Difference) -> bool:
@@ -89,9 +77,12 @@ def _forwards_ipv6(one: Difference) -> bool:
     return switch and str(one.was) == "1"
 
 
-def _why_not_made(one: Difference, lost: Recorded, wanted: Footprint) -> str:
+def _why_not_made(one: Difference, lost: Recorded, drift: Drift) -> str:
     """Return why a lost interface cannot be made again, "" if it can or has only been renamed."""
-    kind, name = lost.value["kind"], one.key[1]
+    kind, name, wanted = lost.value["kind"], one.key[1], drift.footprint
+    if drift.source == REHEARSED and kind in ("veth", *STACKED) and not lost.ifindex:
+        # By their indexes, both ends of a pair know each other.
+        return f"{name} is gone, and only a new ADD can make it again"
     if not is_whole(lost.value):
         return f"{name} was there before the attachment"
     space = [Netns(one.space, wanted.identity)]
@@ -128,9 +119,9 @@ def _why_not_stacked(lost: Recorded, wanted: Footprint) -> str:
 
 
 class InPlaceRepair:
-    """Puts several footprints back at once. ``errors``: owner -> why it is not as recorded."""
+    """Puts back at once what several owners have lost. ``errors``: owner -> why it is not as it was."""
 
-    def __init__(self, wanted: Sequence[Wanted], order: Mapping[ObjectKey, Sequence[str]]) -> None:
+    def __init__(self, wanted: Sequence[Drift], order: Mapping[ObjectKey, Sequence[str]]) -> None:
         self._wanted = list(wanted)
         self._order = order
         self.errors: Dict[Owner, HostError] = {}
@@ -160,9 +151,8 @@ class InPlaceRepair:
         self._put_rules(self._look())
         last = self._look()
         for one in self._wanted:
-            left = self._missing(one, last)
-            if left:
-                self.errors[one.owner] = self._error(one, left)
+            if self._missing(one, last):
+                self.errors[one.owner] = self._error(one)
 
     def _keys(self, firewall: bool) -> Dict[str, List[ObjectKey]]:
         return {
@@ -175,21 +165,23 @@ class InPlaceRepair:
         note_order(look, self._order, [one.footprint for one in self._wanted])
         return look
 
-    def _missing(self, one: Wanted, look: Look) -> List[Difference]:
-        return compare(look, one.footprint, one.netns).lost
+    @staticmethod
+    def _missing(one: Drift, look: Look) -> List[Difference]:
+        compare(look, one)
+        return one.lost
 
     def _differences(self, look: Look) -> List[Difference]:
         found = [difference for one in self._wanted for difference in self._missing(one, look)]
         unique = {(one.space, one.key): one for one in found}
         return [one for place, one in unique.items() if place not in self._failed]
 
-    def _error(self, one: Wanted, left: Sequence[Difference]) -> HostError:
+    def _error(self, one: Drift) -> HostError:
         reasons = dict.fromkeys(
             self._failed[difference.space, difference.key]
-            for difference in left
+            for difference in one.lost
             if (difference.space, difference.key) in self._failed
         )
-        text = f"cannot put back {'/'.join(one.owner) or 'what networks share'}: {summarize(left, len(one.owner) > 1)}"
+        text = f"cannot put back {'/'.join(one.owner) or 'what networks share'}: {one.reason}"
         return HostError(text + (f" ({'; '.join(reasons)})" if reasons else ""), code="repair_failed")
 
     # ---- kernel objects
@@ -266,7 +258,7 @@ class InPlaceRepair:
         extra: Dict[str, List[Difference]] = {}
         for space, address in self._put_addresses:
             for key, there in look.spaces.get(space, {}).items():
-                if key[0] != "route" or key in self._recorded[space] or key in known.get(space, ()):
+                if key[0] != "route" or there.derived or key in self._recorded[space] or key in known.get(space, ()):
                     continue
                 target, _slash, length = str(key[3]).partition("/")
                 leads_there = target == address[2] or is_in(str(address[2]), target, int(length))

@@ -7,7 +7,7 @@ Drift is what of a footprint is no longer so, and additions that do harm.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...libcni.kernel import attributes_in
 from ..addresses import is_in
@@ -29,9 +29,13 @@ from .object_kinds import (
     SWITCH,
     Difference,
     is_whole,
+    summarize,
 )
 
 Store = Tuple[str, str]
+Owner = Tuple[str, ...]
+RECORDED, REHEARSED, DEDUCED = "recorded", "rehearsed", "deduced"
+"""What is known of an owner is recorded at an ADD, shown by a rehearsal of it, or implied by its result."""
 _MAIN_TABLE = 254
 _MTU_WITHOUT_PORTS = 1500
 _UNICAST = 1
@@ -122,6 +126,17 @@ def unread(look: Look, key: ObjectKey) -> str:
     return look.chains.why_unread(key)
 
 
+def other_end(host: State, inside: State, ifname: str) -> str:
+    """Return the name of the host's end of a container's veth, "" if there is none."""
+    mine = inside.get(("link", ifname))
+    if mine is None or not mine.peer[1]:
+        return ""
+    for key, link in host.items():
+        if key[0] == "link" and link.value["kind"] == "veth" and link.ifindex == mine.peer[0]:
+            return str(key[1]) if link.peer[0] == mine.ifindex else ""
+    return ""
+
+
 def stores_of(keys: Iterable[ObjectKey]) -> List[Store]:
     """Return the stores of the leases among *keys*."""
     return list(dict.fromkeys((str(key[1]), str(key[2])) for key in keys if key[0] == LEASE))
@@ -135,22 +150,51 @@ def sysctls_of(keys: Iterable[ObjectKey]) -> List[str]:
 # ---- comparison
 
 
-class Compared(NamedTuple):
-    """The ``differences`` of one footprint, and ``unread``: why something of it could not be compared.
+class Drift:
+    """What an owner needs, where that is known from, and how the present state differs from it.
 
-    What is ``lost`` can be put back. ``additions`` are what others have added and does harm: they are never removed.
+    ``owner``: the key of an attachment, the name of a network in a tuple, or () for what all networks share. ``netns``:
+    the path of the container's namespace, "" for none. ``source``: one of the constants above. ``why``: why not all
+    that it needs is known, "" if it is. ``unread``: why something of it could not be compared.
     """
 
-    differences: List[Difference]
-    unread: List[str]
+    __slots__ = ("differences", "footprint", "netns", "owner", "source", "unread", "why")
+
+    def __init__(
+        self, owner: Owner, footprint: Footprint, netns: str = "", source: str = RECORDED, why: str = ""
+    ) -> None:
+        self.owner = owner
+        self.footprint = footprint
+        self.netns = netns
+        self.source = source
+        self.why = why
+        self.differences: List[Difference] = []
+        self.unread: List[str] = []
+
+    @property
+    def own(self) -> bool:
+        """Whether it is one attachment's."""
+        return len(self.owner) > 1
+
+    @property
+    def target(self) -> str:
+        """What steps and messages call the owner."""
+        return "/".join(self.owner) or "host"
 
     @property
     def lost(self) -> List[Difference]:
+        """What may be put back."""
         return [one for one in self.differences if not one.foreign]
 
     @property
     def additions(self) -> List[Difference]:
+        """What others have added and does harm: it is never removed."""
         return [one for one in self.differences if one.foreign]
+
+    @property
+    def reason(self) -> str:
+        """What is lost, as a phrase."""
+        return summarize(self.lost, self.own)
 
 
 def wanted_keys(netns: str, footprints: Iterable[Footprint]) -> Dict[str, List[ObjectKey]]:
@@ -179,17 +223,21 @@ def note_order(look: Look, order: Mapping[ObjectKey, Sequence[str]], footprints:
     )
 
 
-def compare(look: Look, footprint: Footprint, netns: str) -> Compared:
-    """Compare one footprint with the present state. *netns* is the path of the container's namespace."""
+def compare(look: Look, drift: Drift) -> None:
+    """Note in *drift* how the present state differs from its footprint.
+
+    Of what is only deduced, nobody knows what is missing in it, so nothing counts as added by others.
+    """
+    netns, footprint = drift.netns, drift.footprint
     differences = list(_differences(look, HOST, footprint.host))
     if netns in look.spaces and netns != HOST:
         differences += _differences(look, netns, footprint.inside)
-        differences += _harmful(look, netns, footprint.inside, default_routes=True)
         used = dict.fromkeys(str(key[1]) for key in footprint.host if key[0] == CHAIN and key[1] in look.switched)
         differences += [Difference(HOST, (SWITCH, backend), backend, look.switched[backend]) for backend in used]
-    differences += _harmful(look, HOST, footprint.host, default_routes=False)
-    reasons = dict.fromkeys(unread(look, key) for key in footprint.host)
-    return Compared(differences, [reason for reason in reasons if reason])
+        if drift.source != DEDUCED:
+            differences += _harmful(look, netns, footprint.inside, default_routes=True)
+    drift.differences = [*differences, *_harmful(look, HOST, footprint.host, default_routes=False)]
+    drift.unread = [reason for reason in dict.fromkeys(unread(look, key) for key in footprint.host) if reason]
 
 
 def _differences(look: Look, space: str, objects: Objects) -> Iterator[Difference]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Set, Union
+from typing import Any, Callable, Container, Dict, List, Mapping, Optional, Sequence, Set, Union
 
 from ..attachments.request import ABSENT, PRESENT, Key
 from ..errors import HostError
@@ -18,12 +18,12 @@ from .request import HostRequest, bin_dir_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..attachments.drift import Rebuilt
+    from ..attachments.drift import Present
     from ..attachments.networks import Networks
-    from ..attachments.outcome import AttachPlan, AttachSettings
-    from ..attachments.records import Attached
+    from ..attachments.outcome import AttachPlan
     from ..attachments.request import WantedAttachment
     from ..binaries.outcome import PluginsPlan, WantedPlugins
+    from ..footprints.rehearsed import Rehearsed
     from ..named_netns import NetnsPlan
     from ..networks.plan import ConfPlan
 
@@ -270,7 +270,7 @@ class HostPlanner:
 
         options = self._request.sections["attachments"]
         settings = attach_settings(options, self._check_mode)
-        settings.rebuild = partial(_rebuild, settings)
+        settings.rehearse = partial(_rehearse, settings.bin_dirs)
         verbs = Verbs(options["bin_dirs"], options["cache_dir"], options["timeout"])
         waiting = self._waiting(view, before)
         request = self._request.attachments
@@ -307,11 +307,11 @@ def _built_in(view: HostView, bin_dir: str) -> Users:
     return built_in_users(view, bin_dir)
 
 
-def _rebuild(settings: AttachSettings, attachments: Sequence[Attached]) -> Rebuilt:
-    # Imported late: notes are seldom damaged.
-    from ..trials.rebuilding import rebuild
+def _rehearse(bin_dirs: Sequence[str], attachments: Sequence[Present]) -> Mapping[Key, Union[Rehearsed, HostError]]:
+    # Imported late: nearly all attachments have footprints.
+    from ..trials.rehearsal import rehearse
 
-    return rebuild(attachments, settings.cache_dir, settings.bin_dirs)
+    return rehearse(attachments, bin_dirs)
 
 
 def _part_of(section: str, parts: Sequence[Part]) -> Optional[Part]:

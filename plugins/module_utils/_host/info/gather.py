@@ -78,9 +78,7 @@ def gather(params: Mapping[str, Any], sets: Sequence[str]) -> Dict[str, Any]:
         if "kernel" in wanted:
             from .kernel import kernel
 
-            result["kernel"], found = attempt(
-                lambda: kernel(cache.entries, cache.records, params["cache_dir"]), nothing
-            )
+            result["kernel"], found = attempt(lambda: kernel(cache.entries, params["cache_dir"]), nothing)
             problems.extend(found)
     if "audit" in wanted:
         from ..trials.audit import Audit

@@ -3,99 +3,92 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
-from ..addresses import written
-from ..attachments import kernel_drift
-from ..attachments.drift import FootprintDrift
-from ..attachments.kernel_drift import Interface, KernelView
-from ..attachments.records import Attached, Record
-from ..attachments.request import Key
-from ..footprints.object_kinds import phrases_of
-from ..netlink import LOCAL_TABLE, Route
+from ..addresses import packed
+from ..attachments.drift import find_drift, present_in
+from ..attachments.records import Attached
+from ..footprints.note import Notes
+from ..footprints.object_kinds import HOST, destination_of, phrases_of, text_of_mac
+from ..footprints.state import Drift, other_end, read_look
+from ..kernel.objects import ObjectKey, State
+from ..netlink import LOCAL_TABLE
 from ..netns import look
 from ..problems import WARNING, problem
 
 Rows = List[Dict[str, Any]]
+_UP, _UNICAST = 0x1, 1
 
 
-def kernel(entries: Sequence[Attached], records: Mapping[Key, Record], cache_dir: str) -> Tuple[Dict[str, Any], Rows]:
-    """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems.
-
-    *records*: the existing records of attachments. Differences are those from footprints; for an attachment that has
-    none, those from the result of its ADD.
-    """
-    drift = FootprintDrift(cache_dir)
+def kernel(entries: Sequence[Attached], cache_dir: str) -> Tuple[Dict[str, Any], Rows]:
+    """Return what the kernel has: the host's interfaces and routes, and the same of each attachment; and problems."""
     seen = look({attached.netns: () for attached in entries if attached.netns})
-    identities = {path: there.identity for path, there in seen.items()}
-    drift.compare(entries, identities)
-    state = kernel_drift.read_kernel(entries, identities, [one for one in entries if one.key not in drift.footprints])
-    routes: Dict[str, Rows] = {path: _routes(view) for path, view in state.inside.items()}
+    present = present_in(cache_dir, entries, {path: there.identity for path, there in seen.items()})
+    drifts = find_drift(present, Notes(cache_dir))
+    spaces = drifts.look.spaces if present else read_look({HOST: []}).spaces
+    host = spaces[HOST]
     rows = [
-        dict(
-            _inside(attached, state, routes[attached.netns]),
-            differences=phrases_of(drift.of(attached.key).differences, True)
-            if attached.key in drift.footprints
-            else state.drift(attached, records.get(attached.key)),
-        )
+        _attachment(drifts.by_owner[attached.key], host, spaces[attached.netns])
         for attached in entries
-        if attached.netns in state.inside
+        if attached.key in drifts.by_owner and attached.netns in spaces
     ]
-    interfaces = sorted(state.host.interfaces.values(), key=lambda interface: interface.name)
-    links = [{"name": interface.name, "master": interface.master, **_interface(interface)} for interface in interfaces]
+    names = sorted(str(key[1]) for key in host if key[0] == "link")
     shared = [
-        {"network": one.network, "differences": phrases_of(one.compared.differences, False)} for one in drift.shared
+        {"network": "".join(drift.owner), "differences": phrases_of(drift.differences, False)}
+        for drift in drifts.shared
     ]
-    problems = [problem(WARNING, "rules_unreadable", text) for text in drift.problems]
-    found = {"links": links, "routes": _routes(state.host), "attachments": rows, "shared": shared}
-    return found, [*state.missing.problems, *problems]
+    links = [{"name": name, "master": host["link", name].value["master"], **_interface(host, name)} for name in names]
+    found = {"links": links, "routes": _routes(host), "attachments": rows, "shared": shared}
+    return found, [problem(WARNING, "rules_unreadable", text) for text in drifts.problems]
 
 
-def _inside(attached: Attached, state: kernel_drift.Kernel, routes: Rows) -> Dict[str, Any]:
-    interface = state.inside[attached.netns].interfaces.get(attached.key.ifname)
-    other = state.host.other_end(interface) if interface else None
+def _attachment(drift: Drift, host: State, inside: State) -> Dict[str, Any]:
+    network, container_id, ifname = drift.owner
     row: Dict[str, Any] = {
-        "network": attached.key.network,
-        "container_id": attached.key.container_id,
-        "ifname": attached.key.ifname,
-        "netns": attached.netns,
-        "routes": [route for route in routes if route["device"] == attached.key.ifname],
-        "host_interface": other.name if other else "",
+        "network": network,
+        "container_id": container_id,
+        "ifname": ifname,
+        "netns": drift.netns,
+        "routes": [route for route in _routes(inside) if route["device"] == ifname],
+        "host_interface": other_end(host, inside, ifname),
     }
-    gone: Dict[str, Any] = {"kind": None, "mac": None, "mtu": None, "up": None, "addresses": []}
-    row.update(_interface(interface) if interface else gone)
-    return row
+    return {**row, **_interface(inside, ifname), "differences": phrases_of(drift.differences, True)}
 
 
-def _interface(interface: Interface) -> Dict[str, Any]:
+def _interface(state: State, name: str) -> Dict[str, Any]:
+    link = state.get(("link", name))
+    if link is None:
+        return {"kind": None, "mac": None, "mtu": None, "up": None, "addresses": []}
+    addresses = [(packed(str(key[2])), f"{key[2]}/{key[3]}") for key in state if key[:2] == ("addr", name)]
     return {
-        "kind": interface.kind,
-        "mac": interface.mac,
-        "mtu": interface.mtu,
-        "up": interface.up,
-        "addresses": [f"{written(raw)}/{length}" for raw, length in sorted(interface.addresses)],
+        "kind": link.value["kind"],
+        "mac": text_of_mac(link.value["mac"]),
+        "mtu": link.value["mtu"],
+        "up": bool(link.value["flags"] & _UP),
+        "addresses": [text for _raw, text in sorted(addresses)],
     }
 
 
-def _routes(view: KernelView) -> Rows:
+def _routes(state: State) -> Rows:
     """Return the unicast routes outside of the local table, sorted."""
-    wanted = [route for route in view.routes if route.unicast and route.table != LOCAL_TABLE]
-    wanted.sort(key=lambda route: (*_order(route), view.name_of(route.link), route.gateway))
+    keys = [key for key in state if key[0] == "route" and key[6] == _UNICAST and key[2] != LOCAL_TABLE]
     # Every interface has a route to its link-local neighbours.
-    return [_route(view, route) for route in wanted if not written(route.raw).startswith("fe80:")]
+    rows = [_route(key, state[key].value) for key in keys if not str(key[3]).startswith("fe80:")]
+    return sorted(rows, key=_order)
 
 
-def _order(route: Route) -> Tuple[int, bytes, int, int]:
-    return route.table, route.raw, route.length, route.metric
+def _order(row: Dict[str, Any]) -> Tuple[Any, ...]:
+    address, _slash, length = row["dst"].partition("/")
+    return row["table"], packed(address), int(length), row["metric"], row["device"], packed(row["gateway"])
 
 
-def _route(view: KernelView, route: Route) -> Dict[str, Any]:
+def _route(key: ObjectKey, value: Dict[str, Any]) -> Dict[str, Any]:
     return {
-        "family": "ipv4" if route.raw.startswith(b"4") else "ipv6",
-        "dst": f"{written(route.raw)}/{route.length}",
-        "gateway": written(route.gateway),
-        "device": view.name_of(route.link),
-        "source": written(route.source),
-        "metric": route.metric,
-        "table": route.table,
+        "family": "ipv4" if key[1] == 2 else "ipv6",
+        "dst": destination_of(key),
+        "gateway": value["gw"],
+        "device": key[7],
+        "source": value["src"],
+        "metric": key[5],
+        "table": key[2],
     }

@@ -76,7 +76,7 @@ class KernelObject(NamedTuple):
 
     peer is of links: the index of the other end or lower device, and whether that is in another namespace, which is the
     host's in a container (index 0: a third one, where a container can choose indexes as it likes).
-    derived tells that the kernel made the object for another one, so that it is not compared.
+    derived tells that the object is not compared: the kernel made it for another one, or it has a lifetime.
     """
 
     value: Any
@@ -181,12 +181,11 @@ class _Reading:
             family, prefix, flags, scope, index = ADDRESS.unpack_from(raw)
             parts = attributes_in(raw, ADDRESS.size)
             flags = number_in(parts.get(8)) or flags
-            if not flags & _PERMANENT:
-                # From a DHCP server or a router: it has a lifetime.
-                continue
             local, far = _text(family, parts.get(2) or parts.get(1)), _text(family, parts.get(1))
             # The kernel says so of its own link-local addresses since 5.18; before, they are known by their form.
             derived = parts.get(11) == _ADDRESS_BY_KERNEL or (11 not in parts and local.startswith("fe80:"))
+            # From a DHCP server or a router: it has a lifetime.
+            derived = derived or not flags & _PERMANENT
             value = {
                 "flags": flags & _ADDRESS_FLAGS,
                 "scope": scope,
@@ -200,8 +199,7 @@ class _Reading:
         for raw in self._dump(_ROUTES, ROUTE.pack(0, 0, 0, 0, 0, 0, 0, 0, 0)):
             family, length, _source, tos, table, protocol, scope, kind, flags = ROUTE.unpack_from(raw)
             parts = attributes_in(raw, ROUTE.size)
-            if flags & _CACHED or number_in(parts.get(23)):
-                # Cached, or it expires.
+            if flags & _CACHED:
                 continue
             table = number_in(parts.get(15)) or table
             target = f"{_text(family, parts.get(1)) or 'default'}/{length}"
@@ -227,7 +225,8 @@ class _Reading:
             metric = number_in(parts.get(6)) if table != _LOCAL_TABLE else 0
             index = number_in(parts.get(4))
             key = ("route", family, table, target, tos, metric, kind, self._name(index))
-            self.state[key] = KernelObject(value, raw, index)
+            # Some expire.
+            self.state[key] = KernelObject(value, raw, index, derived=number_in(parts.get(23)) > 0)
 
     def _hops(self, raw: bytes) -> List[List[Any]]:
         found, begin = [], 0

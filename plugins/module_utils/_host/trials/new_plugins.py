@@ -6,16 +6,14 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
+from ..attachments.drift import Present
 from ..attachments.records import Attached
 from ..attachments.request import Key
 from ..binaries.outcome import PluginsPlan
 from ..errors import HostError
-from ..plan import workers_of
 from .planner import load, network_files
-from .private_host import work_apart
-from .rehearsal import Rehearsal
+from .rehearsal import rehearse
 
-_TIMEOUT, _TOTAL = 20.0, 60.0
 _CONTAINER, _IFNAME = "podwire-rehearsal", "eth0"
 
 
@@ -69,24 +67,11 @@ def _rehearse(
     networks: Sequence[NetworkConfigList], bin_dirs: Sequence[str], staged: Mapping[str, str]
 ) -> Tuple[Dict[str, str], Dict[str, str]]:
     """Return the networks whose ADD fails, and those that cannot be rehearsed, each with the reason."""
-    failed: Dict[str, str] = {}
-    skipped: Dict[str, str] = {}
-    waiting: Dict[str, Rehearsal] = {}
-    for config in networks:
-        attached = Attached(Key(config.name, _CONTAINER, _IFNAME), config, "", [], {}, None)
-        rehearsal = Rehearsal(attached, None, bin_dirs, staged)
-        if rehearsal.obstacle:
-            skipped[config.name] = rehearsal.obstacle
-        else:
-            waiting[config.name] = rehearsal
-    works = [rehearsal.work for rehearsal in waiting.values()]
-    answers = work_apart(works, bin_dirs, workers_of(), _TIMEOUT, _TOTAL) if works else []
-    for name, answer in zip(waiting, answers):
-        if isinstance(answer, HostError):
-            late = answer.code == "too_many"
-            place = skipped if late else failed
-            place[name] = f"there was no time for it within {_TOTAL:g} s" if late else answer.msg
-    return failed, skipped
+    attachments = [Attached(Key(one.name, _CONTAINER, _IFNAME), one, "", [], {}, None) for one in networks]
+    outcomes = rehearse([Present(attached, {}, None) for attached in attachments], bin_dirs, staged)
+    errors = {key.network: error for key, error in outcomes.items() if isinstance(error, HostError)}
+    failed = {name: error.msg for name, error in errors.items() if error.code == "add_failed"}
+    return failed, {name: error.msg for name, error in errors.items() if name not in failed}
 
 
 def _by_reason(skipped: Mapping[str, str]) -> Dict[str, List[str]]:

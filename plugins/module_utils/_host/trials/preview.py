@@ -7,15 +7,16 @@ import time
 from typing import Any, Dict, List, Sequence
 
 from ...libcni.conf import NetworkConfigList
+from ..attachments.drift import Present
 from ..attachments.outcome import ADD, AttachPlan, Outcome
 from ..attachments.records import Attached
 from ..errors import HostError
 from ..footprints.note import Objects
 from ..footprints.object_kinds import describe
-from .private_host import work_apart
-from .rehearsal import Rehearsal, Rehearsed
+from ..footprints.rehearsed import Rehearsed
+from .rehearsal import rehearse
 
-_TIMEOUT, _TOTAL = 20.0, 60.0
+_TOTAL = 60.0
 
 
 def add_previews(plan: AttachPlan, bin_dirs: Sequence[str]) -> None:
@@ -49,15 +50,10 @@ def _rehearse(
 ) -> Rehearsed:
     wanted = outcome.wanted
     attached = Attached(outcome.key, config, wanted.netns, wanted.args, wanted.capability_args, None)
-    rehearsal = Rehearsal(attached, None, bin_dirs)
-    if rehearsal.obstacle:
-        raise HostError(rehearsal.obstacle)
-    for one in earlier:
-        rehearsal.take(one)
-    (answer,) = work_apart([rehearsal.work], bin_dirs, 1, _TIMEOUT, _TIMEOUT)
-    if isinstance(answer, HostError):
-        raise answer
-    return rehearsal.understand(answer)
+    rehearsed = rehearse([Present(attached, {}, None)], bin_dirs, earlier=earlier)[outcome.key]
+    if isinstance(rehearsed, HostError):
+        raise rehearsed
+    return rehearsed
 
 
 def _described(rehearsed: Rehearsed, outcome: Outcome) -> Dict[str, Any]:

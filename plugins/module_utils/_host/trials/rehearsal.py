@@ -8,9 +8,11 @@ whose names are hashes get the same names. Names and MACs made at random are rep
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+import zlib
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ...libcni import gojson
 from ...libcni.api import CNIConfig, RuntimeConf
@@ -18,17 +20,18 @@ from ...libcni.conf import NetworkConfigList, network_conf_from_bytes
 from ...libcni.errors import CNIError
 from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
-from ...libcni.kernel import attributes_in
 from ..addresses import result_addresses
+from ..attachments.drift import Present
 from ..attachments.recording import interface_sysctls_set_by, party_of, sysctls_set_by
 from ..attachments.records import Attached
+from ..attachments.request import Key
 from ..binaries.types import types_of
 from ..errors import HostError
 from ..executor import SafeExecutor
 from ..firewall.chains import CHAIN, FoundChains, read_chains
 from ..footprints.attribution import Attribution, Owner
-from ..footprints.note import Objects, Recorded, key_of, objects_of, rows_of
-from ..footprints.object_kinds import CHAIN_KEY_LENGTH, HOST, LEASE
+from ..footprints.note import Objects, key_of, objects_of, rows_of
+from ..footprints.object_kinds import CHAIN_KEY_LENGTH, LEASE
 from ..footprints.recorder import (
     SWITCHES,
     Defaults,
@@ -39,67 +42,31 @@ from ..footprints.recorder import (
     read_inside,
     read_unusual,
 )
-from ..footprints.state import Look, read_stores
-from ..kernel.objects import BY_KERNEL, LINK, KernelObject, ObjectKey, State, read_objects
+from ..footprints.rehearsed import Rehearsed
+from ..footprints.state import read_stores
+from ..kernel.objects import ObjectKey, State, read_objects
 from ..kernel.sysctls import interface_defaults, read_globals, write_global
 from ..kinds import HOST_LOCAL, REFERENCE, lease_dir, member_of, object_of, put_member, text_of
+from ..lock import LOCK_PATH
 from ..netns import Netns, visit
+from ..paths import replace_unsynced
+from ..plan import workers_of
 from ..processes import processes
 from ..secrets import one_line, scrub, secrets_of
-from .private_host import STORE, new_netns
+from .private_host import STORE, new_netns, work_apart
 from .real_names import RealNames, private_store
 from .surroundings import Surroundings
 
 # Types that need a daemon, and IPAM plugins that are asked for the known addresses or replaced.
 _NOT_REHEARSED = ("dhcp",)
-# What a private host cannot tell of an interface. udev and the host's defaults set them.
-_OF_THE_HOST = ("alias", "genmode")
-# A veth stands for the device that host-device takes.
-_OF_THE_DEVICE = ("kind", "lower", "data", "txqlen", "mtu", "group", "port", "master")
 # Which backend iptables has.
 _ALTERNATIVES = ("/etc/alternatives/iptables", "/etc/alternatives/ip6tables")
-_TIMEOUT = 10.0
+# Seconds for a plugin, for a rehearsal, and for all of a run.
+_TIMEOUT, _EACH, _TOTAL = 10.0, 20.0, 60.0
+_MEMORY = os.path.join(os.path.dirname(LOCK_PATH), "rehearsals")
+_LARGEST_MEMORY = 4 << 20
 # A lease is two names.
 _LARGEST_LEASE = 4096
-
-
-class Rehearsed:
-    """What an ADD changes: objects of the host by ``owned`` (owner -> objects), ``inside`` the container, and the
-    ``order`` of rules. ``device``: the interface inside is one that host-device took."""
-
-    __slots__ = ("device", "inside", "macs", "order", "owned")
-
-    def __init__(self, owned: Dict[Owner, Objects], inside: Objects, order: Dict[ObjectKey, List[str]]) -> None:
-        self.owned = owned
-        self.inside = inside
-        self.order = order
-        self.macs: Sequence[str] = ()
-        self.device = ""
-
-    def settled(self, objects: Objects, look: Look, space: str) -> Objects:
-        """Return *objects* with the present indexes, and with present settings where a rehearsal cannot know them."""
-        found: Objects = {}
-        for key, one in objects.items():
-            if key[0] == "link" and one.value is not None:
-                present = look.found(space, key)
-                value = dict(one.value)
-                if present is not None:
-                    names = list(_OF_THE_HOST)
-                    if space == HOST or value.get("mac") not in self.macs:
-                        names.append("mac")
-                    if space != HOST and key[1] == self.device:
-                        names += _OF_THE_DEVICE
-                    value.update({name: present.value[name] for name in names if name in value})
-                    one = Recorded(value, one.raw, present.ifindex, present.peer)
-                else:
-                    renamed = _renamed(look, space, value["kind"], attributes_in(one.raw, LINK.size).get(1, b""))
-                    one = Recorded(value, one.raw, *renamed)
-            elif space == HOST and one.value is not None and (key[0] == "addr" or _is_by_kernel(key, one)):
-                # Who put the address there has chosen its settings, and the metric of the kernel's routes for it.
-                known, present = next(_like(look, key), (key, None))
-                key, one = known, one if present is None else Recorded(present.value, present.raw, present.ifindex)
-            found[key] = one
-        return found
 
 
 class Rehearsal:
@@ -322,29 +289,10 @@ class Rehearsal:
             real.objects(inside),
             {real.key(place): [real.text(rule) for rule in rules] for place, rules in order.items()},
         )
-        found.macs = list(real.macs)
+        found.macs, found.partly = list(real.macs), self.partly
         if any(plugin.type == "host-device" for plugin in self._attached.config.plugins):
             found.device = self._attached.key.ifname
         return found
-
-
-def _is_by_kernel(key: ObjectKey, one: Recorded) -> bool:
-    return key[0] == "route" and one.value["proto"] == BY_KERNEL
-
-
-def _like(look: Look, key: ObjectKey) -> Iterator[Tuple[ObjectKey, KernelObject]]:
-    """Yield the host's address or route that serves as well as *key*: a route may have another metric."""
-    for other, there in look.spaces[HOST].items():
-        if other == key or (key[0] == other[0] == "route" and (other[1:4], other[6:]) == (key[1:4], key[6:])):
-            yield other, there
-
-
-def _renamed(look: Look, space: str, kind: str, mac: bytes) -> Tuple[int, Tuple[int, bool]]:
-    """Return index and peer of an interface that has lost its name, which its MAC tells; zeros if there is none."""
-    for key, there in look.spaces.get(space, {}).items():
-        if key[0] == "link" and mac and (there.value["kind"], there.value["mac"]) == (kind, mac.hex()):
-            return there.ifindex, there.peer
-    return 0, (0, False)
 
 
 def _why_not_plugin(plugin: Mapping[str, Any]) -> str:
@@ -380,23 +328,98 @@ def _order_of(after: Reading, owned: Mapping[Owner, Objects]) -> Iterator[Tuple[
             yield place, list(chain.rules)
 
 
-def order_rules(present: Look, orders: Sequence[Mapping[ObjectKey, List[str]]]) -> Dict[ObjectKey, List[str]]:
-    """Return the order of the rules in each chain: as they stand now, and each missing one behind those before it.
+# ---- several
 
-    A missing rule without a known one before it comes first in the table filter, where plugins insert, else last.
+
+def rehearse(
+    attachments: Sequence[Present],
+    bin_dirs: Sequence[str],
+    replaced: Optional[Mapping[str, str]] = None,
+    earlier: Sequence[Rehearsed] = (),
+) -> Dict[Key, Union[Rehearsed, HostError]]:
+    """Rehearse ADDs, several at a time, and return what each changes, or the error why that is not known.
+
+    That is ``not_rehearsed`` where none was tried, and ``add_failed`` where it failed. *replaced*: see Rehearsal.
+    *earlier*: rehearsals whose addresses are taken. What was shown of an attachment that exists is remembered.
     """
-    found: Dict[ObjectKey, List[str]] = {}
-    for order in orders:
-        for place, rules in order.items():
-            if place not in found:
-                there = present.chains.chains.get(place) if present.chains is not None else None
-                found[place] = list(there.rules) if there is not None else []
-            known = found[place]
-            position = 0 if place[3] == "filter" else len(known)
-            for rule in rules:
-                if rule in known:
-                    position = known.index(rule) + 1
-                else:
-                    known.insert(position, rule)
-                    position += 1
+    found: Dict[Key, Union[Rehearsed, HostError]] = {}
+    waiting: List[Tuple[Key, Rehearsal, _Memory]] = []
+    host = read_objects()
+    for one in attachments:
+        key, rehearsal = one.attached.key, Rehearsal(one.attached, one.written, bin_dirs, replaced, host)
+        for other in earlier:
+            rehearsal.take(other)
+        memory = _Memory(one, [*bin_dirs, *rehearsal.bridges])
+        answer = memory.read()
+        found[key] = HostError(rehearsal.obstacle, code="not_rehearsed")
+        if answer is not None:
+            found[key] = _understand(rehearsal, answer)
+        if isinstance(found[key], HostError) and not rehearsal.obstacle:
+            waiting.append((key, rehearsal, memory))
+    works = [rehearsal.work for _key, rehearsal, _memory in waiting]
+    answers = work_apart(works, bin_dirs, workers_of(), _EACH, _TOTAL) if works else []
+    for (key, rehearsal, memory), given in zip(waiting, answers):
+        if isinstance(given, bytes):
+            found[key] = _understand(rehearsal, given)
+            if not isinstance(found[key], HostError):
+                memory.write(given)
+        elif given.code == "too_many":
+            text = f"there was no time to rehearse it within {_TOTAL:g} s; the next run continues"
+            found[key] = HostError(text, code="not_rehearsed")
+        else:
+            found[key] = HostError(given.msg, code="add_failed")
     return found
+
+
+def _understand(rehearsal: Rehearsal, answer: bytes) -> Union[Rehearsed, HostError]:
+    try:
+        return rehearsal.understand(answer)
+    except HostError as error:
+        return error
+
+
+class _Memory:
+    """What the rehearsal of an attachment has shown, in a file of root that ends with the boot.
+
+    *used*: directories of plugins, and existing bridges. What is remembered counts as long as they, and everything that
+    the ADD was given and returned, are the same. Plugins that are replaced later do not change what the ADD did.
+    """
+
+    def __init__(self, one: Present, used: Sequence[str]) -> None:
+        attached = one.attached
+        self._path = os.path.join(_MEMORY, _memory_of(attached.key))
+        self._lasts = one.written is not None
+        config = hashlib.sha256(attached.config.expanded_bytes()).hexdigest()
+        given = [attached.key, config, attached.args, attached.capability_args, attached.result]
+        text = json.dumps([given, one.written, list(used), dict(one.identity)], sort_keys=True)
+        self._digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+    def read(self) -> Optional[bytes]:
+        if not self._lasts:
+            return None
+        try:
+            raw = read_file(self._path, _LARGEST_MEMORY, follow=False)
+            content = zlib.decompressobj().decompress(raw, _LARGEST_MEMORY)
+        except (OSError, zlib.error):
+            return None
+        return content[len(self._digest) :] if content.startswith(self._digest) else None
+
+    def write(self, answer: bytes) -> None:
+        """Remember an answer. If that fails, the next run rehearses again."""
+        if self._lasts:
+            with contextlib.suppress(OSError):
+                for folder in (os.path.dirname(_MEMORY), _MEMORY):
+                    os.makedirs(folder, 0o700, exist_ok=True)
+                replace_unsynced(self._path, zlib.compress(self._digest + answer, 1))
+
+
+def _memory_of(key: Key) -> str:
+    return hashlib.sha256("/".join(key).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def forget_rehearsals(kept: Iterable[Key]) -> None:
+    """Forget what rehearsals have shown of attachments that are not *kept*."""
+    names = {_memory_of(key) for key in kept}
+    with contextlib.suppress(OSError):
+        for name in set(os.listdir(_MEMORY)) - names:
+            os.unlink(os.path.join(_MEMORY, name))

@@ -32,14 +32,13 @@ ALLOWED = {
     "attachments/cache.py": (_CACHE, "unlink"),
     "attachments/records.py": (_CACHE, "unlink"),
     "binaries/batch.py": (_DESCRIPTOR, "chmod chown fchmod fchown symlink"),
-    "footprints/note.py": (_CACHE, "makedirs rename rmdir unlink"),
+    "footprints/note.py": (_CACHE, "makedirs rmdir unlink"),
     "garbage/judge.py": (_RUN, "makedirs open rename"),
     "garbage/pods.py": (_CACHE, "unlink"),
     "networks/execute.py": (_DESCRIPTOR, "fchmod fchown rmdir"),
-    "trials/audit.py": (_RUN, "makedirs unlink"),
     "trials/planner.py": ("an empty directory that it made", "rmdir"),
     "trials/private_host.py": (_PRIVATE, "chmod makedirs open"),
-    "trials/rehearsal.py": (_PRIVATE, "makedirs open symlink"),
+    "trials/rehearsal.py": (_PRIVATE, "makedirs open symlink unlink"),
 }
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import confdir, netns
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import (
+    drift,
     drift_finder,
-    kernel_drift,
     recording,
     verbs,
 )
@@ -77,9 +77,7 @@ def host(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "look", made.look)
     for module in (verbs, drift_finder):
         monkeypatch.setattr(module, "Netns", made.netns)
-    for module in (verbs, kernel_drift):
-        monkeypatch.setattr(module, "visit", made.visit)
-    monkeypatch.setattr(kernel_drift, "read_here", lambda: made.host)
+    monkeypatch.setattr(drift, "read_look", made.read_look)
     # The footprints of its containers are empty; the integration tests have real ones.
     monkeypatch.setattr(recording, "read_host", lambda stores: Reading({}))
     monkeypatch.setattr(recording, "visit", lambda paths, read: {})

@@ -89,7 +89,7 @@ def entry(network, container_id, ifname, plugins):
 
 def note(network, container_id, ifname, **more):
     key = {"network": network, "container_id": container_id, "ifname": ifname}
-    state = {"state": "attached", "identity": IDENTITY, "interface": True, "check": None, "untrue": ["rules firewall"]}
+    state = {"state": "attached", "identity": IDENTITY, "interface": True, "check": None}
     return {**key, **state, **more}
 
 

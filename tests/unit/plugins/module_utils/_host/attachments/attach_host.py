@@ -7,17 +7,18 @@ import itertools
 import json
 import os
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import Interface, KernelView
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import parse_address as address
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.outcome import AttachSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.planner import AttachPlanner
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import parse_attachments
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Look
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
 from ansible_collections.podwire.cni.plugins.module_utils._host.netns import Netns, Seen, same
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import PluginError
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.invoke import Executor, plugin_error
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import explained
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footprints.states import address, link
 
 MAIN = {"type": "main", "ipam": {"type": "ipam"}}
 META = {"type": "meta", "capabilities": {"portMappings": True}}
@@ -71,7 +72,6 @@ class Host(Executor):
         # What the kernel has beside the names: addresses of the containers, and the host's side.
         self.addresses = {}
         self.dns = None
-        self.host = KernelView([], [])
 
     def network(self, name="demo", **changed):
         conf = dict({"cniVersion": "1.0.0", "name": name, "plugins": [MAIN, META]}, **changed)
@@ -95,14 +95,16 @@ class Host(Executor):
     def netns(self, path, identity=None):
         return Namespace(self, path, identity)
 
-    def visit(self, namespaces, _read):
-        """Return the views of namespaces; each interface has all addresses."""
-        return {one.path: self.view(one.path) for one in namespaces if one.path in self.namespaces}
+    def read_look(self, _wanted, namespaces):
+        """Return the states of the host, which has nothing, and of namespaces; each interface has all addresses."""
+        paths = [one.path for one in namespaces if one.path in self.namespaces]
+        return Look({HOST: {}, **{path: self.objects_in(path) for path in paths}})
 
-    def view(self, path):
-        have = [address(ip) for ip in self.addresses.get(path, [])]
-        links = enumerate(sorted(self.namespaces[path][1] - {"lo"}))
-        return KernelView([Interface(number, name, "", "", 1500, True, "", 0, have) for number, name in links], [])
+    def objects_in(self, path):
+        names = self.namespaces[path][1] - {"lo"}
+        have = [ip.partition("/") for ip in self.addresses.get(path, [])]
+        addresses = {("addr", name, ip, int(length)): address() for name in names for ip, _slash, length in have}
+        return {**{("link", name): link() for name in names}, **addresses}
 
     def exec_plugin(self, path, stdin, env, timeout=None):
         plugin, verb = os.path.basename(path), env["CNI_COMMAND"]

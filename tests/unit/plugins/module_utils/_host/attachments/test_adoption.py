@@ -224,7 +224,6 @@ def test_the_record_of_what_is_adopted_is_written_again(host, forgotten):
     identity, _links = host.namespaces["/run/netns/web"]
     assert (record["state"], record["identity"], record["interface"]) == ("attached", identity, True)
     assert record["check"] is None
-    assert record["untrue"] == ["rules firewall"]
     assert actions(host.run(web())) == ["none"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import KernelView
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attachments.attach_host import (
     actions,
     codes,
@@ -45,23 +44,15 @@ def test_it_is_an_error(drifted):
     assert "10.1.0.2/24 on eth0 is gone; set on_drift: repair" in plan.outcomes[0].error["message"]
 
 
-def test_a_failed_check_says_it_all(drifted):
+def test_check_is_not_asked_for_what_is_seen(drifted):
     drifted.broken["CHECK", "main"] = "the address is gone"
     plan = drifted.run(web())
-    assert plan.outcomes[0].reason == "check"
-    assert len(plan.warnings) == 1
+    assert (plan.outcomes[0].reason, len(plan.warnings)) == ("kernel", 1)
+    assert drifted.verbs("CHECK") == []
 
 
-def test_it_is_seen_beside_a_check_that_never_works(host):
+def test_it_is_seen_where_a_check_never_works(host):
     host.broken["CHECK", "meta"] = "never"
     host.run(web())
     host.addresses.clear()
-    assert codes(host.run(web())) == ["check_unusable", "drifted"]
-
-
-def test_what_was_never_as_the_result_says_is_no_drift(host, monkeypatch):
-    """The plugin says what it has not done."""
-    monkeypatch.setattr(host, "view", lambda path: KernelView([], []))
-    host.run(web())
-    assert actions(host.run(web())) == ["none"]
-    assert '"untrue": ["interface eth0"]' in host.record("demo-web-eth0")
+    assert codes(host.run(web())) == ["drifted"]

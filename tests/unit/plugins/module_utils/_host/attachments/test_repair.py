@@ -49,7 +49,7 @@ def fail(host, verb, plugin, when, times):
 
 def drift(host, reason):
     if reason == "config":
-        host.network(plugins=[dict(MAIN, mtu=1400), META])
+        host.network(plugins=[dict(MAIN, x=1), META])
     else:
         host.addresses.clear()
 

@@ -53,7 +53,7 @@ def test_what_is_written_is_read(tmp_path_factory, host, inside):
     notes = Notes(str(tmp_path_factory.mktemp("cache")))
     notes.write_attachment(KEY, Footprint(host, inside, IDENTITY))
     assert same(notes.attachment(KEY), Footprint(host, inside, IDENTITY))
-    assert notes.problems == []
+    assert notes.damaged == {}
 
 
 def test_shared_footprints_and_the_order_are_read(tmp_path):
@@ -137,7 +137,7 @@ def test_another_boot(tmp_path, monkeypatch):
     monkeypatch.setattr(note, "boot_id", lambda: "another")
     notes = Notes(str(tmp_path))
     assert notes.attachment(KEY) is None
-    assert notes.problems == []
+    assert notes.damaged == {}
 
 
 def file(folder):
@@ -171,7 +171,7 @@ def test_a_damaged_footprint_is_a_problem_and_no_error(tmp_path, change):
     notes.write_attachment(KEY, footprint())
     rewrite(tmp_path, change)
     assert notes.attachment(KEY) is None
-    assert "is damaged" in notes.problems[0]
+    assert "is damaged" in notes.damaged[KEY]
 
 
 def test_no_mutation_is_an_error(tmp_path):
@@ -193,7 +193,7 @@ def test_a_bomb_is_refused(tmp_path):
     notes.write_attachment(KEY, footprint())
     file(tmp_path).write_bytes(zlib.compress(bytes(64 * 1024 * 1024)))
     assert notes.attachment(KEY) is None
-    assert "is damaged" in notes.problems[0]
+    assert "is damaged" in notes.damaged[KEY]
 
 
 def test_links_are_not_followed(tmp_path):
@@ -202,7 +202,7 @@ def test_links_are_not_followed(tmp_path):
     file(tmp_path).rename(tmp_path / "elsewhere")
     file(tmp_path).symlink_to(tmp_path / "elsewhere")
     assert notes.attachment(KEY) is None
-    assert "cannot read" in notes.problems[0]
+    assert "cannot read" in notes.damaged[KEY]
 
 
 def test_names_cannot_leave_the_directory(tmp_path):
@@ -233,45 +233,20 @@ def test_a_killed_write_leaves_the_old_footprint(tmp_path, monkeypatch):
     assert same(notes.attachment(KEY), footprint())
 
 
-def test_damaged_files_are_set_aside_and_written_again(tmp_path):
-    """Whatever is in their place; nothing that was set aside is overwritten."""
+def test_the_owners_of_damaged_files_are_told(tmp_path):
+    """Whatever is in their place."""
     notes = Notes(str(tmp_path))
     root = tmp_path / FOLDER
     notes.write_attachment(KEY, footprint())
     notes.write_network("demo", footprint())
-    notes.write_host(footprint())
     notes.write_order({("chain", "x"): ["one"]})
-    paths = [root / "host", root / "order", root / "networks" / "demo", root / "attachments" / "demo" / "web-eth0"]
-    for turn in range(2):
-        for path in paths:
-            path.unlink()
-        paths[0].mkdir()
-        paths[1].write_text("garbage")
-        paths[2].symlink_to(tmp_path / "victim")
-        os.mkfifo(paths[3])
-        notes = Notes(str(tmp_path))
-        assert notes.attachment(KEY) is notes.network("demo") is notes.host() is None
-        assert notes.damaged == [KEY, ("demo",), ()]
-        aside = [notes.rewrite(owner, footprint() if owner else None) for owner in notes.damaged]
-        assert aside == [
-            str(root / "damaged" / f"{name}.{turn + 1}")
-            for name in ("attachments_demo_web-eth0", "networks_demo", "host")
-        ]
-        for _time in range(2):
-            notes.rewrite_order({("chain", "x"): ["two"]})
-        found = Notes(str(tmp_path))
-        assert same(found.attachment(KEY), footprint()) and same(found.network("demo"), footprint())
-        assert found.host() is None and found.order() == {("chain", "x"): ["two"]}
-        assert found.problems == []
-        paths[0].touch()
-    assert len(list((root / "damaged").iterdir())) == 8
+    paths = [root / "order", root / "networks" / "demo", root / "attachments" / "demo" / "web-eth0"]
+    for path in paths:
+        path.unlink()
+    paths[0].mkdir()
+    paths[1].symlink_to(tmp_path / "victim")
+    os.mkfifo(paths[2])
+    assert notes.attachment(KEY) is notes.network("demo") is None
+    assert notes.order() == {}
+    assert list(notes.damaged) == [KEY, ("demo",), ()]
     assert not (tmp_path / "victim").exists()
-
-
-def test_what_cannot_be_set_aside_is_an_error(tmp_path):
-    notes = Notes(str(tmp_path))
-    notes.write_host(footprint())
-    (tmp_path / FOLDER / "damaged").write_text("no folder")
-    with pytest.raises(HostError) as error:
-        notes.rewrite((), None)
-    assert error.value.code == "record_unwritable"

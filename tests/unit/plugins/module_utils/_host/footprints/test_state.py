@@ -18,7 +18,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.objec
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, changes, recorded
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Look, compare
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import DEDUCED, Drift, Look, compare
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import pack_attribute
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import ROUTE, KernelObject
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footprints.states import (
@@ -30,7 +30,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footp
     route,
 )
 
-NETNS = "/run/netns/web"
+NETNS, KEY = "/run/netns/web", ("demo", "web", "eth0")
 ADDR = ("addr", "eth0", "10.88.0.2", 16)
 STATE = {
     ("link", "eth0"): link(),
@@ -49,11 +49,19 @@ def inside(**changed):
 
 def found(state, footprint=None, host=(), chains=None):
     look = Look({NETNS: state, HOST: dict(host)}, chains)
-    return compare(look, footprint or inside(), NETNS)
+    drift = Drift(KEY, footprint or inside(), NETNS)
+    compare(look, drift)
+    return drift
+
+
+def drift_of(*differences, footprint=None):
+    drift = Drift(KEY, footprint or Footprint(), NETNS)
+    drift.differences = list(differences)
+    return drift
 
 
 def test_an_untouched_state_has_no_drift():
-    assert found(STATE) == ([], [])
+    assert found(STATE).differences == found(STATE).unread == []
     more = {("addr", "eth1", "10.88.0.9", 16): address(), ("route", 2, 254, "10.0.0.0/8", 0, 0, 1, "eth0"): route()}
     assert found({**STATE, **more}).differences == []
 
@@ -147,7 +155,7 @@ def test_of_an_interface_that_the_host_had_only_flags_are_compared():
     ):
         compared = found({}, footprint, {("link", "br0"): there} if there else {})
         assert phrases_of(compared.lost, False) == words
-    assert why_not(compared.lost, footprint, NETNS) == "br0 was there before the attachment"
+    assert why_not(compared) == "br0 was there before the attachment"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +212,8 @@ def test_what_cannot_be_read_is_no_drift_but_told():
     footprint = Footprint({(*NAT, "CNI-X", "-j ACCEPT"): Recorded(1)})
     unread = FoundChains()
     unread.unread["iptables-nft", "ipv4", "nat"] = HostError("it cannot be shown")
-    assert found({}, footprint, chains=unread) == ([], ["it cannot be shown"])
+    compared = found({}, footprint, chains=unread)
+    assert (compared.differences, compared.unread) == ([], ["it cannot be shown"])
     unread.unread["iptables-nft", "ipv4"] = HostError("not installed")
     assert found({}, footprint, chains=unread).unread == ["not installed"]
 
@@ -326,13 +335,20 @@ def test_why_something_cannot_be_put_back(one, why):
     ends = {("link", "veth1"): Recorded(link().value, b"", 12346, (12345, True))}
     value = link().value if one.key[0] != "link" or one.was is None else one.was
     footprint = Footprint(ends, {("link", "eth0"): Recorded(value, b"", 12345, (12346, True))})
-    assert why_not([one], footprint, NETNS) == why
+    assert why_not(drift_of(one, footprint=footprint)) == why
 
 
 def test_a_veth_without_a_recorded_end_cannot_be_made_again():
     footprint = Footprint({}, {("link", "eth0"): Recorded(link().value, b"", 12345, (12346, True))})
     lost = Difference(NETNS, ("link", "eth0"), link().value, None)
-    assert why_not([lost], footprint, NETNS) == "the other end of eth0 is not recorded"
+    assert why_not(drift_of(lost, footprint=footprint)) == "the other end of eth0 is not recorded"
+
+
+def test_of_what_is_only_deduced_nothing_is_put_back():
+    drift = Drift(KEY, Footprint(), NETNS, DEDUCED, "it is not known what the plugin x does")
+    assert why_not(drift) == ""
+    drift.differences = [Difference(NETNS, ("addr", "eth0", "10.0.0.2", 24), {}, None)]
+    assert why_not(drift) == "what its ADD did is only partly known: it is not known what the plugin x does"
 
 
 # ---- what is recorded

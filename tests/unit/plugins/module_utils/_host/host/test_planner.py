@@ -127,7 +127,7 @@ def test_a_repair_waits_whole_for_its_network(whole):
         whole.namespaces[path][1].discard("eth0")
     with open(os.path.join(whole.conf_dir, "10-c.conflist"), "w") as stream:
         stream.write("{}")
-    changed = network("a", mtu=1400)
+    changed = network("a", x=1)
     wanted = sections(networks={"networks": [changed, network("b", subnet="10.2.0.0/24"), network("c")]})
     wanted["attachments"]["attachments"].append(attachment("c", "db", ifname="eth1"))
     whole.calls.clear()

@@ -10,7 +10,7 @@ import json
 import os
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import hostview, named_netns, netns, processes
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import drift_finder, kernel_drift, verbs
+from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import drift, drift_finder, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries import (
     batch,
     packages,
@@ -80,9 +80,7 @@ class WholeHost(attach_host.Host):
             monkeypatch.setattr(module, "look", self.look)
         for module in (verbs, drift_finder):
             monkeypatch.setattr(module, "Netns", self.netns)
-        for module in (verbs, kernel_drift):
-            monkeypatch.setattr(module, "visit", self.visit)
-        monkeypatch.setattr(kernel_drift, "read_here", lambda: self.host)
+        monkeypatch.setattr(drift, "read_look", self.read_look)
         monkeypatch.setattr(verbs, "Verbs", functools.partial(verbs.Verbs, executor=self))
         monkeypatch.setattr(named_netns, "_create", lambda name, there: self.namespace(name, next(self.inodes)))
         monkeypatch.setattr(named_netns, "_remove", lambda name, there: self.namespaces.pop(f"/run/netns/{name}"))

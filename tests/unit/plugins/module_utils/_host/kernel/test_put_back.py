@@ -10,9 +10,9 @@ import subprocess
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import netlink
-from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.kernel_drift import read_here
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.attribution import Attribution, Party
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import ORDER, repair_order
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import other_end
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel import sysctls
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import (
     NotInPlace,
@@ -322,9 +322,9 @@ def test_indexes_that_a_container_chooses_make_its_interface_no_end_of_the_host(
     assert (links.link, links.abroad) == (0, True)
     parties = [Party(("n", "tenant", "eth0"), [], mine), Party(("n", "web", "eth0"), [], there)]
     assert Attribution(host, parties).owners({("link", "port0"): 1}) == {("link", "port0"): ("n", "web", "eth0")}
-    views = {space: inside(space, read_here) for space in (HERE, THERE, tenant)}
-    assert views[HERE].other_end(views[tenant].interfaces["eth0"]) is None
-    assert views[HERE].other_end(views[THERE].interfaces["eth0"]).name == "port0"
+    states = {space: inside(space, read_objects) for space in (HERE, THERE, tenant)}
+    assert other_end(states[HERE], states[tenant], "eth0") == ""
+    assert other_end(states[HERE], states[THERE], "eth0") == "port0"
     # Nor is it the lower device, or the other end, of what is made again.
     with pytest.raises(NotInPlace, match="not recorded"):
         _other_end(Place(HERE, {HERE: {}, tenant: mine}, {}), "port0", port)

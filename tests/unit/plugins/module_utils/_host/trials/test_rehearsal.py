@@ -14,12 +14,13 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.errors import Ho
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.chains import Chain, FoundChains
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.note import Recorded, rows_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.object_kinds import HOST
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.rehearsed import order_rules
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import Look
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import pack_attribute
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import LINK, KernelObject
 from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import attributes_in
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import rehearsal
-from ansible_collections.podwire.cni.plugins.module_utils._host.trials.rehearsal import Rehearsal, order_rules
+from ansible_collections.podwire.cni.plugins.module_utils._host.trials.rehearsal import Rehearsal
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 
 KEY = Key("demo", "one", "eth0")

@@ -1,0 +1,197 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""The objects that the result of an ADD implies, for attachments of which nothing else is known.
+
+Their values have only the members that are known: interfaces are up and have a MTU and MAC, addresses and routes exist.
+A route has the metric and device of the present one that leads there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+
+from ...libcni import gojson, types
+from ...libcni.errors import CNIError
+from ..addresses import packed, prefix_length, written
+from ..firewall.chains import CHAIN, LEGACY, NFT, NFTABLES
+from ..firewall.kinds import FIREWALL, IPMASQ, MACSPOOFCHK, PORTMAP, chain_name, instance_hash, made_by
+from ..footprints.note import Footprint, Objects, Recorded
+from ..footprints.object_kinds import HOST
+from ..footprints.state import Look, other_end
+from ..kernel.objects import ObjectKey
+from ..kinds import member_of
+from ..netlink import MAIN_TABLE
+from .records import Attached
+
+_UP = {"flags": 1}
+_UNICAST, _USUAL_METRIC = 1, {2: 0, 10: 1024}
+# In results of these versions, the compared members are where the newest version has them.
+_WITH_INTERFACES = ("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
+Known = Iterator[Tuple[ObjectKey, Any]]
+
+
+def made_rules(attached: Attached) -> List[str]:
+    """Return the kinds of rules that the plugins of *attached* make for it."""
+    some = [made_by(plugin.network, attached.capability_args) for plugin in attached.config.plugins]
+    kinds = dict.fromkeys(kind for kinds in some for kind in kinds)
+    # All other kinds are for addresses.
+    return [kind for kind in kinds if attached.ips or kind == MACSPOOFCHK]
+
+
+def _parse_address(text: str) -> Tuple[bytes, int]:
+    """Return an address such as "10.1.0.2/24" in the form of the kernel's answers; (b"", -1) if it is not valid."""
+    address, _slash, behind = text.partition("/")
+    raw, length = packed(address), prefix_length(behind, 128)
+    return (raw, length) if raw and length is not None else (b"", -1)
+
+
+def deduce(attached: Attached, identity: Mapping[str, Any], look: Look) -> Footprint:
+    """Return what the result of an ADD implies. *look* has its namespace, and the firewall if it has rules."""
+    deduction = _Deduction(attached, look)
+    host = {**dict(deduction.on_host()), **dict(deduction.rules())}
+    return Footprint(_objects(host.items()), _objects(deduction.in_container()), identity)
+
+
+def _objects(known: Iterable[Tuple[ObjectKey, Any]]) -> Objects:
+    return {key: Recorded(value) for key, value in known}
+
+
+class _Deduction:
+    def __init__(self, attached: Attached, look: Look) -> None:
+        self._attached = attached
+        self._ifname = attached.key.ifname
+        self._look = look
+        self._present = look.spaces[attached.netns]
+        self._result = _newest(attached.result)
+        self._interfaces = _rows(self._result.get("interfaces"))
+
+    # ---- interfaces, addresses and routes
+
+    def in_container(self) -> Known:
+        for entry in self._interfaces:
+            if entry.get("sandbox"):
+                yield ("link", str(entry.get("name") or "")), self._link(entry)
+        for address in _rows(self._result.get("ips")):
+            yield from self._address(address)
+        # sbr moves routes to tables of its own.
+        if not any(plugin.type == "sbr" for plugin in self._attached.config.plugins):
+            for route in _rows(self._result.get("routes")):
+                yield from self._route(route)
+
+    def _link(self, entry: Mapping[str, Any]) -> Dict[str, Any]:
+        # The reference plugins set the configured MTU, but leave it out of their results.
+        mtu = entry.get("mtu") or (_configured_mtu(self._attached) if entry.get("name") == self._ifname else 0)
+        mac = str(entry.get("mac") or "").lower().replace(":", "")
+        known: Dict[str, Any] = {"mtu": mtu if isinstance(mtu, int) else 0, "mac": mac}
+        return {**_UP, **{name: value for name, value in known.items() if value}}
+
+    def _address(self, entry: Mapping[str, Any]) -> Known:
+        index, name = entry.get("interface"), self._ifname
+        if isinstance(index, int):
+            if not 0 <= index < len(self._interfaces) or not self._interfaces[index].get("sandbox"):
+                return
+            name = str(self._interfaces[index].get("name") or "")
+        raw, length = _parse_address(str(entry.get("address")))
+        if raw and ("link", name) in self._present:
+            yield ("addr", name, written(raw), length), {}
+
+    def _route(self, entry: Mapping[str, Any]) -> Known:
+        raw, length = _network(str(entry.get("dst")))
+        if not raw or entry.get("table"):
+            return
+        family = 2 if raw.startswith(b"4") else 10
+        destination = f"{written(raw)}/{length}" if length else "default/0"
+        gateway = packed(str(entry.get("gw") or ""))
+        value = {"gw": written(gateway)} if gateway else {}
+        for key, present in self._present.items():
+            if key[:4] == ("route", family, MAIN_TABLE, destination) and value.items() <= present.value.items():
+                yield key, value
+                return
+        yield ("route", family, MAIN_TABLE, destination, 0, _USUAL_METRIC[family], _UNICAST, self._ifname), value
+
+    def on_host(self) -> Known:
+        port, bridge = self._port_and_bridge()
+        for entry in self._interfaces:
+            name = str(entry.get("name") or "")
+            if not entry.get("sandbox"):
+                mtu = {"mtu": entry["mtu"]} if isinstance(entry.get("mtu"), int) and entry["mtu"] else {}
+                yield ("link", name), {**_UP, **mtu, **({"master": bridge} if bridge and name == port else {})}
+
+    def _port_and_bridge(self) -> Tuple[str, str]:
+        """Return the host's end of the container's veth, and the bridge in the result, "" for what there is not."""
+        names = [str(entry.get("name") or "") for entry in self._interfaces if not entry.get("sandbox")]
+        host = self._look.spaces[HOST]
+        there = {name: host["link", name] for name in names if ("link", name) in host}
+        bridge = next((name for name, link in there.items() if link.value["kind"] == "bridge"), "")
+        return other_end(host, self._present, self._ifname), bridge
+
+    # ---- rules
+
+    def rules(self) -> Known:
+        """Yield a rule for each kind of rules that is gone. If not all rules could be read, none count as gone."""
+        kinds = [kind for kind in made_rules(self._attached) if kind != FIREWALL]
+        if not kinds or self._look.chains is None:
+            return
+        # Imported late: most networks have no rules.
+        from ..firewall.owners import group_rules
+
+        found = group_rules(self._look.chains)
+        if found.problems:
+            return
+        sets: Dict[Tuple[str, str], List[str]] = {}
+        for one in found.sets:
+            if one.rules and not one.inert:
+                sets.setdefault((one.plugin, one.name), []).append(one.family)
+        for kind in kinds:
+            chain = self._lost_chain(kind, sets)
+            if chain:
+                # The chain itself may be there still. Where nothing could be read, nothing is gone.
+                places = [(CHAIN, backend, "ipv4", "nat", "POSTROUTING") for backend in (NFT, NFTABLES, LEGACY)]
+                for place in [place for place in places if not self._look.chains.why_unread(place)][:1]:
+                    yield (*place, f"-j {chain}"), 1
+
+    def _lost_chain(self, kind: str, sets: Mapping[Tuple[str, str], List[str]]) -> Optional[str]:
+        """Return the name of the chain of iptables that rules of a *kind* would be in, None if they are there."""
+        network, container_id, ifname = self._attached.key
+        if kind == MACSPOOFCHK:
+            return None if (kind, f"{container_id}-{ifname}") in sets else f"cni-br-iface-{container_id}-{ifname}"
+        if kind == PORTMAP:
+            chain = chain_name("DN-", network, container_id)
+            return None if (kind, container_id) in sets or (kind, chain) in sets else chain
+        chain = chain_name("", network, container_id)
+        families = {"ipv6" if ":" in address else "ipv4" for address in self._attached.ips}
+        if (IPMASQ, instance_hash(network, ifname, container_id)) in sets or families <= {*sets.get((kind, chain), ())}:
+            return None
+        return chain
+
+
+def _configured_mtu(attached: Attached) -> int:
+    """Return the MTU that the chain gives the container's interface, 0 if it is left to the kernel."""
+    told = [member_of(plugin.network, "mtu") for plugin in attached.config.plugins]
+    return next((mtu for mtu in reversed(told) if isinstance(mtu, int) and mtu > 0), 0)
+
+
+def _network(text: str) -> Tuple[bytes, int]:
+    """Return a destination without its host bits, which the kernel drops."""
+    raw, length = _parse_address(text)
+    bits = 8 * (len(raw) - 1) - length
+    if not raw or bits < 0:
+        return b"", -1
+    number = int.from_bytes(raw[1:], "big") >> bits << bits
+    return raw[:1] + number.to_bytes(len(raw) - 1, "big"), length
+
+
+def _newest(result: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
+    """Return a result with its members where the newest version has them; {} if it is not a valid result."""
+    if not result:
+        return {}
+    version = str(result.get("cniVersion") or "")
+    if version in _WITH_INTERFACES:
+        return dict(result)
+    try:
+        return types.create(version, gojson.dumps(dict(result))).as_version("1.1.0").to_dict()
+    except CNIError:
+        return {}
+
+
+def _rows(value: Any) -> List[Mapping[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
