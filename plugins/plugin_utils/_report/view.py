@@ -15,6 +15,8 @@ from .values import number, rows, table, text, texts
 
 MOST_ROWS = 100
 """The most entries of any list of a host."""
+MOST_CONTAINERS = 12
+"""The most containers of a host: those with something wrong come first, and the page must stay small."""
 _MOST_CHARACTERS = 100_000
 """The most characters of any list of a host."""
 _NEARLY_FULL = 80
@@ -115,7 +117,7 @@ def host_view(
         "files": Bounded(files_of(info)),
         "commands": repairs({record["host"]: {**classes, LEAKS: collectable}}, commands),
         "again": commands.playbook("drift", [record["host"]]),
-        "containers": Bounded(containers_of(info, drifted)),
+        "containers": Bounded(containers_of(info, drifted), MOST_CONTAINERS),
         "failed": record["status"] == ERROR,
         "weight": classes["disruptive"] * 1_000_000 + classes["safe"] * 1000 + len(shown),
     }
@@ -203,7 +205,7 @@ def _container(row: Mapping[str, Any], drifted: Mapping[str, str], dead: Collect
         f"{number(port.get('containerPort'))}/{text(port.get('protocol')).lower() or 'tcp'}"
         for port in rows(table(row.get("capability_args")).get("portMappings"))
     ]
-    return {**names, "ips": texts(row.get("ips"))[:10], "ports": Bounded(ports, 10), "level": level, "state": state}
+    return {**names, "ips": texts(row.get("ips"))[:10], "ports": ports[:10], "level": level, "state": state}
 
 
 def _runtimes(info: Mapping[str, Any]) -> list[dict[str, Any]]:

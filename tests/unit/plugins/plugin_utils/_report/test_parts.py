@@ -195,7 +195,7 @@ def test_containers_that_are_wrong_come_first():
         ("c1", "good", "attached"),
         ("c4", "good", "attached"),
     ]
-    assert made[3]["ports"].shown == ["80 \u2192 8/tcp", "10.0.0.1:53 \u2192 0/udp"]
+    assert made[3]["ports"] == ["80 \u2192 8/tcp", "10.0.0.1:53 \u2192 0/udp"]
 
 
 def test_containers_of_runtimes_are_known_by_their_leases():
