@@ -17,7 +17,7 @@ from .errors import HostError
 from .trust import check_trusted
 
 _COMMAND_LINE_LIMIT = 64 * 1024
-_MOUNTS_LIMIT = 4 << 20
+_MOUNTS_LIMIT = 64 << 20
 _ROOT = re.compile(rb"(?m)^Uid:\t0\t0\t0\t0$")
 # What the kernel adds to the path of an executable that was removed or replaced, as an upgrade does.
 _DELETED = " (deleted)"
@@ -143,7 +143,7 @@ def mounts(process: Union[int, str]) -> List[Mount]:
 
 
 def _unescaped(path: str) -> str:
-    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), path)
+    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), path) if "\\" in path else path
 
 
 def started(pid: int) -> Optional[str]:

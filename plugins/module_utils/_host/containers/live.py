@@ -6,7 +6,7 @@ Namespaces need no source: an address that is in use in any of them is left alon
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..attachments.cache import CacheContents, CachedAttachment
 from .homes import Homes
@@ -38,28 +38,24 @@ def answer_of(contents: CacheContents, homes: Homes) -> Answer:
     return Answer(contents.source, containers, asked=asked)
 
 
-class Answer:
+class Answer(NamedTuple):
     """The answer of one source.
 
     ``containers``: container ID as CNI saw it -> names of its interfaces (None: all of them). ``namespaces``: paths of
-    network namespaces that are in use. ``count``: how many containers it knows. ``asked``: what was asked, in words.
+    network namespaces that are in use. ``number``: of the containers that it knows, None for that of ``containers``.
+    ``asked``: what was asked, in words.
     """
 
-    __slots__ = ("asked", "containers", "count", "namespaces", "source")
+    source: str
+    containers: Mapping[str, Optional[FrozenSet[str]]]
+    namespaces: Sequence[str] = ()
+    number: Optional[int] = None
+    asked: str = ""
 
-    def __init__(
-        self,
-        source: str,
-        containers: Mapping[str, Optional[FrozenSet[str]]],
-        namespaces: Iterable[str] = (),
-        count: Optional[int] = None,
-        asked: str = "",
-    ) -> None:
-        self.source = source
-        self.containers: Dict[str, Optional[FrozenSet[str]]] = dict(containers)
-        self.namespaces = list(namespaces)
-        self.count = len(self.containers) if count is None else count
-        self.asked = asked
+    @property
+    def size(self) -> int:
+        """How many containers the source knows."""
+        return len(self.containers) if self.number is None else self.number
 
 
 class LiveSet:
@@ -133,7 +129,7 @@ class LiveSet:
                     "source": source,
                     "found": self.found.get(source, ""),
                     "asked": answer.asked if answer else "",
-                    "containers": answer.count if answer else None,
+                    "containers": answer.size if answer else None,
                 }
             )
         return rows

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import stat
 from functools import partial
 from typing import AbstractSet, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
@@ -19,11 +18,10 @@ from .. import netlink
 from ..addresses import packed
 from ..errors import HostError
 from ..netns import NETNS_DIR, apart, boot_id, enter_known, identity_here, pid_namespace
+from ..processes import mounts
 
 _OWN = "/proc/self/ns/net"
 _TUN = "/dev/net/tun"
-_OCTAL = re.compile(r"\\([0-7]{3})")
-_MAX_MOUNTS = 64 << 20
 # How often the way to a namespace may vanish while namespaces are read.
 _ATTEMPTS = 10
 # include/uapi/linux/nsfs.h and sched.h
@@ -347,21 +345,15 @@ def _is_netns(path: str) -> bool:
         os.close(fd)
 
 
-def _mounted(pid: str) -> Iterator[Tuple[int, str]]:
-    """Yield (inode, path) of each namespace file that is mounted where a process is."""
+def _mounted(pid: str) -> List[Tuple[int, str]]:
+    """Return (inode, path) of each namespace file that is mounted where a process is."""
     try:
-        with open(f"/proc/{pid}/mountinfo", encoding="utf-8", errors="surrogateescape") as stream:
-            lines = stream.read(_MAX_MOUNTS).splitlines()
+        seen = mounts(pid)
     except OSError:
-        return
-    for line in lines:
-        # "... 0:4 net:[4026532281] /run/netns/web rw shared:1 - nsfs nsfs rw"
-        if " - nsfs " not in line:
-            continue
-        fields = line.split(" ")
-        root = fields[3]
-        if root.startswith("net:[") and root[5:-1].isdigit():
-            yield int(root[5:-1]), _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), fields[4])
+        return []
+    # The root of such a mount is like net:[4026532281].
+    files = [mount for mount in seen if mount.root.startswith("net:[") and mount.root[5:-1].isdigit()]
+    return [(int(mount.root[5:-1]), mount.point) for mount in files]
 
 
 def _names(folder: str) -> List[str]:

@@ -81,7 +81,7 @@ def find_live(
             found[contents.source] = f"{contents.cache_dir} has {len(contents.entries)} entries"
             answers.append(answer_of(contents, homes))
     asked = "named network namespaces, those that are mounted, and those of processes"
-    answers.append(Answer("netns", {}, count=len(namespaces.all), asked=asked))
+    answers.append(Answer("netns", {}, number=len(namespaces.all), asked=asked))
     return LiveSet(answers, found, namespaces, why, homes)
 
 

@@ -83,7 +83,7 @@ class Judge:
 
     def _describe(self) -> str:
         """Return the sources of the live set and their counts, as evidence that a container is not in it."""
-        parts = [f"{answer.source} ({answer.count})" for answer in self._live.answers if answer.source != "netns"]
+        parts = [f"{answer.source} ({answer.size})" for answer in self._live.answers if answer.source != "netns"]
         return ", ".join(parts) or "nothing"
 
     def decide(self, candidate: Candidate) -> None:

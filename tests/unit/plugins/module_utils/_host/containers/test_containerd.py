@@ -165,7 +165,7 @@ def test_a_socket_that_is_not_there_is_not_waited_for(_running):
 def test_containers_are_known_by_the_ids_that_cni_saw():
     answer = containerd.ask_containerd()
     assert answer.source == "containerd"
-    assert answer.count == 3
+    assert answer.size == 3
     # The pods' as CRI gives them, the container's as nerdctl and ctr do.
     assert {WEB, DB, "default-c1"} <= set(answer.containers)
     assert set(answer.containers.values()) == {None}
@@ -188,7 +188,7 @@ def test_a_sandbox_that_is_no_container_lives(_running):
 def test_a_containerd_without_anything_says_so(_running):
     _running.setattr(commands, "run_command", Ctr({("namespaces",): commands.Done(0, b"", "")}).run)
     answer = containerd.ask_containerd()
-    assert (answer.containers, answer.count) == ({}, 0)
+    assert (answer.containers, answer.size) == ({}, 0)
     assert answer.asked == f"ctr at {SOCKET}: 0 containers in the namespaces none"
 
 
@@ -197,7 +197,7 @@ def test_every_daemon_is_asked(_host):
     _host.setattr(containerd, "processes", lambda name: [Process(7, k3s), Process(8, SHIM), Process(9, k3s)])
     ctr = Ctr()
     _host.setattr(commands, "run_command", ctr.run)
-    assert containerd.ask_containerd().count == 6
+    assert containerd.ask_containerd().size == 6
     assert [call[0] for call in ctr.calls] == [SOCKET] * 5 + ["/run/k3s/containerd/containerd.sock"] * 5
 
 
@@ -244,7 +244,7 @@ def test_namespaces_of_buildkit_live_while_they_are_mounted(_host, tmp_path):
     answer = containerd.ask_containerd()
     assert answer.containers == {"k9f3q8": None}
     assert answer.namespaces == [str(folder / "k9f3q8")]
-    assert answer.count == 1
+    assert answer.size == 1
     assert answer.asked == f"{folder} holds 1 network namespaces"
 
 

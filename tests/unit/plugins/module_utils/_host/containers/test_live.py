@@ -20,7 +20,7 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root enters names
 def test_a_live_set_knows_who_said_what():
     answers = [
         Answer("cache", {"web": frozenset(["eth0"])}),
-        Answer("podman", {"db": None}, count=3, asked="podman ps"),
+        Answer("podman", {"db": None}, number=3, asked="podman ps"),
     ]
     found = LiveSet(answers, {"cache": "x", "podman": "y", "nomad": "z"}, Namespaces([]), "nomad was not asked")
     assert (found.owner("web"), found.owner("db"), found.owner("other")) == ("cache", "podman", "")

@@ -107,14 +107,14 @@ def test_allocations_are_those_in_its_directory(_agent, _data):
     _agent.answer(DataDir=str(_data), Client={"Enabled": True, "AllocDir": ""})
     answer = nomad.ask_nomad()
     assert answer.containers == {ONE: None, TWO: None}
-    assert (answer.source, answer.count, answer.namespaces) == ("nomad", 2, [])
+    assert (answer.source, answer.size, answer.namespaces) == ("nomad", 2, ())
     assert answer.asked == f"the agent at http://127.0.0.1:{_agent.port}: 2 allocations in {_data}/alloc"
     assert _agent.requests == [("/v1/agent/self", None)]
 
 
 def test_the_directory_may_be_another_one(_agent, _data):
     _agent.answer(DataDir="/nonexistent", Client={"Enabled": True, "AllocDir": f"{_data}/alloc"})
-    assert nomad.ask_nomad().count == 2
+    assert nomad.ask_nomad().size == 2
 
 
 def test_a_server_has_no_allocations(_agent):
@@ -256,7 +256,7 @@ def test_tls(_environment, _certificate, _data, mutual):
             assert "no answer" in refused()
             _environment.setenv("NOMAD_CLIENT_CERT", cert)
             _environment.setenv("NOMAD_CLIENT_KEY", key)
-        assert nomad.ask_nomad().count == 2
+        assert nomad.ask_nomad().size == 2
         _environment.setenv("NOMAD_CACERT", "/nonexistent")
         assert "No such file" in refused()
     finally:

@@ -58,7 +58,7 @@ def test_all_containers_are_asked_for(_used):
     calls = answers(_used, commands.Done(0, f"{ONE}\n{TWO}\n".encode(), ""))
     answer = podman.ask_podman()
     assert answer.containers == {ONE: None, TWO: None}
-    assert (answer.source, answer.count, answer.namespaces) == ("podman", 2, [])
+    assert (answer.source, answer.size, answer.namespaces) == ("podman", 2, ())
     assert answer.asked == "podman ps --all --external: 2 containers"
     # Another host's podman, which containers.conf may name, is not asked.
     [argv] = calls
@@ -68,7 +68,7 @@ def test_all_containers_are_asked_for(_used):
 
 def test_no_containers_is_an_answer(_used):
     answers(_used, commands.Done(0, b"", "some warning"))
-    assert podman.ask_podman().count == 0
+    assert podman.ask_podman().size == 0
 
 
 @pytest.mark.parametrize(
