@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any, Iterator, Optional, Sequence, Union
 
 from ...module_utils._host.checks.network import network_problems
-from ...module_utils._host.checks.pools import uses_of_network
-from ...module_utils._host.checks.view import ConfView
+from ...module_utils._host.checks.view import ConfView, uses_of_network
 from ...module_utils._host.confdir import ConfFile, parse_conf
 from ...module_utils._host.errors import HostError
 from ...module_utils._host.problems import ERROR, WARNING, errors_of, problem

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
 from ..addresses import packed
-from ..checks import pools
+from ..checks.view import Range, address_number, range_of, ranges_of
 from ..errors import HostError
 from ..kinds import object_of
 
@@ -46,10 +46,10 @@ def check_capability_args(arguments: Mapping[str, Any], where: str) -> None:
 
 def check_ranges(config: NetworkConfigList, arguments: Mapping[str, Any], what: str) -> None:
     """Raise HostError ``bad_capability_args`` if ranges overlap those of the network, which host-local refuses."""
-    given = pools.ranges_of({"ranges": arguments.get("ipRanges")})
+    given = ranges_of({"ranges": arguments.get("ipRanges")})
     for plugin in config.plugins:
         ipam = object_of(plugin.network, "ipam")
-        configured = pools.ranges_of(ipam) if plugin.capabilities.get("ipRanges") else []
+        configured = ranges_of(ipam) if plugin.capabilities.get("ipRanges") else []
         for one in given:
             for other in configured:
                 if _overlap(one, other):
@@ -57,7 +57,7 @@ def check_ranges(config: NetworkConfigList, arguments: Mapping[str, Any], what: 
                     raise HostError(text, code="bad_capability_args")
 
 
-def _overlap(one: pools.Range, other: pools.Range) -> bool:
+def _overlap(one: Range, other: Range) -> bool:
     return one.family == other.family and one.start <= other.end and other.start <= one.end
 
 
@@ -198,7 +198,7 @@ def _bandwidth(value: Any, where: str) -> None:
 
 def _ip_ranges(value: Any, where: str) -> None:
     _list(partial(_list, partial(_object, ("subnet",), _RANGE)), value, where)
-    found: List[Tuple[str, pools.Range]] = []
+    found: List[Tuple[str, Range]] = []
     for index, entries in enumerate(value):
         if not entries:
             _refuse(f"{where}[{index}]", "at least one range", entries)
@@ -216,19 +216,19 @@ def _ip_ranges(value: Any, where: str) -> None:
                 raise Unsound(f"{place}: {one.text} overlaps {other.text} of {other_place}, which host-local refuses")
 
 
-def _range(entry: Mapping[str, Any], where: str) -> pools.Range:
+def _range(entry: Mapping[str, Any], where: str) -> Range:
     """Return a range whose members were checked one by one. Raises Unsound if host-local would refuse it."""
-    whole = pools.range_of({"subnet": entry["subnet"]})
+    whole = range_of({"subnet": entry["subnet"]})
     if whole is None:
         raise Unsound(f"{where}.subnet: {entry['subnet']} is too small to assign addresses from")
-    if pools.address_number(_split(entry["subnet"])[0])[1] != whole.first:
+    if address_number(_split(entry["subnet"])[0])[1] != whole.first:
         raise Unsound(f"{where}.subnet: {entry['subnet']} has host bits set; write {whole.subnet}")
     for key in ("rangeStart", "rangeEnd"):
         raw = packed(entry.get(key) or "")
-        family, number = pools.address_number(raw)
+        family, number = address_number(raw)
         if raw and not (family == whole.family and whole.first <= number <= whole.last):
             raise Unsound(f"{where}.{key}: {entry[key]} is not in the subnet {whole.subnet}")
-    one = pools.range_of(entry)
+    one = range_of(entry)
     if one is None:
         raise Unsound(f"{where}: rangeEnd {entry.get('rangeEnd')} is before the start of the range")
     return one

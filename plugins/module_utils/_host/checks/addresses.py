@@ -12,8 +12,7 @@ from ..kinds import kind_of, member_of, object_of, text_of
 from ..netlink import MAIN_TABLE, host_addresses, links, routes
 from ..problems import INFO, WARNING, problem
 from .network import gateway_text
-from .pools import Bridge, Pool, Uses, address_number, address_text
-from .view import ConfView
+from .view import Bridge, ConfView, Pool, Uses, address_number, address_text
 
 Problem = Dict[str, Any]
 

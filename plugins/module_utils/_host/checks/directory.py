@@ -18,8 +18,7 @@ from ..problems import ERROR, INFO, WARNING, problem
 from .addresses import address_problems, host_problems
 from .advisories import security_problems
 from .network import network_problems
-from .pools import uses_of_network
-from .view import ConfView
+from .view import ConfView, uses_of_network
 
 Problem = Dict[str, Any]
 

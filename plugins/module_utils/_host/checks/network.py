@@ -10,8 +10,7 @@ from ..addresses import packed, prefix_length
 from ..confdir import ConfFile
 from ..kinds import META, kind_of, member_of, object_of, text_of
 from ..problems import problem
-from .pools import Bridge, Pool, Uses, address_number, address_text
-from .view import ConfView, Placed
+from .view import Bridge, ConfView, Placed, Pool, Uses, address_number, address_text
 
 Problem = Dict[str, Any]
 

@@ -22,8 +22,7 @@ from ..runtimes.rules import Network
 from ..runtimes.runtime import Runtime
 from .directory import directory_problems
 from .plugins import found_plugin, mount_point, plugin_obstacles
-from .pools import Range, range_of, range_sets
-from .view import ConfView
+from .view import ConfView, Range, range_of, range_sets
 
 # The newest result that each release of libcni understands (Go: pkg/types/create).
 _NEWEST = {"1.1": (1, 0)}

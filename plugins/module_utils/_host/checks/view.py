@@ -1,13 +1,24 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""A directory of network configurations that is checked: as it is, or as a plan will leave it."""
+"""A directory of networks to check, as it is or as a plan will leave it, and the addresses that its networks take.
+
+Ranges are read as host-local reads them (plugins/ipam/host-local/backend/allocator/range.go).
+"""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
+import os
+import socket
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ..addresses import packed, prefix_length
 from ..confdir import ConfFile, drop_ins
 from ..hostview import HostView
+from ..kinds import bridge_of, kind_of, lease_dir, member_of, object_of, text_of
 from ..problems import ERROR, INFO, WARNING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..leases import Lease
 
 
 class Placed(NamedTuple):
@@ -74,3 +85,241 @@ class ConfView:
         placed = [Placed(file.path, f"/plugins/{index}", plugin) for index, plugin in enumerate(file.plugins)]
         extra = [Placed(extra.path, "", plugin) for extra in self.drop_ins(file) for plugin in extra.plugins]
         return placed + extra
+
+
+# ---- ranges of host-local
+
+_FAMILIES: Dict[int, str] = {socket.AF_INET: "ipv4", socket.AF_INET6: "ipv6"}
+
+
+class Range:
+    """Addresses from ``start`` to ``end`` (numbers, both inclusive), without ``gateway``, which is never assigned.
+
+    ``first`` and ``last`` are the bounds of the whole subnet, ``length`` is the length of its prefix.
+    """
+
+    __slots__ = ("end", "family", "first", "gateway", "last", "length", "start")
+
+    def __init__(self, family: int, first: int, length: int, start: int, end: int, gateway: int) -> None:
+        self.family = family
+        self.first = first
+        self.length = length
+        self.last = first + (1 << ((32 if family == socket.AF_INET else 128) - length)) - 1
+        self.start = start
+        self.end = end
+        self.gateway = gateway
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start + 1 - (1 if self.start <= self.gateway <= self.end else 0)
+
+    def __contains__(self, raw: bytes) -> bool:
+        """Tell whether a packed address is in it."""
+        family, number = address_number(raw)
+        return family == self.family and self.start <= number <= self.end
+
+    @property
+    def text(self) -> str:
+        return f"{address_text(self.family, self.start)}-{address_text(self.family, self.end)}"
+
+    @property
+    def subnet(self) -> str:
+        return f"{address_text(self.family, self.first)}/{self.length}"
+
+
+def pool_rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequence[Lease]) -> List[Dict[str, Any]]:
+    """Return a row for each store and address family of a configured network, sorted: its addresses and their owners.
+
+    *networks* are the configured ones, one pair (name, plugin object) for each plugin. Families are counted separately:
+    free IPv6 addresses do not help a container that also needs an IPv4 address.
+    """
+    # The ranges of a network that is in two files count once.
+    pools: Dict[Tuple[str, str], Dict[str, Range]] = {}
+    for network, plugin in networks:
+        place = lease_dir(plugin)
+        if place:
+            parts = ranges_of(object_of(plugin, "ipam"))
+            pools.setdefault((network, place), {}).update((part.text, part) for part in parts)
+    rows = []
+    for (network, place), ranges in sorted(pools.items()):
+        reserved = [lease for lease in leases if (lease.network, lease.data_dir) == (network, place)]
+        for family in _FAMILIES:
+            parts = [entry for entry in ranges.values() if entry.family == family]
+            held = [lease for lease in reserved if address_number(packed(lease.ip))[0] == family]
+            # A network without ranges gets a row, too.
+            if parts or held or (family == socket.AF_INET and not ranges and not reserved):
+                rows.append(_row(network, place, family, parts, held))
+    return rows
+
+
+def _row(
+    network: str, data_dir: str, family: int, ranges: Sequence[Range], reserved: Sequence[Lease]
+) -> Dict[str, Any]:
+    inside = [lease for lease in reserved if any(packed(lease.ip) in part for part in ranges)]
+    owners: Dict[str, List[str]] = {}
+    for lease in reserved:
+        owners.setdefault(lease.container_id, []).append(lease.ip)
+    size = sum(part.size for part in ranges)
+    return {
+        "network": network,
+        "data_dir": data_dir,
+        "family": _FAMILIES[family],
+        "ranges": [part.text for part in ranges],
+        "size": size,
+        "used": len(inside),
+        "free": max(0, size - len(inside)),
+        "outside": len(reserved) - len(inside),
+        "owners": [{"container_id": name, "ips": ips} for name, ips in sorted(owners.items())],
+    }
+
+
+def ranges_of(ipam: Mapping[str, Any]) -> List[Range]:
+    """Return the ranges of host-local's configuration, without those that it would refuse."""
+    parts = [range_of(entry) for _pointer, entries in range_sets(ipam) for entry in entries]
+    return [part for part in parts if part is not None]
+
+
+def range_sets(ipam: Mapping[str, Any]) -> List[Tuple[str, List[Mapping[str, Any]]]]:
+    """Return the JSON pointer and the entries of each set of ranges; a container gets one address from each set."""
+    ranges = member_of(ipam, "ranges")
+    sets = [(f"/ranges/{number}", entries) for number, entries in enumerate(ranges if isinstance(ranges, list) else [])]
+    listed: List[Tuple[str, List[Mapping[str, Any]]]] = [
+        (pointer, [entry for entry in entries if isinstance(entry, dict)])
+        for pointer, entries in sets
+        if isinstance(entries, list)
+    ]
+    return [("", [ipam]), *listed] if text_of(ipam, "subnet") else listed
+
+
+def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
+    """Return one range, None if host-local would refuse it."""
+    address, _slash, text = text_of(entry, "subnet").partition("/")
+    raw = packed(address)
+    family, number = address_number(raw)
+    bits = 32 if family == socket.AF_INET else 128
+    length = prefix_length(text, bits - 2)
+    if not raw or length is None:
+        return None
+    hosts = bits - length
+    first = number >> hosts << hosts
+    last = first + (1 << hosts) - 1
+    if family == socket.AF_INET:
+        # The broadcast address.
+        last -= 1
+    start, end = _given(entry, "rangestart", first + 1), _given(entry, "rangeend", last)
+    gateway = _given(entry, "gateway", first + 1)
+    return Range(family, first, length, start, end, gateway) if first <= start <= end else None
+
+
+def _given(entry: Mapping[str, Any], key: str, default: int) -> int:
+    raw = packed(text_of(entry, key))
+    return address_number(raw)[1] if raw else default
+
+
+def address_number(raw: bytes) -> Tuple[int, int]:
+    """Return (family, number) of a packed address."""
+    return socket.AF_INET6 if raw[:1] == b"6" else socket.AF_INET, int.from_bytes(raw[1:], "big")
+
+
+def address_text(family: int, number: int) -> str:
+    """Return an address as text."""
+    return socket.inet_ntop(family, number.to_bytes(4 if family == socket.AF_INET else 16, "big"))
+
+
+# ---- what a network takes of the host
+
+
+class Pool(NamedTuple):
+    """One range of host-local. ``group`` is the number of its set: a container gets one address from each set.
+
+    ``store`` is the directory of its leases. ``link`` is the bridge or the lower interface that its addresses are on,
+    "" if every container has a link of its own. ``routed`` tells whether the host has a route to them.
+    """
+
+    file: ConfFile
+    path: str
+    pointer: str
+    range: Range
+    group: int
+    store: str
+    link: str
+    routed: bool
+
+
+class Bridge(NamedTuple):
+    """A bridge that a plugin creates or joins.
+
+    ``link`` is the interface that has its addresses. ``gateway`` tells whether it gets the addresses of the gateways,
+    ``force`` whether they replace its other addresses.
+    """
+
+    file: ConfFile
+    path: str
+    pointer: str
+    name: str
+    vlan: int
+    link: str
+    gateway: bool
+    force: bool
+    pools: Tuple[Pool, ...]
+
+
+class Uses(NamedTuple):
+    pools: List[Pool]
+    bridges: List[Bridge]
+
+
+def uses_of_network(view: ConfView, file: ConfFile) -> Uses:
+    """Return what *file* uses. What a plugin would refuse is left out: other levels report it."""
+    uses = Uses([], [])
+    for placed in view.chain(file):
+        _collect(file, placed, uses)
+    return uses
+
+
+def _collect(file: ConfFile, placed: Placed, uses: Uses) -> None:
+    plugin = placed.plugin
+    if text_of(plugin, "type") == "flannel":
+        # By default, it delegates to bridge, with a subnet that it reads when it runs.
+        delegate = dict({"type": "bridge"}, **object_of(plugin, "delegate"))
+        _collect(file, Placed(placed.path, placed.pointer + "/delegate", delegate), uses)
+        return
+    name = bridge_of(plugin)
+    vlan = _number(member_of(plugin, "vlan")) if name else 0
+    gateway = bool(member_of(plugin, "isgateway") or member_of(plugin, "isdefaultgateway"))
+    if name:
+        # The gateway of a VLAN is on a separate interface above the bridge.
+        link, routed = f"{name}.{int(vlan)}" if vlan else name, gateway
+    else:
+        routed = not kind_of(plugin).outside
+        link = "" if routed else _lower(plugin)
+    pools = _pools(file, placed, link, routed)
+    uses.pools.extend(pools)
+    if name:
+        force = member_of(plugin, "forceaddress") is True
+        uses.bridges.append(Bridge(file, placed.path, placed.pointer, name, vlan, link, gateway, force, tuple(pools)))
+
+
+def _lower(plugin: Dict[str, Any]) -> str:
+    lower = text_of(plugin, "master") or text_of(plugin, "device") or text_of(plugin, "bridge")
+    vlan = _number(member_of(plugin, "vlanid")) or _number(member_of(plugin, "vlan"))
+    return f"{lower}.{int(vlan)}" if vlan else lower
+
+
+def _pools(file: ConfFile, placed: Placed, link: str, routed: bool) -> List[Pool]:
+    data_dir = lease_dir(placed.plugin)
+    if not data_dir:
+        return []
+    store = os.path.join(data_dir, str(file.network))
+    pools = []
+    for group, (pointer, entries) in enumerate(range_sets(object_of(placed.plugin, "ipam"))):
+        for index, entry in enumerate(entries):
+            part = range_of(entry)
+            if part is not None:
+                place = f"{placed.pointer}/ipam{pointer}" + (f"/{index}" if pointer else "")
+                pools.append(Pool(file, placed.path, place, part, group, store, link, routed))
+    return pools
+
+
+def _number(value: Any) -> int:
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0

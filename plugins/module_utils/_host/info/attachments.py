@@ -23,7 +23,7 @@ from ..attachments.records import (
 )
 from ..attachments.request import Key
 from ..binaries.types import types_of
-from ..checks import pools
+from ..checks.view import pool_rows
 from ..errors import HostError
 from ..netns import Seen, look, same
 from ..problems import WARNING, problem
@@ -188,4 +188,4 @@ def leases(networks: Sequence[Tuple[str, Mapping[str, Any]]], entries: Sequence[
         found, wrong = store.read_leases(data_dir, network)
         every.extend(found)
         problems.extend(wrong)
-    return [lease.row() for lease in every], pools.pool_rows(networks, every), problems
+    return [lease.row() for lease in every], pool_rows(networks, every), problems

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import kinds
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.pools import pool_rows
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import pool_rows
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall import tools
 from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.kinds import made_by
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.interfaces import bridges_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.inventory import bridges_of
 from ansible_collections.podwire.cni.plugins.module_utils._host.leases import Lease, lease_stores
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.owners import injected
 

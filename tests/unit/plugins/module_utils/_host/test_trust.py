@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.outcome import GcSettings
+from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import GcSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.planner import GcPlanner
 from ansible_collections.podwire.cni.plugins.module_utils._host.info import attachments, conf
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest

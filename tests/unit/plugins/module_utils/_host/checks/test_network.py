@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.network import network_problems
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks.pools import uses_of_network
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.view import uses_of_network
 
 BRIDGE = {"type": "bridge"}
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}

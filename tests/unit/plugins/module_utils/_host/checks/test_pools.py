@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import DEFAULT_DATA_DIR
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks import pools
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import view
 from ansible_collections.podwire.cni.plugins.module_utils._host.leases import Lease
 
 
@@ -27,7 +27,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.leases import Le
     ],
 )
 def test_ranges_are_those_of_the_plugin(ipam, texts, size):
-    found = pools.ranges_of(ipam)
+    found = view.ranges_of(ipam)
     assert [one.text for one in found] == texts
     assert sum(one.size for one in found) == size
 
@@ -40,7 +40,7 @@ def test_a_pool_says_what_is_used_and_by_whom():
         Lease("/other", "demo", "10.1.0.4", "db", "eth0"),
     ]
     ipam = {"type": "host-local", "dataDir": "/data/", "subnet": "10.1.0.0/29"}
-    (row,) = pools.pool_rows([("demo", {"ipam": ipam}), ("flat", {"type": "bridge"})], leases)
+    (row,) = view.pool_rows([("demo", {"ipam": ipam}), ("flat", {"type": "bridge"})], leases)
     assert row == {
         "network": "demo",
         "data_dir": "/data",
@@ -64,7 +64,7 @@ def counted(rows):
 def test_pools_are_counted_per_address_family():
     ipam = {"type": "host-local", "dataDir": "/d", "ranges": [[{"subnet": "10.1.0.0/30"}], [{"subnet": "fd00::/64"}]]}
     leases = [Lease("/d", "demo", ip, "web", "eth0") for ip in ("10.1.0.2", "fd00::2", "fd09::9")]
-    rows = pools.pool_rows([("demo", {"ipam": ipam})], leases)
+    rows = view.pool_rows([("demo", {"ipam": ipam})], leases)
     # IPv4 is full, however many addresses IPv6 has left.
     assert counted(rows) == [("ipv4", 1, 1, 0, 0), ("ipv6", 2**64 - 2, 1, 2**64 - 3, 1)]
     assert [row["owners"][0]["ips"] for row in rows] == [["10.1.0.2"], ["fd00::2", "fd09::9"]]
@@ -73,22 +73,22 @@ def test_pools_are_counted_per_address_family():
 
 def test_a_family_without_ranges_has_a_row_if_it_has_leases():
     network = ("demo", {"ipam": {"type": "host-local", "subnet": "10.1.0.0/30"}})
-    (v4, v6) = pools.pool_rows([network], [Lease(DEFAULT_DATA_DIR, "demo", "fd00::2", "web", "eth0")])
+    (v4, v6) = view.pool_rows([network], [Lease(DEFAULT_DATA_DIR, "demo", "fd00::2", "web", "eth0")])
     assert (v4["family"], v4["owners"]) == ("ipv4", [])
     assert counted([v6]) == [("ipv6", 0, 0, 0, 1)]
-    assert counted(pools.pool_rows([("demo", {"ipam": {"type": "host-local"}})], [])) == [("ipv4", 0, 0, 0, 0)]
+    assert counted(view.pool_rows([("demo", {"ipam": {"type": "host-local"}})], [])) == [("ipv4", 0, 0, 0, 0)]
 
 
 def test_a_network_in_two_files_has_its_addresses_once():
     network = ("demo", {"ipam": {"type": "host-local", "subnet": "10.1.0.0/30"}})
-    assert counted(pools.pool_rows([network, network], [])) == [("ipv4", 1, 0, 1, 0)]
+    assert counted(view.pool_rows([network, network], [])) == [("ipv4", 1, 0, 1, 0)]
 
 
 @pytest.mark.parametrize("length", ["\u00b2", "\u0664", "9" * 5000, "-1", "+8", "1_0", "33", ""])
 def test_a_subnet_whose_prefix_is_no_number_of_bits_is_none(length):
-    assert pools.ranges_of({"subnet": "10.9.0.0/" + length}) == []
+    assert view.ranges_of({"subnet": "10.9.0.0/" + length}) == []
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1\0", "\0", "\ud800", "10.0.0.\udcff", "\u0661.1.1.1"])
 def test_text_with_nul_or_without_utf8_is_no_address(text):
-    assert pools.packed(text) == b""
+    assert view.packed(text) == b""
