@@ -244,6 +244,13 @@ def test_what_a_module_ships_and_imports_is_bounded(module):
     assert all(map(operator.le, (len(shipped), size, len(started)), most)), (len(shipped), size, len(started), most)
 
 
+def test_the_package_of_the_linter_has_all_that_it_imports():
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    packages = set(re.findall(r'^  "podwire_cni\.([\w.]+)",$', text, re.MULTILINE))
+    files = {name for name in closure("plugin_utils.lint", EAGER) if FILES[name].name != "__init__.py"}
+    assert {name.rpartition(".")[0] for name in files} - packages == set()
+
+
 def test_the_map_names_files_that_exist():
     text = (ROOT / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
     for name in re.findall(r"`((?:plugins|_host|tests)/[\w./]+)`", text):
