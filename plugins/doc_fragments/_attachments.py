@@ -150,7 +150,7 @@ state:
 
 
 class ModuleDocFragment:
-    ATTACH = f"""
+    ATTACH: str = f"""
 options:
   attachments:
     description:
@@ -168,7 +168,7 @@ options:
 {NADS_OF_PODS}
 """
 
-    POD = f"""
+    POD: str = f"""
 options:
   pod:
     description:

@@ -34,7 +34,7 @@ options:
     default: false
 """
 
-    RUNTIMES = f"""
+    RUNTIMES: str = f"""
 options:
   runtime:
     description:

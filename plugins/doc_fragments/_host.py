@@ -63,4 +63,4 @@ _SECTIONS = {
 
 
 class ModuleDocFragment:
-    DOCUMENTATION = json.dumps({"options": _SECTIONS})
+    DOCUMENTATION: str = json.dumps({"options": _SECTIONS})

@@ -77,7 +77,7 @@ NADS_OF_PODS = _nads(_OF_PODS, _PODS_TEXT)
 
 
 class ModuleDocFragment:
-    CONF = f"""
+    CONF: str = f"""
 options:
 {_nads(_OF_NETWORKS, _NETWORKS_TEXT)}
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.conftest import (  # noqa: F401 - fixtures
+from ansible_collections.podwire.cni.tests.host.conftest import (  # noqa: F401 - fixtures  # pylint: disable=unused-import
     _as_before,
     _private,
     generations,

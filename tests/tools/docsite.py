@@ -194,7 +194,7 @@ def build(output: Path) -> int:
         shutil.rmtree(output, ignore_errors=True)
         output.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(made, output)
-    return sum(1 for _ in output.rglob("*.html"))
+    return len(list(output.rglob("*.html")))
 
 
 if __name__ == "__main__":

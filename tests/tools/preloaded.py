@@ -25,7 +25,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-if False:  # typing alone; this file also runs where only the standard library's core is wanted
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     from typing import Any, Iterable
 
 # Where tests/tools/python looks for it: in the private /run of the tests.

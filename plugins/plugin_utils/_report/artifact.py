@@ -68,7 +68,7 @@ def _fitting(names: list[str], room: int) -> tuple[list[str], int]:
 
 def goes_with_the_container(
     path: str,
-    environment: Mapping[str, str] = os.environ,
+    environment: Mapping[str, str] = os.environ,  # pylint: disable=dangerous-default-value
     exists: Callable[[str], bool] = os.path.exists,
     is_mount: Callable[[str], bool] = os.path.ismount,
 ) -> bool:

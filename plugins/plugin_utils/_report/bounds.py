@@ -96,7 +96,7 @@ class _Field:
     def copy(self, value: Any, depth: int) -> Any:
         self._room -= _PRICE_OF_VALUE
         # Most values are of these types, and a fleet has millions of them.
-        if type(value) is str:
+        if type(value) is str:  # pylint: disable=unidiomatic-typecheck
             return self._text(value)
         if isinstance(value, dict):
             pairs = self._fitting(value.items(), len(value), depth)
@@ -124,7 +124,7 @@ class _Field:
 
     def _text(self, text: str) -> str:
         length = len(text)
-        if length <= LONGEST and length <= self._room and text.isprintable() and type(text) is str:
+        if length <= LONGEST and length <= self._room and text.isprintable() and type(text) is str:  # pylint: disable=unidiomatic-typecheck
             self._room -= length
             return text
         longest = min(LONGEST, max(1, self._room))
@@ -134,4 +134,4 @@ class _Field:
             shown = shown[: longest - 1] + "…"
         self._room -= len(shown)
         # Ansible's own kind of text ends here.
-        return shown if type(shown) is str else str(json.loads(json.dumps(shown)))
+        return shown if type(shown) is str else str(json.loads(json.dumps(shown)))  # pylint: disable=unidiomatic-typecheck

@@ -44,7 +44,7 @@ class Daemon:
         shutil.copy(Path(__file__).parent / "standins.py", self.program)
         command = [sys.executable, str(self.program), *self.words]
         self.process = subprocess.Popen(command, env={"PYTHONDONTWRITEBYTECODE": "1"})
-        wait_until(lambda: (self.folder / "started").exists(), 30)
+        wait_until((self.folder / "started").exists, 30)
 
     def stop(self):
         self.process.kill()

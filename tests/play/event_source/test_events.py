@@ -75,7 +75,7 @@ def test_every_kind_of_change_is_an_event(tmp_path, events):
     bin_dir.mkdir()
     file = net / "10-a.conflist"
     steps = [
-        lambda: net.mkdir(),
+        net.mkdir,
         lambda: file.write_text("{}"),
         lambda: file.write_text("{ }"),
         # The same size, and the old time of change.
@@ -84,7 +84,7 @@ def test_every_kind_of_change_is_an_event(tmp_path, events):
         lambda: (bin_dir / "bridge").write_text(""),
         lambda: file.rename(net / "20-a.conflist"),
         lambda: shutil.rmtree(net),
-        lambda: net.mkdir(),
+        net.mkdir,
         lambda: file.write_text("{}"),
     ]
     found = events(steps, paths=[str(net), str(bin_dir)])

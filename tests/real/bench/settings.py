@@ -67,6 +67,7 @@ class Fleet:
         begun = time.monotonic()
         done = subprocess.run(
             command,
+            check=False,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

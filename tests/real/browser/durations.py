@@ -43,7 +43,7 @@ def measure(hosts: int, directory: str, started: Any, most: tuple[float, float])
     memory = int(Path(directory, "memory").read_text()) / 1024
     limit("%s hosts: memory for that" % count, memory, most[1], "MiB")
     pages = [path for path in Path(directory).iterdir() if path.suffix == ".html"]
-    for path in {Path(directory, folder.HTML_NAME), max(pages, key=lambda path: path.stat().st_size)}:
+    for path in dict.fromkeys((Path(directory, folder.HTML_NAME), max(pages, key=lambda path: path.stat().st_size))):
         with opened(started, "about:blank") as tab:
             begun = time.monotonic()
             tab.goto("file://%s" % path)

@@ -40,7 +40,7 @@ def _bridges(view: ConfView, bridges: Sequence[Bridge]) -> Iterator[Problem]:
 def _shared_bridge(view: ConfView, bridge: Bridge, others: Sequence[Bridge]) -> Problem:
     """Return the worst problem of a bridge that *others* use, too."""
     for other in others:
-        clash = _clash(other, bridge)
+        clash = _clash(other, bridge)  # pylint: disable=arguments-out-of-order
         if clash is not None:
             message = (
                 f"the bridge {bridge.name} gets {clash[1]} here and {clash[0]} for the network {other.file.network!r} "

@@ -119,7 +119,8 @@ class Nomad(Runtime):
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_drop_in``."""
-        from .settings import drop_in, rendered
+        from .settings import drop_in
+        from .tomlfile import rendered
 
         if self.found and not self.config:
             raise HostError(

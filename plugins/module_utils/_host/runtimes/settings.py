@@ -11,7 +11,6 @@ from ..errors import HostError
 from ..files import Attributes, Directory, write
 from ..trust import check_trusted, open_trusted
 from . import reading
-from .tomlfile import rendered as rendered
 
 HEADER = "# Written by podwire.cni; changes are overwritten.\n"
 

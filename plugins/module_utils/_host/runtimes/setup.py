@@ -174,7 +174,7 @@ class Setup:
             started = {process.pid for process in processes(runtime.kind)}
             if started - known:
                 known = started
-                same = [other for other in discover.find_runtimes() if _is(other, runtime) and other.pid]
+                same = [other for other in discover.find_runtimes() if _is(runtime, other) and other.pid]
                 if same:
                     return same[0]
             time.sleep(_PAUSE)

@@ -258,7 +258,9 @@ def metrics(status: dict[str, t.Any]) -> str:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="podwire-cni-pull", description=__doc__.split("\n\n")[0].split(": ")[0])
+    parser = argparse.ArgumentParser(
+        prog="podwire-cni-pull", description=__doc__.partition("\n\n")[0].partition(": ")[0]
+    )
     parser.add_argument("--config", default=CONFIG, metavar="FILE", help=f"default: {CONFIG}")
     parser.add_argument("--boot", action="store_true", help="run what belongs before the start of the runtimes")
     args = parser.parse_args(argv)

@@ -15,7 +15,7 @@ NETWORKS = "k8s.v1.cni.cncf.io/networks"
 MACVLAN = {"type": "macvlan", "master": "eth1", "ipam": {"type": "dhcp"}}
 
 
-def manifest(name, config=MACVLAN, namespace=None):
+def manifest(name, config=MACVLAN, namespace=None):  # pylint: disable=dangerous-default-value
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     spec = {} if config is None else {"config": json.dumps(config)}
     return {

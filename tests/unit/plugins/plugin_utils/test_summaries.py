@@ -110,7 +110,7 @@ def test_data_of_any_shape_has_an_outcome(seed):
         if depth > 2 or dice.random() < 0.4:
             return dice.choice(simple)
         if dice.random() < 0.5:
-            return [junk(depth + 1) for _ in range(3)]
+            return [junk(depth + 1) for _item in range(3)]
         return {name: junk(depth + 1) for name in dice.sample([*names, "state", "class", "status", "obstacles"], 4)}
 
     assert len(cni_summary({"a": {name: junk(0) for name in dice.sample(names, 5)}, "b": junk(0)})) == 3

@@ -90,7 +90,7 @@ def test_many_hosts_are_in_a_file_whose_name_is_that_of_its_content(tmp_path):
     hosts = [f"h{number}" for number in range(MOST_NAMES)] + ["a b"]
     commands = Commands(folder=str(tmp_path))
     limit = commands.limit(hosts)
-    ((name, content),) = commands.files.items()
+    [(name, content)] = list(commands.files.items())
     assert limit == f"@{tmp_path}/limits/{name}" and name.startswith("13-hosts-")
     (tmp_path / "limits").mkdir()
     (tmp_path / "limits" / name).write_text(content)

@@ -177,7 +177,7 @@ def test_who_has_networks_by_name_has_to_have_those_of_the_files(host, monkeypat
     def ask(networks, _timeout):
         asked.append(networks)
         if isinstance(told[0], Exception):
-            raise told[0]
+            raise told[0]  # pylint: disable=raising-non-exception
         return told[0]
 
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["1.0.0"]))
