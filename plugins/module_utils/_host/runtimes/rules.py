@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from ..binaries.types import types_of
 from ..confdir import ConfFile, drop_ins
@@ -184,19 +184,20 @@ class _Judge:
         else:
             network = Network(name, file, loaded)
             verdict.networks.append(network)
-            if self.rules.notes_missing:
-                self._note_missing(name, loaded)
+            for kind in self._missing(loaded) if self.rules.notes_missing else ():
+                where = ", ".join(self.runtime.bin_dirs)
+                verdict.notes.append(f"the network {name!r} needs the plugin {kind}, which is not in {where}")
             if self.runtime.profile.rules == "nerdctl" and self.labelled is None and _is_nerdctl_default(file):
                 self.labelled = network
 
-    def _note_missing(self, name: str, loaded: Loaded) -> None:
-        for kind in dict.fromkeys(types_of(list(loaded.plugins))):
+    def _missing(self, loaded: Loaded) -> Iterator[str]:
+        """Yield the plugins of a network that the runtime does not find."""
+        for kind in types_of(list(loaded.plugins)):
             try:
                 self.ask(kind)
             except HostError as error:
                 if error.code == "missing_plugin":
-                    where = ", ".join(self.runtime.bin_dirs)
-                    self.verdict.notes.append(f"the network {name!r} needs the plugin {kind}, which is not in {where}")
+                    yield kind
 
     def _counts_once(self) -> bool:
         # go-cni attaches a container to the network of every file that it has loaded, even if names are equal.
@@ -213,29 +214,22 @@ class _Judge:
                 if refusal:
                     return refusal
         if self.rules.finds:
-            return self._not_found(name, loaded)
+            missing = next(self._missing(loaded), "") if name else ""
+            return self._nowhere(missing) if missing else "" if name else "it has no name"
         return unconvertible(loaded.plugins[0]) if self.rules.converts and loaded.plugins else ""
 
     def _searched(self, loaded: Loaded) -> List[str]:
         return self.runtime.searched(loaded.types[0] if loaded.types else "")
 
-    def _not_found(self, name: str, loaded: Loaded) -> str:
-        if not name:
-            return "it has no name"
-        for kind in dict.fromkeys(types_of(list(loaded.plugins))):
-            try:
-                self.ask(kind)
-            except HostError as error:
-                if error.code == "missing_plugin":
-                    return f"the plugin {kind} is not in {', '.join(self.runtime.bin_dirs)}"
-        return ""
+    def _nowhere(self, kind: str) -> str:
+        return f"the plugin {kind} is not in {', '.join(self.runtime.bin_dirs)}"
 
     def _ask(self, kind: str, version: str, file: ConfFile) -> str:
         try:
             versions = self.ask(kind)
         except HostError as error:
             if error.code == "missing_plugin":
-                return f"the plugin {kind} is not in {', '.join(self.runtime.bin_dirs)}"
+                return self._nowhere(kind)
             if error.code == "plugin_failed":
                 return f"the plugin {kind} does not answer VERSION"
             self.verdict.notes.append(
