@@ -14,7 +14,7 @@ author:
   - podwire.cni authors (@podwire)
 description:
   - Runs the ADD, CHECK and DEL commands of CNI plugins for any number of attachments, for several containers at a time.
-  - An attachment that exists and passes CHECK is left alone. An attachment whose namespace was recreated or whose
+  - An attachment that exists and has lost nothing is left alone. An attachment whose namespace was recreated or whose
     interface is gone is attached again. If the requested configuration, arguments or namespace differ from those of
     the ADD, the attachment is detached with those of the ADD, and then attached.
   - An attachment that exists although its cache entry is lost or damaged is adopted, which writes the entry again.
@@ -35,12 +35,11 @@ options:
     type: int
   on_drift:
     description:
-      - What to do about an attachment that has drifted. Drift is a CHECK that fails although it once passed, or a
-        kernel state that no longer matches the result of the ADD. The module compares interfaces (with MAC, MTU and
-        addresses), routes, the bridge, and whether the firewall rules still exist.
+      - What to do about an attachment that has drifted. Drift is what of its footprint is no longer so, what the ADD
+        changed in the container and on the host, or a CHECK that fails although it once passed (see O(check)).
       - V(report) issues a warning and leaves the attachment alone.
-      - V(repair) detaches the container and attaches it again, which interrupts its traffic. If the network has the
-        capability C(ips), the ADD requests the same addresses.
+      - V(repair) puts back in place what is lost. What cannot be put back is detached and attached again, which
+        interrupts its traffic. If the network has the capability C(ips), the ADD requests the same addresses.
       - V(fail) makes the module fail.
     type: str
     choices:
@@ -48,6 +47,21 @@ options:
       - repair
       - fail
     default: report
+  check:
+    description:
+      - When to run the CNI command CHECK, after an ADD and for an attachment whose footprint is as recorded.
+      - V(auto) runs it where a footprint does not tell everything. That is so for plugins that are not reference
+        plugins, for C(dhcp), and for C(firewall) while firewalld runs.
+      - V(always) runs it for each attachment. V(never) runs none.
+      - A CHECK that can never pass is known by its failure after the ADD. So with V(always), it is drift of an
+        attachment that was made with another value, until that is attached again.
+    type: str
+    choices:
+      - auto
+      - always
+      - never
+    default: auto
+    version_added: 0.2.0
   force:
     description:
       - With V(absent), run DEL even if the attachment is not in the cache, with the current configuration of the
@@ -396,7 +410,7 @@ def main() -> None:
         settings = attach_settings(params, module.check_mode)
     except HostError as error:
         fail(module, error)
-    verbs = Verbs(params["bin_dirs"], params["cache_dir"], params["timeout"])
+    verbs = Verbs(params["bin_dirs"], params["cache_dir"], params["timeout"], checks=params["check"])
 
     def rehearse(attachments: Sequence[Present]) -> Mapping[Key, Union[Rehearsed, HostError]]:
         # Imported late: nearly all attachments have footprints.

@@ -78,7 +78,7 @@ SECTIONS: Mapping[str, Group] = {
     "netns": _section("netns", names="cni_netns"),
     "attachments": _section(
         "attachments",
-        **_named("attachments_", "timeout", "parallel", "on_drift", "force", "preview"),
+        **_named("attachments_", "timeout", "parallel", "on_drift", "check", "force", "preview"),
         attachments="cni_attachments",
         nads="cni_nads",
     ),

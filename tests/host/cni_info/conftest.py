@@ -181,7 +181,7 @@ def attached(site, configured):
     """The result of attaching ``ATTACHMENTS``."""
     try:
         site.run("cni_netns", names=NAMESPACES)
-        yield site.run("cni_attach", attachments=ATTACHMENTS)["attachments"]
+        yield site.run("cni_attach", attachments=ATTACHMENTS, check="always")["attachments"]
     finally:
         for path in ("podwire/pwi-gone-eth0", "podwire/pwi-cut-eth0", "results/junk", "results/pwi-copy-eth0"):
             sh(f"rm -rf {site.cache_dir}/{path}")

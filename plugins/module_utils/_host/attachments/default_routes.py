@@ -21,7 +21,7 @@ from ..netns import Netns, visit
 from .outcome import Outcome
 from .pod_part import PodMember, PodPart, PodRoutes
 from .records import Attached, Record, Records
-from .verbs import Failed, MovedRoutes, Verbs, can_check, living_netns
+from .verbs import Failed, MovedRoutes, Verbs, living_netns
 
 
 class RoutesOfPod(MovedRoutes):
@@ -57,7 +57,7 @@ class RoutesOfPod(MovedRoutes):
         HostError ``default_route_failed``, ``cache_unwritable`` or ``record_unwritable``.
         """
         changed = self.apply(attached, container)
-        failure = check(changed, container) if can_check(changed.config) else None
+        failure = check(changed, container)
         if record is not None:
             record.attached, record.check = changed, failure.kept() if failure else None
             Records(self._cache_dir).attached(attached.key, record)
@@ -80,14 +80,14 @@ def reroute(
     taken = {family for other in others if _is_before(other, part) for family in _families_back(other)}
     with container:
         moved = RoutesOfPod(cache_dir, part.routes, taken)
-        changed, check = moved.change(before, outcome.record, container, verbs.check)
+        changed, check = moved.change(before, outcome.record, container, verbs.check_new)
     outcome.result = changed.result
     routes = before.pod.routes if before.pod else None
 
     def undo() -> None:
         with container:
             moved_back = RoutesOfPod(cache_dir, routes)
-            outcome.attached = moved_back.change(changed, outcome.record, container, verbs.check)[0]
+            outcome.attached = moved_back.change(changed, outcome.record, container, verbs.check_new)[0]
 
     return check, undo
 

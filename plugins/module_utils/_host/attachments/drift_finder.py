@@ -18,7 +18,7 @@ from .networks import Networks
 from .outcome import NOTHING, PUT_BACK, RENEW, AttachPlan, AttachSettings, Outcome, each_outcome
 from .records import Attached
 from .request import Key
-from .verbs import Failed, Verbs, can_check
+from .verbs import Failed, Verbs
 
 
 class LostParts:
@@ -170,7 +170,7 @@ class DriftFinder:
 
     def _may_check(self, outcome: Outcome, attached: Attached) -> bool:
         # CHECK reads the result from the cache.
-        if outcome.lost or not can_check(attached.config):
+        if outcome.lost or not self._verbs.wants_check(attached.config):
             return False
         if not same(self._seen[attached.netns].identity, self._seen[outcome.wanted.netns].identity):
             # The namespace still exists, but under another path. CHECK compares the path with the one of the ADD.

@@ -77,6 +77,7 @@ ATTACHMENTS_ARGUMENTS: Dict[str, Any] = {
     "timeout": {"type": "float", "default": 60},
     "parallel": {"type": "int"},
     "on_drift": {"type": "str", "choices": ["report", "repair", "fail"], "default": "report"},
+    "check": {"type": "str", "choices": ["auto", "always", "never"], "default": "auto"},
     "force": {"type": "bool", "default": False},
     "preview": {"type": "bool", "default": False},
 }

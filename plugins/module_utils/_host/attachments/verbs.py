@@ -19,7 +19,9 @@ from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import ERR_TRY_AGAIN_LATER, ERR_UNKNOWN, CNIError, PluginError, PluginNotFoundError, VersionError
 from ...libcni.invoke import Executor
 from ...libcni.version import greater_than_or_equal_to
+from ..binaries.types import types_of
 from ..errors import HostError
+from ..kinds import REFERENCE, text_of
 from ..netns import Netns, Seen, look, same
 from ..secrets import one_line, scrub, secrets_of
 from .executors import DeadNetnsExecutor, OneNetnsExecutor, TolerantExecutor
@@ -45,6 +47,8 @@ _RACE = re.compile(
     r"could not add IP address to .*file exists",
     re.IGNORECASE | re.DOTALL,
 )
+AUTO, ALWAYS, NEVER = "auto", "always", "never"
+"""When CHECK runs: AUTO is where the objects of a footprint are not all that the plugins make."""
 _TRIES = 5
 _FIRST_PAUSE = 0.1
 
@@ -128,11 +132,20 @@ class MovedRoutes:
 
 
 class Verbs:
-    """The verbs on one host. ``timeout`` is in seconds for each run of a plugin; threads may share the object."""
+    """The verbs on one host. Threads may share the object.
+
+    *timeout* is in seconds for each run of a plugin. *checks*: when CHECK runs, one of the constants above.
+    """
 
     def __init__(
-        self, bin_dirs: Sequence[str], cache_dir: str, timeout: float, executor: Optional[Executor] = None
+        self,
+        bin_dirs: Sequence[str],
+        cache_dir: str,
+        timeout: float,
+        executor: Optional[Executor] = None,
+        checks: str = ALWAYS,
     ) -> None:
+        self._checks = checks
         self.records = Records(cache_dir)
         self._departed: List[Departed] = []
         self._cni = CNIConfig(bin_dirs, cache_dir=cache_dir, timeout=timeout, executor=executor or DeadNetnsExecutor())
@@ -141,6 +154,16 @@ class Verbs:
         """Return libcni for verbs in one namespace, which is kept open."""
         cni = self._cni
         return CNIConfig(cni.path, cni.cache_dir, cni.timeout, OneNetnsExecutor(cni.executor, container))
+
+    def wants_check(self, config: NetworkConfigList) -> bool:
+        """Tell whether CHECK runs on a network."""
+        if self._checks == NEVER or not can_check(config):
+            return False
+        return self._checks == ALWAYS or not _is_whole_truth(config)
+
+    def check_new(self, attached: Attached, container: Netns) -> Optional[Failed]:
+        """Run CHECK, if it is wanted, of what was just made; what fails then can never pass."""
+        return self.check(attached, container) if self.wants_check(attached.config) else None
 
     def check(self, attached: Attached, container: Netns) -> Optional[Failed]:
         """Run CHECK in *container*, which is kept open; None if it passed. Raises HostError if it could not run."""
@@ -204,7 +227,7 @@ class Verbs:
             watch.after(given, container)
         there = key.ifname in container.look((key.ifname,)).links
         try:
-            check = self.check(given, container) if can_check(given.config) else None
+            check = self.check_new(given, container)
         except HostError as error:
             if error.code == "netns_replaced":
                 self._take_back(given, container, existed, error)
@@ -237,7 +260,7 @@ class Verbs:
             return None
         with Netns(attached.netns) as container:
             identity = container.look(()).identity
-            check = self.check(attached, container) if can_check(attached.config) else None
+            check = self.check_new(attached, container)
         kept = check.kept() if check else None
         self.records.attached(key, Record(ATTACHED, identity, True, kept, attached))
         return check
@@ -422,6 +445,24 @@ def can_check(config: NetworkConfigList) -> bool:
         return not config.disable_check and greater_than_or_equal_to(config.cni_version, "0.4.0")
     except VersionError:
         return False
+
+
+def _is_whole_truth(config: NetworkConfigList) -> bool:
+    """Tell whether the objects of a footprint are all that the plugins of a network make.
+
+    Of plugins that are not known, nobody knows. dhcp keeps leases in a daemon, firewall may keep rules in firewalld.
+    """
+    plugins = [plugin.network for plugin in config.plugins]
+    types = types_of(plugins)
+    if not REFERENCE.issuperset(types) or "dhcp" in types:
+        return False
+    walls = [text_of(plugin, "backend") for plugin in plugins if text_of(plugin, "type") == "firewall"]
+    if all(backend == "iptables" for backend in walls):
+        return True
+    # Imported late: few networks have the plugin.
+    from ..processes import processes
+
+    return not processes("firewalld")
 
 
 def ifname_in_use(key: Key, netns: str) -> str:

@@ -271,7 +271,7 @@ class HostPlanner:
         options = self._request.sections["attachments"]
         settings = attach_settings(options, self._check_mode)
         settings.rehearse = partial(_rehearse, settings.bin_dirs)
-        verbs = Verbs(options["bin_dirs"], options["cache_dir"], options["timeout"])
+        verbs = Verbs(options["bin_dirs"], options["cache_dir"], options["timeout"], checks=options["check"])
         waiting = self._waiting(view, before)
         request = self._request.attachments
         plan = AttachPlanner(settings, verbs, view).make([wanted for wanted in request if wanted.key not in waiting])

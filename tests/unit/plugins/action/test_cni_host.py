@@ -86,7 +86,7 @@ def refused(run, code, *words, **arguments):
         ({"plugins": {"versoin": "1.9.1"}}, "plugins: there is no option 'versoin'; did you mean 'version'?"),
         ({"networks": {"networks": [], "exlusive": True}}, "networks: there is no option 'exlusive'; did you mean"),
         ({"netns": {"name": ["a"]}}, "netns: there is no option 'name'; did you mean 'names'?"),
-        ({"attachments": {"zzz": 1}}, "attachments: there is no option 'zzz'; the options are attachments, force, "),
+        ({"attachments": {"zzz": 1}}, "attachments: there is no option 'zzz'; the options are attachments, check, "),
         ({"runtime": {"networks": []}}, "runtime: there is no option 'networks'; "),
     ],
 )
