@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ...libcni import gojson
 from ...libcni.errors import JSONError
+from ..binaries.store import ORIGINAL
 from ..binaries.types import types_of
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile, drop_ins, paths_of, scan_conf_dir
@@ -138,7 +139,7 @@ def _files(bin_dir: str) -> List[str]:
 
 def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
     managed = manifest.binaries.get(path)
-    original = managed.get("original") if managed else None
+    history = managed["history"] if managed else []
     if managed and managed.get("gone"):
         # The managed file was removed; the file here now is another one.
         managed = None
@@ -164,7 +165,7 @@ def _plugin_row(path: str, manifest: Manifest) -> Dict[str, Any]:
         "cni_versions": [],
         "managed": managed is not None,
         "edited": managed is not None and managed.get("sha256") != digest,
-        "original": original is not None,
+        "original": any(record["origin"] == ORIGINAL for record in history),
         "mode": f"{stat.S_IMODE(target.st_mode):04o}",
         "uid": target.st_uid,
         "gid": target.st_gid,
