@@ -13,19 +13,7 @@ its chain is still referenced. No plugin finds rules in another backend of iptab
 from __future__ import annotations
 
 from functools import partial
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-    Union,
-)
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ...libcni.cache import Entry, list_entries
 from ...libcni.conf import NetworkConfigList

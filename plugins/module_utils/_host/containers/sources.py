@@ -29,7 +29,6 @@ RUNTIMES = {
     "podman": RuntimeSource(podman.podman_evidence, podman.ask_podman),
     "nomad": RuntimeSource(nomad.nomad_evidence, nomad.ask_nomad),
 }
-SOURCES = ("cache", "netns", *RUNTIMES)
 
 # Traces of runtimes that use CNI. If one is there and its runtime cannot be asked, not all containers are known. A
 # stopped runtime leaves its containers and its state, so looking for its socket is not enough.
