@@ -12,7 +12,7 @@ import fcntl
 import os
 import stat
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from .addresses import DEFAULT_DATA_DIR, packed
 from .errors import HostError
@@ -22,31 +22,19 @@ from .problems import WARNING, problem
 _MAX_SIZE = 4096
 
 
-class Lease:
+class Lease(NamedTuple):
     """One lease: ``ip`` as text, ``container_id`` ("" for an empty file), ``ifname`` ("" in the old format).
 
     ``status`` and ``text`` are those of the file.
     """
 
-    __slots__ = ("container_id", "data_dir", "ifname", "ip", "network", "status", "text")
-
-    def __init__(
-        self,
-        data_dir: str,
-        network: str,
-        ip: str,
-        container_id: str,
-        ifname: str,
-        text: str = "",
-        status: Optional[os.stat_result] = None,
-    ) -> None:
-        self.data_dir = data_dir
-        self.network = network
-        self.ip = ip
-        self.container_id = container_id
-        self.ifname = ifname
-        self.text = text
-        self.status = status
+    data_dir: str
+    network: str
+    ip: str
+    container_id: str
+    ifname: str
+    text: str = ""
+    status: Optional[os.stat_result] = None
 
     @property
     def path(self) -> str:
