@@ -47,7 +47,12 @@ _LABELS = ("name", "key", "variable", "header")
 # Bounded, and never started within a word: the time must not grow with the square of an untrusted text's length.
 _KEY = r"(?P<key>[A-Za-z][\w.-]{0,127})"
 _VALUE = r"""(?P<value>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|(?:(?:Bearer|Basic|Token) +)?[^\s,;&}\]]+)"""
-_PAIR = re.compile(rf"""(?P<head>(?<![\w.-])["']?{_KEY}["']?\s*[:=]\s*){_VALUE}""")
+# Of an object or a list, and not of a text that only begins with brackets.
+_OPENING = r"[\[{](?!\s*[\]}][^\s,;&}\]])"
+_BEFORE = rf"""(?P<head>(?<![\w.-])["']?{_KEY}["']?\s*[:=]\s*)"""
+_PAIR = re.compile(rf"{_BEFORE}(?!{_OPENING}){_VALUE}")
+_NESTED = re.compile(rf"{_BEFORE}(?P<opening>{_OPENING})(?!\s*[\]}}])")
+_TOKEN = re.compile(r"""[\[{\]}]|"(?P<text>(?:\\.|[^"\\\n])*)"?(?P<colon>\s*:)?""")
 _LABELLED = re.compile(
     rf"""(?P<head>\bname["']?\s*:\s*["']?{_KEY}["']?\s*,\s*["']?value["']?\s*:\s*){_VALUE}""", re.IGNORECASE
 )
@@ -199,7 +204,33 @@ def _masked_json(text: str, found: Set[str]) -> str:
 
 def _masked_text(text: str, found: Set[str]) -> str:
     replace = _without_value(found)
+    text = _without_nested(text, found)
     return _masked_parts(_PAIR.sub(replace, _LABELLED.sub(replace, text)), found)
+
+
+def _without_nested(text: str, found: Set[str]) -> str:
+    """Return *text*, which is not JSON, without the objects and lists under secret keys."""
+    parts = []
+    end = 0
+    for match in _NESTED.finditer(text):
+        nested = [""] if match.group("opening") == "[" else {"": ""}
+        if match.start() >= end and is_secret(match.group("key"), nested):
+            parts += [text[end : match.end("head")], MASK]
+            end = _end_of(text, match.start("opening"), found)
+    return "".join(parts) + text[end:]
+
+
+def _end_of(text: str, start: int, found: Set[str]) -> int:
+    """Return where the object or list at *start* ends, and add its texts to *found*. What is not closed has no end."""
+    depth = 0
+    for match in _TOKEN.finditer(text, start):
+        if match.group("text") is None:
+            depth += 1 if match.group() in "[{" else -1
+        elif not match.group("colon"):
+            found.add(match.group("text"))
+        if depth == 0:
+            return match.end()
+    return len(text)
 
 
 def _masked_parts(text: str, found: Set[str]) -> str:

@@ -63,10 +63,28 @@ def test_what_a_plugin_prints_is_scrubbed_of_what_it_was_given():
         ('{"token": "abc", "mtu": 1,}', '{"token": "%s", "mtu": 1,}' % MASK),
         ("password: abc\nname: x", "password: %s\nname: x" % MASK),
         ("{'apiKey': 'abc'}", "{'apiKey': '%s'}" % MASK),
+        # Objects and lists, which are often on several lines.
+        ('{"auth": {"api_token": "abc"},,', '{"auth": {"api_token": "%s"},,' % MASK),
+        ('{"secrets": ["abc", "def"], "mtu": 1,}', '{"secrets": %s, "mtu": 1,}' % MASK),
+        ('{"secret" : {"a": {"b": "}"},\n "c": ["d\\"]"]}, "mtu": 1,}', '{"secret" : %s, "mtu": 1,}' % MASK),
+        ('{"credentials": {"user": "abc", "x": ["y"], "mtu": 1', '{"credentials": %s' % MASK),
+        ('{"key": {"abc": 1}, "keys": ["abc"],,', '{"key": {"abc": 1}, "keys": %s,,' % MASK),
+        ("password: []abc\nmtu: {}", "password: %s]abc\nmtu: {}" % MASK),
+        ('{"passwords": [], "tokens": {},,', '{"passwords": [], "tokens": {},,'),
     ],
 )
 def test_a_text_that_does_not_parse_is_masked_too(text, masked):
     assert mask_text(text) == masked
+
+
+def test_secrets_in_objects_of_a_text_that_does_not_parse_are_known():
+    known = secrets_of('{"credentials": {"user": "hush-hush", "parts": ["deep-one", 12345]},,')
+    assert scrub("user hush-hush, deep-one", known) == "user %s, %s" % (MASK, MASK)
+
+
+def test_a_text_of_many_open_brackets_is_masked_in_time_linear_to_its_length():
+    assert mask_text('{"a": {"token": {' * 20000) == '{"a": {"token": ' + MASK
+    assert mask_text('{"a": [' * 20000) == '{"a": [' * 20000
 
 
 @pytest.mark.parametrize("text", ['{"a":  1}', '{\n  "name": "é",\n  "mtu": 1500.0\n}\n', '[ {"a": "b"}, null ]\n'])
