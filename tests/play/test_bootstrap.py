@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -149,6 +150,17 @@ def test_an_empty_host(controller, generations):
         assert state() == done
 
     assert len(tear_down(controller, before).plan) > 10
+
+
+def test_teardown_twice_in_a_run_removes_what_came_in_between(controller):
+    controller = controller({"all": {"hosts": {"here": {"ansible_connection": "local"}}}})
+    between = {"networks": [{"name": "other", "conflist": OTHER}], "validate": ["syntax", "schema"]}
+    teardown = {"import_playbook": "podwire.cni.teardown"}
+    play = {"hosts": "here", "gather_facts": False, "tasks": [{"podwire.cni.cni_conf": between}]}
+    path = controller.folder / "twice.yml"
+    path.write_text(json.dumps([teardown, play, teardown]))
+    controller.run(str(path), cni_hosts="here")
+    assert list(Path("/etc/cni/net.d").iterdir()) == []
 
 
 @pytest.mark.parametrize("command", [("bootstrap",), ("bootstrap", "--check"), ("teardown",)])
