@@ -56,7 +56,9 @@ def explained(code: str) -> str:
     for section, entry in entries:
         parts.append(f"{code} ({section.title}{', ' + entry.level if entry.level else ''})")
         for label, text in (("cause", entry.cause), ("remedy", entry.remedy)):
-            plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+            # A word in brackets, such as "(how)", says nothing without the page that it leads to.
+            paths = re.sub(r"\(\[[^]]*\]\(([^)#]*)[^)]*\)\)", r"(docs/\1)", text)
+            plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", paths)
             parts.append(textwrap.fill(f"{label + ':':8}{plain}", 100, initial_indent="  ", subsequent_indent=" " * 10))
     return "\n".join(parts)
 

@@ -215,6 +215,7 @@ def test_an_entry_is_whole(section, entry):
     ("words", "status", "said"),
     [
         (["drifted"], 0, "cause:  the attachment has drifted"),
+        (["duplicate_name"], 0, "adopt it with `file` (docs/howto/migrate-net-d.md), set"),
         (["[missing_plugin]"], 0, "missing_plugin (Readiness)"),
         (["unknwn_key"], 2, "did you mean unknown_key?"),
         ([], 0, "unsafe_permissions"),

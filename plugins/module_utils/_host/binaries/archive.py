@@ -106,7 +106,7 @@ def _open_regular(path: str) -> BinaryIO:
 
 
 class ArchiveSource:
-    """The regular ELF files and scripts in the root of an archive: zip, or tar (plain, or in gzip, bzip2 or xz).
+    """The regular ELF files and scripts in the root of a tar archive: plain, or in gzip, bzip2 or xz.
 
     The file is opened once, so the other methods read the same content that :meth:`digests` has read.
     *shown* names the archive in messages.
@@ -119,8 +119,8 @@ class ArchiveSource:
             self._file: BinaryIO = open_file(path)
         except (OSError, ValueError) as error:
             raise HostError(
-                f"cannot read {self.shown}: {getattr(error, 'strerror', None) or error}; name an archive (zip, or "
-                "tar: plain, gz, bz2 or xz) or a directory of plugin binaries",
+                f"cannot read {self.shown}: {getattr(error, 'strerror', None) or error}; name a tar archive "
+                "(plain, gz, bz2 or xz) or a directory of plugin binaries",
                 code="bad_source",
             ) from error
 

@@ -92,7 +92,7 @@ def test_a_missing_path_is_an_archive_or_a_directory(tmp_path):
     with pytest.raises(HostError) as caught:
         source(where=str(tmp_path / "none")).read_here()
     assert caught.value.code == "bad_source"
-    assert "/none: No such file or directory; name an archive" in caught.value.msg
+    assert "/none: No such file or directory; name a tar archive (" in caught.value.msg
     assert "or a directory of plugin binaries" in caught.value.msg
 
 
