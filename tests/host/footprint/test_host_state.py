@@ -129,6 +129,15 @@ def test_what_others_add_is_never_removed(attached, generation):
             "ip -n pwf-ctr -6 route add default via fd00:88::1 metric 1",
             "route to ::/0 through fd00:88::1 on eth0 was added",
         ),
+        # Both halves together are as good as a default route, and each takes its half.
+        (
+            "ip -n pwf-ctr route add 0.0.0.0/1 via 10.88.0.99",
+            "route to 0.0.0.0/1 through 10.88.0.99 on eth0 was added",
+        ),
+        (
+            "ip -n pwf-ctr -6 route add 2000::/3 via fd00:88::99",
+            "route to 2000::/3 through fd00:88::99 on eth0 was added",
+        ),
     ],
 )
 def test_an_addition_that_does_harm_is_reported_and_left(attached, command, words):
@@ -144,6 +153,24 @@ def test_an_addition_that_does_harm_is_reported_and_left(attached, command, word
     failing = site.call(on_drift="fail")
     assert failing["failed"] and failing["code"] == "drifted"
     assert site.picture() == before
+
+
+def test_a_rule_that_leads_the_packets_of_a_port_elsewhere_is_reported_and_left(attached):
+    """The chain is the container's alone. The rule that it took the place of is put back."""
+    site = attached("portmap")
+    chain = next(word for word in sh("iptables -t nat -S").split() if word.startswith("CNI-DN-"))
+    number = next(
+        number for number, line in enumerate(sh(f"iptables -t nat -S {chain}").splitlines()) if "-j DNAT" in line
+    )
+    rule = "-p tcp -m tcp --dport 18080 -j DNAT --to-destination 10.88.0.99:80"
+    sh(f"iptables -t nat -R {chain} {number} {rule}")
+    for _time in range(2):
+        result = site.run(on_drift="repair")
+        assert f"rule of the chain {chain} " in " ".join(result["warnings"])
+    assert [step["class"] for step in result["actions"]] == ["foreign"]
+    assert "10.88.0.99:80" in sh(f"iptables -t nat -S {chain}")
+    sh(f"iptables -t nat -D {chain} {rule}")
+    assert not site.run(check_mode=True, on_drift="fail")["changed"]
 
 
 @pytest.mark.parametrize("generation", BOTH)

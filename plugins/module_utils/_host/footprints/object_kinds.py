@@ -344,7 +344,7 @@ def _phrases(one: Difference, own: bool) -> List[str]:
     is_kernels = _kind(one).put == KERNEL
     whose = "host's " if is_kernels and one.space == HOST else ""
     name = f"the {whose}{_kind(one).name(one.key, one.was if one.was is not None else one.now)}"
-    if own and one.key[0] in IN_FIREWALL and one.now != MISPLACED:
+    if own and one.key[0] in IN_FIREWALL and one.was is not None and one.now != MISPLACED:
         text = " ".join(map(str, one.key[3:]))
         phrases = (phrase for pattern, phrase in _OWN_RULES if pattern.search(text))
         return [next(phrases, f"{name} {'is gone' if one.now is None else 'has changed'}")]

@@ -6,12 +6,13 @@ Drift is what of a footprint is no longer so, and additions that do harm.
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from typing import Any, Dict, FrozenSet, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ...libcni.kernel import attributes_in
 from ..addresses import is_in
-from ..firewall.chains import CHAIN, TABLE, FoundChains, read_chains
+from ..firewall.chains import CHAIN, NO_POLICY, TABLE, FoundChains, read_chains, survives
 from ..firewall.order import misplaced
 from ..kernel.objects import ROUTE, KernelObject, ObjectKey, State, read_objects
 from ..kernel.sysctls import GLOBAL, read_globals, sysctl_place
@@ -46,19 +47,21 @@ _PROTOCOL, _GATEWAY = 5, 5
 class Look:
     """What was read: ``spaces`` (space -> objects), and the firewall ``chains`` of the host (None: not asked for).
 
-    ``misplaced`` are recorded rules that are there, but not in their recorded order; see note_order.
+    ``misplaced`` are recorded rules that are there, but not in their recorded order, and ``ours`` all recorded rules by
+    their chain; see note_order.
     ``switched``: backend of iptables that plugins no longer use -> the present one.
 
     Besides the kinds of kernel.objects there are ``(sysctl, name)`` with a text, and ``(lease, data dir, network,
     address)`` with the text of the file.
     """
 
-    __slots__ = ("_counts", "chains", "misplaced", "spaces", "switched")
+    __slots__ = ("_counts", "chains", "misplaced", "ours", "spaces", "switched")
 
     def __init__(self, spaces: Dict[str, State], chains: Optional[FoundChains] = None) -> None:
         self.spaces = spaces
         self.chains = chains
         self.misplaced: FrozenSet[ObjectKey] = frozenset()
+        self.ours: Mapping[ObjectKey, Sequence[str]] = {}
         self.switched: Mapping[str, str] = {}
         self._counts: Dict[ObjectKey, Counter[str]] = {}
 
@@ -215,6 +218,7 @@ def note_order(look: Look, order: Mapping[ObjectKey, Sequence[str]], footprints:
             if key[0] == CHAIN and len(key) > CHAIN_KEY_LENGTH and there.value:
                 ours.setdefault(key[:CHAIN_KEY_LENGTH], []).append(str(key[-1]))
     chains = look.chains.chains if look.chains is not None else {}
+    look.ours = ours
     look.misplaced = frozenset(
         (*place, rule)
         for place, rules in ours.items()
@@ -235,6 +239,7 @@ def compare(look: Look, drift: Drift) -> None:
         used = dict.fromkeys(str(key[1]) for key in footprint.host if key[0] == CHAIN and key[1] in look.switched)
         differences += [Difference(HOST, (SWITCH, backend), backend, look.switched[backend]) for backend in used]
         if drift.source != DEDUCED:
+            differences += _added_rules(look, footprint)
             differences += _harmful(look, netns, footprint.inside, default_routes=True)
     drift.differences = [*differences, *_harmful(look, HOST, footprint.host, default_routes=False)]
     drift.unread = [reason for reason in dict.fromkeys(unread(look, key) for key in footprint.host) if reason]
@@ -276,12 +281,25 @@ def _differs(space: str, key: ObjectKey, was: Any, now: Any) -> bool:
     return was != now and not KINDS[str(key[0])].same(space, was, now)
 
 
+def _added_rules(look: Look, footprint: Footprint) -> Iterator[Difference]:
+    """Yield the rules that others have added to chains that the ADD made for this attachment alone."""
+    chains = look.chains.chains if look.chains is not None else {}
+    for key, recorded in footprint.host.items():
+        if recorded.value == NO_POLICY and key in chains:
+            # Another interface of the container has its rules in the same chain.
+            known = look.ours.get(key, ())
+            for rule in chains[key].rules:
+                if (*key, rule) not in footprint.host and rule not in known and survives(str(key[1]), rule):
+                    yield Difference(HOST, (*key, rule), None, 1, True)
+
+
 def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> Iterator[Difference]:
-    """Yield addresses with a recorded subnet that the interface did not have, and better default routes.
+    """Yield addresses with a recorded subnet that the interface did not have, and routes better than a default.
 
     On the host, an address that brings no subnet along, such as keepalived's, does no harm.
     """
     mine: Dict[str, List[Tuple[str, int]]] = {}
+    # Family -> metric and gateway.
     best: Dict[Any, Tuple[int, str]] = {}
     for key, wanted in objects.items():
         if wanted.value is None:
@@ -290,7 +308,7 @@ def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> 
             mine.setdefault(str(key[1]), []).append((str(key[2]), int(key[3])))
         elif key[0] == "route" and key[2] == _MAIN_TABLE and key[3] == "default/0" and key[6] == _UNICAST:
             metric = int(key[5])
-            best[key[1]] = min(best.get(key[1], (metric, str(key[7]))), (metric, str(key[7])))
+            best[key[1]] = min(best.get(key[1], (metric, wanted.value["gw"])), (metric, wanted.value["gw"]))
     if not mine and not best:
         return
     for key, there in look.spaces.get(space, {}).items():
@@ -302,14 +320,17 @@ def _harmful(look: Look, space: str, objects: Objects, default_routes: bool) -> 
                 if is_in(net, added, prefix) or (space != HOST and is_in(added, net, length)):
                     yield Difference(space, key, None, there.value, True)
                     break
-        elif default_routes and _is_better_default(key, best):
-            yield Difference(space, key, None, there.value, True)
+        elif default_routes and key[0] == "route" and (key[2], key[6]) == (_MAIN_TABLE, _UNICAST) and key[1] in best:
+            metric, gateway = best[key[1]]
+            # Over another interface, such as a tunnel, a part of the traffic goes that way on purpose.
+            elsewhere = ("link", key[7]) in objects and there.value["gw"] not in ("", gateway)
+            if (key[3] == "default/0" and int(key[5]) < metric) or (elsewhere and _is_broad(key)):
+                yield Difference(space, key, None, there.value, True)
 
 
-def _is_better_default(key: ObjectKey, best: Mapping[Any, Tuple[int, str]]) -> bool:
-    if key[0] != "route" or key[3] != "default/0" or key[1] not in best:
-        return False
-    return key[2] == _MAIN_TABLE and key[6] == _UNICAST and int(key[5]) < best[key[1]][0]
+def _is_broad(route: ObjectKey) -> bool:
+    """Tell whether a route takes half of all addresses, or of IPv6 those of the Internet."""
+    return int(str(route[3]).rpartition("/")[2]) <= (1 if route[1] == socket.AF_INET else 3)
 
 
 def as_object(one: Recorded) -> KernelObject:

@@ -18,7 +18,13 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.objec
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.recorder import Reading, changes, recorded
 from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.repair import why_not
-from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import DEDUCED, Drift, Look, compare
+from ansible_collections.podwire.cni.plugins.module_utils._host.footprints.state import (
+    DEDUCED,
+    Drift,
+    Look,
+    compare,
+    note_order,
+)
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.links import pack_attribute
 from ansible_collections.podwire.cni.plugins.module_utils._host.kernel.objects import ROUTE, KernelObject
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.footprints.states import (
@@ -50,6 +56,7 @@ def inside(**changed):
 def found(state, footprint=None, host=(), chains=None):
     look = Look({NETNS: state, HOST: dict(host)}, chains)
     drift = Drift(KEY, footprint or inside(), NETNS)
+    note_order(look, {}, [drift.footprint])
     compare(look, drift)
     return drift
 
@@ -190,13 +197,37 @@ def chains(*rules):
     return there
 
 
+def test_a_rule_that_others_add_to_a_chain_of_the_attachment_is_told_and_left():
+    footprint = Footprint({(*NAT, "CNI-X"): Recorded("-"), (*NAT, "CNI-X", "-j ACCEPT"): Recorded(1)})
+    drift = found({}, footprint, chains=chains("-j DROP", "-j ACCEPT"))
+    assert [one.key[-1] for one in drift.additions] == ["-j DROP"] and drift.lost == []
+    assert phrases_of(drift.additions, True) == [
+        "the rule of the chain CNI-X of the table nat (iptables-nft, ipv4) was added"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "gateway", "device", "told"),
+    [
+        ("0.0.0.0/1", "10.88.0.9", "eth0", True),
+        ("0.0.0.0/1", "10.88.0.1", "eth0", False),
+        # A tunnel takes it on purpose.
+        ("0.0.0.0/1", "10.9.0.1", "tun0", False),
+        ("10.0.0.0/8", "10.88.0.9", "eth0", False),
+    ],
+)
+def test_a_route_that_takes_half_of_the_traffic_elsewhere_is_told(target, gateway, device, told):
+    key = ("route", 2, 254, target, 0, 0, 1, device)
+    assert [one.key for one in found({**STATE, key: route(gateway)}).additions] == ([key] if told else [])
+
+
 def test_rules_are_counted():
-    footprint = Footprint({(*NAT, "CNI-X"): Recorded("-"), (*NAT, "CNI-X", "-j ACCEPT"): Recorded(2)})
+    footprint = Footprint({(*NAT, "CNI-X", "-j ACCEPT"): Recorded(2)})
     assert not found({}, footprint, chains=chains("-j ACCEPT", "other", "-j ACCEPT")).differences
     assert not found({}, footprint, chains=chains(*["-j ACCEPT"] * 3)).differences
     (one,) = found({}, footprint, chains=chains("-j ACCEPT")).differences
     assert (one.was, one.now) == (2, 1)
-    assert len(found({}, footprint, chains=FoundChains()).differences) == 2
+    assert len(found({}, footprint, chains=FoundChains()).differences) == 1
 
 
 def test_the_comment_of_a_table_is_no_drift():
