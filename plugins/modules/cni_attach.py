@@ -340,7 +340,7 @@ actions:
       sample: demo/web/eth0
     class:
       description:
-        - V(safe) for V(add), V(adopt), V(record) and for a V(repair) in place, V(disruptive) for V(del), V(reroute) and
+        - V(safe) for V(add), V(adopt) and for a V(repair) in place, V(disruptive) for V(del), V(reroute) and
           for a V(repair) with DEL and ADD, V(foreign) for V(leave).
       type: str
       sample: disruptive

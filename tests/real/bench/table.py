@@ -173,7 +173,7 @@ def main() -> None:
     floor = durations.of("Plain parallel add of many") + durations.of("Plain parallel del of many")
     row("  (what this machine allows: its plugins in parallel)", floor, go, None, "s")
     row(
-        "  (with the CHECK that cni_attach runs after each ADD)",
+        "  (with a CHECK after each of Go's ADDs)",
         many,
         durations.of("Go adds, checks and deletes"),
         None,
@@ -209,10 +209,10 @@ def main() -> None:
     print(
         """
 Go's libcni is version 1.3.0, as Debian has it; its program is run once for each verb and container, ours is one module
-for all. A CHECK follows each of cni_attach's ADDs.
+for all.
 18 plugins of 1.9.1, 10 networks (bridge, host-local, tuning), 50 containers in one network; cni_host has the sections
 plugins, networks and netns (three namespaces), or only attachments. The plain loop of
-CHECKs has as many workers as cni_attach, that of ADDs has one; a CHECK follows each ADD on both sides. What is sent
+CHECKs has as many workers as cni_attach, that of ADDs has one, with a CHECK after each. What is sent
 includes the arguments of the task. The 100 networks (bridge, host-local, portmap) are counted beyond what
 a ping takes on that side. The 500 attachments have a namespace each; every other of their 20 networks (bridge,
 host-local, tuning) masquerades. Half of the attachments that cni_gc finds live, and nothing else does."""
