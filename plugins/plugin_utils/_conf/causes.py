@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, NamedTuple, Optional
 
+from ...module_utils._host.secrets import MASK, mask_text
+
 # How much of the text is inspected after the place where the parser fails.
 _AHEAD = 200
 _CLOSING = {"{": "}", "[": "]"}
@@ -85,6 +87,10 @@ class _Place(NamedTuple):
     def cause(self, code: str, message: str, at: Optional[int] = None) -> Cause:
         return Cause(code, message, self.at if at is None else at)
 
+    def shown(self, value: str, at: int) -> str:
+        """Return the *value* at this index for a message, masked if what is before makes it a secret."""
+        return value if mask_text(self.text[:at] + value).endswith(value) else MASK
+
 
 def _trailing_comma(at: int) -> Cause:
     return Cause("json_trailing_comma", "JSON does not allow a comma before the closing bracket; remove it", at)
@@ -158,7 +164,7 @@ def _word(place: _Place) -> Optional[Cause]:
         return None
     if re.fullmatch(r"true|false|null|none|yes|no|on|off|nil|undefined", word.group(), re.IGNORECASE):
         return place.cause("json_word", f"{word.group()!r} is not JSON; write true, false or null")
-    shown = word.group()[:40]
+    shown = place.shown(word.group()[:40], place.at)
     return place.cause("json_unquoted_value", f'this string has no quotes; write "{shown}"')
 
 
@@ -169,11 +175,11 @@ def _number(place: _Place) -> Optional[Cause]:
     number = re.match(r"[-+.]?[0-9][\w.+:/-]*", place.text[start : start + 40])
     if not number:
         return None
-    given = number.group()
-    if re.fullmatch(r"[0-9]+(\.[0-9]+){2,3}(/[0-9]+)?|[0-9a-fA-F:]+:[0-9a-fA-F:./]*", given):
-        return place.cause("json_unquoted_value", f'this string has no quotes; write "{given}"', start)
+    shown = place.shown(number.group(), start)
+    if re.fullmatch(r"[0-9]+(\.[0-9]+){2,3}(/[0-9]+)?|[0-9a-fA-F:]+:[0-9a-fA-F:./]*", number.group()):
+        return place.cause("json_unquoted_value", f'this string has no quotes; write "{shown}"', start)
     message = (
-        f"JSON does not allow the number {given}; write digits without a sign or zeros in front, or put it in quotes"
+        f"JSON does not allow the number {shown}; write digits without a sign or zeros in front, or put it in quotes"
     )
     return place.cause("json_number", message, start)
 

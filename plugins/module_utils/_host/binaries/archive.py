@@ -41,6 +41,7 @@ _LONG_NAME = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
 _PAX = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 # The exceptions that reading a damaged archive raises.
 _DAMAGE = (tarfile.TarError, zlib.error, LZMAError, EOFError, ImportError, OSError, ValueError)
+_ZIP = b"PK\3\4"
 _MAGIC = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\x00", "xz"))
 
 
@@ -226,10 +227,15 @@ class ArchiveSource:
 
     def _broken(self, error: Exception) -> HostError:
         return HostError(
-            f"cannot read {self.shown} as a tar archive (plain, gz, bz2 or xz): {error}; check that the file is "
-            "complete",
+            f"cannot read {self.shown} as a tar archive (plain, gz, bz2 or xz): {error}; {self._advice()}",
             code="bad_source",
         )
+
+    def _advice(self) -> str:
+        self._file.seek(0)
+        if self._file.read(len(_ZIP)) == _ZIP:
+            return "unpack it with ansible.builtin.unarchive, and set src to the directory"
+        return "check that the file is complete"
 
     def _check(self, member: tarfile.TarInfo, count: int, total: int) -> None:
         name = member.name
@@ -285,8 +291,8 @@ def _unpacked(packed: BinaryIO) -> Any:
     head = packed.read(8)
     packed.seek(0)
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
-    if head.startswith(b"PK\3\4"):
-        raise ValueError("it is a zip archive; unpack it with ansible.builtin.unarchive and set src to the directory")
+    if head.startswith(_ZIP):
+        raise ValueError("it is a zip archive")
     if kind == "gz":
         import gzip
 

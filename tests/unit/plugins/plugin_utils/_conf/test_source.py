@@ -69,6 +69,24 @@ BAD = [
 ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"password": hush-hush}',
+        '{"password": 0hush-hush}',
+        '{"password": 10.0.0.1}',
+        '{"a": {"tokens": ["x", hush-hush]}}',
+        '{"env": [{"name": "DB_PASSWORD", "value": hush-hush}]}',
+    ],
+)
+def test_a_secret_without_quotes_is_not_shown(text):
+    with pytest.raises(Unreadable) as error:
+        TextSource(text).document()
+    assert error.value.code in ("json_unquoted_value", "json_number")
+    assert "********" in str(error.value) and "hush" not in str(error.value)
+    assert "10.0" not in str(error.value)
+
+
 @pytest.mark.parametrize(("text", "code", "line", "column", "words"), BAD, ids=range(len(BAD)))
 def test_the_cause_of_invalid_json_is_named(text, code, line, column, words):
     with pytest.raises(Unreadable) as error:

@@ -273,6 +273,7 @@ def test_a_zip_archive_is_refused_with_advice(write):
     with ArchiveSource(write(b"PK\3\4" + bytes(100))) as source, pytest.raises(HostError) as caught:
         source.members()
     assert caught.value.code == "bad_source" and "ansible.builtin.unarchive" in caught.value.msg
+    assert "complete" not in caught.value.msg
 
 
 def test_of_a_directory_only_regular_files_count(tmp_path):
