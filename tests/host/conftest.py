@@ -76,6 +76,12 @@ def generations(settings):
     return copies
 
 
+@pytest.fixture(params=["old", "new"])
+def generation(request) -> str:
+    """The generation of the plugins; ``pytest.mark.parametrize("generation", ["new"])`` takes one of them."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
 def host() -> Host:
     folder = Path("/run/home/host")

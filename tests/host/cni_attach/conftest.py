@@ -45,12 +45,6 @@ def _delete_namespaces():
     wait_until(lambda: not sh("ip link show type veth"))
 
 
-@pytest.fixture(params=["old", "new"])
-def generation(request):
-    """The generation of the plugins; ``pytest.mark.parametrize(..., indirect=True)`` takes only one of them."""
-    return request.param
-
-
 @pytest.fixture
 def plugins(generations, generation):
     """The directory of the plugins of the generation."""

@@ -26,9 +26,7 @@ CHAINS = {
 SCOPE = ["attachments", "leases", "rules", "cache", "links"]
 
 
-@pytest.fixture(params=["old", "new"])
-def generation(request):
-    return request.param
+pytestmark = pytest.mark.parametrize("generation", ["old", "new"])
 
 
 class Hidden:

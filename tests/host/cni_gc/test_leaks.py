@@ -22,9 +22,7 @@ DEAD = [
 ]
 
 
-@pytest.fixture(params=["old", "new"])
-def generation(request):
-    return request.param
+pytestmark = pytest.mark.parametrize("generation", ["old", "new"])
 
 
 def test_lost_addresses_stale_cache_files_and_orphan_rules_are_reported_and_collected(

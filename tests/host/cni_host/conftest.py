@@ -51,12 +51,6 @@ ip -n pwh-job route delete default
 """
 
 
-@pytest.fixture(params=["old", "new"])
-def generation(request):
-    """The generation of the plugins; ``pytest.mark.parametrize(..., indirect=True)`` takes only one of them."""
-    return request.param
-
-
 @pytest.fixture(autouse=True)
 def _empty_host(generation):
     yield

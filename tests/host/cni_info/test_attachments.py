@@ -9,10 +9,7 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh
 
-
-@pytest.fixture(scope="module", params=["old", "new"])
-def generation(request):
-    return request.param
+pytestmark = pytest.mark.parametrize("generation", ["old", "new"], scope="module")
 
 
 @pytest.fixture(scope="module")

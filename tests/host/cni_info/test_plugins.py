@@ -12,9 +12,7 @@ MANAGED = ["bridge", "host-local", "loopback", "portmap", "tuning"]
 UNMANAGED = ["README.md", "cut", "fine", "link", "open", "ptp", "script", "silent", "theirs"]
 
 
-@pytest.fixture(scope="module", params=["old", "new"])
-def generation(request):
-    return request.param
+pytestmark = pytest.mark.parametrize("generation", ["old", "new"], scope="module")
 
 
 @pytest.fixture(scope="module")

@@ -33,12 +33,6 @@ def fakes(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(params=["old", "new"])
-def generation(request):
-    """The generation of the plugins. Files of tests that do not depend on it override this."""
-    return request.param
-
-
 @pytest.fixture
 def host(host, generations, generation, fakes, work, monkeypatch):
     """A host with an interface for macvlan, and with the namespace of a container, pws-web."""

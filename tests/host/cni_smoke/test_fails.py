@@ -13,10 +13,7 @@ import pytest
 
 from ansible_collections.podwire.cni.tests.host.host import sh, wait_until
 
-
-@pytest.fixture
-def generation():
-    return "new"
+pytestmark = pytest.mark.parametrize("generation", ["new"])
 
 
 @pytest.fixture

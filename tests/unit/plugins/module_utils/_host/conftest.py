@@ -71,7 +71,7 @@ def codes():
 
 
 @pytest.fixture
-def host(tmp_path, monkeypatch):
+def attach_host(tmp_path, monkeypatch):
     made = Host(tmp_path)
     for module in (verbs, netns):
         monkeypatch.setattr(module, "look", made.look)

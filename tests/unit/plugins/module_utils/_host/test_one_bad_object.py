@@ -252,16 +252,16 @@ def test_an_entry_that_is_refused_does_not_hide_the_others(bad, code):
 
 
 @pytest.fixture
-def managed(host, monkeypatch, tmp_path):
+def managed(attach_host, monkeypatch, tmp_path):
     """A host on which the file of the network ``demo`` was written by cni_conf."""
     state = str(tmp_path / "state")
     monkeypatch.setattr(manifests, "Manifest", lambda **options: Manifest(state, **options))
     manifest = Manifest(state)
-    path = os.path.join(host.conf_dir, "10-demo.conflist")
+    path = os.path.join(attach_host.conf_dir, "10-demo.conflist")
     manifest.networks[path] = {"network": "demo", "sha256": "", "original": None}
     manifest.save()
-    host.state = state
-    return host
+    attach_host.state = state
+    return attach_host
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "demo", "plugins": []}', "\xff", "[" * 2000])
@@ -303,21 +303,21 @@ def test_a_damaged_manifest_does_not_stop_attachments(managed):
     assert actions(host.run(web(), web(network="never", ifname="eth1"))) == ["added", "failed"]
 
 
-def test_a_check_that_cannot_run_is_one_problem_among_the_others(host, monkeypatch):
-    host.namespace("db", inode=2)
-    host.network("other", plugins=[{"type": "ipam"}, MAIN])
+def test_a_check_that_cannot_run_is_one_problem_among_the_others(attach_host, monkeypatch):
+    attach_host.namespace("db", inode=2)
+    attach_host.network("other", plugins=[{"type": "ipam"}, MAIN])
     entries = [web(network="other"), web(container_id="db", netns="db")]
-    host.run(*entries)
-    host.addresses.clear()
-    original = host.exec_plugin
+    attach_host.run(*entries)
+    attach_host.addresses.clear()
+    original = attach_host.exec_plugin
 
     def failing(path, stdin, env, timeout=None):
         if path.endswith("ipam"):
             raise HostError("ipam is not an ELF file and is not executed", code="not_elf")
         return original(path, stdin, env, timeout)
 
-    host.exec_plugin = failing
-    plan = host.check(*entries, on_drift="repair")
+    attach_host.exec_plugin = failing
+    plan = attach_host.check(*entries, on_drift="repair")
     assert actions(plan) == ["failed", "repaired"]
     assert plan.outcomes[0].error["code"] == "not_elf"
 
@@ -325,6 +325,6 @@ def test_a_check_that_cannot_run_is_one_problem_among_the_others(host, monkeypat
         raise HostError("ipam is not what cni_plugins installed", code="missing_plugin")
 
     monkeypatch.setattr(networks.Networks, "test_plugins", missing)
-    plan = host.check(*entries, on_drift="repair")
+    plan = attach_host.check(*entries, on_drift="repair")
     assert actions(plan) == ["repaired", "repaired"]
     assert "missing_plugin" in codes(plan)

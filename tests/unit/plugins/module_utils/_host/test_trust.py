@@ -163,45 +163,49 @@ def test_each_reason_is_reported_once(tree):
 # ---- the modules that run plugins refuse, those that read report
 
 SPOILED = {
-    "conf_dir": lambda host: host.conf_dir,
-    "conflist": lambda host: os.path.join(host.conf_dir, "10-demo.conflist"),
-    "drop-in folder": lambda host: os.path.join(host.conf_dir, "demo"),
-    "drop-in": lambda host: os.path.join(host.conf_dir, "demo", "extra.conf"),
-    "cache_dir": lambda host: host.cache_dir,
-    "results": lambda host: os.path.join(host.cache_dir, "results"),
-    "records": lambda host: os.path.join(host.cache_dir, "podwire"),
-    "entry": lambda host: os.path.join(host.cache_dir, "results", "demo-web-eth0"),
+    "conf_dir": lambda attach_host: attach_host.conf_dir,
+    "conflist": lambda attach_host: os.path.join(attach_host.conf_dir, "10-demo.conflist"),
+    "drop-in folder": lambda attach_host: os.path.join(attach_host.conf_dir, "demo"),
+    "drop-in": lambda attach_host: os.path.join(attach_host.conf_dir, "demo", "extra.conf"),
+    "cache_dir": lambda attach_host: attach_host.cache_dir,
+    "results": lambda attach_host: os.path.join(attach_host.cache_dir, "results"),
+    "records": lambda attach_host: os.path.join(attach_host.cache_dir, "podwire"),
+    "entry": lambda attach_host: os.path.join(attach_host.cache_dir, "results", "demo-web-eth0"),
 }
 
 
 @pytest.fixture
-def attached(host):
-    os.mkdir(os.path.join(host.conf_dir, "demo"))
-    with open(os.path.join(host.conf_dir, "demo", "extra.conf"), "w") as stream:
+def attached(attach_host):
+    os.mkdir(os.path.join(attach_host.conf_dir, "demo"))
+    with open(os.path.join(attach_host.conf_dir, "demo", "extra.conf"), "w") as stream:
         stream.write('{"type": "meta"}')
-    host.namespace("db", inode=2)
-    assert host.run(web()).outcomes[0].action == "added"
-    return host
+    attach_host.namespace("db", inode=2)
+    assert attach_host.run(web()).outcomes[0].action == "added"
+    return attach_host
 
 
-def attach_codes(host, **changed):
+def attach_codes(attach_host, **changed):
     """Return the codes with which cni_attach refuses."""
     try:
-        return {outcome.error["code"] for outcome in host.run(web(**changed)).outcomes if outcome.error}
+        return {outcome.error["code"] for outcome in attach_host.run(web(**changed)).outcomes if outcome.error}
     except HostError as error:
         return {error.code}
 
 
-def smoke_codes(host):
-    settings = SmokeSettings(host.conf_dir, [host.bin_dir], host.cache_dir, ["demo"], False, 5, True)
+def smoke_codes(attach_host):
+    settings = SmokeSettings(
+        attach_host.conf_dir, [attach_host.bin_dir], attach_host.cache_dir, ["demo"], False, 5, True
+    )
     try:
         return {trial.error["code"] for trial in SmokePlanner(settings).make().trials if trial.error}
     except HostError as error:
         return {error.code}
 
 
-def gc_codes(host):
-    settings = GcSettings(host.conf_dir, [host.bin_dir], host.cache_dir, allow_empty=True, check_mode=True)
+def gc_codes(attach_host):
+    settings = GcSettings(
+        attach_host.conf_dir, [attach_host.bin_dir], attach_host.cache_dir, allow_empty=True, check_mode=True
+    )
     try:
         GcPlanner(settings).make()
     except HostError as error:

@@ -25,13 +25,13 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 )
 
 
-def entry(host):
-    with open(os.path.join(host.cache_dir, "results", "demo-web-eth0")) as stream:
+def entry(attach_host):
+    with open(os.path.join(attach_host.cache_dir, "results", "demo-web-eth0")) as stream:
         return json.load(stream)
 
 
-def lose(host, how):
-    path = os.path.join(host.cache_dir, "results", "demo-web-eth0")
+def lose(attach_host, how):
+    path = os.path.join(attach_host.cache_dir, "results", "demo-web-eth0")
     if how == "folder":
         shutil.rmtree(os.path.dirname(path))
         return
@@ -44,116 +44,119 @@ def lose(host, how):
 
 
 @pytest.mark.parametrize("how", ["gone", "folder", "directory", "", "{", '{"kind": "cniCacheV1"}', "\0\0"])
-def test_a_lost_cache_entry_is_adopted(host, how):
-    host.network(plugins=[MAIN, dict(META, capabilities={"x": True})])
+def test_a_lost_cache_entry_is_adopted(attach_host, how):
+    attach_host.network(plugins=[MAIN, dict(META, capabilities={"x": True})])
     wanted = web(args={"K": "v"}, capability_args={"x": [1, {"y": None}]})
-    host.run(wanted)
-    before = entry(host)
-    record = json.loads(host.record("demo-web-eth0"))
-    lose(host, how)
+    attach_host.run(wanted)
+    before = entry(attach_host)
+    record = json.loads(attach_host.record("demo-web-eth0"))
+    lose(attach_host, how)
 
-    predicted = host.check(wanted)
+    predicted = attach_host.check(wanted)
     lost = "lost" if how in ("gone", "folder", "directory") else "damaged"
     reason = f"its cache entry is {lost}"
     assert predicted.actions() == [{"kind": "adopt", "target": "demo/web/eth0", "class": "safe", "reason": reason}]
     for force in (True, False):
-        assert host.check(wanted, force=force).actions() == predicted.actions()
-    plan = host.run(wanted)
+        assert attach_host.check(wanted, force=force).actions() == predicted.actions()
+    plan = attach_host.run(wanted)
     assert plan.diff() == predicted.diff()
     assert (actions(plan), codes(plan)) == (["adopted"], [])
     assert plan.outcomes[0].row() == predicted.outcomes[0].row()
     assert plan.outcomes[0].row()["reason"] == lost
     # No plugin was run, and nothing is forgotten.
-    assert host.calls == []
-    assert entry(host) == before
-    assert json.loads(host.record("demo-web-eth0")) == record
+    assert attach_host.calls == []
+    assert entry(attach_host) == before
+    assert json.loads(attach_host.record("demo-web-eth0")) == record
 
-    plan = host.run(wanted)
+    plan = attach_host.run(wanted)
     assert (actions(plan), plan.changed) == (["none"], False)
-    assert host.verbs("CHECK") == ["main", "meta"]
-    assert not host.check(wanted).changed
+    assert attach_host.verbs("CHECK") == ["main", "meta"]
+    assert not attach_host.check(wanted).changed
 
 
-def test_a_lost_entry_is_used_to_detach(host):
-    host.run(web(args={"K": "v"}))
-    lose(host, "gone")
-    os.unlink(os.path.join(host.conf_dir, "10-demo.conflist"))
-    plan = host.run({"network": "demo", "container_id": "web", "state": "absent"})
+def test_a_lost_entry_is_used_to_detach(attach_host):
+    attach_host.run(web(args={"K": "v"}))
+    lose(attach_host, "gone")
+    os.unlink(os.path.join(attach_host.conf_dir, "10-demo.conflist"))
+    plan = attach_host.run({"network": "demo", "container_id": "web", "state": "absent"})
     assert kinds(plan) == [("adopt", "demo/web/eth0"), ("del", "demo/web/eth0")]
-    assert (actions(plan), host.verbs("DEL")) == (["deleted"], ["meta", "main"])
-    assert host.namespaces["/run/netns/web"][1] == {"lo"}
-    assert host.cached() == host.records() == []
-    assert actions(host.run(web(state="absent"))) == ["none"]
+    assert (actions(plan), attach_host.verbs("DEL")) == (["deleted"], ["meta", "main"])
+    assert attach_host.namespaces["/run/netns/web"][1] == {"lo"}
+    assert attach_host.cached() == attach_host.records() == []
+    assert actions(attach_host.run(web(state="absent"))) == ["none"]
 
 
 @pytest.mark.parametrize("asked", ["", "web"])
-def test_an_interface_that_another_network_made_since_is_not_removed(host, asked):
+def test_an_interface_that_another_network_made_since_is_not_removed(attach_host, asked):
     """Another tool has detached the first network, and the record of it stayed."""
-    host.run(web())
-    lose(host, "gone")
-    host.namespaces["/run/netns/web"][1].discard("eth0")
-    host.network("other")
+    attach_host.run(web())
+    lose(attach_host, "gone")
+    attach_host.namespaces["/run/netns/web"][1].discard("eth0")
+    attach_host.network("other")
     other = web(network="other")
-    assert actions(host.run(other)) == ["added"]
+    assert actions(attach_host.run(other)) == ["added"]
 
     wanted = web(netns=asked, state="absent")
-    assert kinds(host.check(wanted)) == [("del", "demo/web/eth0")]
-    plan = host.run(wanted)
-    assert (actions(plan), plan.outcomes[0].row()["reason"], host.verbs("DEL")) == (
+    assert kinds(attach_host.check(wanted)) == [("del", "demo/web/eth0")]
+    plan = attach_host.run(wanted)
+    assert (actions(plan), plan.outcomes[0].row()["reason"], attach_host.verbs("DEL")) == (
         ["deleted"],
         "lost",
         ["meta", "main"],
     )
-    assert {netns for verb, *_rest, netns in host.calls if verb == "DEL"} == {""}
-    assert host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
-    assert (host.cached(), host.records()) == (["other-web-eth0"], ["other-web-eth0"])
-    assert not host.run(wanted).changed
-    assert actions(host.run(other)) == ["none"]
+    assert {netns for verb, *_rest, netns in attach_host.calls if verb == "DEL"} == {""}
+    assert attach_host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
+    assert (attach_host.cached(), attach_host.records()) == (["other-web-eth0"], ["other-web-eth0"])
+    assert not attach_host.run(wanted).changed
+    assert actions(attach_host.run(other)) == ["none"]
 
 
-def test_a_lost_entry_is_not_adopted_from_an_interface_that_another_network_made(host):
-    host.run(web())
-    lose(host, "gone")
-    host.namespaces["/run/netns/web"][1].discard("eth0")
-    host.network("other")
-    host.run(web(network="other"))
+def test_a_lost_entry_is_not_adopted_from_an_interface_that_another_network_made(attach_host):
+    attach_host.run(web())
+    lose(attach_host, "gone")
+    attach_host.namespaces["/run/netns/web"][1].discard("eth0")
+    attach_host.network("other")
+    attach_host.run(web(network="other"))
     # In check mode, an earlier task of the play may be about to detach the other one.
-    assert (kinds(host.check(web())), codes(host.check(web()))) == ([("add", "demo/web/eth0")], ["ifname_in_use"])
-    plan = host.run(web())
-    assert (plan.steps, plan.outcomes[0].error["code"], host.calls) == ([], "ifname_in_use", [])
+    assert (kinds(attach_host.check(web())), codes(attach_host.check(web()))) == (
+        [("add", "demo/web/eth0")],
+        ["ifname_in_use"],
+    )
+    plan = attach_host.run(web())
+    assert (plan.steps, plan.outcomes[0].error["code"], attach_host.calls) == ([], "ifname_in_use", [])
 
 
 @pytest.mark.parametrize("changed", ["netns", "interface", "config", "args"])
-def test_what_is_lost_and_not_as_it_was_is_detached_as_it_was_made(host, changed):
-    host.run(web())
-    lose(host, "gone")
+def test_what_is_lost_and_not_as_it_was_is_detached_as_it_was_made(attach_host, changed):
+    attach_host.run(web())
+    lose(attach_host, "gone")
     wanted = web()
     if changed == "netns":
-        host.namespace("web", inode=2)
+        attach_host.namespace("web", inode=2)
     elif changed == "interface":
-        host.namespaces["/run/netns/web"][1].discard("eth0")
+        attach_host.namespaces["/run/netns/web"][1].discard("eth0")
     elif changed == "config":
-        host.network(plugins=[MAIN])
+        attach_host.network(plugins=[MAIN])
     else:
         wanted = web(args={"K": "v"})
-    plan = host.run(wanted)
+    plan = attach_host.run(wanted)
     assert [kind for kind, _target in kinds(plan)] == ["adopt", "repair"]
-    assert (plan.outcomes[0].reason, host.verbs("DEL")) == (changed, ["meta", "main"])
-    assert actions(host.run(wanted)) == ["none"]
+    assert (plan.outcomes[0].reason, attach_host.verbs("DEL")) == (changed, ["meta", "main"])
+    assert actions(attach_host.run(wanted)) == ["none"]
 
 
-def test_a_record_without_the_entry_is_no_reason_to_run_del(host):
+def test_a_record_without_the_entry_is_no_reason_to_run_del(attach_host):
     """As older releases wrote it."""
-    host.run(web())
-    lose(host, "gone")
-    path = os.path.join(host.cache_dir, "podwire", "demo-web-eth0")
-    record = json.loads(host.record("demo-web-eth0"))
+    attach_host.run(web())
+    lose(attach_host, "gone")
+    path = os.path.join(attach_host.cache_dir, "podwire", "demo-web-eth0")
+    record = json.loads(attach_host.record("demo-web-eth0"))
     for name in ("config", "args"):
         with open(path, "w") as stream:
             json.dump({key: value for key, value in record.items() if key != name}, stream)
-        plan = host.run(web())
+        plan = attach_host.run(web())
         assert plan.outcomes[0].error["code"] == "ifname_in_use"
-        assert host.calls == []
+        assert attach_host.calls == []
 
 
 # ---- an interface that was there before
@@ -161,96 +164,96 @@ def test_a_record_without_the_entry_is_no_reason_to_run_del(host):
 
 @pytest.mark.parametrize("ifname", ["eth0", "lo"])
 @pytest.mark.parametrize("failing", ["main", "meta"])
-def test_a_failed_add_over_an_existing_interface_runs_no_del(host, ifname, failing):
-    host.namespace("web", links=("lo", "eth0"))
-    host.broken["ADD", failing] = "it is there"
-    plan = host.run(web(ifname=ifname), force=True)
+def test_a_failed_add_over_an_existing_interface_runs_no_del(attach_host, ifname, failing):
+    attach_host.namespace("web", links=("lo", "eth0"))
+    attach_host.broken["ADD", failing] = "it is there"
+    plan = attach_host.run(web(ifname=ifname), force=True)
     error = plan.outcomes[0].error
     assert error["code"] == "add_failed"
     assert "DEL did not run" in error["message"]
-    assert host.verbs("DEL") == []
-    assert host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
-    assert host.cached() == host.records() == []
+    assert attach_host.verbs("DEL") == []
+    assert attach_host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
+    assert attach_host.cached() == attach_host.records() == []
     if ifname == "eth0":
-        plan = host.run(web())
+        plan = attach_host.run(web())
         assert plan.outcomes[0].error["code"] == "ifname_in_use"
         assert "force" not in plan.outcomes[0].error["message"]
-        assert host.calls == []
+        assert attach_host.calls == []
 
 
-def test_an_interrupted_add_over_an_existing_interface_is_not_taken_back_in_the_namespace(host):
+def test_an_interrupted_add_over_an_existing_interface_is_not_taken_back_in_the_namespace(attach_host):
     class Killed(BaseException):
         pass
 
     def killed(path, stdin, env, timeout=None):
         raise Killed
 
-    host.namespace("web", links=("lo", "eth0"))
-    original, host.exec_plugin = host.exec_plugin, killed
+    attach_host.namespace("web", links=("lo", "eth0"))
+    original, attach_host.exec_plugin = attach_host.exec_plugin, killed
     with pytest.raises(Killed):
-        host.run(web(), force=True)
-    host.exec_plugin = original
-    assert host.records() == ["demo-web-eth0"]
-    plan = host.run(web())
+        attach_host.run(web(), force=True)
+    attach_host.exec_plugin = original
+    assert attach_host.records() == ["demo-web-eth0"]
+    plan = attach_host.run(web())
     assert plan.outcomes[0].error["code"] == "ifname_in_use"
-    assert host.calls == []
-    plan = host.run(web(state="absent"))
+    assert attach_host.calls == []
+    plan = attach_host.run(web(state="absent"))
     assert actions(plan) == ["deleted"]
-    assert {call[3] for call in host.calls} == {""}
-    assert host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
-    assert host.records() == []
+    assert {call[3] for call in attach_host.calls} == {""}
+    assert attach_host.namespaces["/run/netns/web"][1] == {"lo", "eth0"}
+    assert attach_host.records() == []
 
 
 # ---- neither entry nor record: what the kernel and host-local have
 
 
 @pytest.fixture
-def forgotten(host, monkeypatch):
+def forgotten(attach_host, monkeypatch):
     """A host that has lost entry and record of an attachment which the kernel still shows."""
-    host.run(web())
-    attached = read_cached(host.cache_dir, Key("demo", "web", "eth0"))
-    before = entry(host)
-    lose(host, "gone")
-    os.unlink(os.path.join(host.cache_dir, "podwire", "demo-web-eth0"))
+    attach_host.run(web())
+    attached = read_cached(attach_host.cache_dir, Key("demo", "web", "eth0"))
+    before = entry(attach_host)
+    lose(attach_host, "gone")
+    os.unlink(os.path.join(attach_host.cache_dir, "podwire", "demo-web-eth0"))
     monkeypatch.setattr(adoption, "find_adoptable", lambda wanted, config, container: attached)
     return before
 
 
-def test_the_record_of_what_is_adopted_is_written_again(host, forgotten):
-    plan = host.run(web())
-    assert (actions(plan), codes(plan), host.verbs("CHECK")) == (["adopted"], [], ["main", "meta"])
-    assert entry(host) == forgotten
-    record = json.loads(host.record("demo-web-eth0"))
-    identity, _links = host.namespaces["/run/netns/web"]
+def test_the_record_of_what_is_adopted_is_written_again(attach_host, forgotten):
+    plan = attach_host.run(web())
+    assert (actions(plan), codes(plan), attach_host.verbs("CHECK")) == (["adopted"], [], ["main", "meta"])
+    assert entry(attach_host) == forgotten
+    record = json.loads(attach_host.record("demo-web-eth0"))
+    identity, _links = attach_host.namespaces["/run/netns/web"]
     assert (record["state"], record["identity"], record["interface"]) == ("attached", identity, True)
     assert record["check"] is None
-    assert actions(host.run(web())) == ["none"]
+    assert actions(attach_host.run(web())) == ["none"]
 
 
-def test_a_check_that_fails_at_the_adoption_is_no_drift_later(host, forgotten):
-    host.broken["CHECK", "meta"] = "never"
-    plan = host.run(web())
+def test_a_check_that_fails_at_the_adoption_is_no_drift_later(attach_host, forgotten):
+    attach_host.broken["CHECK", "meta"] = "never"
+    plan = attach_host.run(web())
     assert (actions(plan), codes(plan)) == (["adopted"], ["check_unusable"])
-    record = json.loads(host.record("demo-web-eth0"))
+    record = json.loads(attach_host.record("demo-web-eth0"))
     assert (record["check"]["plugin"], record["check"]["code"]) == ("meta", 999)
-    plan = host.run(web())
+    plan = attach_host.run(web())
     assert (actions(plan), codes(plan)) == (["none"], ["check_unusable"])
 
 
-def test_a_network_without_check_is_adopted_without_it(host, request):
-    host.network(disableCheck=True)
+def test_a_network_without_check_is_adopted_without_it(attach_host, request):
+    attach_host.network(disableCheck=True)
     request.getfixturevalue("forgotten")
-    assert actions(host.run(web())) == ["adopted"]
-    assert host.calls == []
+    assert actions(attach_host.run(web())) == ["adopted"]
+    assert attach_host.calls == []
 
 
-def test_an_entry_that_cannot_be_restored(host, forgotten):
-    shutil.rmtree(os.path.join(host.cache_dir, "results"))
-    os.symlink("/nowhere", os.path.join(host.cache_dir, "results"))
-    error = host.run(web()).outcomes[0].error
+def test_an_entry_that_cannot_be_restored(attach_host, forgotten):
+    shutil.rmtree(os.path.join(attach_host.cache_dir, "results"))
+    os.symlink("/nowhere", os.path.join(attach_host.cache_dir, "results"))
+    error = attach_host.run(web()).outcomes[0].error
     assert error["code"] == "adopt_failed"
     assert error["message"].startswith("cannot restore the cache entry of demo/web/eth0: ")
-    assert host.records() == []
+    assert attach_host.records() == []
 
 
 NETNS = "podwire-adopt"

@@ -10,12 +10,12 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 )
 
 
-def test_a_repair_is_left_and_another_container_is_attached(host):
-    host.run(web())
-    host.namespaces["/run/netns/web"][1].discard("eth0")
-    host.namespace("db", 2)
+def test_a_repair_is_left_and_another_container_is_attached(attach_host):
+    attach_host.run(web())
+    attach_host.namespaces["/run/netns/web"][1].discard("eth0")
+    attach_host.namespace("db", 2)
     other = {"network": "demo", "container_id": "db", "netns": "db"}
-    plan = host.check(web(), other, on_drift="repair")
+    plan = attach_host.check(web(), other, on_drift="repair")
     plan.restrict([SAFE])
     assert kinds(plan) == [("add", "demo/db/eth0")]
     assert [(step.kind, step.target) for step in plan.left] == [("repair", "demo/web/eth0")]
@@ -23,20 +23,20 @@ def test_a_repair_is_left_and_another_container_is_attached(host):
     assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
 
 
-def test_what_is_missing_waits_for_the_rest_of_its_container(host):
-    host.run(web())
-    host.namespaces["/run/netns/web"][1].discard("eth0")
-    plan = host.check(web(), web(ifname="eth1"), on_drift="repair")
+def test_what_is_missing_waits_for_the_rest_of_its_container(attach_host):
+    attach_host.run(web())
+    attach_host.namespaces["/run/netns/web"][1].discard("eth0")
+    plan = attach_host.check(web(), web(ifname="eth1"), on_drift="repair")
     plan.restrict([SAFE])
     assert (kinds(plan), actions(plan)) == ([], ["left", "left"])
     assert plan.outcomes[1].row()["ips"] == []
 
 
-def test_a_detachment_is_left(host):
-    host.run(web())
-    plan = host.check(web(state="absent"))
+def test_a_detachment_is_left(attach_host):
+    attach_host.run(web())
+    plan = attach_host.check(web(state="absent"))
     plan.restrict([SAFE])
     assert (plan.changed, actions(plan)) == (False, ["left"])
-    plan = host.check(web(state="absent"))
+    plan = attach_host.check(web(state="absent"))
     plan.restrict([SAFE, DISRUPTIVE])
     assert actions(plan) == ["deleted"]

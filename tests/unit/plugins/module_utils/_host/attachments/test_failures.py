@@ -28,78 +28,80 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 # ---- failures
 
 
-def test_a_failed_add_is_taken_back(host):
-    host.broken["ADD", "meta"] = "no such port"
-    plan = host.run(web())
+def test_a_failed_add_is_taken_back(attach_host):
+    attach_host.broken["ADD", "meta"] = "no such port"
+    plan = attach_host.run(web())
     assert actions(plan) == ["failed"]
     error = plan.outcomes[0].error
     assert (error["code"], error["plugin"], error["plugin_code"]) == ("add_failed", "meta", 999)
     assert error["stderr"] == "on stderr"
     assert "no such port" in error["message"]
-    assert host.verbs("DEL") == ["meta", "main"]
-    assert host.namespaces["/run/netns/web"][1] == {"lo"}
-    assert host.cached() == host.records() == []
+    assert attach_host.verbs("DEL") == ["meta", "main"]
+    assert attach_host.namespaces["/run/netns/web"][1] == {"lo"}
+    assert attach_host.cached() == attach_host.records() == []
 
 
-def test_when_the_del_fails_too_both_are_reported_and_the_next_run_begins_with_it(host):
-    host.broken["ADD", "meta"] = "no such port"
-    host.broken["DEL", "meta"] = "cannot clean"
-    plan = host.run(web())
+def test_when_the_del_fails_too_both_are_reported_and_the_next_run_begins_with_it(attach_host):
+    attach_host.broken["ADD", "meta"] = "no such port"
+    attach_host.broken["DEL", "meta"] = "cannot clean"
+    plan = attach_host.run(web())
     error = plan.outcomes[0].error
     assert error["code"] == "cleanup_failed"
     assert "no such port" in error["message"]
     assert "cannot clean" in error["message"]
-    host.broken.clear()
+    attach_host.broken.clear()
     # The wish has changed meanwhile; what was left is taken away with what it was made with.
-    host.network(plugins=[MAIN])
-    plan = host.run(web())
+    attach_host.network(plugins=[MAIN])
+    plan = attach_host.run(web())
     assert (actions(plan), plan.outcomes[0].reason) == (["added"], "interrupted")
     assert kinds(plan) == [("repair", "demo/web/eth0")]
-    assert host.verbs("DEL") == ["meta", "main"]
-    assert host.verbs("ADD") == ["main"]
-    assert actions(host.run(web())) == ["none"]
+    assert attach_host.verbs("DEL") == ["meta", "main"]
+    assert attach_host.verbs("ADD") == ["main"]
+    assert actions(attach_host.run(web())) == ["none"]
 
 
-def test_absent_takes_away_what_an_interrupted_add_left(host):
+def test_absent_takes_away_what_an_interrupted_add_left(attach_host):
     class Killed(BaseException):
         pass
 
-    original = host.exec_plugin
+    original = attach_host.exec_plugin
 
     def killed(path, stdin, env, timeout=None):
         if env["CNI_COMMAND"] == "ADD" and path.endswith("meta"):
             raise Killed
         return original(path, stdin, env, timeout)
 
-    host.exec_plugin = killed
+    attach_host.exec_plugin = killed
     with pytest.raises(Killed):
-        host.run(web())
-    host.exec_plugin = original
-    assert "eth0" in host.namespaces["/run/netns/web"][1]
-    assert host.cached() == []
-    plan = host.run(web(state="absent"))
+        attach_host.run(web())
+    attach_host.exec_plugin = original
+    assert "eth0" in attach_host.namespaces["/run/netns/web"][1]
+    assert attach_host.cached() == []
+    plan = attach_host.run(web(state="absent"))
     assert actions(plan) == ["deleted"]
-    assert host.namespaces["/run/netns/web"][1] == {"lo"}
-    assert host.records() == []
-    assert actions(host.run(web(state="absent"))) == ["none"]
+    assert attach_host.namespaces["/run/netns/web"][1] == {"lo"}
+    assert attach_host.records() == []
+    assert actions(attach_host.run(web(state="absent"))) == ["none"]
 
 
-def test_a_record_that_is_cut_short_counts_as_an_interrupted_add(host):
-    os.makedirs(os.path.join(host.cache_dir, "podwire"))
-    open(os.path.join(host.cache_dir, "podwire", "demo-web-eth0"), "w").close()
-    plan = host.run(web())
+def test_a_record_that_is_cut_short_counts_as_an_interrupted_add(attach_host):
+    os.makedirs(os.path.join(attach_host.cache_dir, "podwire"))
+    open(os.path.join(attach_host.cache_dir, "podwire", "demo-web-eth0"), "w").close()
+    plan = attach_host.run(web())
     assert kinds(plan) == [("repair", "demo/web/eth0")]
-    assert actions(host.run(web())) == ["none"]
+    assert actions(attach_host.run(web())) == ["none"]
 
 
-def test_one_failure_does_not_stop_the_others(host):
-    host.namespace("db", inode=2)
-    host.network("broken")
-    with open(os.path.join(host.conf_dir, "20-broken.conflist"), "w") as stream:
+def test_one_failure_does_not_stop_the_others(attach_host):
+    attach_host.namespace("db", inode=2)
+    attach_host.network("broken")
+    with open(os.path.join(attach_host.conf_dir, "20-broken.conflist"), "w") as stream:
         stream.write('{"name": "x", "plugins": []}')
-    host.network("zlast")
-    os.rename(os.path.join(host.conf_dir, "10-zlast.conflist"), os.path.join(host.conf_dir, "30-zlast.conflist"))
-    plan = host.run(
+    attach_host.network("zlast")
+    os.rename(
+        os.path.join(attach_host.conf_dir, "10-zlast.conflist"), os.path.join(attach_host.conf_dir, "30-zlast.conflist")
+    )
+    plan = attach_host.run(
         web(network="x", ifname="eth8"),
         web(network="zlast", ifname="eth9"),
         web(),
@@ -112,10 +114,10 @@ def test_one_failure_does_not_stop_the_others(host):
     assert plan.outcomes[4].error["code"] == "missing_netns"
 
 
-def test_what_a_plugin_says_is_freed_of_the_secrets_it_was_given(host):
-    host.network(plugins=[dict(MAIN, token="s3cr3t-token")])
-    host.broken["ADD", "main"] = "login with s3cr3t-token and hunter22 failed"
-    plan = host.run(web(args={"PASSWORD": "hunter22"}))
+def test_what_a_plugin_says_is_freed_of_the_secrets_it_was_given(attach_host):
+    attach_host.network(plugins=[dict(MAIN, token="s3cr3t-token")])
+    attach_host.broken["ADD", "main"] = "login with s3cr3t-token and hunter22 failed"
+    plan = attach_host.run(web(args={"PASSWORD": "hunter22"}))
     text = json.dumps(plan.outcomes[0].row())
     assert "failed" in text
     assert "s3cr3t" not in text
@@ -125,50 +127,50 @@ def test_what_a_plugin_says_is_freed_of_the_secrets_it_was_given(host):
 # ---- absent
 
 
-def test_del_uses_what_is_cached_and_then_nothing_is_to_do(host):
+def test_del_uses_what_is_cached_and_then_nothing_is_to_do(attach_host):
     ports = [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]
-    host.run(web(capability_args={"portMappings": ports}, args={"K": "v"}))
-    os.unlink(os.path.join(host.conf_dir, "10-demo.conflist"))
+    attach_host.run(web(capability_args={"portMappings": ports}, args={"K": "v"}))
+    os.unlink(os.path.join(attach_host.conf_dir, "10-demo.conflist"))
     stdin = []
-    original = host.exec_plugin
+    original = attach_host.exec_plugin
 
     def spy(path, data, env, timeout=None):
         stdin.append((os.path.basename(path), json.loads(data), env["CNI_ARGS"]))
         return original(path, data, env, timeout)
 
-    host.exec_plugin = spy
-    plan = host.run({"network": "demo", "container_id": "web", "state": "absent"})
+    attach_host.exec_plugin = spy
+    plan = attach_host.run({"network": "demo", "container_id": "web", "state": "absent"})
     assert (actions(plan), kinds(plan)) == (["deleted"], [("del", "demo/web/eth0")])
     assert stdin[0][0] == "meta"
     assert stdin[0][1]["runtimeConfig"] == {"portMappings": ports}
     assert stdin[0][1]["prevResult"]["ips"]
     assert stdin[0][2] == "K=v"
-    assert host.cached() == host.records() == []
-    plan = host.run(web(state="absent"))
+    assert attach_host.cached() == attach_host.records() == []
+    plan = attach_host.run(web(state="absent"))
     assert (actions(plan), plan.changed) == (["none"], False)
 
 
-def test_a_failed_del_keeps_the_entry(host):
-    host.run(web())
-    host.broken["DEL", "main"] = "busy"
-    plan = host.run(web(state="absent"))
+def test_a_failed_del_keeps_the_entry(attach_host):
+    attach_host.run(web())
+    attach_host.broken["DEL", "main"] = "busy"
+    plan = attach_host.run(web(state="absent"))
     assert (actions(plan), plan.outcomes[0].error["code"]) == (["failed"], "del_failed")
-    assert host.cached() == ["demo-web-eth0"]
-    host.broken.clear()
-    assert actions(host.run(web(state="absent"))) == ["deleted"]
+    assert attach_host.cached() == ["demo-web-eth0"]
+    attach_host.broken.clear()
+    assert actions(attach_host.run(web(state="absent"))) == ["deleted"]
 
 
-def test_del_after_the_namespace_has_gone(host):
-    host.run(web())
-    del host.namespaces["/run/netns/web"]
-    assert actions(host.run(web(state="absent"))) == ["deleted"]
-    assert {call[3] for call in host.calls} == {""}
+def test_del_after_the_namespace_has_gone(attach_host):
+    attach_host.run(web())
+    del attach_host.namespaces["/run/netns/web"]
+    assert actions(attach_host.run(web(state="absent"))) == ["deleted"]
+    assert {call[3] for call in attach_host.calls} == {""}
 
 
-def test_force_deletes_without_an_entry(host):
-    plan = host.run(web(state="absent"), force=True)
+def test_force_deletes_without_an_entry(attach_host):
+    plan = attach_host.run(web(state="absent"), force=True)
     assert (actions(plan), plan.outcomes[0].reason) == (["deleted"], "forced")
-    assert host.verbs("DEL") == ["meta", "main"]
+    assert attach_host.verbs("DEL") == ["meta", "main"]
 
 
 # ---- what the cache holds is not trusted
@@ -187,38 +189,38 @@ def test_force_deletes_without_an_entry(host):
     ],
 )
 @pytest.mark.parametrize("state", ["present", "absent"])
-def test_a_damaged_entry_is_named_and_force_replaces_it(host, content, state):
-    os.makedirs(os.path.join(host.cache_dir, "results"))
-    path = os.path.join(host.cache_dir, "results", "demo-web-eth0")
+def test_a_damaged_entry_is_named_and_force_replaces_it(attach_host, content, state):
+    os.makedirs(os.path.join(attach_host.cache_dir, "results"))
+    path = os.path.join(attach_host.cache_dir, "results", "demo-web-eth0")
     with open(path, "wb") as stream:
         stream.write(content)
-    plan = host.run(web(state=state))
+    plan = attach_host.run(web(state=state))
     assert (actions(plan), plan.outcomes[0].error["code"]) == (["failed"], "cache_damaged")
     assert path in plan.outcomes[0].error["message"]
-    plan = host.run(web(state=state), force=True)
+    plan = attach_host.run(web(state=state), force=True)
     assert actions(plan) == ["repaired" if state == "present" else "deleted"]
-    assert actions(host.run(web(state=state))) == ["none"]
+    assert actions(attach_host.run(web(state=state))) == ["none"]
 
 
-def test_the_entry_of_another_attachment_is_left_alone(host):
+def test_the_entry_of_another_attachment_is_left_alone(attach_host):
     # network a-b with container c, and network a with container b-c, have one file name.
-    host.network("a-b")
-    host.network("a")
-    host.run(web(network="a-b", container_id="c"))
-    plan = host.run(web(network="a", container_id="b-c", ifname="eth0", netns="web"))
+    attach_host.network("a-b")
+    attach_host.network("a")
+    attach_host.run(web(network="a-b", container_id="c"))
+    plan = attach_host.run(web(network="a", container_id="b-c", ifname="eth0", netns="web"))
     assert plan.outcomes[0].error["code"] == "cache_collision"
-    assert actions(host.run(web(network="a-b", container_id="c"))) == ["none"]
+    assert actions(attach_host.run(web(network="a-b", container_id="c"))) == ["none"]
 
 
-def test_hostile_results_do_not_raise(host):
-    host.run(web())
-    path = os.path.join(host.cache_dir, "results", "demo-web-eth0")
+def test_hostile_results_do_not_raise(attach_host):
+    attach_host.run(web())
+    path = os.path.join(attach_host.cache_dir, "results", "demo-web-eth0")
     with open(path) as stream:
         entry = json.load(stream)
     for result in ({"ips": 7, "interfaces": "x"}, {"ips": [None, {"address": 7}], "interfaces": [None]}, {}):
         with open(path, "w") as stream:
             json.dump(dict(entry, result=result), stream)
-        row = host.check(web()).outcomes[0].row()
+        row = attach_host.check(web()).outcomes[0].row()
         assert row["ips"] == []
         assert row["action"] in ("none", "drifted", "failed")
 
@@ -226,72 +228,72 @@ def test_hostile_results_do_not_raise(host):
 # ---- check mode on a host where nothing is yet
 
 
-def test_what_is_missing_is_a_warning_in_check_mode_and_an_error_in_a_run(host):
-    os.unlink(os.path.join(host.conf_dir, "10-demo.conflist"))
-    plan = host.check(web(netns="new"))
+def test_what_is_missing_is_a_warning_in_check_mode_and_an_error_in_a_run(attach_host):
+    os.unlink(os.path.join(attach_host.conf_dir, "10-demo.conflist"))
+    plan = attach_host.check(web(netns="new"))
     assert actions(plan) == ["added"]
     assert codes(plan) == ["missing_network", "missing_netns"]
     assert kinds(plan) == [("add", "demo/web/eth0")]
-    plan = host.run(web(netns="new"))
+    plan = attach_host.run(web(netns="new"))
     assert plan.outcomes[0].error["code"] == "missing_network"
-    os.rmdir(host.conf_dir)
-    assert codes(host.check(web())) == ["missing_conf_dir"]
+    os.rmdir(attach_host.conf_dir)
+    assert codes(attach_host.check(web())) == ["missing_conf_dir"]
 
 
-def test_a_missing_plugin_at_check_is_a_warning_in_check_mode(host):
-    host.run(web())
-    os.unlink(os.path.join(host.bin_dir, "main"))
-    plan = host.check(web())
+def test_a_missing_plugin_at_check_is_a_warning_in_check_mode(attach_host):
+    attach_host.run(web())
+    os.unlink(os.path.join(attach_host.bin_dir, "main"))
+    plan = attach_host.check(web())
     assert (actions(plan), codes(plan)) == (["none"], ["missing_plugin"])
-    plan = host.run(web())
+    plan = attach_host.run(web())
     assert plan.outcomes[0].error["code"] == "missing_plugin"
 
 
 # ---- order
 
 
-def test_within_a_container_dels_run_in_reverse_and_adds_in_order(host):
-    host.network("other")
+def test_within_a_container_dels_run_in_reverse_and_adds_in_order(attach_host):
+    attach_host.network("other")
     both = [web(), web(network="other", ifname="eth1")]
-    plan = host.run(*both)
+    plan = attach_host.run(*both)
     assert kinds(plan) == [("add", "demo/web/eth0"), ("add", "other/web/eth1")]
-    host.namespace("web", inode=2)
-    plan = host.run(*both)
+    attach_host.namespace("web", inode=2)
+    plan = attach_host.run(*both)
     assert kinds(plan) == [
         ("repair", "demo/web/eth0"),
         ("repair", "other/web/eth1"),
     ]
-    plan = host.run(*[dict(entry, state="absent") for entry in both])
+    plan = attach_host.run(*[dict(entry, state="absent") for entry in both])
     assert kinds(plan) == [("del", "other/web/eth1"), ("del", "demo/web/eth0")]
 
 
-def test_containers_are_lanes_of_their_own(host):
+def test_containers_are_lanes_of_their_own(attach_host):
     for number in range(10):
-        host.namespace(f"n{number}", inode=number + 10)
+        attach_host.namespace(f"n{number}", inode=number + 10)
     entries = [web(container_id=f"c{number}", netns=f"n{number}") for number in range(10)]
-    plan = host.run(*entries, workers=4)
+    plan = attach_host.run(*entries, workers=4)
     assert len({step.lane for step in plan.steps}) == 10
     assert actions(plan) == ["added"] * 10
     assert [outcome.key.container_id for outcome in plan.outcomes] == [entry["container_id"] for entry in entries]
-    assert actions(host.run(*entries, workers=4)) == ["none"] * 10
+    assert actions(attach_host.run(*entries, workers=4)) == ["none"] * 10
 
 
-def test_a_failed_del_ends_the_repair_of_the_same_attachment_only(host):
-    host.namespace("db", inode=2)
-    host.run(web(), web(container_id="db", netns="db"))
-    host.network(plugins=[MAIN])
-    original = host.exec_plugin
+def test_a_failed_del_ends_the_repair_of_the_same_attachment_only(attach_host):
+    attach_host.namespace("db", inode=2)
+    attach_host.run(web(), web(container_id="db", netns="db"))
+    attach_host.network(plugins=[MAIN])
+    original = attach_host.exec_plugin
 
     def failing(path, stdin, env, timeout=None):
         if env["CNI_COMMAND"] == "DEL" and env["CNI_CONTAINERID"] == "web":
             raise PluginError(999, "busy", plugin="main")
         return original(path, stdin, env, timeout)
 
-    host.exec_plugin = failing
-    plan = host.run(web(), web(container_id="db", netns="db"))
+    attach_host.exec_plugin = failing
+    plan = attach_host.run(web(), web(container_id="db", netns="db"))
     assert actions(plan) == ["failed", "repaired"]
     assert [step.state for step in plan.steps] == ["failed", "done"]
-    assert {container_id for verb, _plugin, container_id, _netns in host.calls if verb == "ADD"} == {"db"}
+    assert {container_id for verb, _plugin, container_id, _netns in attach_host.calls if verb == "ADD"} == {"db"}
 
 
 # ---- nothing wedges
@@ -299,9 +301,9 @@ def test_a_failed_del_ends_the_repair_of_the_same_attachment_only(host):
 BAD_PORTS = {"portMappings": [{"hostPort": "9001", "containerPort": "80", "protocol": "tcp"}]}
 
 
-def wedge(host, monkeypatch, state):
+def wedge(attach_host, monkeypatch, state):
     """Record capability arguments that no plugin can parse, as an older release did; the plugin refuses them."""
-    original = host.exec_plugin
+    original = attach_host.exec_plugin
 
     def picky(path, stdin, env, timeout=None):
         if json.loads(stdin).get("runtimeConfig", {}).get("portMappings") == BAD_PORTS["portMappings"]:
@@ -312,46 +314,46 @@ def wedge(host, monkeypatch, state):
         before.setattr(capability_args, "check_capability_args", lambda arguments, where: None)
         before.setattr(capability_args, "sound", dict)
         if state == "attached":
-            host.run(web(capability_args=BAD_PORTS))
-            host.exec_plugin = picky
+            attach_host.run(web(capability_args=BAD_PORTS))
+            attach_host.exec_plugin = picky
         else:
-            host.exec_plugin = picky
-            assert host.run(web(capability_args=BAD_PORTS)).outcomes[0].error["code"] == "cleanup_failed"
+            attach_host.exec_plugin = picky
+            assert attach_host.run(web(capability_args=BAD_PORTS)).outcomes[0].error["code"] == "cleanup_failed"
 
 
 @pytest.mark.parametrize("state", ["attached", "interrupted"])
 @pytest.mark.parametrize("way", ["correct", "absent", "forced"])
-def test_recorded_capability_args_of_a_wrong_type_wedge_nothing(host, monkeypatch, state, way):
-    wedge(host, monkeypatch, state)
+def test_recorded_capability_args_of_a_wrong_type_wedge_nothing(attach_host, monkeypatch, state, way):
+    wedge(attach_host, monkeypatch, state)
     if way == "correct":
         ports = [{"hostPort": 9001, "containerPort": 80, "protocol": "tcp"}]
         wanted = web(capability_args={"portMappings": ports})
-        assert kinds(host.check(wanted)) == [("repair", "demo/web/eth0")]
-        assert actions(host.run(wanted)) == ["repaired" if state == "attached" else "added"]
-        assert actions(host.run(wanted)) == actions(host.check(wanted)) == ["none"]
+        assert kinds(attach_host.check(wanted)) == [("repair", "demo/web/eth0")]
+        assert actions(attach_host.run(wanted)) == ["repaired" if state == "attached" else "added"]
+        assert actions(attach_host.run(wanted)) == actions(attach_host.check(wanted)) == ["none"]
         return
     wanted = web(state="absent", capability_args=BAD_PORTS)
-    assert actions(host.check(wanted)) == ["deleted"]
-    plan = host.run(wanted, force=way == "forced")
+    assert actions(attach_host.check(wanted)) == ["deleted"]
+    plan = attach_host.run(wanted, force=way == "forced")
     assert (actions(plan), codes(plan)) == (["deleted"], [])
-    assert host.cached() == host.records() == []
-    assert host.namespaces["/run/netns/web"][1] == {"lo"}
-    assert actions(host.run(wanted)) == actions(host.check(wanted)) == ["none"]
+    assert attach_host.cached() == attach_host.records() == []
+    assert attach_host.namespaces["/run/netns/web"][1] == {"lo"}
+    assert actions(attach_host.run(wanted)) == actions(attach_host.check(wanted)) == ["none"]
 
 
-def test_ranges_that_overlap_those_of_the_network_are_refused_before_anything_runs(host):
+def test_ranges_that_overlap_those_of_the_network_are_refused_before_anything_runs(attach_host):
     ipam = {"type": "host-local", "ranges": [[{"subnet": "10.9.0.0/24"}]]}
     wanted = web(capability_args={"ipRanges": [[{"subnet": "10.9.0.128/25"}]]})
-    host.network(plugins=[dict(MAIN, ipam=ipam, capabilities={"ipRanges": True})])
-    for run in (host.check, host.run):
+    attach_host.network(plugins=[dict(MAIN, ipam=ipam, capabilities={"ipRanges": True})])
+    for run in (attach_host.check, attach_host.run):
         plan = run(wanted)
         assert plan.outcomes[0].error["code"] == "bad_capability_args"
         assert "10.9.0.129-10.9.0.254 overlaps 10.9.0.1-10.9.0.254" in plan.outcomes[0].error["message"]
-        assert host.calls == []
-    host.network(plugins=[dict(MAIN, ipam=ipam)])
-    assert actions(host.check(wanted)) == ["added"]
-    host.network(plugins=[dict(MAIN, ipam=ipam, capabilities={"ipRanges": True})])
-    assert actions(host.run(web(capability_args={"ipRanges": [[{"subnet": "10.10.0.0/24"}]]}))) == ["added"]
+        assert attach_host.calls == []
+    attach_host.network(plugins=[dict(MAIN, ipam=ipam)])
+    assert actions(attach_host.check(wanted)) == ["added"]
+    attach_host.network(plugins=[dict(MAIN, ipam=ipam, capabilities={"ipRanges": True})])
+    assert actions(attach_host.run(web(capability_args={"ipRanges": [[{"subnet": "10.10.0.0/24"}]]}))) == ["added"]
 
 
 @pytest.fixture
@@ -370,34 +372,34 @@ def left(monkeypatch):
 
 @pytest.mark.parametrize("state", ["attached", "interrupted", "lost", "damaged", "cut short", "unknown", "gone"])
 @pytest.mark.parametrize("broken", ["main", "meta", "both", "missing"])
-def test_absent_with_force_always_ends_with_the_entry_gone(host, left, state, broken):
+def test_absent_with_force_always_ends_with_the_entry_gone(attach_host, left, state, broken):
     if state == "interrupted":
-        host.broken = {("ADD", "meta"): "no", ("DEL", "meta"): "no"}
-    host.run(web())
+        attach_host.broken = {("ADD", "meta"): "no", ("DEL", "meta"): "no"}
+    attach_host.run(web())
     if state == "lost":
-        os.unlink(os.path.join(host.cache_dir, "results", "demo-web-eth0"))
+        os.unlink(os.path.join(attach_host.cache_dir, "results", "demo-web-eth0"))
     elif state in ("damaged", "cut short", "unknown"):
         for folder in ("results", "podwire"):
-            with open(os.path.join(host.cache_dir, folder, "demo-web-eth0"), "w") as stream:
+            with open(os.path.join(attach_host.cache_dir, folder, "demo-web-eth0"), "w") as stream:
                 stream.write('{"kind":')
         if state == "cut short":
-            os.unlink(os.path.join(host.cache_dir, "results", "demo-web-eth0"))
+            os.unlink(os.path.join(attach_host.cache_dir, "results", "demo-web-eth0"))
         elif state == "unknown":
-            os.unlink(os.path.join(host.conf_dir, "10-demo.conflist"))
+            os.unlink(os.path.join(attach_host.conf_dir, "10-demo.conflist"))
     elif state == "gone":
-        del host.namespaces["/run/netns/web"]
+        del attach_host.namespaces["/run/netns/web"]
     names = ["main", "meta"] if broken == "both" else [broken]
-    host.broken = {("DEL", name): f"{name} cannot" for name in names}
+    attach_host.broken = {("DEL", name): f"{name} cannot" for name in names}
     if broken == "missing":
-        os.unlink(os.path.join(host.bin_dir, "meta"))
+        os.unlink(os.path.join(attach_host.bin_dir, "meta"))
     wanted = {"network": "demo", "container_id": "web", "state": "absent"}
-    assert host.run(wanted).outcomes[0].error is not None
-    assert host.cached() + host.records() != []
+    assert attach_host.run(wanted).outcomes[0].error is not None
+    assert attach_host.cached() + attach_host.records() != []
 
-    assert actions(host.check(wanted, force=True)) == ["deleted"]
-    plan = host.run(wanted, force=True)
+    assert actions(attach_host.check(wanted, force=True)) == ["deleted"]
+    plan = attach_host.run(wanted, force=True)
     assert actions(plan) == ["deleted"]
-    assert host.cached() == host.records() == []
+    assert attach_host.cached() == attach_host.records() == []
     assert ("demo", "web", "eth0") in left
     ((code, message),) = plan.warnings
     assert code == "del_failed"
@@ -407,65 +409,70 @@ def test_absent_with_force_always_ends_with_the_entry_gone(host, left, state, br
         for name in names:
             assert (f"{name} cannot" if broken != "missing" else 'failed to find plugin "meta"') in message
         # What can do its part does it.
-        assert set(host.verbs("DEL")) == ({"main"} if broken == "missing" else {"main", "meta"})
-    plan = host.run(wanted)
+        assert set(attach_host.verbs("DEL")) == ({"main"} if broken == "missing" else {"main", "meta"})
+    plan = attach_host.run(wanted)
     assert (actions(plan), plan.warnings) == (["none"], [])
 
 
-def test_a_failed_del_names_the_way_out(host):
-    host.run(web())
-    host.broken["DEL", "main"] = "busy"
-    message = host.run(web(state="absent")).outcomes[0].error["message"]
+def test_a_failed_del_names_the_way_out(attach_host):
+    attach_host.run(web())
+    attach_host.broken["DEL", "main"] = "busy"
+    message = attach_host.run(web(state="absent")).outcomes[0].error["message"]
     assert "state: absent and force: true" in message
 
 
 # ---- the host's own namespace
 
 
-def test_host_netns_is_refused_before_anything_runs(host):
+def test_host_netns_is_refused_before_anything_runs(attach_host):
     path = "/proc/1/ns/net"
-    host.own.add(path)
-    host.namespaces[path] = host.namespaces["/run/netns/web"]
-    for run in (host.check, host.run):
+    attach_host.own.add(path)
+    attach_host.namespaces[path] = attach_host.namespaces["/run/netns/web"]
+    for run in (attach_host.check, attach_host.run):
         for force in (False, True):
             plan = run(web(netns=path), force=force)
             assert plan.outcomes[0].error["code"] == "host_netns"
-            assert plan.steps == host.calls == []
-    assert host.cached() == host.records() == []
+            assert plan.steps == attach_host.calls == []
+    assert attach_host.cached() == attach_host.records() == []
     with pytest.raises(HostError) as caught:
-        Verbs([host.bin_dir], host.cache_dir, 5, executor=host).add(
+        Verbs([attach_host.bin_dir], attach_host.cache_dir, 5, executor=attach_host).add(
             Attached(
-                Key("demo", "web", "eth0"), Networks(host.conf_dir, [], HostView()).load("demo"), path, [], {}, None
+                Key("demo", "web", "eth0"),
+                Networks(attach_host.conf_dir, [], HostView()).load("demo"),
+                path,
+                [],
+                {},
+                None,
             ),
             True,
         )
     assert caught.value.code == "host_netns"
-    assert host.calls == []
+    assert attach_host.calls == []
 
 
-def test_what_was_attached_to_the_host_netns_is_detached_without_it(host):
-    host.namespaces["/proc/1/ns/net"] = host.namespaces["/run/netns/web"]
-    host.run(web(netns="/proc/1/ns/net"))
-    host.own.add("/proc/1/ns/net")
-    plan = host.run(web(netns="/proc/1/ns/net", state="absent"))
+def test_what_was_attached_to_the_host_netns_is_detached_without_it(attach_host):
+    attach_host.namespaces["/proc/1/ns/net"] = attach_host.namespaces["/run/netns/web"]
+    attach_host.run(web(netns="/proc/1/ns/net"))
+    attach_host.own.add("/proc/1/ns/net")
+    plan = attach_host.run(web(netns="/proc/1/ns/net", state="absent"))
     assert (actions(plan), codes(plan)) == (["deleted"], ["host_netns"])
-    assert {call[3] for call in host.calls} == {""}
-    assert host.cached() == host.records() == []
-    plan = host.run(web(netns="/proc/1/ns/net", state="absent"))
+    assert {call[3] for call in attach_host.calls} == {""}
+    assert attach_host.cached() == attach_host.records() == []
+    plan = attach_host.run(web(netns="/proc/1/ns/net", state="absent"))
     assert (actions(plan), codes(plan)) == (["none"], [])
 
 
 @pytest.mark.parametrize("state", ["present", "absent"])
-def test_a_cache_that_cannot_be_read_is_an_error_of_the_attachment(host, state):
-    host.run(web())
-    results = os.path.join(host.cache_dir, "results")
+def test_a_cache_that_cannot_be_read_is_an_error_of_the_attachment(attach_host, state):
+    attach_host.run(web())
+    results = os.path.join(attach_host.cache_dir, "results")
     os.rename(results, f"{results}.aside")
     open(results, "w").close()
-    for run in (host.check, host.run):
+    for run in (attach_host.check, attach_host.run):
         error = run(web(state=state)).outcomes[0].error
         assert (error["code"], f"{results}: not a directory" in error["message"]) == ("cache_unreadable", True)
-        assert host.calls == []
+        assert attach_host.calls == []
     os.replace(results, f"{results}.file")
     os.rename(f"{results}.aside", results)
-    assert actions(host.run(web(state=state))) == ["none" if state == "present" else "deleted"]
-    assert actions(host.run(web(state=state))) == ["none"]
+    assert actions(attach_host.run(web(state=state))) == ["none" if state == "present" else "deleted"]
+    assert actions(attach_host.run(web(state=state))) == ["none"]

@@ -27,22 +27,22 @@ LEFT = [
 
 
 @pytest.fixture(autouse=True)
-def processes(host, monkeypatch):
+def processes(attach_host, monkeypatch):
     found = {"install-cni": 7}
 
     def processes(*_names, **_options):
         return [Process(pid, name=name) for name, pid in found.items()]
 
     monkeypatch.setattr(processes_of_root, "processes", processes)
-    open(f"{host.bin_dir}/istio-cni", "w").close()
-    host.run(web())
+    open(f"{attach_host.bin_dir}/istio-cni", "w").close()
+    attach_host.run(web())
     return found
 
 
-def test_an_attachment_of_before_is_left(host):
-    host.network(plugins=[MAIN, META, ISTIO])
-    predicted = host.check(web())
-    plan = host.run(web(), on_drift="repair")
+def test_an_attachment_of_before_is_left(attach_host):
+    attach_host.network(plugins=[MAIN, META, ISTIO])
+    predicted = attach_host.check(web())
+    plan = attach_host.run(web(), on_drift="repair")
     assert plan.actions() == predicted.actions() == LEFT
     assert not (plan.changed or predicted.changed)
     assert actions(plan) == ["none"]
@@ -54,52 +54,52 @@ def test_an_attachment_of_before_is_left(host):
     assert [len(side["config"]["plugins"]) for side in (before, after)] == [2, 3]
     assert dict(before, config=None) == dict(after, config=None)
     # It is checked as it was made.
-    assert host.verbs("CHECK") == ["main", "meta"]
-    assert host.verbs("ADD") == host.verbs("DEL") == []
+    assert attach_host.verbs("CHECK") == ["main", "meta"]
+    assert attach_host.verbs("ADD") == attach_host.verbs("DEL") == []
 
 
 @pytest.mark.parametrize("injected", [[dict(ISTIO, log_level="debug")], []])
-def test_so_is_one_whose_plugin_was_changed_or_taken_away(host, injected):
-    host.network(plugins=[MAIN, META, ISTIO])
-    host.run(web(), force=True)
-    assert host.check(web()).actions() == []
-    host.network(plugins=[MAIN, META, *injected])
-    assert host.check(web()).actions() == LEFT
+def test_so_is_one_whose_plugin_was_changed_or_taken_away(attach_host, injected):
+    attach_host.network(plugins=[MAIN, META, ISTIO])
+    attach_host.run(web(), force=True)
+    assert attach_host.check(web()).actions() == []
+    attach_host.network(plugins=[MAIN, META, *injected])
+    assert attach_host.check(web()).actions() == LEFT
 
 
-def test_what_else_differs_is_a_change(host):
-    host.network(plugins=[dict(MAIN, mtu=1400), META, ISTIO])
-    plan = host.check(web())
+def test_what_else_differs_is_a_change(attach_host):
+    attach_host.network(plugins=[dict(MAIN, mtu=1400), META, ISTIO])
+    plan = attach_host.check(web())
     assert kinds(plan) == [("repair", "demo/web/eth0")]
     assert plan.outcomes[0].reason == "config"
-    host.network(plugins=[MAIN, META, ISTIO])
-    assert host.check(web(args={"K": "v"})).outcomes[0].reason == "args"
+    attach_host.network(plugins=[MAIN, META, ISTIO])
+    assert attach_host.check(web(args={"K": "v"})).outcomes[0].reason == "args"
 
 
-def test_without_the_daemon_it_is_a_change(host, processes):
+def test_without_the_daemon_it_is_a_change(attach_host, processes):
     processes.clear()
-    host.network(plugins=[MAIN, META, ISTIO])
-    assert host.check(web()).outcomes[0].reason == "config"
+    attach_host.network(plugins=[MAIN, META, ISTIO])
+    assert attach_host.check(web()).outcomes[0].reason == "config"
 
 
-def test_what_nobody_injects_is_a_change(host):
-    host.network(plugins=[MAIN, META, {"type": "meta"}])
-    assert host.check(web()).outcomes[0].reason == "config"
+def test_what_nobody_injects_is_a_change(attach_host):
+    attach_host.network(plugins=[MAIN, META, {"type": "meta"}])
+    assert attach_host.check(web()).outcomes[0].reason == "config"
 
 
-def test_force_makes_it_anew_once(host):
-    host.network(plugins=[MAIN, META, ISTIO])
-    plan = host.run(web(), force=True)
+def test_force_makes_it_anew_once(attach_host):
+    attach_host.network(plugins=[MAIN, META, ISTIO])
+    plan = attach_host.run(web(), force=True)
     assert actions(plan) == ["repaired"]
-    assert host.verbs("DEL") == ["meta", "main"]
-    assert host.verbs("ADD") == ["main", "meta", "istio-cni"]
-    assert host.run(web(), force=True).actions() == []
+    assert attach_host.verbs("DEL") == ["meta", "main"]
+    assert attach_host.verbs("ADD") == ["main", "meta", "istio-cni"]
+    assert attach_host.run(web(), force=True).actions() == []
 
 
-def test_drift_is_repaired_with_the_network_as_it_is(host):
-    host.network(plugins=[MAIN, META, ISTIO])
-    host.broken[("CHECK", "meta")] = "the rules are gone"
-    plan = host.check(web())
+def test_drift_is_repaired_with_the_network_as_it_is(attach_host):
+    attach_host.network(plugins=[MAIN, META, ISTIO])
+    attach_host.broken[("CHECK", "meta")] = "the rules are gone"
+    plan = attach_host.check(web())
     assert (actions(plan), codes(plan), plan.actions()) == (["drifted"], ["drifted", "foreign_owner"], LEFT)
     assert plan.outcomes[0].reason == "check"
-    assert kinds(host.check(web(), on_drift="repair")) == [("repair", "demo/web/eth0")]
+    assert kinds(attach_host.check(web(), on_drift="repair")) == [("repair", "demo/web/eth0")]

@@ -14,11 +14,11 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 
 
 @pytest.fixture
-def drifted(host):
+def drifted(attach_host):
     """Return a host whose container has lost its address."""
-    host.run(web())
-    host.addresses.clear()
-    return host
+    attach_host.run(web())
+    attach_host.addresses.clear()
+    return attach_host
 
 
 def test_it_is_reported(drifted):
@@ -51,8 +51,8 @@ def test_check_is_not_asked_for_what_is_seen(drifted):
     assert drifted.verbs("CHECK") == []
 
 
-def test_it_is_seen_where_a_check_never_works(host):
-    host.broken["CHECK", "meta"] = "never"
-    host.run(web())
-    host.addresses.clear()
-    assert codes(host.run(web())) == ["drifted"]
+def test_it_is_seen_where_a_check_never_works(attach_host):
+    attach_host.broken["CHECK", "meta"] = "never"
+    attach_host.run(web())
+    attach_host.addresses.clear()
+    assert codes(attach_host.run(web())) == ["drifted"]

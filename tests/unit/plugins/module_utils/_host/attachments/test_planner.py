@@ -21,38 +21,38 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 # ---- present
 
 
-def test_add_then_nothing(host):
-    predicted = host.check(web())
+def test_add_then_nothing(attach_host):
+    predicted = attach_host.check(web())
     assert actions(predicted) == ["added"]
     assert predicted.outcomes[0].result is None
     assert predicted.outcomes[0].row()["ips"] is None
-    assert host.calls == []
-    plan = host.run(web())
+    assert attach_host.calls == []
+    plan = attach_host.run(web())
     assert plan.actions() == predicted.actions()
     assert plan.actions() == [
         {"kind": "add", "target": "demo/web/eth0", "class": "safe", "reason": "not attached"},
     ]
     assert plan.diff() == predicted.diff()
     assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
-    assert host.verbs("ADD") == host.verbs("CHECK") == ["main", "meta"]
-    assert host.cached() == host.records() == ["demo-web-eth0"]
+    assert attach_host.verbs("ADD") == attach_host.verbs("CHECK") == ["main", "meta"]
+    assert attach_host.cached() == attach_host.records() == ["demo-web-eth0"]
 
-    plan = host.run(web())
+    plan = attach_host.run(web())
     assert actions(plan) == ["none"]
     assert not plan.changed
     assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
-    assert host.verbs("ADD") == []
-    assert host.verbs("CHECK") == ["main", "meta"]
+    assert attach_host.verbs("ADD") == []
+    assert attach_host.verbs("CHECK") == ["main", "meta"]
 
 
-def test_a_layout_that_means_the_same_is_no_change(host):
-    host.run(web())
-    path = os.path.join(host.conf_dir, "10-demo.conflist")
+def test_a_layout_that_means_the_same_is_no_change(attach_host):
+    attach_host.run(web())
+    path = os.path.join(attach_host.conf_dir, "10-demo.conflist")
     with open(path) as stream:
         conf = json.load(stream)
     with open(path, "w") as stream:
         json.dump(dict(reversed(list(conf.items()))), stream, indent=7)
-    assert actions(host.run(web())) == ["none"]
+    assert actions(attach_host.run(web())) == ["none"]
 
 
 @pytest.mark.parametrize(
@@ -64,184 +64,184 @@ def test_a_layout_that_means_the_same_is_no_change(host):
         ({"capability_args": {"x": True}}, "capability_args"),
     ],
 )
-def test_other_arguments_detach_with_the_old_ones_and_attach(host, changed, reason):
-    host.run(web(capability_args={"x": 1}))
-    assert actions(host.run(web(capability_args={"x": 1}))) == ["none"]
-    plan = host.run(web(**changed))
+def test_other_arguments_detach_with_the_old_ones_and_attach(attach_host, changed, reason):
+    attach_host.run(web(capability_args={"x": 1}))
+    assert actions(attach_host.run(web(capability_args={"x": 1}))) == ["none"]
+    plan = attach_host.run(web(**changed))
     assert actions(plan) == ["repaired"]
     assert plan.outcomes[0].reason == reason
     assert kinds(plan) == [("repair", "demo/web/eth0")]
     assert {step.step_class for step in plan.steps} == {"disruptive"}
-    assert host.verbs("DEL") == ["meta", "main"]
+    assert attach_host.verbs("DEL") == ["meta", "main"]
 
 
-def test_another_configuration_detaches_with_the_old_one(host):
-    host.run(web())
-    host.network(plugins=[MAIN])
-    plan = host.run(web())
+def test_another_configuration_detaches_with_the_old_one(attach_host):
+    attach_host.run(web())
+    attach_host.network(plugins=[MAIN])
+    plan = attach_host.run(web())
     assert actions(plan) == ["repaired"]
     assert plan.outcomes[0].reason == "config"
-    assert host.verbs("DEL") == ["meta", "main"]
-    assert host.verbs("ADD") == ["main"]
+    assert attach_host.verbs("DEL") == ["meta", "main"]
+    assert attach_host.verbs("ADD") == ["main"]
 
 
-def test_a_namespace_that_was_made_anew_is_not_touched_by_the_del(host):
-    host.run(web())
-    host.namespace("web", inode=2)
-    plan = host.run(web())
+def test_a_namespace_that_was_made_anew_is_not_touched_by_the_del(attach_host):
+    attach_host.run(web())
+    attach_host.namespace("web", inode=2)
+    plan = attach_host.run(web())
     assert actions(plan) == ["repaired"]
     assert plan.outcomes[0].reason == "netns"
-    assert ("DEL", "main", "web", "") in host.calls
-    assert ("ADD", "main", "web", "/run/netns/web") in host.calls
-    assert actions(host.run(web())) == ["none"]
+    assert ("DEL", "main", "web", "") in attach_host.calls
+    assert ("ADD", "main", "web", "/run/netns/web") in attach_host.calls
+    assert actions(attach_host.run(web())) == ["none"]
 
 
-def test_an_interface_that_is_gone_is_made_anew(host):
-    host.run(web())
-    host.namespaces["/run/netns/web"][1].discard("eth0")
-    plan = host.run(web(), on_drift="report")
+def test_an_interface_that_is_gone_is_made_anew(attach_host):
+    attach_host.run(web())
+    attach_host.namespaces["/run/netns/web"][1].discard("eth0")
+    plan = attach_host.run(web(), on_drift="report")
     assert (actions(plan), plan.outcomes[0].reason) == (["repaired"], "interface")
-    assert ("DEL", "main", "web", "/run/netns/web") in host.calls
+    assert ("DEL", "main", "web", "/run/netns/web") in attach_host.calls
 
 
-def test_an_interface_that_was_never_there_is_not_missed(host):
-    host.network(plugins=[META])
-    host.run(web())
-    assert actions(host.run(web())) == ["none"]
+def test_an_interface_that_was_never_there_is_not_missed(attach_host):
+    attach_host.network(plugins=[META])
+    attach_host.run(web())
+    assert actions(attach_host.run(web())) == ["none"]
 
 
-def test_the_same_namespace_under_another_path_is_no_change(host):
-    host.run(web())
-    host.namespaces["/proc/7/ns/net"] = host.namespaces["/run/netns/web"]
-    assert actions(host.run(web(netns="/proc/7/ns/net"))) == ["none"]
-    del host.namespaces["/run/netns/web"]
-    plan = host.run(web(netns="/proc/7/ns/net"))
+def test_the_same_namespace_under_another_path_is_no_change(attach_host):
+    attach_host.run(web())
+    attach_host.namespaces["/proc/7/ns/net"] = attach_host.namespaces["/run/netns/web"]
+    assert actions(attach_host.run(web(netns="/proc/7/ns/net"))) == ["none"]
+    del attach_host.namespaces["/run/netns/web"]
+    plan = attach_host.run(web(netns="/proc/7/ns/net"))
     assert actions(plan) == ["none"]
-    assert host.verbs("CHECK") == []
-    host.run(web(netns="/proc/7/ns/net", state="absent"))
-    assert ("DEL", "main", "web", "/proc/7/ns/net") in host.calls
+    assert attach_host.verbs("CHECK") == []
+    attach_host.run(web(netns="/proc/7/ns/net", state="absent"))
+    assert ("DEL", "main", "web", "/proc/7/ns/net") in attach_host.calls
 
 
-def test_a_foreign_interface_of_that_name_is_left_alone(host):
-    host.namespace("web", links=("lo", "eth0"))
-    plan = host.run(web())
+def test_a_foreign_interface_of_that_name_is_left_alone(attach_host):
+    attach_host.namespace("web", links=("lo", "eth0"))
+    plan = attach_host.run(web())
     assert actions(plan) == ["failed"]
     assert plan.outcomes[0].error["code"] == "ifname_in_use"
-    assert host.calls == []
+    assert attach_host.calls == []
     # A check predicts the run, unless an earlier task may detach the other one.
-    assert host.check(web()).outcomes[0].error["code"] == "ifname_in_use"
-    assert actions(host.run(web(), force=True)) == ["added"]
-    host.network("other")
+    assert attach_host.check(web()).outcomes[0].error["code"] == "ifname_in_use"
+    assert actions(attach_host.run(web(), force=True)) == ["added"]
+    attach_host.network("other")
     other = web(network="other")
-    assert codes(host.check(other)) == ["ifname_in_use"]
-    assert actions(host.check(other)) == ["added"]
-    assert host.run(other).outcomes[0].error["code"] == "ifname_in_use"
-    host.run(web(state="absent"))
-    assert actions(host.run(other)) == ["added"]
+    assert codes(attach_host.check(other)) == ["ifname_in_use"]
+    assert actions(attach_host.check(other)) == ["added"]
+    assert attach_host.run(other).outcomes[0].error["code"] == "ifname_in_use"
+    attach_host.run(web(state="absent"))
+    assert actions(attach_host.run(other)) == ["added"]
 
 
 # ---- CHECK
 
 
-def test_a_check_that_never_passed_is_no_drift(host):
-    host.broken["CHECK", "meta"] = "never works"
-    plan = host.run(web())
+def test_a_check_that_never_passed_is_no_drift(attach_host):
+    attach_host.broken["CHECK", "meta"] = "never works"
+    plan = attach_host.run(web())
     assert (actions(plan), codes(plan)) == (["added"], ["check_unusable"])
-    plan = host.run(web())
+    plan = attach_host.run(web())
     assert (actions(plan), codes(plan), plan.changed) == (["none"], ["check_unusable"], False)
-    host.broken["CHECK", "main"] = "never works"
-    plan = host.run(web())
+    attach_host.broken["CHECK", "main"] = "never works"
+    plan = attach_host.run(web())
     assert (actions(plan), codes(plan)) == (["drifted"], ["drifted"])
 
 
 @pytest.mark.parametrize("on_drift", ["report", "repair", "fail"])
-def test_a_check_that_fails_in_other_words_each_time_is_no_drift(host, on_drift):
-    host.check_fails(999)
-    assert codes(host.run(web(), on_drift=on_drift)) == ["check_unusable"]
+def test_a_check_that_fails_in_other_words_each_time_is_no_drift(attach_host, on_drift):
+    attach_host.check_fails(999)
+    assert codes(attach_host.run(web(), on_drift=on_drift)) == ["check_unusable"]
     for _time in range(3):
-        plan = host.run(web(), on_drift=on_drift)
+        plan = attach_host.run(web(), on_drift=on_drift)
         assert (actions(plan), codes(plan), plan.changed) == (["none"], ["check_unusable"], False)
-    host.check_fails(11)
-    plan = host.run(web(), on_drift=on_drift)
+    attach_host.check_fails(11)
+    plan = attach_host.run(web(), on_drift=on_drift)
     assert actions(plan) == [{"report": "drifted", "repair": "repaired", "fail": "failed"}[on_drift]]
 
 
 @pytest.mark.parametrize("on_drift", ["report", "repair", "fail"])
 @pytest.mark.parametrize("before", [None, 0, 999])
-def test_a_check_that_crashes_proves_nothing_about_the_container(host, before, on_drift):
+def test_a_check_that_crashes_proves_nothing_about_the_container(attach_host, before, on_drift):
     if before is not None:
-        host.check_fails(before)
-    host.run(web())
-    host.check_fails(0)
+        attach_host.check_fails(before)
+    attach_host.run(web())
+    attach_host.check_fails(0)
     for _time in range(3):
-        plan = host.run(web(), on_drift=on_drift)
+        plan = attach_host.run(web(), on_drift=on_drift)
         assert (actions(plan), codes(plan), plan.changed) == (["none"], ["check_unusable"], False)
         assert "crashed" in plan.warnings[0][1]
     # What the kernel has lost is seen all the same.
-    host.addresses["/run/netns/web"] = []
-    assert actions(host.run(web())) == ["drifted"]
+    attach_host.addresses["/run/netns/web"] = []
+    assert actions(attach_host.run(web())) == ["drifted"]
 
 
 @pytest.mark.parametrize("changed", [{"cniVersion": "0.3.1"}, {"disableCheck": True}])
-def test_networks_without_check_are_not_checked(host, changed):
-    host.network(**changed)
-    host.broken["CHECK", "main"] = "not asked"
-    host.run(web())
-    assert actions(host.run(web())) == ["none"]
-    assert host.verbs("CHECK") == []
+def test_networks_without_check_are_not_checked(attach_host, changed):
+    attach_host.network(**changed)
+    attach_host.broken["CHECK", "main"] = "not asked"
+    attach_host.run(web())
+    assert actions(attach_host.run(web())) == ["none"]
+    assert attach_host.verbs("CHECK") == []
 
 
-def test_drift_is_reported_repaired_or_an_error(host):
-    host.run(web())
-    host.broken["CHECK", "main"] = "address is gone"
-    plan = host.run(web())
+def test_drift_is_reported_repaired_or_an_error(attach_host):
+    attach_host.run(web())
+    attach_host.broken["CHECK", "main"] = "address is gone"
+    plan = attach_host.run(web())
     assert (actions(plan), plan.changed, plan.steps) == (["drifted"], False, [])
     assert "plugin main: address is gone" in plan.warnings[0][1]
     assert plan.outcomes[0].result is not None
 
-    plan = host.run(web(), on_drift="fail")
+    plan = attach_host.run(web(), on_drift="fail")
     assert actions(plan) == ["failed"]
     assert (plan.outcomes[0].error["code"], plan.outcomes[0].error["plugin"]) == ("drifted", "main")
 
-    plan = host.check(web(), on_drift="repair")
+    plan = attach_host.check(web(), on_drift="repair")
     assert (actions(plan), kinds(plan)) == (["repaired"], [("repair", "demo/web/eth0")])
-    assert host.verbs("DEL") == []
-    del host.broken["CHECK", "main"]
-    assert actions(host.run(web(), on_drift="repair")) == ["none"]
+    assert attach_host.verbs("DEL") == []
+    del attach_host.broken["CHECK", "main"]
+    assert actions(attach_host.run(web(), on_drift="repair")) == ["none"]
 
 
-def test_a_repair_asks_for_the_old_addresses(host):
-    host.network(plugins=[dict(MAIN, capabilities={"ips": True})])
-    host.run(web())
-    host.namespaces["/run/netns/web"][1].discard("eth0")
-    plan = host.run(web())
+def test_a_repair_asks_for_the_old_addresses(attach_host):
+    attach_host.network(plugins=[dict(MAIN, capabilities={"ips": True})])
+    attach_host.run(web())
+    attach_host.namespaces["/run/netns/web"][1].discard("eth0")
+    plan = attach_host.run(web())
     assert plan.outcomes[0].row()["ips"] == ["10.1.0.2/24"]
     # What was asked for then is no difference to what is wanted.
-    assert actions(host.run(web())) == ["none"]
+    assert actions(attach_host.run(web())) == ["none"]
 
 
-def test_addresses_that_are_not_to_be_had_again_are_given_up(host):
-    host.network(plugins=[dict(MAIN, capabilities={"ips": True})])
-    host.run(web())
-    host.namespaces["/run/netns/web"][1].discard("eth0")
-    original = host.exec_plugin
+def test_addresses_that_are_not_to_be_had_again_are_given_up(attach_host):
+    attach_host.network(plugins=[dict(MAIN, capabilities={"ips": True})])
+    attach_host.run(web())
+    attach_host.namespaces["/run/netns/web"][1].discard("eth0")
+    original = attach_host.exec_plugin
 
     def taken(path, stdin, env, timeout=None):
         if env["CNI_COMMAND"] == "ADD" and b"10.1.0.2" in stdin:
             raise PluginError(999, "10.1.0.2 is taken", plugin="main")
         return original(path, stdin, env, timeout)
 
-    host.exec_plugin = taken
-    plan = host.run(web())
+    attach_host.exec_plugin = taken
+    plan = attach_host.run(web())
     assert actions(plan) == ["repaired"]
     assert codes(plan) == ["addresses_changed"]
     assert plan.outcomes[0].row()["ips"] == ["10.1.0.3/24"]
 
 
-def test_dhcp_is_not_asked_in_check_mode(host):
-    host.network(plugins=[{"type": "main", "ipam": {"type": "dhcp"}}])
-    host.run(web())
-    assert actions(host.check(web())) == ["none"]
-    assert host.verbs("CHECK") == []
-    host.run(web())
-    assert host.verbs("CHECK") == ["main"]
+def test_dhcp_is_not_asked_in_check_mode(attach_host):
+    attach_host.network(plugins=[{"type": "main", "ipam": {"type": "dhcp"}}])
+    attach_host.run(web())
+    assert actions(attach_host.check(web())) == ["none"]
+    assert attach_host.verbs("CHECK") == []
+    attach_host.run(web())
+    assert attach_host.verbs("CHECK") == ["main"]

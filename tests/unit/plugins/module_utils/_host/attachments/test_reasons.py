@@ -27,19 +27,19 @@ def shown(plan):
     return entry["before"], entry["after"]
 
 
-def test_an_attachment_is_shown_without_its_configuration(host):
-    plan = host.run(web(args={"K": "v"}))
+def test_an_attachment_is_shown_without_its_configuration(attach_host):
+    plan = attach_host.run(web(args={"K": "v"}))
     assert reasons(plan) == ["not attached"]
     assert shown(plan) == ("", {"network": "demo", "netns": WEB, "args": {"K": "v"}, "ips": LATER})
-    plan = host.run(web(state="absent"))
+    plan = attach_host.run(web(state="absent"))
     assert reasons(plan) == ["state is absent"]
     assert shown(plan) == ({"network": "demo", "netns": WEB, "args": {"K": "v"}, "ips": ["10.1.0.2/24"]}, "")
 
 
-def test_a_repair_is_one_step(host):
-    host.run(web())
-    host.namespaces[WEB][1].discard("eth0")
-    plan = host.run(web())
+def test_a_repair_is_one_step(attach_host):
+    attach_host.run(web())
+    attach_host.namespaces[WEB][1].discard("eth0")
+    plan = attach_host.run(web())
     assert plan.actions() == [
         {
             "kind": "repair",
@@ -49,15 +49,15 @@ def test_a_repair_is_one_step(host):
             "parts": [{"kind": "del"}, {"kind": "add"}],
         }
     ]
-    assert [verb for verb, *_rest in host.calls] == ["DEL"] * 2 + ["ADD"] * 2 + ["CHECK"] * 2
+    assert [verb for verb, *_rest in attach_host.calls] == ["DEL"] * 2 + ["ADD"] * 2 + ["CHECK"] * 2
     assert shown(plan) == ({"is": "eth0 is gone", "ips": ["10.1.0.2/24"]}, {"is": "attached", "ips": LATER})
 
 
-def test_only_the_part_of_the_network_that_has_changed_is_shown(host):
-    host.network(plugins=[dict(MAIN, mtu=1450), META])
-    host.run(web())
-    host.network(plugins=[dict(MAIN, mtu=1500), {"type": "ipam"}, META])
-    plan = host.run(web())
+def test_only_the_part_of_the_network_that_has_changed_is_shown(attach_host):
+    attach_host.network(plugins=[dict(MAIN, mtu=1450), META])
+    attach_host.run(web())
+    attach_host.network(plugins=[dict(MAIN, mtu=1500), {"type": "ipam"}, META])
+    plan = attach_host.run(web())
     assert reasons(plan) == ["the network has changed: plugin ipam is missing; main: mtu 1450, want 1500"]
     before, after = shown(plan)
     assert before["config"]["plugins"][0] == {"type": "main", "mtu": 1450}
@@ -66,90 +66,90 @@ def test_only_the_part_of_the_network_that_has_changed_is_shown(host):
     assert set(before["config"]) == {"plugins"}
 
 
-def test_a_changed_secret_of_a_network(host):
-    host.network(plugins=[dict(MAIN, token="hunter2222"), META])
-    host.run(web())
-    host.network(plugins=[dict(MAIN, token="hunter3333"), META])
-    plan = host.check(web())
+def test_a_changed_secret_of_a_network(attach_host):
+    attach_host.network(plugins=[dict(MAIN, token="hunter2222"), META])
+    attach_host.run(web())
+    attach_host.network(plugins=[dict(MAIN, token="hunter3333"), META])
+    plan = attach_host.check(web())
     assert reasons(plan) == ["the network has changed: a secret differs"]
     assert "hunter" not in json.dumps(plan.diff() + plan.actions())
 
 
-def test_arguments_are_named_without_their_values(host):
-    host.run(web(args={"K": "hunter2222", "SAME": "x"}, capability_args={"portMappings": [], "same": 1}))
-    plan = host.check(web(args={"K": "hunter3333", "SAME": "x", "NEW": "y"}))
+def test_arguments_are_named_without_their_values(attach_host):
+    attach_host.run(web(args={"K": "hunter2222", "SAME": "x"}, capability_args={"portMappings": [], "same": 1}))
+    plan = attach_host.check(web(args={"K": "hunter3333", "SAME": "x", "NEW": "y"}))
     assert reasons(plan) == ["args differ: K, NEW"]
-    plan = host.check(web(args={"K": "hunter2222", "SAME": "x"}, capability_args={"same": 2}))
+    plan = attach_host.check(web(args={"K": "hunter2222", "SAME": "x"}, capability_args={"same": 2}))
     assert reasons(plan) == ["capability_args differ: portMappings, same"]
 
 
-def test_addresses_that_a_repair_asked_for_are_not_an_argument_of_the_user(host):
-    host.network(plugins=[dict(MAIN, capabilities={"ips": True, "x": True})])
-    host.run(web())
-    host.namespaces[WEB][1].discard("eth0")
-    host.run(web())
-    assert reasons(host.check(web(capability_args={"x": 1}))) == ["capability_args differ: x"]
+def test_addresses_that_a_repair_asked_for_are_not_an_argument_of_the_user(attach_host):
+    attach_host.network(plugins=[dict(MAIN, capabilities={"ips": True, "x": True})])
+    attach_host.run(web())
+    attach_host.namespaces[WEB][1].discard("eth0")
+    attach_host.run(web())
+    assert reasons(attach_host.check(web(capability_args={"x": 1}))) == ["capability_args differ: x"]
 
 
-def test_what_became_of_the_namespace(host):
-    host.run(web())
-    host.namespace("web", inode=2)
-    assert reasons(host.check(web())) == ["its namespace was recreated"]
-    del host.namespaces[WEB]
-    assert reasons(host.check(web())) == ["its namespace is gone"]
-    host.namespace("other", inode=3)
-    assert reasons(host.check(web(netns="other"))) == [f"it is attached in {WEB}, want /run/netns/other"]
+def test_what_became_of_the_namespace(attach_host):
+    attach_host.run(web())
+    attach_host.namespace("web", inode=2)
+    assert reasons(attach_host.check(web())) == ["its namespace was recreated"]
+    del attach_host.namespaces[WEB]
+    assert reasons(attach_host.check(web())) == ["its namespace is gone"]
+    attach_host.namespace("other", inode=3)
+    assert reasons(attach_host.check(web(netns="other"))) == [f"it is attached in {WEB}, want /run/netns/other"]
 
 
-def test_what_check_and_the_kernel_say(host):
-    host.run(web())
-    host.broken["CHECK", "meta"] = "no such rule"
-    assert reasons(host.check(web(), on_drift="repair")) == ["CHECK failed (plugin meta: no such rule)"]
-    host.broken["CHECK", "meta"] = "x" * 1000
-    (reason,) = reasons(host.check(web(), on_drift="repair"))
+def test_what_check_and_the_kernel_say(attach_host):
+    attach_host.run(web())
+    attach_host.broken["CHECK", "meta"] = "no such rule"
+    assert reasons(attach_host.check(web(), on_drift="repair")) == ["CHECK failed (plugin meta: no such rule)"]
+    attach_host.broken["CHECK", "meta"] = "x" * 1000
+    (reason,) = reasons(attach_host.check(web(), on_drift="repair"))
     assert (len(reason), reason[-4:]) == (200, "x...")
-    host.broken.clear()
-    host.addresses.clear()
-    plan = host.check(web(), on_drift="repair")
+    attach_host.broken.clear()
+    attach_host.addresses.clear()
+    plan = attach_host.check(web(), on_drift="repair")
     assert reasons(plan) == ["the address 10.1.0.2/24 on eth0 is gone"]
     assert shown(plan) == ({"is": "drifted", "ips": ["10.1.0.2/24"]}, {"is": "attached", "ips": LATER})
 
 
-def test_an_interrupted_add(host):
-    host.broken["ADD", "meta"] = host.broken["DEL", "meta"] = "no"
-    host.run(web())
-    host.broken.clear()
-    assert reasons(host.check(web())) == ["its ADD was interrupted"]
-    assert reasons(host.check(web(state="absent"))) == ["state is absent"]
+def test_an_interrupted_add(attach_host):
+    attach_host.broken["ADD", "meta"] = attach_host.broken["DEL", "meta"] = "no"
+    attach_host.run(web())
+    attach_host.broken.clear()
+    assert reasons(attach_host.check(web())) == ["its ADD was interrupted"]
+    assert reasons(attach_host.check(web(state="absent"))) == ["state is absent"]
 
 
 @pytest.mark.parametrize(("content", "what"), [(None, "lost"), ("{", "damaged")])
-def test_a_cache_entry_that_is_not_usable(host, content, what):
-    host.run(web())
-    path = os.path.join(host.cache_dir, ENTRY)
+def test_a_cache_entry_that_is_not_usable(attach_host, content, what):
+    attach_host.run(web())
+    path = os.path.join(attach_host.cache_dir, ENTRY)
     os.unlink(path)
     if content:
         with open(path, "w") as stream:
             stream.write(content)
-    assert reasons(host.check(web())) == [f"its cache entry is {what}"]
+    assert reasons(attach_host.check(web())) == [f"its cache entry is {what}"]
 
 
-def test_a_damaged_entry_that_force_replaces(host):
-    host.run(web())
-    with open(os.path.join(host.cache_dir, ENTRY), "w") as stream:
+def test_a_damaged_entry_that_force_replaces(attach_host):
+    attach_host.run(web())
+    with open(os.path.join(attach_host.cache_dir, ENTRY), "w") as stream:
         stream.write("{")
-    os.unlink(os.path.join(host.cache_dir, "podwire", "demo-web-eth0"))
-    host.namespaces[WEB][1].discard("eth0")
-    assert reasons(host.check(web(), force=True)) == ["its cache entry is damaged"]
+    os.unlink(os.path.join(attach_host.cache_dir, "podwire", "demo-web-eth0"))
+    attach_host.namespaces[WEB][1].discard("eth0")
+    assert reasons(attach_host.check(web(), force=True)) == ["its cache entry is damaged"]
 
 
-def test_all_detachments_of_a_container_come_before_its_repairs_and_additions(host):
+def test_all_detachments_of_a_container_come_before_its_repairs_and_additions(attach_host):
     names = ["eth0", "eth1", "eth2", "eth3"]
-    host.run(*[web(ifname=name) for name in names])
-    host.namespaces[WEB][1].difference_update(["eth1"])
+    attach_host.run(*[web(ifname=name) for name in names])
+    attach_host.namespaces[WEB][1].difference_update(["eth1"])
     entries = [web(ifname=name, state="absent" if name in ("eth0", "eth2") else "present") for name in [*names, "eth4"]]
-    host.namespace("web", links=("lo", "eth0", "eth2", "eth3"))
-    assert kinds(host.run(*entries)) == [
+    attach_host.namespace("web", links=("lo", "eth0", "eth2", "eth3"))
+    assert kinds(attach_host.run(*entries)) == [
         ("del", "demo/web/eth2"),
         ("del", "demo/web/eth0"),
         ("repair", "demo/web/eth1"),

@@ -63,20 +63,20 @@ def refuse(*_arguments):
 
 
 @pytest.mark.parametrize("name", ["read_host", "visit"])
-def test_what_cannot_be_read_is_a_warning(host, monkeypatch, name):
+def test_what_cannot_be_read_is_a_warning(attach_host, monkeypatch, name):
     monkeypatch.setattr(recording, name, refuse)
-    plan = host.run(web())
+    plan = attach_host.run(web())
     assert actions(plan) == ["added"]
     assert [code for code, _text in plan.warnings] == ["footprint_missing"]
     assert "the kernel does not answer" in plan.warnings[0][1]
 
 
-def test_what_cannot_be_written_is_a_warning(host, monkeypatch):
+def test_what_cannot_be_written_is_a_warning(attach_host, monkeypatch):
     monkeypatch.setattr(recording, "visit", lambda namespaces, read: {one.path: read() for one in namespaces})
     monkeypatch.setattr(recording, "read_inside", lambda _sysctls: Reading({}))
     monkeypatch.setattr(Recording, "_read_after", read_nothing)
     monkeypatch.setattr(Notes, "_write", refuse)
-    plan = host.run(web())
+    plan = attach_host.run(web())
     assert actions(plan) == ["added"]
     assert [code for code, _text in plan.warnings] == ["footprint_missing"]
 
@@ -87,7 +87,7 @@ def read_nothing(self, keys):
         self._added[key] = RecordedAdd(Party(key, [], {}), Reading({}), Reading({}), {}, identity, "")
 
 
-def test_namespaces_with_one_attachment_are_read_together(host, monkeypatch):
+def test_namespaces_with_one_attachment_are_read_together(attach_host, monkeypatch):
     """Others are read around each of their ADDs, so that each change has one owner."""
     before, after = [], []
 
@@ -95,7 +95,7 @@ def test_namespaces_with_one_attachment_are_read_together(host, monkeypatch):
         paths = sorted(one.path for one in namespaces)
         before.append(paths)
         if not after and len(before) == 1:
-            return {path: (Reading({}), host.namespaces[path][0]) for path in paths}
+            return {path: (Reading({}), attach_host.namespaces[path][0]) for path in paths}
         return {path: Reading({}) for path in paths}
 
     def read_after(self, keys):
@@ -105,9 +105,9 @@ def test_namespaces_with_one_attachment_are_read_together(host, monkeypatch):
     monkeypatch.setattr(recording, "visit", visit)
     monkeypatch.setattr(Recording, "_read_after", read_after)
     for number, name in enumerate(("other", "third"), 2):
-        host.namespace(name, number)
+        attach_host.namespace(name, number)
     third = [web(netns="third", container_id="third", ifname=ifname) for ifname in ("eth0", "eth1")]
-    plan = host.run(web(), web(netns="other", container_id="other"), *third)
+    plan = attach_host.run(web(), web(netns="other", container_id="other"), *third)
     assert actions(plan) == ["added"] * 4
     assert before == [["/run/netns/other", "/run/netns/web"], ["/run/netns/third"], ["/run/netns/third"]]
     assert sorted(after[:2]) == [["thirdeth0"], ["thirdeth1"]]

@@ -27,13 +27,13 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.attac
 WEB = "/run/netns/web"
 
 
-def attached(host):
-    return "eth0" in host.namespaces[WEB][1]
+def attached(attach_host):
+    return "eth0" in attach_host.namespaces[WEB][1]
 
 
-def fail(host, verb, plugin, when, times):
+def fail(attach_host, verb, plugin, when, times):
     """Let *plugin* fail at *verb*, *when* ("before" or "after") it does its work, so many *times*."""
-    original, left = host.exec_plugin, [times]
+    original, left = attach_host.exec_plugin, [times]
 
     def failing(path, stdin, env, timeout=None):
         hit = left[0] and (env["CNI_COMMAND"], os.path.basename(path)) == (verb, plugin)
@@ -43,64 +43,64 @@ def fail(host, verb, plugin, when, times):
             raise PluginError(999, "Chain 'CNI-x' does not exist", plugin=plugin)
         return answer
 
-    host.exec_plugin = failing
-    return lambda: setattr(host, "exec_plugin", original)
+    attach_host.exec_plugin = failing
+    return lambda: setattr(attach_host, "exec_plugin", original)
 
 
-def drift(host, reason):
+def drift(attach_host, reason):
     if reason == "config":
-        host.network(plugins=[dict(MAIN, x=1), META])
+        attach_host.network(plugins=[dict(MAIN, x=1), META])
     else:
-        host.addresses.clear()
+        attach_host.addresses.clear()
 
 
-def test_failed_del_is_retried_and_add_runs(host):
-    host.run(web())
-    host.addresses.clear()
-    fail(host, "DEL", "main", "after", 1)
-    plan = host.run(web(), on_drift="repair")
+def test_failed_del_is_retried_and_add_runs(attach_host):
+    attach_host.run(web())
+    attach_host.addresses.clear()
+    fail(attach_host, "DEL", "main", "after", 1)
+    plan = attach_host.run(web(), on_drift="repair")
     assert (actions(plan), codes(plan)) == (["repaired"], ["drifted"])
-    assert host.verbs("DEL") == ["meta", "main", "meta", "main"]
-    assert attached(host)
-    assert kinds(host.check(web(), on_drift="repair")) == []
+    assert attach_host.verbs("DEL") == ["meta", "main", "meta", "main"]
+    assert attached(attach_host)
+    assert kinds(attach_host.check(web(), on_drift="repair")) == []
 
 
-def test_a_del_that_fails_twice_and_took_the_interface_is_followed_by_add(host):
-    host.run(web())
-    host.addresses.clear()
-    fail(host, "DEL", "main", "after", 2)
-    plan = host.run(web(), on_drift="repair")
+def test_a_del_that_fails_twice_and_took_the_interface_is_followed_by_add(attach_host):
+    attach_host.run(web())
+    attach_host.addresses.clear()
+    fail(attach_host, "DEL", "main", "after", 2)
+    plan = attach_host.run(web(), on_drift="repair")
     assert (actions(plan), codes(plan)) == (["repaired"], ["drifted", "del_incomplete"])
     assert [step.state for step in plan.steps] == ["done"]
-    assert attached(host)
-    assert kinds(host.run(web(), on_drift="repair")) == []
+    assert attached(attach_host)
+    assert kinds(attach_host.run(web(), on_drift="repair")) == []
 
 
 @pytest.mark.parametrize("reason", ["config", "kernel"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_repair_never_ends_with_less(host, reason, when):
+def test_a_repair_never_ends_with_less(attach_host, reason, when):
     """Whatever fails once or twice in a row, the container keeps an interface, and the next run has nothing to do."""
     for verb, plugin, times in itertools.product(("DEL", "ADD"), ("main", "meta"), (1, 2)):
         if (verb, times, reason) == ("ADD", 2, "kernel"):
             # Nothing is left to try.
             continue
-        host.network()
-        host.run(web(), force=True)
-        drift(host, reason)
-        end = fail(host, verb, plugin, when, times if verb == "DEL" else 1)
-        plan = host.run(web(), on_drift="repair")
+        attach_host.network()
+        attach_host.run(web(), force=True)
+        drift(attach_host, reason)
+        end = fail(attach_host, verb, plugin, when, times if verb == "DEL" else 1)
+        plan = attach_host.run(web(), on_drift="repair")
         end()
-        assert attached(host), (verb, plugin, times, actions(plan))
-        host.run(web(), on_drift="repair")
-        assert attached(host)
-        assert kinds(host.check(web(), on_drift="repair")) == []
+        assert attached(attach_host), (verb, plugin, times, actions(plan))
+        attach_host.run(web(), on_drift="repair")
+        assert attached(attach_host)
+        assert kinds(attach_host.check(web(), on_drift="repair")) == []
 
 
 @pytest.fixture
-def fixed(host):
+def fixed(attach_host):
     """A host whose network takes addresses from the arguments."""
-    host.network(plugins=[dict(MAIN, capabilities={"ips": True}), META])
-    return host
+    attach_host.network(plugins=[dict(MAIN, capabilities={"ips": True}), META])
+    return attach_host
 
 
 @pytest.mark.parametrize("reason", ["kernel", "netns", "interface"])
@@ -126,10 +126,10 @@ def test_addresses_of_the_request_come_before_those_that_the_container_had(fixed
     assert fixed.run(wanted).outcomes[0].row()["ips"] == ["10.1.0.9/24"]
 
 
-def test_a_del_that_cannot_be_run_is_no_del_that_took_the_interface(host):
-    host.run(web())
-    host.addresses.clear()
-    original = host.exec_plugin
+def test_a_del_that_cannot_be_run_is_no_del_that_took_the_interface(attach_host):
+    attach_host.run(web())
+    attach_host.addresses.clear()
+    original = attach_host.exec_plugin
 
     def failing(path, stdin, env, timeout=None):
         answer = original(path, stdin, env, timeout)
@@ -137,74 +137,74 @@ def test_a_del_that_cannot_be_run_is_no_del_that_took_the_interface(host):
             raise HostError("the plugin is not safe", code="bad_binary")
         return answer
 
-    host.exec_plugin = failing
-    plan = host.run(web(), on_drift="repair")
-    assert not attached(host)
+    attach_host.exec_plugin = failing
+    plan = attach_host.run(web(), on_drift="repair")
+    assert not attached(attach_host)
     assert (actions(plan), plan.outcomes[0].error["code"]) == (["failed"], "bad_binary")
-    assert host.verbs("ADD") == []
+    assert attach_host.verbs("ADD") == []
 
 
-def test_a_change_whose_add_fails_is_attached_as_before(host):
-    host.run(web())
-    host.network(plugins=[dict(MAIN, master="eth7"), META])
-    original = host.exec_plugin
+def test_a_change_whose_add_fails_is_attached_as_before(attach_host):
+    attach_host.run(web())
+    attach_host.network(plugins=[dict(MAIN, master="eth7"), META])
+    original = attach_host.exec_plugin
 
     def failing(path, stdin, env, timeout=None):
         if env["CNI_COMMAND"] == "ADD" and json.loads(stdin).get("master"):
             raise PluginError(999, "Link not found", plugin="main")
         return original(path, stdin, env, timeout)
 
-    host.exec_plugin = failing
-    plan = host.run(web())
+    attach_host.exec_plugin = failing
+    plan = attach_host.run(web())
     error = plan.outcomes[0].error
     assert (actions(plan), error["code"]) == (["failed"], "add_failed")
     assert "Link not found" in error["message"]
     assert error["message"].endswith("; it is attached as before")
-    assert attached(host)
-    assert kinds(host.check(web())) == [("repair", "demo/web/eth0")]
-    host.network()
-    assert actions(host.run(web())) == ["none"]
+    assert attached(attach_host)
+    assert kinds(attach_host.check(web())) == [("repair", "demo/web/eth0")]
+    attach_host.network()
+    assert actions(attach_host.run(web())) == ["none"]
 
 
-def test_both_failures_are_told_if_it_cannot_be_attached_as_before(host):
-    host.run(web())
-    host.network(plugins=[MAIN])
-    host.broken["ADD", "main"] = "no space left"
-    error = host.run(web()).outcomes[0].error
+def test_both_failures_are_told_if_it_cannot_be_attached_as_before(attach_host):
+    attach_host.run(web())
+    attach_host.network(plugins=[MAIN])
+    attach_host.broken["ADD", "main"] = "no space left"
+    error = attach_host.run(web()).outcomes[0].error
     assert error["message"].count("no space left") == 2
-    host.broken.clear()
-    assert actions(host.run(web())) == ["added"]
+    attach_host.broken.clear()
+    assert actions(attach_host.run(web())) == ["added"]
 
 
-def test_nothing_is_detached_where_nothing_can_be_written(host, monkeypatch):
-    host.run(web())
-    host.addresses.clear()
+def test_nothing_is_detached_where_nothing_can_be_written(attach_host, monkeypatch):
+    attach_host.run(web())
+    attach_host.addresses.clear()
 
     def read_only(path, data):
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(records, "stage_unsynced", read_only)
-    plan = host.run(web(), on_drift="repair")
+    plan = attach_host.run(web(), on_drift="repair")
     assert plan.outcomes[0].error["code"] == "record_unwritable"
-    assert host.verbs("DEL") == []
-    assert attached(host)
+    assert attach_host.verbs("DEL") == []
+    assert attached(attach_host)
 
 
-def test_nothing_is_detached_where_no_lease_can_be_written(host, tmp_path, monkeypatch):
+def test_nothing_is_detached_where_no_lease_can_be_written(attach_host, tmp_path, monkeypatch):
     for name in ("demo", "other"):
         (tmp_path / "leases" / name).mkdir(parents=True)
-    host.network(plugins=[dict(MAIN, ipam={"type": "host-local", "dataDir": str(tmp_path / "leases")}), META])
-    host.run(web())
-    host.addresses.clear()
+    attach_host.network(plugins=[dict(MAIN, ipam={"type": "host-local", "dataDir": str(tmp_path / "leases")}), META])
+    attach_host.run(web())
+    attach_host.addresses.clear()
     locked = str(tmp_path / "leases" / "demo")
     whole = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != locked and whole(path, mode))
-    plan = host.run(web(), on_drift="repair")
+    plan = attach_host.run(web(), on_drift="repair")
     assert plan.outcomes[0].error["code"] == "leases_unwritable"
     assert locked in plan.outcomes[0].error["message"]
-    assert host.verbs("DEL") == []
+    assert attach_host.verbs("DEL") == []
     locked = str(tmp_path / "leases" / "other")
-    assert actions(host.run(web(), on_drift="repair")) == ["repaired"]
+    assert actions(attach_host.run(web(), on_drift="repair")) == ["repaired"]
 
 
 # ---- plugins that get in each other's way
@@ -237,9 +237,9 @@ def pauses(monkeypatch):
     return made
 
 
-def fail_saying(host, text, times, code=999):
+def fail_saying(attach_host, text, times, code=999):
     """Let the ADD of the plugin meta fail so many times."""
-    original, left = host.exec_plugin, [times]
+    original, left = attach_host.exec_plugin, [times]
 
     def failing(path, stdin, env, timeout=None):
         answer = original(path, stdin, env, timeout)
@@ -248,44 +248,44 @@ def fail_saying(host, text, times, code=999):
             raise PluginError(code, text, plugin="meta")
         return answer
 
-    host.exec_plugin = failing
+    attach_host.exec_plugin = failing
 
 
 @pytest.mark.parametrize("text", RACES)
-def test_an_add_that_lost_a_race_is_tried_again_after_a_del(host, pauses, text):
+def test_an_add_that_lost_a_race_is_tried_again_after_a_del(attach_host, pauses, text):
     for times in range(1, 5):
-        fail_saying(host, text, times)
-        plan = host.run(web())
+        fail_saying(attach_host, text, times)
+        plan = attach_host.run(web())
         assert (actions(plan), codes(plan)) == (["added"], [])
-        assert [call[:2] for call in host.calls if call[0] != "CHECK"] == [
+        assert [call[:2] for call in attach_host.calls if call[0] != "CHECK"] == [
             *[("ADD", "main"), ("ADD", "meta"), ("DEL", "meta"), ("DEL", "main")] * times,
             *[("ADD", "main"), ("ADD", "meta")],
         ]
-        host.run(web(state="absent"))
+        attach_host.run(web(state="absent"))
     assert len(pauses) == 1 + 2 + 3 + 4
     assert max(pauses) < 2
 
 
 @pytest.mark.parametrize("text", RACES[:1])
-def test_lost_races_are_bounded(host, pauses, text):
-    fail_saying(host, text, 100)
-    plan = host.run(web())
+def test_lost_races_are_bounded(attach_host, pauses, text):
+    fail_saying(attach_host, text, 100)
+    plan = attach_host.run(web())
     assert plan.outcomes[0].error["code"] == "add_failed"
-    assert host.verbs("ADD") == ["main", "meta"] * 5
-    assert host.cached() == host.records() == []
-    assert not attached(host)
+    assert attach_host.verbs("ADD") == ["main", "meta"] * 5
+    assert attach_host.cached() == attach_host.records() == []
+    assert not attached(attach_host)
 
 
 @pytest.mark.parametrize("text", OTHERS)
-def test_other_failures_are_no_races(host, pauses, text):
-    fail_saying(host, text, 100)
-    assert actions(host.run(web())) == ["failed"]
-    assert (host.verbs("ADD"), pauses) == (["main", "meta"], [])
+def test_other_failures_are_no_races(attach_host, pauses, text):
+    fail_saying(attach_host, text, 100)
+    assert actions(attach_host.run(web())) == ["failed"]
+    assert (attach_host.verbs("ADD"), pauses) == (["main", "meta"], [])
 
 
-def test_a_plugin_that_says_try_again_later_is_asked_again(host, pauses):
-    fail_saying(host, "busy", 1, code=11)
-    assert actions(host.run(web())) == ["added"]
+def test_a_plugin_that_says_try_again_later_is_asked_again(attach_host, pauses):
+    fail_saying(attach_host, "busy", 1, code=11)
+    assert actions(attach_host.run(web())) == ["added"]
     assert len(pauses) == 1
 
 
@@ -351,32 +351,32 @@ def test_a_missing_firewall_command_is_found_before_anything_runs(tools, plugin,
         ("kill -9 $$", "signal: killed"),
     ],
 )
-def test_a_repair_does_not_begin_with_a_firewall_command_that_fails(host, tmp_path, monkeypatch, script, says):
-    host.network(plugins=[dict(BRIDGE, ipam={"type": "ipam"})])
+def test_a_repair_does_not_begin_with_a_firewall_command_that_fails(attach_host, tmp_path, monkeypatch, script, says):
+    attach_host.network(plugins=[dict(BRIDGE, ipam={"type": "ipam"})])
     for name in ("bridge", "iptables"):
         (tmp_path / "bin" / name).write_text("#!/bin/sh\n" + script + "\n")
         (tmp_path / "bin" / name).chmod(0o755)
-    monkeypatch.setenv("PATH", host.bin_dir)
-    original = host.exec_plugin
-    host.exec_plugin = lambda path, *rest: original(path.replace("/bridge", "/main"), *rest)
+    monkeypatch.setenv("PATH", attach_host.bin_dir)
+    original = attach_host.exec_plugin
+    attach_host.exec_plugin = lambda path, *rest: original(path.replace("/bridge", "/main"), *rest)
     monkeypatch.setattr(verbs, "drop_remains", lambda departed, cache_dir: Dropped({}, []))
-    host.run(web())
-    host.addresses.clear()
-    plan = host.run(web(), on_drift="repair")
+    attach_host.run(web())
+    attach_host.addresses.clear()
+    plan = attach_host.run(web(), on_drift="repair")
     if says:
-        assert (plan.outcomes[0].error["code"], host.verbs("DEL")) == ("tool_failed", [])
+        assert (plan.outcomes[0].error["code"], attach_host.verbs("DEL")) == ("tool_failed", [])
         assert f"{tmp_path}/bin/iptables, which fails ({says})" in plan.outcomes[0].error["message"]
     else:
         assert actions(plan) == ["repaired"]
-    assert attached(host)
+    assert attached(attach_host)
 
 
-def test_an_attachment_without_its_firewall_command_is_left(host, monkeypatch):
-    host.network(plugins=[MAIN, META])
-    host.run(web())
-    host.addresses.clear()
+def test_an_attachment_without_its_firewall_command_is_left(attach_host, monkeypatch):
+    attach_host.network(plugins=[MAIN, META])
+    attach_host.run(web())
+    attach_host.addresses.clear()
     monkeypatch.setattr(firewall_tools, "missing_tool", lambda *_: ("main", "nft"))
-    plan = host.run(web(), on_drift="repair")
-    assert (plan.outcomes[0].error["code"], host.verbs("DEL")) == ("missing_tool", [])
+    plan = attach_host.run(web(), on_drift="repair")
+    assert (plan.outcomes[0].error["code"], attach_host.verbs("DEL")) == ("missing_tool", [])
     assert "needs nft, which is not in PATH; install it (package nftables)" in plan.outcomes[0].error["message"]
-    assert codes(host.check(web(), on_drift="repair")) == ["drifted", "missing_tool"]
+    assert codes(attach_host.check(web(), on_drift="repair")) == ["drifted", "missing_tool"]

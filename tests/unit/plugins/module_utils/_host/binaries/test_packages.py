@@ -14,7 +14,7 @@ OTHER = "/etc/cni/net.d/10-mine.conflist"
 
 
 @pytest.fixture
-def host(monkeypatch):
+def answers(monkeypatch):
     """Answers by command and first argument; a command without an answer is not installed."""
     answers = {}
 
@@ -30,8 +30,8 @@ def say(text, rc=0):
     return lambda argv: Done(rc, text.encode(), "")
 
 
-def test_dpkg(host):
-    host["dpkg-query"] = {
+def test_dpkg(answers):
+    answers["dpkg-query"] = {
         "--search": say("diversion by x from: %s\npodman, y: %s\nz:amd64: %s.bak\n" % (FILE, FILE, FILE), rc=1),
         "--show": say("podman 4.3.1+ds1-8\n"),
     }
@@ -39,32 +39,32 @@ def test_dpkg(host):
 
 
 @pytest.mark.parametrize("shown", ["cri-o:amd64", "cri-o"])
-def test_dpkg_with_an_architecture(host, shown):
-    host["dpkg-query"] = {"--search": say("cri-o:amd64: %s\n" % FILE), "--show": say("%s 1.28\n" % shown)}
+def test_dpkg_with_an_architecture(answers, shown):
+    answers["dpkg-query"] = {"--search": say("cri-o:amd64: %s\n" % FILE), "--show": say("%s 1.28\n" % shown)}
     assert packages_of([FILE]) == {FILE: Package("cri-o", "1.28", DPKG)}
 
 
-def test_rpm(host):
+def test_rpm(answers):
     def query(argv):
         return Done(0, b"cri-o 1.30.1-1.el9\n", "") if argv[-1] == FILE else Done(1, b"not owned by any package\n", "")
 
-    host["rpm"] = {"--query": query}
+    answers["rpm"] = {"--query": query}
     assert packages_of([FILE, OTHER]) == {FILE: Package("cri-o", "1.30.1-1.el9", RPM)}
 
 
-def test_a_host_without_either(host):
+def test_a_host_without_either(answers):
     assert packages_of([FILE]) == {}
 
 
-def test_nobody_is_asked_for_nothing(host):
-    host["dpkg-query"] = {}
+def test_nobody_is_asked_for_nothing(answers):
+    answers["dpkg-query"] = {}
     assert packages_of([]) == {}
 
 
-def test_a_command_that_fails_tells_nothing(host, monkeypatch):
+def test_a_command_that_fails_tells_nothing(answers, monkeypatch):
     def fail(argv, timeout):
         raise HostError("timeout", code="command_failed")
 
-    host["dpkg-query"] = host["rpm"] = {}
+    answers["dpkg-query"] = answers["rpm"] = {}
     monkeypatch.setattr(packages, "run_command", fail)
     assert packages_of([FILE]) == {}

@@ -27,162 +27,162 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binar
     MINE,
     NEW,
     OLD,
-    Host,
     sha,
 )
 
 
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    made = Host(tmp_path)
-    made.patch(monkeypatch)
-    return made
-
-
-def test_install_then_nothing_and_nothing_is_executed_or_hashed(host, monkeypatch):
-    predicted = host.present(OLD, check=True)
-    plan = host.present(OLD)
+def test_install_then_nothing_and_nothing_is_executed_or_hashed(plugin_host, monkeypatch):
+    predicted = plugin_host.present(OLD, check=True)
+    plan = plugin_host.present(OLD)
     assert predicted.actions() == plan.actions()
     assert [step["kind"] for step in plan.actions()] == ["make_directory", "install", "install"]
-    assert host.files() == {}
-    assert host.apply(plan) == {"bridge": "installed", "ptp": "installed"}
-    assert host.files() == OLD
-    assert [os.path.basename(path) for path in host.asked] == ["bridge", "ptp"]
+    assert plugin_host.files() == {}
+    assert plugin_host.apply(plan) == {"bridge": "installed", "ptp": "installed"}
+    assert plugin_host.files() == OLD
+    assert [os.path.basename(path) for path in plugin_host.asked] == ["bridge", "ptp"]
     assert [entry["cni_versions"] for entry in plan.report()] == [["1.0.0"], ["1.0.0"]]
     assert plan.diff()[1]["after"]["cni_versions"] == "1.0.0"
     monkeypatch.setattr(store, "digest_of", lambda stream: pytest.fail("read again"))
-    again = host.present(OLD, shipped=())
-    assert not again.changed and len(host.asked) == 2
+    again = plugin_host.present(OLD, shipped=())
+    assert not again.changed and len(plugin_host.asked) == 2
     assert [entry["cni_versions"] for entry in again.report()] == [["1.0.0"], ["1.0.0"]]
 
 
-def test_content_that_is_not_at_hand_is_asked_for_in_a_run_and_predicted_in_check_mode(host):
+def test_content_that_is_not_at_hand_is_asked_for_in_a_run_and_predicted_in_check_mode(plugin_host):
     with pytest.raises(ContentMissing) as caught:
-        host.present(NEW, shipped=["tap"])
+        plugin_host.present(NEW, shipped=["tap"])
     assert caught.value.names == ["bridge", "ptp"]
-    assert len(host.present(NEW, shipped=["tap"], check=True).steps) == 4
+    assert len(plugin_host.present(NEW, shipped=["tap"], check=True).steps) == 4
 
 
-def test_an_upgrade_and_back_again_and_what_it_replaced(host):
-    host.apply(host.present(OLD))
-    assert host.apply(host.present(NEW)) == {"bridge": "replaced", "ptp": "replaced", "tap": "installed"}
-    assert host.files() == NEW
-    assert host.apply(host.restored()) == {"bridge": "restored", "ptp": "restored", "tap": "removed"}
-    assert host.files() == OLD
-    assert not host.restored().changed
-    assert host.entry("bridge")["sha256"] == sha(OLD["bridge"]) and host.entry("bridge")["cni_versions"] == ["1.0.0"]
-    assert not host.present(OLD, shipped=()).changed
+def test_an_upgrade_and_back_again_and_what_it_replaced(plugin_host):
+    plugin_host.apply(plugin_host.present(OLD))
+    assert plugin_host.apply(plugin_host.present(NEW)) == {"bridge": "replaced", "ptp": "replaced", "tap": "installed"}
+    assert plugin_host.files() == NEW
+    assert plugin_host.apply(plugin_host.restored()) == {"bridge": "restored", "ptp": "restored", "tap": "removed"}
+    assert plugin_host.files() == OLD
+    assert not plugin_host.restored().changed
+    assert plugin_host.entry("bridge")["sha256"] == sha(OLD["bridge"]) and plugin_host.entry("bridge")[
+        "cni_versions"
+    ] == ["1.0.0"]
+    assert not plugin_host.present(OLD, shipped=()).changed
 
 
-def test_an_older_version_is_installed_from_what_is_kept_without_a_transfer(host):
-    host.apply(host.present(OLD))
-    host.apply(host.present(NEW))
-    assert host.apply(host.present(OLD, shipped=())) == {"bridge": "replaced", "ptp": "replaced"}
-    assert host.read("bridge") == OLD["bridge"]
+def test_an_older_version_is_installed_from_what_is_kept_without_a_transfer(plugin_host):
+    plugin_host.apply(plugin_host.present(OLD))
+    plugin_host.apply(plugin_host.present(NEW))
+    assert plugin_host.apply(plugin_host.present(OLD, shipped=())) == {"bridge": "replaced", "ptp": "replaced"}
+    assert plugin_host.read("bridge") == OLD["bridge"]
 
 
-def test_force_restores_what_was_there_before_the_first_of_ours(host):
-    host.put("bridge", ELF + b"distribution", 0o750)
-    host.apply(host.present(OLD))
-    host.apply(host.present(NEW))
-    assert host.apply(host.restored(force=True)) == {"bridge": "restored", "ptp": "removed", "tap": "removed"}
-    assert host.files() == {"bridge": ELF + b"distribution"}
-    assert os.stat(os.path.join(host.bin_dir, "bridge")).st_mode & 0o777 == 0o750
-    assert host.manifest().binaries == {} and os.listdir(os.path.join(host.state, "objects")) == []
-    assert not host.restored(force=True).changed
+def test_force_restores_what_was_there_before_the_first_of_ours(plugin_host):
+    plugin_host.put("bridge", ELF + b"distribution", 0o750)
+    plugin_host.apply(plugin_host.present(OLD))
+    plugin_host.apply(plugin_host.present(NEW))
+    assert plugin_host.apply(plugin_host.restored(force=True)) == {
+        "bridge": "restored",
+        "ptp": "removed",
+        "tap": "removed",
+    }
+    assert plugin_host.files() == {"bridge": ELF + b"distribution"}
+    assert os.stat(os.path.join(plugin_host.bin_dir, "bridge")).st_mode & 0o777 == 0o750
+    assert plugin_host.manifest().binaries == {} and os.listdir(os.path.join(plugin_host.state, "objects")) == []
+    assert not plugin_host.restored(force=True).changed
 
 
-def test_a_foreign_file_with_the_wanted_content_is_left_alone_and_not_ours(host):
-    host.put("bridge", NEW["bridge"])
-    plan = host.present({"bridge": NEW["bridge"]}, shipped=())
+def test_a_foreign_file_with_the_wanted_content_is_left_alone_and_not_ours(plugin_host):
+    plugin_host.put("bridge", NEW["bridge"])
+    plan = plugin_host.present({"bridge": NEW["bridge"]}, shipped=())
     assert not plan.changed and plan.report()[0]["action"] == "none"
     assert plan.report()[0]["cni_versions"] == ["1.0.0", "1.1.0"]
-    assert host.entry("bridge") is None
+    assert plugin_host.entry("bridge") is None
 
 
-def test_an_unchanged_run_remembers_so_that_the_next_one_asks_nothing(host, monkeypatch):
-    host.put("bridge", NEW["bridge"])
+def test_an_unchanged_run_remembers_so_that_the_next_one_asks_nothing(plugin_host, monkeypatch):
+    plugin_host.put("bridge", NEW["bridge"])
     now = store.time.time_ns()
     monkeypatch.setattr(store.time, "time_ns", lambda: now + 10**10)
     listing = {"sha256": "a" * 64, "sha512": "b" * 128, "plugins": {"bridge": sha(NEW["bridge"])}}
-    seen = read_state(host.lock)
-    plan = host.present({"bridge": NEW["bridge"]}, archive=listing)
-    plan.remember(seen, host.lock)
-    assert host.asked == [os.path.join(host.bin_dir, "bridge")]
-    assert not host.present({"bridge": NEW["bridge"]}).changed
-    assert len(host.asked) == 1
-    assert known_archive(host.manifest(), "sha512", "b" * 128) == listing
-    assert known_archive(host.manifest(), "sha256", "b" * 64) is None
+    seen = read_state(plugin_host.lock)
+    plan = plugin_host.present({"bridge": NEW["bridge"]}, archive=listing)
+    plan.remember(seen, plugin_host.lock)
+    assert plugin_host.asked == [os.path.join(plugin_host.bin_dir, "bridge")]
+    assert not plugin_host.present({"bridge": NEW["bridge"]}).changed
+    assert len(plugin_host.asked) == 1
+    assert known_archive(plugin_host.manifest(), "sha512", "b" * 128) == listing
+    assert known_archive(plugin_host.manifest(), "sha256", "b" * 64) is None
 
 
-def test_what_another_module_did_meanwhile_counts_more_than_what_was_learned(host):
-    host.put("bridge", NEW["bridge"])
-    seen = read_state(host.lock)
-    plan = host.present({"bridge": NEW["bridge"]}, archive={"sha256": "a" * 64, "sha512": "", "plugins": {}})
-    outcome.Lock("other", 0, seen, host.lock).__enter__().__exit__(None, None, None)
-    plan.remember(seen, host.lock)
-    assert host.manifest().archives == {}
+def test_what_another_module_did_meanwhile_counts_more_than_what_was_learned(plugin_host):
+    plugin_host.put("bridge", NEW["bridge"])
+    seen = read_state(plugin_host.lock)
+    plan = plugin_host.present({"bridge": NEW["bridge"]}, archive={"sha256": "a" * 64, "sha512": "", "plugins": {}})
+    outcome.Lock("other", 0, seen, plugin_host.lock).__enter__().__exit__(None, None, None)
+    plan.remember(seen, plugin_host.lock)
+    assert plugin_host.manifest().archives == {}
 
 
-def test_a_broken_file_of_ours_is_repaired_and_what_stood_there_is_kept(host):
-    host.apply(host.present(OLD))
-    host.put("bridge", OLD["bridge"][:5])
-    assert host.apply(host.present(OLD)) == {"bridge": "replaced", "ptp": "none"}
-    assert host.files() == OLD
-    entry = host.entry("bridge")
+def test_a_broken_file_of_ours_is_repaired_and_what_stood_there_is_kept(plugin_host):
+    plugin_host.apply(plugin_host.present(OLD))
+    plugin_host.put("bridge", OLD["bridge"][:5])
+    assert plugin_host.apply(plugin_host.present(OLD)) == {"bridge": "replaced", "ptp": "none"}
+    assert plugin_host.files() == OLD
+    entry = plugin_host.entry("bridge")
     assert [(kept["origin"], kept["sha256"]) for kept in entry["history"]] == [("displaced", sha(OLD["bridge"][:5]))]
-    assert host.manifest().has_kept(sha(OLD["bridge"][:5]))
-    assert host.apply(host.restored()) == {"bridge": "removed", "ptp": "removed"}
-    assert host.manifest().has_kept(sha(OLD["bridge"][:5]))
-    assert not host.restored().changed and host.restored().report() == []
+    assert plugin_host.manifest().has_kept(sha(OLD["bridge"][:5]))
+    assert plugin_host.apply(plugin_host.restored()) == {"bridge": "removed", "ptp": "removed"}
+    assert plugin_host.manifest().has_kept(sha(OLD["bridge"][:5]))
+    assert not plugin_host.restored().changed and plugin_host.restored().report() == []
 
 
-def test_a_missing_file_of_ours_is_installed_again(host):
-    host.apply(host.present(OLD))
-    os.unlink(os.path.join(host.bin_dir, "ptp"))
-    assert host.apply(host.present(OLD)) == {"bridge": "none", "ptp": "installed"}
+def test_a_missing_file_of_ours_is_installed_again(plugin_host):
+    plugin_host.apply(plugin_host.present(OLD))
+    os.unlink(os.path.join(plugin_host.bin_dir, "ptp"))
+    assert plugin_host.apply(plugin_host.present(OLD)) == {"bridge": "none", "ptp": "installed"}
 
 
-def test_mode_is_corrected_in_place(host):
-    host.apply(host.present(OLD))
-    path = os.path.join(host.bin_dir, "bridge")
+def test_mode_is_corrected_in_place(plugin_host):
+    plugin_host.apply(plugin_host.present(OLD))
+    path = os.path.join(plugin_host.bin_dir, "bridge")
     os.chmod(path, 0o700)
     inode = os.stat(path).st_ino
-    plan = host.present(OLD, shipped=())
+    plan = plugin_host.present(OLD, shipped=())
     assert plan.diff()[0]["before"]["mode"] == "0700" and plan.diff()[0]["after"]["mode"] == "0755"
-    assert host.apply(plan) == {"bridge": "attributes", "ptp": "none"}
+    assert plugin_host.apply(plan) == {"bridge": "attributes", "ptp": "none"}
     assert os.stat(path).st_mode & 0o777 == 0o755 and os.stat(path).st_ino == inode
-    assert not host.present(OLD).changed and host.entry("bridge")["history"] == []
+    assert not plugin_host.present(OLD).changed and plugin_host.entry("bridge")["history"] == []
 
 
-def test_a_foreign_file_with_another_mode_becomes_ours_and_can_be_restored(host):
-    host.put("bridge", NEW["bridge"], 0o700)
-    assert host.apply(host.present({"bridge": NEW["bridge"]}, shipped=())) == {"bridge": "attributes"}
-    assert host.apply(host.restored()) == {"bridge": "restored"}
-    assert os.stat(os.path.join(host.bin_dir, "bridge")).st_mode & 0o777 == 0o700
+def test_a_foreign_file_with_another_mode_becomes_ours_and_can_be_restored(plugin_host):
+    plugin_host.put("bridge", NEW["bridge"], 0o700)
+    assert plugin_host.apply(plugin_host.present({"bridge": NEW["bridge"]}, shipped=())) == {"bridge": "attributes"}
+    assert plugin_host.apply(plugin_host.restored()) == {"bridge": "restored"}
+    assert os.stat(os.path.join(plugin_host.bin_dir, "bridge")).st_mode & 0o777 == 0o700
 
 
-def test_a_link_is_replaced_and_comes_back(host, tmp_path):
+def test_a_link_is_replaced_and_comes_back(plugin_host, tmp_path):
     outside = tmp_path / "outside"
     outside.write_bytes(b"untouched")
-    os.makedirs(host.bin_dir)
-    os.symlink(str(outside), os.path.join(host.bin_dir, "bridge"))
-    plan = host.present(OLD)
+    os.makedirs(plugin_host.bin_dir)
+    os.symlink(str(outside), os.path.join(plugin_host.bin_dir, "bridge"))
+    plan = plugin_host.present(OLD)
     assert plan.diff()[0]["before"] == {"link": str(outside)}
-    assert host.apply(plan)["bridge"] == "replaced"
-    assert host.files() == OLD and outside.read_bytes() == b"untouched"
-    assert host.apply(host.restored())["bridge"] == "restored"
-    assert host.read("bridge") == str(outside)
-    assert not host.restored().changed
+    assert plugin_host.apply(plan)["bridge"] == "replaced"
+    assert plugin_host.files() == OLD and outside.read_bytes() == b"untouched"
+    assert plugin_host.apply(plugin_host.restored())["bridge"] == "restored"
+    assert plugin_host.read("bridge") == str(outside)
+    assert not plugin_host.restored().changed
 
 
 @pytest.mark.parametrize("state", ["present", "absent", "restored"])
-def test_a_directory_in_the_way_is_an_error(host, state):
-    host.apply(host.present(OLD))
-    os.unlink(os.path.join(host.bin_dir, "bridge"))
-    os.mkdir(os.path.join(host.bin_dir, "bridge"))
+def test_a_directory_in_the_way_is_an_error(plugin_host, state):
+    plugin_host.apply(plugin_host.present(OLD))
+    os.unlink(os.path.join(plugin_host.bin_dir, "bridge"))
+    os.mkdir(os.path.join(plugin_host.bin_dir, "bridge"))
     with pytest.raises(HostError) as caught:
-        {"present": lambda: host.present(OLD), "absent": lambda: host.absent("bridge")}.get(state, host.restored)()
+        {"present": lambda: plugin_host.present(OLD), "absent": lambda: plugin_host.absent("bridge")}.get(
+            state, plugin_host.restored
+        )()
     assert caught.value.code == "not_regular"
 
 
@@ -190,21 +190,21 @@ def test_a_directory_in_the_way_is_an_error(host, state):
     "content, code",
     [(ELF + BROKEN, "plugin_failed"), (ELF[:-2] + b"\xb7\x00", "wrong_machine"), (b"text", "wrong_machine")],
 )
-def test_one_that_does_not_run_keeps_all_from_being_installed(host, content, code):
-    host.apply(host.present(OLD))
+def test_one_that_does_not_run_keeps_all_from_being_installed(plugin_host, content, code):
+    plugin_host.apply(plugin_host.present(OLD))
     with pytest.raises(HostError) as caught:
-        host.apply(host.present(dict(NEW, tap=content)))
+        plugin_host.apply(plugin_host.present(dict(NEW, tap=content)))
     assert caught.value.code == code and "tap" in caught.value.msg
-    assert host.files() == OLD
-    assert host.entry("bridge")["sha256"] == sha(OLD["bridge"])
+    assert plugin_host.files() == OLD
+    assert plugin_host.entry("bridge")["sha256"] == sha(OLD["bridge"])
 
 
-def test_what_arrives_damaged_is_not_installed(host):
+def test_what_arrives_damaged_is_not_installed(plugin_host):
     wanted = WantedPlugins({"bridge": sha(b"x")}, None, lambda names: iter([("bridge", io.BytesIO(ELF))]), ["bridge"])
     with pytest.raises(HostError) as caught:
-        host.apply(plan_present(host.bin_dir, wanted, MINE, HostView(host.manifest()), False))
+        plugin_host.apply(plan_present(plugin_host.bin_dir, wanted, MINE, HostView(plugin_host.manifest()), False))
     assert caught.value.code == "damaged_transfer"
-    assert host.files() == {}
+    assert plugin_host.files() == {}
 
 
 class Crash(BaseException):
@@ -212,10 +212,10 @@ class Crash(BaseException):
 
 
 @pytest.mark.parametrize("renames", range(1, 9))
-def test_after_a_crash_each_file_is_old_or_new_and_the_next_run_completes(host, monkeypatch, renames):
-    host.put("bridge", ELF + b"foreign")
-    host.apply(host.present({"ptp": OLD["ptp"]}))
-    before = host.files()
+def test_after_a_crash_each_file_is_old_or_new_and_the_next_run_completes(plugin_host, monkeypatch, renames):
+    plugin_host.put("bridge", ELF + b"foreign")
+    plugin_host.apply(plugin_host.present({"ptp": OLD["ptp"]}))
+    before = plugin_host.files()
     left = [renames]
 
     def crash(*arguments, **keywords):
@@ -228,20 +228,20 @@ def test_after_a_crash_each_file_is_old_or_new_and_the_next_run_completes(host, 
     if child == 0:
         real = os.rename
         os.rename = crash
-        host.apply(host.present(NEW))
+        plugin_host.apply(plugin_host.present(NEW))
         os._exit(0)
     _pid, status = os.waitpid(child, 0)
-    found = {name: content for name, content in host.files().items() if not name.endswith(TEMP_SUFFIX)}
+    found = {name: content for name, content in plugin_host.files().items() if not name.endswith(TEMP_SUFFIX)}
     for name, content in found.items():
         assert content in (before.get(name), NEW[name])
     crashed = os.WIFSIGNALED(status)
     assert crashed == (left_after(renames) > 0)
     if crashed:
-        host.apply(host.present(NEW))
-    assert host.files() == NEW
-    assert "displaced" not in [kept["origin"] for name in NEW for kept in host.entry(name)["history"]]
-    host.apply(host.restored())
-    assert host.files() == before
+        plugin_host.apply(plugin_host.present(NEW))
+    assert plugin_host.files() == NEW
+    assert "displaced" not in [kept["origin"] for name in NEW for kept in plugin_host.entry(name)["history"]]
+    plugin_host.apply(plugin_host.restored())
+    assert plugin_host.files() == before
 
 
 def left_after(renames):
@@ -249,10 +249,10 @@ def left_after(renames):
     return 8 - renames
 
 
-def test_a_crash_while_restoring_is_completed_by_the_next_run(host, monkeypatch):
-    host.put("tap", ELF + b"foreign")
-    host.apply(host.present(OLD))
-    host.apply(host.present(NEW))
+def test_a_crash_while_restoring_is_completed_by_the_next_run(plugin_host, monkeypatch):
+    plugin_host.put("tap", ELF + b"foreign")
+    plugin_host.apply(plugin_host.present(OLD))
+    plugin_host.apply(plugin_host.present(NEW))
     real = batch.PluginBatch.commit
     done = []
 
@@ -264,55 +264,55 @@ def test_a_crash_while_restoring_is_completed_by_the_next_run(host, monkeypatch)
 
     monkeypatch.setattr(batch.PluginBatch, "commit", commit)
     with pytest.raises(Crash):
-        host.apply(host.restored())
+        plugin_host.apply(plugin_host.restored())
     monkeypatch.setattr(batch.PluginBatch, "commit", real)
-    assert host.apply(host.restored()) == {"bridge": "none", "ptp": "restored", "tap": "restored"}
-    assert host.files() == dict(OLD, tap=ELF + b"foreign")
-    assert host.entry("tap") is None and host.entry("bridge")["sha256"] == sha(OLD["bridge"])
-    assert not host.restored().changed
+    assert plugin_host.apply(plugin_host.restored()) == {"bridge": "none", "ptp": "restored", "tap": "restored"}
+    assert plugin_host.files() == dict(OLD, tap=ELF + b"foreign")
+    assert plugin_host.entry("tap") is None and plugin_host.entry("bridge")["sha256"] == sha(OLD["bridge"])
+    assert not plugin_host.restored().changed
 
 
-def test_absent_removes_ours_and_keeps_what_it_had_replaced(host):
-    host.put("bridge", ELF + b"foreign")
-    host.apply(host.present(OLD))
-    plan = host.absent("bridge", "none")
+def test_absent_removes_ours_and_keeps_what_it_had_replaced(plugin_host):
+    plugin_host.put("bridge", ELF + b"foreign")
+    plugin_host.apply(plugin_host.present(OLD))
+    plan = plugin_host.absent("bridge", "none")
     assert plan.actions() == [
         {
             "kind": "remove",
-            "target": os.path.join(host.bin_dir, "bridge"),
+            "target": os.path.join(plugin_host.bin_dir, "bridge"),
             "class": "safe",
             "reason": "state is absent",
         },
     ]
-    assert host.apply(plan) == {"bridge": "removed", "none": "none"}
-    assert list(host.files()) == ["ptp"]
-    assert not host.absent("bridge").changed
-    assert host.apply(host.restored("bridge")) == {"bridge": "restored"}
-    assert host.read("bridge") == ELF + b"foreign" and host.entry("bridge") is None
+    assert plugin_host.apply(plan) == {"bridge": "removed", "none": "none"}
+    assert list(plugin_host.files()) == ["ptp"]
+    assert not plugin_host.absent("bridge").changed
+    assert plugin_host.apply(plugin_host.restored("bridge")) == {"bridge": "restored"}
+    assert plugin_host.read("bridge") == ELF + b"foreign" and plugin_host.entry("bridge") is None
 
 
 @pytest.mark.parametrize("earlier", [False, True])
-def test_absent_leaves_a_foreign_file_unless_forced_and_then_keeps_it(host, earlier):
+def test_absent_leaves_a_foreign_file_unless_forced_and_then_keeps_it(plugin_host, earlier):
     if earlier:
-        host.apply(host.present({"bridge": OLD["bridge"]}))
-        host.put("bridge", b"somebody's")
-        host.apply(host.absent("bridge", force=True))
-    host.put("bridge", ELF + b"foreign")
+        plugin_host.apply(plugin_host.present({"bridge": OLD["bridge"]}))
+        plugin_host.put("bridge", b"somebody's")
+        plugin_host.apply(plugin_host.absent("bridge", force=True))
+    plugin_host.put("bridge", ELF + b"foreign")
     with pytest.raises(HostError) as caught:
-        host.absent("bridge")
+        plugin_host.absent("bridge")
     assert caught.value.code == "foreign_file"
-    assert host.apply(host.absent("bridge", force=True)) == {"bridge": "removed"}
-    assert host.files() == {}
-    assert host.apply(host.restored()) == {"bridge": "restored"}
-    assert host.read("bridge") == ELF + b"foreign"
+    assert plugin_host.apply(plugin_host.absent("bridge", force=True)) == {"bridge": "removed"}
+    assert plugin_host.files() == {}
+    assert plugin_host.apply(plugin_host.restored()) == {"bridge": "restored"}
+    assert plugin_host.read("bridge") == ELF + b"foreign"
 
 
-def test_removing_what_a_network_names_is_left_where_nothing_disruptive_is_allowed(host):
-    host.apply(host.present(OLD))
-    os.makedirs(host.conf_dir)
-    with open(os.path.join(host.conf_dir, "10-a.conflist"), "w") as stream:
+def test_removing_what_a_network_names_is_left_where_nothing_disruptive_is_allowed(plugin_host):
+    plugin_host.apply(plugin_host.present(OLD))
+    os.makedirs(plugin_host.conf_dir)
+    with open(os.path.join(plugin_host.conf_dir, "10-a.conflist"), "w") as stream:
         json.dump({"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "bridge"}]}, stream)
-    plan = host.absent("bridge", "ptp", force=True)
+    plan = plugin_host.absent("bridge", "ptp", force=True)
     plan.restrict([SAFE])
     assert not plan.changed and len(plan.left) == 2
     assert [(row["action"], row["sha256"]) for row in plan.report()] == [
@@ -322,74 +322,76 @@ def test_removing_what_a_network_names_is_left_where_nothing_disruptive_is_allow
 
 
 @pytest.mark.parametrize("what", ["absent", "restored"])
-def test_what_somebody_put_over_ours_is_not_removed_unless_forced(host, what):
-    host.apply(host.present(OLD))
-    host.put("bridge", ELF + b"somebody's")
-    plan = getattr(host, what)
+def test_what_somebody_put_over_ours_is_not_removed_unless_forced(plugin_host, what):
+    plugin_host.apply(plugin_host.present(OLD))
+    plugin_host.put("bridge", ELF + b"somebody's")
+    plan = getattr(plugin_host, what)
     with pytest.raises(HostError) as caught:
         plan("bridge")
     assert caught.value.code == "foreign_file"
-    assert host.apply(plan("bridge", force=True)) == {"bridge": "removed"}
-    assert host.manifest().has_kept(sha(ELF + b"somebody's"))
+    assert plugin_host.apply(plan("bridge", force=True)) == {"bridge": "removed"}
+    assert plugin_host.manifest().has_kept(sha(ELF + b"somebody's"))
 
 
-def test_a_foreign_file_that_came_after_the_removal_is_not_restored_over(host):
-    host.put("bridge", ELF + b"foreign")
-    host.apply(host.present(OLD))
-    host.apply(host.absent("bridge"))
-    host.put("bridge", ELF + b"another")
-    assert not host.restored("bridge").changed
-    assert host.apply(host.present(NEW))["bridge"] == "replaced"
-    assert host.manifest().has_kept(sha(ELF + b"foreign")) and host.manifest().has_kept(sha(ELF + b"another"))
+def test_a_foreign_file_that_came_after_the_removal_is_not_restored_over(plugin_host):
+    plugin_host.put("bridge", ELF + b"foreign")
+    plugin_host.apply(plugin_host.present(OLD))
+    plugin_host.apply(plugin_host.absent("bridge"))
+    plugin_host.put("bridge", ELF + b"another")
+    assert not plugin_host.restored("bridge").changed
+    assert plugin_host.apply(plugin_host.present(NEW))["bridge"] == "replaced"
+    assert plugin_host.manifest().has_kept(sha(ELF + b"foreign")) and plugin_host.manifest().has_kept(
+        sha(ELF + b"another")
+    )
 
 
-def network(host, plugin):
-    os.makedirs(host.conf_dir, exist_ok=True)
-    with open(os.path.join(host.conf_dir, "10-apps.conflist"), "w") as stream:
+def network(plugin_host, plugin):
+    os.makedirs(plugin_host.conf_dir, exist_ok=True)
+    with open(os.path.join(plugin_host.conf_dir, "10-apps.conflist"), "w") as stream:
         json.dump({"cniVersion": "1.0.0", "name": "apps", "plugins": [{"type": "x", "ipam": {"type": plugin}}]}, stream)
 
 
 @pytest.mark.parametrize("what", ["absent", "restored"])
-def test_a_plugin_in_use_is_removed_only_with_force_and_that_is_disruptive(host, what):
-    host.apply(host.present(OLD))
-    network(host, "bridge")
-    plan = getattr(host, what)
+def test_a_plugin_in_use_is_removed_only_with_force_and_that_is_disruptive(plugin_host, what):
+    plugin_host.apply(plugin_host.present(OLD))
+    network(plugin_host, "bridge")
+    plan = getattr(plugin_host, what)
     with pytest.raises(HostError) as caught:
         plan("bridge", "ptp")
     assert caught.value.code == "plugin_in_use"
     assert caught.value.facts["users"] == [
-        {"name": "bridge", "users": ["the network 'apps' in %s/10-apps.conflist" % host.conf_dir]}
+        {"name": "bridge", "users": ["the network 'apps' in %s/10-apps.conflist" % plugin_host.conf_dir]}
     ]
     assert [step["class"] for step in plan("bridge", "ptp", force=True).actions()] == ["disruptive", "safe"]
-    assert host.files() == OLD
+    assert plugin_host.files() == OLD
 
 
-def test_restoring_another_version_of_a_plugin_in_use_is_fine(host):
-    host.apply(host.present(OLD))
-    host.apply(host.present({"bridge": NEW["bridge"]}))
-    network(host, "bridge")
-    assert host.apply(host.restored("bridge")) == {"bridge": "restored"}
+def test_restoring_another_version_of_a_plugin_in_use_is_fine(plugin_host):
+    plugin_host.apply(plugin_host.present(OLD))
+    plugin_host.apply(plugin_host.present({"bridge": NEW["bridge"]}))
+    network(plugin_host, "bridge")
+    assert plugin_host.apply(plugin_host.restored("bridge")) == {"bridge": "restored"}
 
 
-def test_stale_temporary_files_go_with_the_next_change(host):
-    stale = host.put(".bridge.0123" + TEMP_SUFFIX, b"half")
-    host.apply(host.present(OLD))
+def test_stale_temporary_files_go_with_the_next_change(plugin_host):
+    stale = plugin_host.put(".bridge.0123" + TEMP_SUFFIX, b"half")
+    plugin_host.apply(plugin_host.present(OLD))
     assert not os.path.exists(stale)
 
 
-def test_a_linked_directory_is_refused(host, tmp_path):
+def test_a_linked_directory_is_refused(plugin_host, tmp_path):
     (tmp_path / "real").mkdir()
-    os.makedirs(os.path.dirname(host.bin_dir))
-    os.symlink(str(tmp_path / "real"), host.bin_dir)
+    os.makedirs(os.path.dirname(plugin_host.bin_dir))
+    os.symlink(str(tmp_path / "real"), plugin_host.bin_dir)
     with pytest.raises(HostError) as caught:
-        host.present(OLD)
+        plugin_host.present(OLD)
     assert caught.value.code == "path_is_link"
 
 
-def test_a_directory_that_others_can_write_is_refused(host, monkeypatch):
+def test_a_directory_that_others_can_write_is_refused(plugin_host, monkeypatch):
     monkeypatch.undo()
-    os.makedirs(host.bin_dir)
-    os.chmod(host.bin_dir, 0o777)
+    os.makedirs(plugin_host.bin_dir)
+    os.chmod(plugin_host.bin_dir, 0o777)
     with pytest.raises(HostError) as caught:
-        host.present(OLD)
+        plugin_host.present(OLD)
     assert caught.value.code == "unsafe_permissions"

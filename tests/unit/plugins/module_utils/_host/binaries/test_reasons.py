@@ -5,67 +5,58 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from ansible_collections.podwire.cni.plugins.module_utils._host.files import Attributes
-from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binaries.plugin_host import NEW, OLD, Host
+from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binaries.plugin_host import NEW, OLD
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import reasons
 
 BRIDGE = {"bridge": OLD["bridge"]}
 NEWER = {"bridge": NEW["bridge"]}
 
 
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    made = Host(tmp_path)
-    made.patch(monkeypatch)
-    return made
+def test_what_is_missing(plugin_host):
+    assert reasons(plugin_host.present(BRIDGE)) == ["does not exist", "not installed"]
 
 
-def test_what_is_missing(host):
-    assert reasons(host.present(BRIDGE)) == ["does not exist", "not installed"]
+def test_another_content(plugin_host):
+    plugin_host.put("bridge", OLD["bridge"])
+    assert reasons(plugin_host.present(NEWER)) == ["its content differs"]
+    assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["sha256 differs from 1.9.1"]
 
 
-def test_another_content(host):
-    host.put("bridge", OLD["bridge"])
-    assert reasons(host.present(NEWER)) == ["its content differs"]
-    assert reasons(host.present(NEWER, release="1.9.1")) == ["sha256 differs from 1.9.1"]
-
-
-def test_another_release(host, monkeypatch):
-    host.apply(host.present(BRIDGE))
-    manifest = host.manifest()
+def test_another_release(plugin_host, monkeypatch):
+    plugin_host.apply(plugin_host.present(BRIDGE))
+    manifest = plugin_host.manifest()
     (known,) = manifest.versions.values()
     known["release"] = "1.6.2"
     manifest.save()
-    assert reasons(host.present(NEWER, release="1.9.1")) == ["is release 1.6.2, want 1.9.1"]
-    assert reasons(host.present(NEWER, release="1.6.2")) == ["sha256 differs from 1.6.2"]
-    assert reasons(host.present(NEWER)) == ["its content differs"]
+    assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["is release 1.6.2, want 1.9.1"]
+    assert reasons(plugin_host.present(NEWER, release="1.6.2")) == ["sha256 differs from 1.6.2"]
+    assert reasons(plugin_host.present(NEWER)) == ["its content differs"]
     # What is known is about the file that was there.
-    host.put("bridge", OLD["ptp"])
-    assert reasons(host.present(NEWER, release="1.9.1")) == ["sha256 differs from 1.9.1"]
+    plugin_host.put("bridge", OLD["ptp"])
+    assert reasons(plugin_host.present(NEWER, release="1.9.1")) == ["sha256 differs from 1.9.1"]
 
 
-def test_a_link(host, tmp_path):
-    os.makedirs(host.bin_dir)
-    os.symlink(str(tmp_path / "away"), os.path.join(host.bin_dir, "bridge"))
-    assert reasons(host.present(BRIDGE)) == ["is a symbolic link"]
+def test_a_link(plugin_host, tmp_path):
+    os.makedirs(plugin_host.bin_dir)
+    os.symlink(str(tmp_path / "away"), os.path.join(plugin_host.bin_dir, "bridge"))
+    assert reasons(plugin_host.present(BRIDGE)) == ["is a symbolic link"]
 
 
-def test_mode_and_owner(host):
-    host.apply(host.present(BRIDGE))
-    host.put("bridge", OLD["bridge"], 0o700)
-    plan = host.present(BRIDGE)
+def test_mode_and_owner(plugin_host):
+    plugin_host.apply(plugin_host.present(BRIDGE))
+    plugin_host.put("bridge", OLD["bridge"], 0o700)
+    plan = plugin_host.present(BRIDGE)
     assert reasons(plan) == ["mode 0700, want 0755"]
     (entry,) = plan.diff()
     assert (entry["before"], entry["after"]) == ({"mode": "0700"}, {"mode": "0755"})
     uid, gid = os.geteuid(), os.getegid()
-    plan = host.present(BRIDGE, attributes=Attributes(0o755, uid + 1, gid))
+    plan = plugin_host.present(BRIDGE, attributes=Attributes(0o755, uid + 1, gid))
     assert reasons(plan) == [f"mode 0700, want 0755; owner {uid}:{gid}, want {uid + 1}:{gid}"]
 
 
-def test_a_removal_and_a_restoration(host):
-    host.apply(host.present(BRIDGE))
-    host.apply(host.present(dict(NEWER, tap=NEW["tap"])))
-    assert reasons(host.absent("bridge")) == ["state is absent"]
-    assert reasons(host.restored()) == ["the previous file is wanted", "it replaced no file"]
+def test_a_removal_and_a_restoration(plugin_host):
+    plugin_host.apply(plugin_host.present(BRIDGE))
+    plugin_host.apply(plugin_host.present(dict(NEWER, tap=NEW["tap"])))
+    assert reasons(plugin_host.absent("bridge")) == ["state is absent"]
+    assert reasons(plugin_host.restored()) == ["the previous file is wanted", "it replaced no file"]

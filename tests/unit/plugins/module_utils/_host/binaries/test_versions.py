@@ -14,88 +14,80 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.binar
     ELF,
     NEW,
     OLD,
-    Host,
 )
 
 
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    made = Host(tmp_path)
-    made.patch(monkeypatch)
-    return made
-
-
-def network(host, cni_version, name="apps", plugin="bridge"):
-    os.makedirs(host.conf_dir, exist_ok=True)
-    path = os.path.join(host.conf_dir, "10-%s.conflist" % name)
+def network(plugin_host, cni_version, name="apps", plugin="bridge"):
+    os.makedirs(plugin_host.conf_dir, exist_ok=True)
+    path = os.path.join(plugin_host.conf_dir, "10-%s.conflist" % name)
     with open(path, "w") as stream:
         json.dump({"cniVersion": cni_version, "name": name, "plugins": [{"type": plugin}]}, stream)
     return path
 
 
-def test_nothing_goes_live_that_does_not_support_a_network_which_worked(host):
-    host.apply(host.present(NEW))
-    path = network(host, "1.1.0")
-    plan = host.present(dict(OLD, other=ELF + b"new other"))
+def test_nothing_goes_live_that_does_not_support_a_network_which_worked(plugin_host):
+    plugin_host.apply(plugin_host.present(NEW))
+    path = network(plugin_host, "1.1.0")
+    plan = plugin_host.present(dict(OLD, other=ELF + b"new other"))
     with pytest.raises(HostError) as caught:
-        host.apply(plan)
+        plugin_host.apply(plan)
     assert caught.value.code == "network_unsupported"
     for word in ("'apps'", path, "1.1.0", "bridge", "supports 1.0.0)", "force"):
         assert word in caught.value.msg
-    assert host.files() == NEW
+    assert plugin_host.files() == NEW
 
 
-def test_with_force_it_is_a_warning_and_goes_live(host):
-    host.apply(host.present(NEW))
-    network(host, "1.1.0")
-    plan = host.present(OLD, force=True)
-    host.apply(plan)
-    assert host.files()["bridge"] == OLD["bridge"]
+def test_with_force_it_is_a_warning_and_goes_live(plugin_host):
+    plugin_host.apply(plugin_host.present(NEW))
+    network(plugin_host, "1.1.0")
+    plan = plugin_host.present(OLD, force=True)
+    plugin_host.apply(plan)
+    assert plugin_host.files()["bridge"] == OLD["bridge"]
     assert [code for code, _text in plan.warnings] == ["network_unsupported"]
 
 
 @pytest.mark.parametrize("before", [OLD, {}, {"bridge": ELF + BROKEN}])
-def test_a_network_that_did_not_work_before_either_is_a_warning(host, before):
+def test_a_network_that_did_not_work_before_either_is_a_warning(plugin_host, before):
     for name, content in before.items():
-        host.put(name, content)
-    network(host, "9.9.0")
-    plan = host.present(NEW)
-    host.apply(plan)
-    assert host.files()["bridge"] == NEW["bridge"]
+        plugin_host.put(name, content)
+    network(plugin_host, "9.9.0")
+    plan = plugin_host.present(NEW)
+    plugin_host.apply(plan)
+    assert plugin_host.files()["bridge"] == NEW["bridge"]
     assert [code for code, _text in plan.warnings] == ["network_unsupported"]
 
 
-def test_what_is_kept_is_refused_in_check_mode_already(host):
-    host.apply(host.present(OLD))
-    host.apply(host.present(NEW))
-    network(host, "1.1.0")
-    plan = host.present(OLD, check=True)
+def test_what_is_kept_is_refused_in_check_mode_already(plugin_host):
+    plugin_host.apply(plugin_host.present(OLD))
+    plugin_host.apply(plugin_host.present(NEW))
+    network(plugin_host, "1.1.0")
+    plan = plugin_host.present(OLD, check=True)
     assert "does not support" in plan.error.msg
     assert [step.kind for step in plan.steps] == ["replace", "replace"]
     with pytest.raises(HostError, match="does not support"):
-        host.present(OLD)
+        plugin_host.present(OLD)
 
 
-def test_what_nobody_knows_yet_is_predicted_in_check_mode(host):
-    host.apply(host.present(NEW))
-    network(host, "1.1.0")
-    assert host.present(OLD, check=True).changed
+def test_what_nobody_knows_yet_is_predicted_in_check_mode(plugin_host):
+    plugin_host.apply(plugin_host.present(NEW))
+    network(plugin_host, "1.1.0")
+    assert plugin_host.present(OLD, check=True).changed
 
 
-def test_networks_that_the_manifest_knows_elsewhere_count_too(host, tmp_path):
-    host.apply(host.present(NEW))
-    path = network(host, "1.1.0")
-    manifest = host.manifest()
+def test_networks_that_the_manifest_knows_elsewhere_count_too(plugin_host, tmp_path):
+    plugin_host.apply(plugin_host.present(NEW))
+    path = network(plugin_host, "1.1.0")
+    manifest = plugin_host.manifest()
     manifest.networks[path] = {"network": "apps", "sha256": "", "original": None}
     manifest.save()
-    host.conf_dir = str(tmp_path / "nowhere")
+    plugin_host.conf_dir = str(tmp_path / "nowhere")
     with pytest.raises(HostError, match="does not support"):
-        host.apply(host.present(OLD))
+        plugin_host.apply(plugin_host.present(OLD))
 
 
-def test_an_attachment_needs_its_plugin_for_its_del(host):
-    host.apply(host.present(NEW))
-    os.makedirs(os.path.join(host.cache_dir, "results"))
+def test_an_attachment_needs_its_plugin_for_its_del(plugin_host):
+    plugin_host.apply(plugin_host.present(NEW))
+    os.makedirs(os.path.join(plugin_host.cache_dir, "results"))
     config = {"cniVersion": "1.1.0", "name": "gone", "plugins": [{"type": "bridge"}]}
     entry = {
         "kind": "cniCacheV1",
@@ -104,15 +96,15 @@ def test_an_attachment_needs_its_plugin_for_its_del(host):
         "ifName": "eth0",
         "networkName": "gone",
     }
-    with open(os.path.join(host.cache_dir, "results", "gone-web-eth0"), "w") as stream:
+    with open(os.path.join(plugin_host.cache_dir, "results", "gone-web-eth0"), "w") as stream:
         json.dump(entry, stream)
     with pytest.raises(HostError, match="the attachment gone/web/eth0"):
-        host.apply(host.present(OLD))
+        plugin_host.apply(plugin_host.present(OLD))
 
 
-def test_a_binary_that_no_network_runs_breaks_none(host, tmp_path):
-    host.apply(host.present(NEW))
-    network(host, "1.1.0")
-    host.bin_dirs = [str(tmp_path / "elsewhere")]
-    host.apply(host.present(OLD))
-    assert host.files()["bridge"] == OLD["bridge"]
+def test_a_binary_that_no_network_runs_breaks_none(plugin_host, tmp_path):
+    plugin_host.apply(plugin_host.present(NEW))
+    network(plugin_host, "1.1.0")
+    plugin_host.bin_dirs = [str(tmp_path / "elsewhere")]
+    plugin_host.apply(plugin_host.present(OLD))
+    assert plugin_host.files()["bridge"] == OLD["bridge"]

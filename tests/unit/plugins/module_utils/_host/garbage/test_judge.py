@@ -17,7 +17,7 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.garba
 
 
 @pytest.fixture
-def host(tmp_path, monkeypatch):
+def gc_host(tmp_path, monkeypatch):
     return Host(tmp_path, monkeypatch)
 
 
@@ -60,11 +60,11 @@ def test_a_judge_needs_every_reason(tmp_path):
     assert candidate.action == "deleted"
 
 
-def test_an_address_in_use_is_named_without_its_prefix(host):
-    host.namespaces.append(alive(["10.1.0.5"]))
-    live = host._find([cache.CacheContents([])], (), None, None)
-    judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, set(), {}, FirstSeen(str(host.path / "seen")))
+def test_an_address_in_use_is_named_without_its_prefix(gc_host):
+    gc_host.namespaces.append(alive(["10.1.0.5"]))
+    live = gc_host._find([cache.CacheContents([])], (), None, None)
+    judge = Judge(GcSettings("/c", ["/b"], "/cache"), live, set(), {}, FirstSeen(str(gc_host.path / "seen")))
     candidate = Candidate(LEASE, "demo", "x", lambda: None, addresses=["10.1.0.5/24"], since=0.0)
     judge.decide(candidate)
     assert candidate.reason == "address_live"
-    assert candidate.evidence == [f"10.1.0.5 is in use in {host.namespaces[-1].name}"]
+    assert candidate.evidence == [f"10.1.0.5 is in use in {gc_host.namespaces[-1].name}"]

@@ -38,8 +38,8 @@ def namespace(links, own=False, addresses=()):
     return found
 
 
-def make(host, unseen=(), configured=None, cached=None, runtime=False, addresses=(), stores=()):
-    namespaces = Namespaces([namespace(host, True, addresses)], unseen=unseen)
+def make(gc_host, unseen=(), configured=None, cached=None, runtime=False, addresses=(), stores=()):
+    namespaces = Namespaces([namespace(gc_host, True, addresses)], unseen=unseen)
     live = LiveSet([], {"podman": "x"} if runtime else {}, namespaces)
     # Made of parts, as there is no such host to read.
     found = Inventory.__new__(Inventory)

@@ -152,7 +152,7 @@ class Keeper:
 
 
 @pytest.fixture
-def host(tmp_path, monkeypatch):
+def real_host(tmp_path, monkeypatch):
     yield Host(tmp_path, monkeypatch)
     if os.path.exists(f"/run/netns/{NAME}"):
         run("ip", "netns", "delete", NAME)
@@ -199,60 +199,60 @@ HOLDERS = ["name", "process", "mount", "fd", *SOCKETS]
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
-def test_an_entry_of_another_cache_whose_namespace_exists_protects(host, keep, holder):
-    host.make()
-    host.cached(keep_by(holder, keep))
-    assert host.collected() == []
-    assert host.collected(keep_from=["netns"]) == []
+def test_an_entry_of_another_cache_whose_namespace_exists_protects(real_host, keep, holder):
+    real_host.make()
+    real_host.cached(keep_by(holder, keep))
+    assert real_host.collected() == []
+    assert real_host.collected(keep_from=["netns"]) == []
 
 
 @pytest.mark.parametrize("folder", ["", "/multus", "/cache"])
-def test_every_known_cache_directory_is_read_and_none_is_written(host, folder):
-    host.make(veth=False)
-    host.cached(f"/run/netns/{NAME}", host.libcni + folder, veth=False)
-    plan = planner.GcPlanner(host.settings()).make()
+def test_every_known_cache_directory_is_read_and_none_is_written(real_host, folder):
+    real_host.make(veth=False)
+    real_host.cached(f"/run/netns/{NAME}", real_host.libcni + folder, veth=False)
+    plan = planner.GcPlanner(real_host.settings()).make()
     assert [(one.kind, one.action, one.reason) for one in plan.candidates] in ([], [("lease", "left", "live")])
     plan.apply()
-    assert host.lease.exists() and os.listdir(f"{host.libcni}{folder}/results") == ["demo-web-eth0"]
+    assert real_host.lease.exists() and os.listdir(f"{real_host.libcni}{folder}/results") == ["demo-web-eth0"]
     run("ip", "netns", "delete", NAME)
-    assert host.collected() == [IP]
+    assert real_host.collected() == [IP]
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize("keep_from", [None, [], ["netns"], ["cache"]])
-def test_our_own_record_of_a_live_attachment_is_evidence_whatever_keep_from_says(host, keep, holder, keep_from):
-    host.make()
+def test_our_own_record_of_a_live_attachment_is_evidence_whatever_keep_from_says(real_host, keep, holder, keep_from):
+    real_host.make()
     path = f"/run/netns/{NAME}"
-    host.recorded(path)
+    real_host.recorded(path)
     keep_by(holder, keep)
-    assert host.collected(keep_from=keep_from) == []
+    assert real_host.collected(keep_from=keep_from) == []
 
 
-def test_what_really_died_is_collected_all_the_same(host):
-    host.make()
-    host.recorded(f"/run/netns/{NAME}")
-    host.cached(f"/run/netns/{NAME}")
+def test_what_really_died_is_collected_all_the_same(real_host):
+    real_host.make()
+    real_host.recorded(f"/run/netns/{NAME}")
+    real_host.cached(f"/run/netns/{NAME}")
     run("ip", "netns", "delete", NAME)
-    assert host.collected() == [IP, "web/eth0"]
+    assert real_host.collected() == [IP, "web/eth0"]
 
 
 @pytest.mark.parametrize("holder", SOCKETS)
-def test_a_namespace_that_only_a_socket_keeps_is_found_without_any_interface(host, keep, holder):
-    host.make(veth=False)
+def test_a_namespace_that_only_a_socket_keeps_is_found_without_any_interface(real_host, keep, holder):
+    real_host.make(veth=False)
     run("ip", "-n", NAME, "address", "add", f"{IP}/24", "dev", "lo")
     keep_by(holder, keep)
-    assert host.collected() == []
+    assert real_host.collected() == []
 
 
-def test_in_another_pid_namespace_hidden_processes_are_a_refusal(host, keep):
-    host.make()
-    host.recorded(f"/run/netns/{NAME}")
+def test_in_another_pid_namespace_hidden_processes_are_a_refusal(real_host, keep):
+    real_host.make()
+    real_host.recorded(f"/run/netns/{NAME}")
     nested = ("--pid", "--fork", "--mount-proc")
     # All that lives has a name, which can be seen there, too.
-    assert host.collected_elsewhere(*nested) == ""
+    assert real_host.collected_elsewhere(*nested) == ""
     keep_by("process", keep)
-    assert host.collected_elsewhere(*nested) == "processes_hidden"
-    assert host.collected_elsewhere("--mount") == ""
+    assert real_host.collected_elsewhere(*nested) == "processes_hidden"
+    assert real_host.collected_elsewhere("--mount") == ""
 
 
 def test_a_runtime_that_only_the_first_process_sees_makes_the_set_incomplete(tmp_path):
@@ -272,62 +272,62 @@ def test_a_runtime_that_only_the_first_process_sees_makes_the_set_incomplete(tmp
     assert done.stdout.decode() == f"found {trace} of CRI-O, which cannot be asked\n"
 
 
-def test_a_cached_path_of_a_process_that_cannot_be_seen_is_a_refusal(host, keep):
-    host.make(veth=False)
-    host.cached(keep_by("process", keep), veth=False)
-    assert host.collected_elsewhere("--pid", "--fork", "--mount-proc") == "processes_hidden"
-    assert host.collected() == []
+def test_a_cached_path_of_a_process_that_cannot_be_seen_is_a_refusal(real_host, keep):
+    real_host.make(veth=False)
+    real_host.cached(keep_by("process", keep), veth=False)
+    assert real_host.collected_elsewhere("--pid", "--fork", "--mount-proc") == "processes_hidden"
+    assert real_host.collected() == []
 
 
-def test_the_hosts_network_in_a_pid_namespace_that_is_not_the_hosts_is_a_refusal(host, monkeypatch, tmp_path):
+def test_the_hosts_network_in_a_pid_namespace_that_is_not_the_hosts_is_a_refusal(real_host, monkeypatch, tmp_path):
     from ansible_collections.podwire.cni.plugins.module_utils._host.containers import namespaces
 
     # What the kernel has in the first network namespace only.
     monkeypatch.setattr(namespaces, "_INITIAL_NETWORK_NAMESPACE", str(tmp_path))
     monkeypatch.setattr(namespaces, "_INITIAL_PID_NAMESPACE", 1)
     with pytest.raises(HostError) as caught:
-        host.collected()
+        real_host.collected()
     assert caught.value.code == "processes_hidden" and "--pid=host" in caught.value.msg
     monkeypatch.setattr(namespaces, "_INITIAL_PID_NAMESPACE", netns.pid_namespace())
-    assert host.collected() == [IP]
+    assert real_host.collected() == [IP]
 
 
 @pytest.mark.parametrize("holder", ["process", "fd", "socket"])
-def test_a_veth_whose_peer_is_in_a_namespace_that_exists_is_not_collected(host, keep, holder, monkeypatch):
+def test_a_veth_whose_peer_is_in_a_namespace_that_exists_is_not_collected(real_host, keep, holder, monkeypatch):
     from ansible_collections.podwire.cni.plugins.module_utils._host.containers import namespaces
 
-    host.make()
-    host.lease.unlink()
+    real_host.make()
+    real_host.lease.unlink()
     keep_by(holder, keep)
-    assert host.collected(scope=["links"]) == []
+    assert real_host.collected(scope=["links"]) == []
     if holder == "socket":
         # As on a kernel that does not tell the namespaces of sockets.
         monkeypatch.setattr(namespaces, "_kept_by_sockets", lambda *arguments: iter(()))
         monkeypatch.setattr(namespaces, "_INITIAL_PID_NAMESPACE", netns.pid_namespace())
-        assert host.collected(scope=["links"]) == []
+        assert real_host.collected(scope=["links"]) == []
 
 
-def test_an_entry_with_an_empty_container_id_goes_as_a_damaged_file(host):
-    folder = os.path.join(host.ours, "results")
+def test_an_entry_with_an_empty_container_id_goes_as_a_damaged_file(real_host):
+    folder = os.path.join(real_host.ours, "results")
     os.makedirs(folder)
     path = os.path.join(folder, "demo--eth0")
     with open(path, "wb") as stream:
-        stream.write(Entry("", host.config, "eth0", "demo", "/run/netns/gone").to_bytes())
-    host.lease.unlink()
-    plan = planner.GcPlanner(host.settings()).make()
+        stream.write(Entry("", real_host.config, "eth0", "demo", "/run/netns/gone").to_bytes())
+    real_host.lease.unlink()
+    plan = planner.GcPlanner(real_host.settings()).make()
     assert [(one.kind, one.ident, one.reason) for one in plan.candidates] == [("cache", path, "damaged")]
     plan.apply()
-    assert os.listdir(folder) == [] and host.collected() == []
+    assert os.listdir(folder) == [] and real_host.collected() == []
 
 
 @pytest.mark.parametrize(
     "path", ["/run/netns/\0", "/run/\ud800", "/" + "x" * 5000, "relative", "/proc/1", "/dev/null", [], {}, 5, None]
 )
-def test_any_path_may_stand_in_an_entry_of_another_cache(host, path):
+def test_any_path_may_stand_in_an_entry_of_another_cache(real_host, path):
     interfaces = [{"name": path, "sandbox": path}, {"name": path}, path]
     result = {"cniVersion": "1.0.0", "interfaces": interfaces, "ips": path}
     text = path if isinstance(path, str) else ""
-    folder = os.path.join(host.libcni, "results")
+    folder = os.path.join(real_host.libcni, "results")
     os.makedirs(folder)
     data = {
         "kind": "cniCacheV1",
@@ -335,13 +335,13 @@ def test_any_path_may_stand_in_an_entry_of_another_cache(host, path):
         "ifName": "eth0",
         "networkName": "demo",
         "netns": text,
-        "config": base64.b64encode(host.config).decode(),
+        "config": base64.b64encode(real_host.config).decode(),
         "result": result,
     }
     with open(os.path.join(folder, "demo-web-eth0"), "w", encoding="ascii") as stream:
         json.dump(data, stream)
     try:
-        assert host.collected() == [IP]
+        assert real_host.collected() == [IP]
     except HostError as error:
         # A path of a process that is not there.
         assert error.code == "processes_hidden" and str(path).startswith("/proc/")

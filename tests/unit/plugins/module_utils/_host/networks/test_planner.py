@@ -10,7 +10,6 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import (
-    Host,
     actions,
     steps,
     text,
@@ -19,273 +18,270 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.netwo
 )
 
 
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    return Host(tmp_path, monkeypatch)
-
-
-def test_a_new_network_makes_the_directory_and_one_file(host):
-    plan = host.run(want("a"), want("b", priority=5), want("c", file="x.conflist"))
+def test_a_new_network_makes_the_directory_and_one_file(conf_host):
+    plan = conf_host.run(want("a"), want("b", priority=5), want("c", file="x.conflist"))
     assert steps(plan) == [
         ("make_directory", "net.d", "safe"),
         ("create", "10-a.conflist", "safe"),
         ("create", "05-b.conflist", "safe"),
         ("create", "x.conflist", "safe"),
     ]
-    assert plan.networks[0] == {"name": "a", "path": str(host.conf_dir / "10-a.conflist"), "action": "created"}
-    assert host.files() == ["05-b.conflist", "10-a.conflist", "x.conflist"]
-    assert host.read("10-a.conflist") == text("a")
-    assert stat.S_IMODE(os.stat(host.conf_dir).st_mode) == 0o755
-    assert stat.S_IMODE(os.stat(host.conf_dir / "10-a.conflist").st_mode) == 0o644
+    assert plan.networks[0] == {"name": "a", "path": str(conf_host.conf_dir / "10-a.conflist"), "action": "created"}
+    assert conf_host.files() == ["05-b.conflist", "10-a.conflist", "x.conflist"]
+    assert conf_host.read("10-a.conflist") == text("a")
+    assert stat.S_IMODE(os.stat(conf_host.conf_dir).st_mode) == 0o755
+    assert stat.S_IMODE(os.stat(conf_host.conf_dir / "10-a.conflist").st_mode) == 0o644
 
 
-def test_check_mode_is_the_plan_and_changes_nothing(host):
-    plan = host.plan(want("a"))
+def test_check_mode_is_the_plan_and_changes_nothing(conf_host):
+    plan = conf_host.plan(want("a"))
     assert plan.changed
-    assert not host.conf_dir.exists()
-    assert not os.path.exists(host.state)
+    assert not conf_host.conf_dir.exists()
+    assert not os.path.exists(conf_host.state)
 
 
-def test_an_existing_directory_keeps_its_mode(host):
-    host.conf_dir.mkdir(mode=0o700)
-    host.run(want("a"))
-    assert stat.S_IMODE(os.stat(host.conf_dir).st_mode) == 0o700
+def test_an_existing_directory_keeps_its_mode(conf_host):
+    conf_host.conf_dir.mkdir(mode=0o700)
+    conf_host.run(want("a"))
+    assert stat.S_IMODE(os.stat(conf_host.conf_dir).st_mode) == 0o700
 
 
-def test_another_layout_is_no_change(host):
-    host.run(want("a", mtu=1500))
+def test_another_layout_is_no_change(conf_host):
+    conf_host.run(want("a", mtu=1500))
     data = json.dumps(json.loads(text("a", mtu=1500.0)), sort_keys=True).encode()
-    host.put("10-a.conflist", data)
-    plan = host.run(want("a", mtu=1500))
+    conf_host.put("10-a.conflist", data)
+    plan = conf_host.run(want("a", mtu=1500))
     assert (steps(plan), actions(plan)) == ([], ["none"])
-    assert host.read("10-a.conflist") == data
+    assert conf_host.read("10-a.conflist") == data
 
 
-def test_drifted_content_is_written_anew(host):
-    host.run(want("a"))
+def test_drifted_content_is_written_anew(conf_host):
+    conf_host.run(want("a"))
     for drift in (text("a", mtu=1), b"", b"{"):
-        host.put("10-a.conflist", drift)
-        plan = host.run(want("a"))
+        conf_host.put("10-a.conflist", drift)
+        plan = conf_host.run(want("a"))
         assert steps(plan) == [("write", "10-a.conflist", "safe")]
         assert actions(plan) == ["updated"]
-        assert host.read("10-a.conflist") == text("a")
+        assert conf_host.read("10-a.conflist") == text("a")
 
 
-def test_a_deleted_file_comes_back_under_its_name(host):
-    host.run(want("a", priority=30))
-    os.unlink(host.conf_dir / "30-a.conflist")
-    assert steps(host.run(want("a"))) == [("create", "30-a.conflist", "safe")]
+def test_a_deleted_file_comes_back_under_its_name(conf_host):
+    conf_host.run(want("a", priority=30))
+    os.unlink(conf_host.conf_dir / "30-a.conflist")
+    assert steps(conf_host.run(want("a"))) == [("create", "30-a.conflist", "safe")]
 
 
-def test_a_file_of_another_directory_gives_no_name(host):
-    manifest = host.manifest()
+def test_a_file_of_another_directory_gives_no_name(conf_host):
+    manifest = conf_host.manifest()
     for folder in ("aaa.d", "zzz.d"):
-        path = str(host.conf_dir.parent / folder / "30-a.conflist")
+        path = str(conf_host.conf_dir.parent / folder / "30-a.conflist")
         manifest.networks[path] = {"network": "a", "sha256": "", "original": None}
     manifest.save()
-    assert steps(host.run(want("a")))[-1] == ("create", "10-a.conflist", "safe")
+    assert steps(conf_host.run(want("a")))[-1] == ("create", "10-a.conflist", "safe")
 
 
-def test_mode_is_corrected_without_a_write(host):
-    host.run(want("a"))
-    os.chmod(host.conf_dir / "10-a.conflist", 0o600)
-    inode = os.stat(host.conf_dir / "10-a.conflist").st_ino
-    plan = host.run(want("a"))
+def test_mode_is_corrected_without_a_write(conf_host):
+    conf_host.run(want("a"))
+    os.chmod(conf_host.conf_dir / "10-a.conflist", 0o600)
+    inode = os.stat(conf_host.conf_dir / "10-a.conflist").st_ino
+    plan = conf_host.run(want("a"))
     assert (steps(plan), actions(plan)) == ([("set_attributes", "10-a.conflist", "safe")], ["attributes"])
     assert (plan.steps[0].before["mode"], plan.steps[0].after["mode"]) == ("0600", "0644")
-    found = os.stat(host.conf_dir / "10-a.conflist")
+    found = os.stat(conf_host.conf_dir / "10-a.conflist")
     assert (stat.S_IMODE(found.st_mode), found.st_ino) == (0o644, inode)
 
 
-def test_a_link_in_place_of_our_file_is_replaced_and_not_followed(host, tmp_path):
-    host.run(want("a"))
-    os.rename(host.conf_dir / "10-a.conflist", tmp_path / "target")
-    (host.conf_dir / "10-a.conflist").symlink_to(tmp_path / "target")
-    assert steps(host.run(want("a"))) == [("write", "10-a.conflist", "safe")]
-    assert not (host.conf_dir / "10-a.conflist").is_symlink()
+def test_a_link_in_place_of_our_file_is_replaced_and_not_followed(conf_host, tmp_path):
+    conf_host.run(want("a"))
+    os.rename(conf_host.conf_dir / "10-a.conflist", tmp_path / "target")
+    (conf_host.conf_dir / "10-a.conflist").symlink_to(tmp_path / "target")
+    assert steps(conf_host.run(want("a"))) == [("write", "10-a.conflist", "safe")]
+    assert not (conf_host.conf_dir / "10-a.conflist").is_symlink()
 
 
-def test_another_priority_or_file_renames(host):
-    host.run(want("a"))
-    plan = host.run(want("a", priority=20))
+def test_another_priority_or_file_renames(conf_host):
+    conf_host.run(want("a"))
+    plan = conf_host.run(want("a", priority=20))
     assert (steps(plan), actions(plan)) == ([("rename", "10-a.conflist", "safe")], ["renamed"])
-    assert host.files() == ["20-a.conflist"]
-    assert host.run(want("a")).steps == []
-    plan = host.run(want("a", file="z.conflist", mtu=9))
+    assert conf_host.files() == ["20-a.conflist"]
+    assert conf_host.run(want("a")).steps == []
+    plan = conf_host.run(want("a", file="z.conflist", mtu=9))
     assert steps(plan) == [("rename", "20-a.conflist", "safe"), ("write", "z.conflist", "safe")]
     assert actions(plan) == ["renamed"]
-    assert host.read("z.conflist") == text("a", mtu=9)
-    assert list(host.manifest().networks) == [str(host.conf_dir / "z.conflist")]
+    assert conf_host.read("z.conflist") == text("a", mtu=9)
+    assert list(conf_host.manifest().networks) == [str(conf_host.conf_dir / "z.conflist")]
 
 
-def test_our_second_file_of_one_network_goes(host):
-    host.run(want("a"))
-    manifest = host.manifest()
-    manifest.networks[str(host.conf_dir / "20-a.conflist")] = {"network": "a", "sha256": "", "original": None}
+def test_our_second_file_of_one_network_goes(conf_host):
+    conf_host.run(want("a"))
+    manifest = conf_host.manifest()
+    manifest.networks[str(conf_host.conf_dir / "20-a.conflist")] = {"network": "a", "sha256": "", "original": None}
     manifest.save()
-    host.put("20-a.conflist", text("a"))
-    assert steps(host.run(want("a"))) == [("remove", "20-a.conflist", "disruptive")]
+    conf_host.put("20-a.conflist", text("a"))
+    assert steps(conf_host.run(want("a"))) == [("remove", "20-a.conflist", "disruptive")]
 
 
 # ---- files of others
 
 
-def test_a_foreign_file_with_the_name_is_refused_and_named(host):
-    host.put("87-a.conflist", text("a"))
-    assert host.refused(want("a")) == [("duplicate_name", "87-a.conflist")]
+def test_a_foreign_file_with_the_name_is_refused_and_named(conf_host):
+    conf_host.put("87-a.conflist", text("a"))
+    assert conf_host.refused(want("a")) == [("duplicate_name", "87-a.conflist")]
     with pytest.raises(HostError, match=r"file: 87-a.conflist"):
-        host.plan(want("a"))
-    host.put("50-a.conf", b'{"type": "bridge", "name": "a"}')
-    assert sorted(host.refused(want("a"), levels=())) == [
+        conf_host.plan(want("a"))
+    conf_host.put("50-a.conf", b'{"type": "bridge", "name": "a"}')
+    assert sorted(conf_host.refused(want("a"), levels=())) == [
         ("duplicate_name", "50-a.conf"),
         ("duplicate_name", "87-a.conflist"),
     ]
 
 
-def test_what_can_be_done_about_a_foreign_file_of_the_network(host):
-    host.put("50-a.conf", b'{"type": "bridge", "name": "a"}')
+def test_what_can_be_done_about_a_foreign_file_of_the_network(conf_host):
+    conf_host.put("50-a.conf", b'{"type": "bridge", "name": "a"}')
     with pytest.raises(
         HostError, match=r"cannot be adopted because it is a link or not a \.conflist; replace it with 'replace: true'"
     ):
-        host.plan(want("a"), levels=())
+        conf_host.plan(want("a"), levels=())
 
 
-def test_a_foreign_file_is_adopted_when_it_is_named(host):
-    host.put("87-a.conflist", text("a", mtu=1))
-    plan = host.run(want("a", file="87-a.conflist"))
+def test_a_foreign_file_is_adopted_when_it_is_named(conf_host):
+    conf_host.put("87-a.conflist", text("a", mtu=1))
+    plan = conf_host.run(want("a", file="87-a.conflist"))
     assert steps(plan) == [("adopt", "87-a.conflist", "safe"), ("write", "87-a.conflist", "safe")]
     assert actions(plan) == ["adopted"]
-    entry = host.manifest().networks[str(host.conf_dir / "87-a.conflist")]
-    with host.manifest().kept(entry["original"]["sha256"]) as kept:
+    entry = conf_host.manifest().networks[str(conf_host.conf_dir / "87-a.conflist")]
+    with conf_host.manifest().kept(entry["original"]["sha256"]) as kept:
         assert kept.read() == text("a", mtu=1)
 
 
-def test_an_equal_foreign_file_is_adopted_without_a_write(host):
-    host.put("87-a.conflist", text("a"))
-    os.chmod(host.conf_dir / "87-a.conflist", 0o644)
-    assert steps(host.run(want("a", file="87-a.conflist"))) == [("adopt", "87-a.conflist", "safe")]
-    assert steps(host.run(want("a"))) == []
+def test_an_equal_foreign_file_is_adopted_without_a_write(conf_host):
+    conf_host.put("87-a.conflist", text("a"))
+    os.chmod(conf_host.conf_dir / "87-a.conflist", 0o644)
+    assert steps(conf_host.run(want("a", file="87-a.conflist"))) == [("adopt", "87-a.conflist", "safe")]
+    assert steps(conf_host.run(want("a"))) == []
 
 
-def test_ours_moves_onto_an_adopted_file(host):
-    host.run(want("a"))
-    host.put("87-a.conflist", text("a", mtu=1))
-    assert host.refused(want("a")) == [("duplicate_name", "87-a.conflist")]
-    plan = host.run(want("a", file="87-a.conflist"))
+def test_ours_moves_onto_an_adopted_file(conf_host):
+    conf_host.run(want("a"))
+    conf_host.put("87-a.conflist", text("a", mtu=1))
+    assert conf_host.refused(want("a")) == [("duplicate_name", "87-a.conflist")]
+    plan = conf_host.run(want("a", file="87-a.conflist"))
     assert [step[0] for step in steps(plan)] == ["adopt", "rename"]
-    assert host.files() == ["87-a.conflist"]
-    assert host.manifest().networks[str(host.conf_dir / "87-a.conflist")]["original"]
+    assert conf_host.files() == ["87-a.conflist"]
+    assert conf_host.manifest().networks[str(conf_host.conf_dir / "87-a.conflist")]["original"]
 
 
-def test_an_original_is_kept_while_ours_moves_and_changes(host):
-    host.put("87-a.conflist", text("a", mtu=1))
-    host.run(want("a", file="87-a.conflist"))
-    host.run(want("a", priority=10, mtu=2))
-    entry = host.manifest().networks[str(host.conf_dir / "10-a.conflist")]
-    with host.manifest().kept(entry["original"]["sha256"]) as kept:
+def test_an_original_is_kept_while_ours_moves_and_changes(conf_host):
+    conf_host.put("87-a.conflist", text("a", mtu=1))
+    conf_host.run(want("a", file="87-a.conflist"))
+    conf_host.run(want("a", priority=10, mtu=2))
+    entry = conf_host.manifest().networks[str(conf_host.conf_dir / "10-a.conflist")]
+    with conf_host.manifest().kept(entry["original"]["sha256"]) as kept:
         assert kept.read() == text("a", mtu=1)
-    host.run(unwant("a"))
-    assert host.read("87-a.conflist.podwire-aside") == text("a", mtu=1)
+    conf_host.run(unwant("a"))
+    assert conf_host.read("87-a.conflist.podwire-aside") == text("a", mtu=1)
 
 
-def test_two_originals_are_both_kept(host):
-    host.put("10-a.conflist", text("a", mtu=1))
-    host.run(want("a", file="10-a.conflist"))
-    host.put("20-a.conflist", text("a", mtu=2))
-    host.run(want("a", file="20-a.conflist"))
-    assert host.files() == ["10-a.conflist.podwire-aside", "20-a.conflist"]
-    assert host.read("10-a.conflist.podwire-aside") == text("a", mtu=1)
+def test_two_originals_are_both_kept(conf_host):
+    conf_host.put("10-a.conflist", text("a", mtu=1))
+    conf_host.run(want("a", file="10-a.conflist"))
+    conf_host.put("20-a.conflist", text("a", mtu=2))
+    conf_host.run(want("a", file="20-a.conflist"))
+    assert conf_host.files() == ["10-a.conflist.podwire-aside", "20-a.conflist"]
+    assert conf_host.read("10-a.conflist.podwire-aside") == text("a", mtu=1)
 
 
-def test_a_foreign_file_where_ours_belongs_is_left_alone(host):
-    host.put("10-a.conflist", text("other"))
-    assert host.refused(want("a")) == [("foreign_file", "10-a.conflist")]
-    assert host.refused(want("a", file="10-a.conflist")) == [("file_in_use", "10-a.conflist")]
-    assert actions(host.run(want("a", file="10-a.conflist"), force=True)) == ["adopted"]
+def test_a_foreign_file_where_ours_belongs_is_left_alone(conf_host):
+    conf_host.put("10-a.conflist", text("other"))
+    assert conf_host.refused(want("a")) == [("foreign_file", "10-a.conflist")]
+    assert conf_host.refused(want("a", file="10-a.conflist")) == [("file_in_use", "10-a.conflist")]
+    assert actions(conf_host.run(want("a", file="10-a.conflist"), force=True)) == ["adopted"]
 
 
-def test_a_broken_foreign_file_can_be_adopted(host):
-    host.put("10-a.conflist", b"")
-    assert host.refused(want("a"), levels=()) == [("foreign_file", "10-a.conflist")]
-    assert actions(host.run(want("a", file="10-a.conflist"))) == ["adopted"]
+def test_a_broken_foreign_file_can_be_adopted(conf_host):
+    conf_host.put("10-a.conflist", b"")
+    assert conf_host.refused(want("a"), levels=()) == [("foreign_file", "10-a.conflist")]
+    assert actions(conf_host.run(want("a", file="10-a.conflist"))) == ["adopted"]
 
 
-def test_links_and_directories_of_others_are_not_replaced(host, tmp_path):
-    host.conf_dir.mkdir()
+def test_links_and_directories_of_others_are_not_replaced(conf_host, tmp_path):
+    conf_host.conf_dir.mkdir()
     (tmp_path / "target").write_bytes(text("b"))
-    (host.conf_dir / "10-a.conflist").symlink_to(tmp_path / "target")
-    (host.conf_dir / "10-c.conflist").mkdir()
-    assert host.refused(want("a", file="10-a.conflist"), want("c"), force=True) == [
+    (conf_host.conf_dir / "10-a.conflist").symlink_to(tmp_path / "target")
+    (conf_host.conf_dir / "10-c.conflist").mkdir()
+    assert conf_host.refused(want("a", file="10-a.conflist"), want("c"), force=True) == [
         ("not_regular", "10-a.conflist"),
         ("not_regular", "10-c.conflist"),
     ]
 
 
-def test_the_file_of_one_network_can_become_anothers(host):
-    host.run(want("a", file="main.conflist"))
-    assert set(host.refused(want("b", file="main.conflist"), want("a"))) == {("file_in_use", "main.conflist")}
-    plan = host.run(want("b", file="main.conflist"))
+def test_the_file_of_one_network_can_become_anothers(conf_host):
+    conf_host.run(want("a", file="main.conflist"))
+    assert set(conf_host.refused(want("b", file="main.conflist"), want("a"))) == {("file_in_use", "main.conflist")}
+    plan = conf_host.run(want("b", file="main.conflist"))
     assert steps(plan) == [("write", "main.conflist", "disruptive")]
-    assert host.manifest().networks[str(host.conf_dir / "main.conflist")]["network"] == "b"
+    assert conf_host.manifest().networks[str(conf_host.conf_dir / "main.conflist")]["network"] == "b"
 
 
-def test_a_removed_network_makes_room_for_another_in_one_run(host):
-    host.run(want("a", file="main.conflist"))
-    plan = host.run(want("b", file="main.conflist"), unwant("a"))
+def test_a_removed_network_makes_room_for_another_in_one_run(conf_host):
+    conf_host.run(want("a", file="main.conflist"))
+    plan = conf_host.run(want("b", file="main.conflist"), unwant("a"))
     assert steps(plan) == [("remove", "main.conflist", "disruptive"), ("create", "main.conflist", "safe")]
     assert actions(plan) == ["created", "removed"]
-    assert host.read("main.conflist") == text("b")
+    assert conf_host.read("main.conflist") == text("b")
 
 
-def test_two_networks_cannot_share_a_file(host):
-    assert host.refused(want("a", file="x.conflist"), want("b", file="x.conflist")) == [("file_in_use", "x.conflist")]
-    host.run(want("a", file="10-b.conflist"))
-    assert set(host.refused(want("b"), want("a", file="10-b.conflist"))) == {("file_in_use", "10-b.conflist")}
-    assert host.refused(want("b")) == [("file_in_use", "10-b.conflist")]
+def test_two_networks_cannot_share_a_file(conf_host):
+    assert conf_host.refused(want("a", file="x.conflist"), want("b", file="x.conflist")) == [
+        ("file_in_use", "x.conflist")
+    ]
+    conf_host.run(want("a", file="10-b.conflist"))
+    assert set(conf_host.refused(want("b"), want("a", file="10-b.conflist"))) == {("file_in_use", "10-b.conflist")}
+    assert conf_host.refused(want("b")) == [("file_in_use", "10-b.conflist")]
 
 
 # ---- absent
 
 
-def test_absent_removes_ours_and_only_ours(host):
-    host.run(want("a"), want("b"))
-    plan = host.run(unwant("a"), unwant("never"))
+def test_absent_removes_ours_and_only_ours(conf_host):
+    conf_host.run(want("a"), want("b"))
+    plan = conf_host.run(unwant("a"), unwant("never"))
     assert (steps(plan), actions(plan)) == ([("remove", "10-a.conflist", "disruptive")], ["removed", "none"])
     assert plan.networks[1]["path"] is None
-    assert host.files() == ["10-b.conflist"]
-    assert list(host.manifest().networks) == [str(host.conf_dir / "10-b.conflist")]
+    assert conf_host.files() == ["10-b.conflist"]
+    assert list(conf_host.manifest().networks) == [str(conf_host.conf_dir / "10-b.conflist")]
 
 
-def test_absent_where_nothing_is_does_nothing(host):
-    plan = host.run(unwant("a"))
+def test_absent_where_nothing_is_does_nothing(conf_host):
+    plan = conf_host.run(unwant("a"))
     assert (steps(plan), actions(plan)) == ([], ["none"])
-    assert not host.conf_dir.exists()
+    assert not conf_host.conf_dir.exists()
 
 
-def test_removals_come_last(host):
-    host.run(want("old"))
-    assert [step[0] for step in steps(host.run(unwant("old"), want("new")))] == ["create", "remove"]
+def test_removals_come_last(conf_host):
+    conf_host.run(want("old"))
+    assert [step[0] for step in steps(conf_host.run(unwant("old"), want("new")))] == ["create", "remove"]
 
 
-def test_absent_leaves_a_foreign_file_unless_forced(host):
-    host.put("87-a.conflist", text("a"))
-    assert host.refused(unwant("a")) == [("foreign_file", "87-a.conflist")]
-    plan = host.run(unwant("a"), force=True)
+def test_absent_leaves_a_foreign_file_unless_forced(conf_host):
+    conf_host.put("87-a.conflist", text("a"))
+    assert conf_host.refused(unwant("a")) == [("foreign_file", "87-a.conflist")]
+    plan = conf_host.run(unwant("a"), force=True)
     assert steps(plan) == [("set_aside", "87-a.conflist", "disruptive")]
-    assert host.files() == ["87-a.conflist.podwire-aside"]
-    aside = str(host.conf_dir / "87-a.conflist.podwire-aside")
-    assert host.manifest().aside == {aside: {"path": str(host.conf_dir / "87-a.conflist"), "network": "a"}}
-    host.put("87-a.conflist", text("a", mtu=2))
-    host.run(unwant("a"), force=True)
-    assert host.files() == ["87-a.conflist.2.podwire-aside", "87-a.conflist.podwire-aside"]
+    assert conf_host.files() == ["87-a.conflist.podwire-aside"]
+    aside = str(conf_host.conf_dir / "87-a.conflist.podwire-aside")
+    assert conf_host.manifest().aside == {aside: {"path": str(conf_host.conf_dir / "87-a.conflist"), "network": "a"}}
+    conf_host.put("87-a.conflist", text("a", mtu=2))
+    conf_host.run(unwant("a"), force=True)
+    assert conf_host.files() == ["87-a.conflist.2.podwire-aside", "87-a.conflist.podwire-aside"]
 
 
-def test_absent_of_an_adopted_network_brings_the_original_back_aside(host):
-    host.put("87-a.conflist", text("a", mtu=1))
-    os.chmod(host.conf_dir / "87-a.conflist", 0o600)
-    host.run(want("a", file="87-a.conflist"))
-    host.run(unwant("a"))
-    assert host.files() == ["87-a.conflist.podwire-aside"]
-    assert host.read("87-a.conflist.podwire-aside") == text("a", mtu=1)
-    assert stat.S_IMODE(os.stat(host.conf_dir / "87-a.conflist.podwire-aside").st_mode) == 0o600
-    assert os.listdir(os.path.join(host.state, "objects")) == []
+def test_absent_of_an_adopted_network_brings_the_original_back_aside(conf_host):
+    conf_host.put("87-a.conflist", text("a", mtu=1))
+    os.chmod(conf_host.conf_dir / "87-a.conflist", 0o600)
+    conf_host.run(want("a", file="87-a.conflist"))
+    conf_host.run(unwant("a"))
+    assert conf_host.files() == ["87-a.conflist.podwire-aside"]
+    assert conf_host.read("87-a.conflist.podwire-aside") == text("a", mtu=1)
+    assert stat.S_IMODE(os.stat(conf_host.conf_dir / "87-a.conflist.podwire-aside").st_mode) == 0o600
+    assert os.listdir(os.path.join(conf_host.state, "objects")) == []

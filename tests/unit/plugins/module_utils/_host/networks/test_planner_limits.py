@@ -21,88 +21,82 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.netwo
     want,
 )
 
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    return Host(tmp_path, monkeypatch)
-
-
 # ---- attachments
 
 
-def test_absent_is_refused_while_the_network_is_attached(host):
-    host.run(want("a"))
-    host.attach("a")
-    assert host.refused(unwant("a")) == [("attachments_exist", "10-a.conflist")]
+def test_absent_is_refused_while_the_network_is_attached(conf_host):
+    conf_host.run(want("a"))
+    conf_host.attach("a")
+    assert conf_host.refused(unwant("a")) == [("attachments_exist", "10-a.conflist")]
     with pytest.raises(HostError, match="c1/eth0"):
-        host.plan(unwant("a"))
-    assert actions(host.run(unwant("a"), force=True)) == ["removed"]
+        conf_host.plan(unwant("a"))
+    assert actions(conf_host.run(unwant("a"), force=True)) == ["removed"]
 
 
-def test_moving_addresses_is_refused_while_the_network_is_attached(host):
+def test_moving_addresses_is_refused_while_the_network_is_attached(conf_host):
     ipam = {"type": "host-local", "subnet": "10.1.0.0/24"}
     moved = dict(ipam, subnet="10.2.0.0/24")
-    host.run(want("a", ipam=ipam))
-    assert steps(host.plan(want("a", ipam=moved))) == [("write", "10-a.conflist", "disruptive")]
-    host.attach("a")
-    assert host.refused(want("a", ipam=moved)) == [("attachments_exist", "10-a.conflist")]
-    assert host.refused(want("a", ipam=ipam, bridge="b9")) == [("attachments_exist", "10-a.conflist")]
-    assert steps(host.plan(want("a", ipam=ipam, mtu=5))) == [("write", "10-a.conflist", "safe")]
-    assert steps(host.plan(want("a", ipam=ipam, priority=9))) == [("rename", "10-a.conflist", "safe")]
-    host.run(want("a", ipam=moved), force=True)
+    conf_host.run(want("a", ipam=ipam))
+    assert steps(conf_host.plan(want("a", ipam=moved))) == [("write", "10-a.conflist", "disruptive")]
+    conf_host.attach("a")
+    assert conf_host.refused(want("a", ipam=moved)) == [("attachments_exist", "10-a.conflist")]
+    assert conf_host.refused(want("a", ipam=ipam, bridge="b9")) == [("attachments_exist", "10-a.conflist")]
+    assert steps(conf_host.plan(want("a", ipam=ipam, mtu=5))) == [("write", "10-a.conflist", "safe")]
+    assert steps(conf_host.plan(want("a", ipam=ipam, priority=9))) == [("rename", "10-a.conflist", "safe")]
+    conf_host.run(want("a", ipam=moved), force=True)
 
 
-def test_addresses_may_move_back_to_where_the_attachments_are(host):
+def test_addresses_may_move_back_to_where_the_attachments_are(conf_host):
     ipam = {"type": "host-local", "subnet": "10.1.0.0/24"}
-    host.run(want("a", ipam=ipam))
-    host.attach("a", text("a", ipam=ipam))
-    host.put("10-a.conflist", text("a", ipam=dict(ipam, subnet="10.2.0.0/24")))
-    assert steps(host.plan(want("a", ipam=ipam))) == [("write", "10-a.conflist", "disruptive")]
-    host.attach("a", text("a", ipam=dict(ipam, subnet="10.2.0.0/24")), "c2")
+    conf_host.run(want("a", ipam=ipam))
+    conf_host.attach("a", text("a", ipam=ipam))
+    conf_host.put("10-a.conflist", text("a", ipam=dict(ipam, subnet="10.2.0.0/24")))
+    assert steps(conf_host.plan(want("a", ipam=ipam))) == [("write", "10-a.conflist", "disruptive")]
+    conf_host.attach("a", text("a", ipam=dict(ipam, subnet="10.2.0.0/24")), "c2")
     with pytest.raises(HostError, match=r"has 1 attachment in .*: c2/eth0;"):
-        host.plan(want("a", ipam=ipam))
-    host.attach("a", b"damaged", "c2")
-    assert host.refused(want("a", ipam=ipam)) == [("attachments_exist", "10-a.conflist")]
+        conf_host.plan(want("a", ipam=ipam))
+    conf_host.attach("a", b"damaged", "c2")
+    assert conf_host.refused(want("a", ipam=ipam)) == [("attachments_exist", "10-a.conflist")]
 
 
 # ---- classes
 
 
-def test_of_networks_all_is_left_or_nothing(host):
-    host.run(want("a", bridge="b1"), want("b", bridge="b2"))
-    plan = host.plan(want("a", bridge="b3"), want("b", bridge="b2", mtu=1400), want("c", bridge="b4"))
+def test_of_networks_all_is_left_or_nothing(conf_host):
+    conf_host.run(want("a", bridge="b1"), want("b", bridge="b2"))
+    plan = conf_host.plan(want("a", bridge="b3"), want("b", bridge="b2", mtu=1400), want("c", bridge="b4"))
     plan.restrict([SAFE])
     assert not plan.changed
     assert [step.kind for step in plan.left] == ["write", "write", "create"]
     assert actions(plan) == ["left", "left", "left"]
-    plan = host.plan(want("a", bridge="b1"), want("b", bridge="b2", mtu=1400))
+    plan = conf_host.plan(want("a", bridge="b1"), want("b", bridge="b2", mtu=1400))
     plan.restrict([SAFE])
     assert actions(plan) == ["none", "updated"]
 
 
-def test_a_changed_name_is_refused_while_the_old_one_is_attached(host):
-    host.run(want("a"))
-    host.put("10-a.conflist", text("other"))
-    assert steps(host.plan(want("a"))) == [("write", "10-a.conflist", "disruptive")]
-    host.attach("other")
-    assert host.refused(want("a")) == [("attachments_exist", "10-a.conflist")]
+def test_a_changed_name_is_refused_while_the_old_one_is_attached(conf_host):
+    conf_host.run(want("a"))
+    conf_host.put("10-a.conflist", text("other"))
+    assert steps(conf_host.plan(want("a"))) == [("write", "10-a.conflist", "disruptive")]
+    conf_host.attach("other")
+    assert conf_host.refused(want("a")) == [("attachments_exist", "10-a.conflist")]
     with pytest.raises(HostError, match="its name would change from 'other' to 'a'"):
-        host.plan(want("a"))
-    assert actions(host.run(want("a"), force=True)) == ["updated"]
+        conf_host.plan(want("a"))
+    assert actions(conf_host.run(want("a"), force=True)) == ["updated"]
 
 
-def test_giving_an_attached_networks_file_away_is_refused(host):
-    host.run(want("a", file="main.conflist"))
-    host.attach("a")
-    assert host.refused(want("b", file="main.conflist")) == [("attachments_exist", "main.conflist")]
+def test_giving_an_attached_networks_file_away_is_refused(conf_host):
+    conf_host.run(want("a", file="main.conflist"))
+    conf_host.attach("a")
+    assert conf_host.refused(want("b", file="main.conflist")) == [("attachments_exist", "main.conflist")]
 
 
-def test_a_cache_that_cannot_be_read_is_not_an_empty_one(host):
-    host.run(want("a"))
-    os.mkdir(host.cache)
-    open(os.path.join(host.cache, "results"), "w").close()
+def test_a_cache_that_cannot_be_read_is_not_an_empty_one(conf_host):
+    conf_host.run(want("a"))
+    os.mkdir(conf_host.cache)
+    open(os.path.join(conf_host.cache, "results"), "w").close()
     with pytest.raises(HostError) as error:
-        host.plan(unwant("a"))
+        conf_host.plan(unwant("a"))
     assert error.value.code == "cache_unreadable"
 
 
@@ -110,66 +104,68 @@ def test_a_cache_that_cannot_be_read_is_not_an_empty_one(host):
 
 
 @pytest.mark.parametrize("tolerate_missing", [False, True])
-def test_strict_turns_warnings_into_errors_and_behaves_the_same_in_check_mode(host, tolerate_missing):
+def test_strict_turns_warnings_into_errors_and_behaves_the_same_in_check_mode(conf_host, tolerate_missing):
     def options(strict):
         return {"levels": ("directory",), "strict": strict, "tolerate_missing": tolerate_missing}
 
     wanted = want("a", type="macvlan", master="no-such-one")
-    assert [code for code, _text in host.plan(wanted, **options(False)).warnings] == ["master_missing"]
-    assert host.refused(wanted, **options(True)) == [("master_missing", "10-a.conflist")]
-    assert not host.conf_dir.exists()
-    assert host.plan(want("a"), **options(True)).changed
+    assert [code for code, _text in conf_host.plan(wanted, **options(False)).warnings] == ["master_missing"]
+    assert conf_host.refused(wanted, **options(True)) == [("master_missing", "10-a.conflist")]
+    assert not conf_host.conf_dir.exists()
+    assert conf_host.plan(want("a"), **options(True)).changed
 
 
-def test_strict_leaves_what_an_earlier_task_of_the_run_may_install_to_check_mode(host):
-    plan = host.plan(want("a"), levels=("plugins",), tolerate_missing=True, strict=True)
+def test_strict_leaves_what_an_earlier_task_of_the_run_may_install_to_check_mode(conf_host):
+    plan = conf_host.plan(want("a"), levels=("plugins",), tolerate_missing=True, strict=True)
     assert [entry["level"] for entry in plan.problems] == ["warning"]
-    assert host.refused(want("a"), levels=("plugins",), strict=True) == [("missing_plugin", "10-a.conflist")]
+    assert conf_host.refused(want("a"), levels=("plugins",), strict=True) == [("missing_plugin", "10-a.conflist")]
 
 
-def test_missing_plugins_fail_a_run_and_warn_in_check_mode(host):
-    assert host.refused(want("a"), levels=("plugins",)) == [("missing_plugin", "10-a.conflist")]
-    plan = host.plan(want("a"), levels=("plugins",), tolerate_missing=True)
+def test_missing_plugins_fail_a_run_and_warn_in_check_mode(conf_host):
+    assert conf_host.refused(want("a"), levels=("plugins",)) == [("missing_plugin", "10-a.conflist")]
+    plan = conf_host.plan(want("a"), levels=("plugins",), tolerate_missing=True)
     assert [code for code, _text in plan.warnings] == ["missing_plugin"]
     assert steps(plan)[-1][0] == "create"
 
 
-def test_drop_ins_count_and_are_told_of(host):
-    folder = host.conf_dir / "a"
+def test_drop_ins_count_and_are_told_of(conf_host):
+    folder = conf_host.conf_dir / "a"
     folder.mkdir(parents=True)
     (folder / "50-x.conf").write_text('{"type": "extra"}')
     levels = ("plugins", "directory")
-    plan = host.plan(want("a"), levels=levels, tolerate_missing=True)
+    plan = conf_host.plan(want("a"), levels=levels, tolerate_missing=True)
     assert [(entry["code"], os.path.basename(entry["file"])) for entry in plan.problems] == [
         ("missing_plugin", "10-a.conflist"),
         ("missing_plugin", "50-x.conf"),
         ("drop_in", "50-x.conf"),
     ]
     (folder / "50-x.conf").write_text("{")
-    assert host.refused(want("a"), levels=levels, tolerate_missing=True) == [("drop_in_broken", "50-x.conf")]
+    assert conf_host.refused(want("a"), levels=levels, tolerate_missing=True) == [("drop_in_broken", "50-x.conf")]
 
 
-def test_a_list_that_does_without_drop_ins_ignores_the_folder(host):
-    folder = host.conf_dir / "a"
+def test_a_list_that_does_without_drop_ins_ignores_the_folder(conf_host):
+    folder = conf_host.conf_dir / "a"
     folder.mkdir(parents=True)
     (folder / "50-x.conf").write_text("{")
     data = dict(json.loads(text("a")), loadOnlyInlinedPlugins=True)
-    plan = host.plan(WantedNetwork("a", True, json.dumps(data).encode()), levels=("plugins",), tolerate_missing=True)
+    plan = conf_host.plan(
+        WantedNetwork("a", True, json.dumps(data).encode()), levels=("plugins",), tolerate_missing=True
+    )
     assert [entry["code"] for entry in plan.problems] == ["missing_plugin"]
 
 
-def test_the_directory_is_judged_as_it_will_be(host):
-    host.put("87-podman.conflist", text("podman"))
-    plan = host.plan(want("a"))
+def test_the_directory_is_judged_as_it_will_be(conf_host):
+    conf_host.put("87-podman.conflist", text("podman"))
+    plan = conf_host.plan(want("a"))
     assert [code for code, _text in plan.warnings] == ["order_flip"]
-    assert host.run(want("a", priority=99)).warnings == []
-    assert [code for code, _text in host.plan(want("a"), unwant("b")).warnings] == []
+    assert conf_host.run(want("a", priority=99)).warnings == []
+    assert [code for code, _text in conf_host.plan(want("a"), unwant("b")).warnings] == []
 
 
-def test_all_errors_are_reported_at_once(host):
-    host.put("87-a.conflist", text("a"))
-    host.put("88-b.conflist", text("b"))
-    assert host.refused(want("a"), unwant("b")) == [
+def test_all_errors_are_reported_at_once(conf_host):
+    conf_host.put("87-a.conflist", text("a"))
+    conf_host.put("88-b.conflist", text("b"))
+    assert conf_host.refused(want("a"), unwant("b")) == [
         ("duplicate_name", "87-a.conflist"),
         ("foreign_file", "88-b.conflist"),
     ]
@@ -200,33 +196,36 @@ def test_a_crash_at_any_point_leaves_old_or_new_and_ours(tmp_path, monkeypatch):
     assert moment > 20
 
 
-def test_what_appeared_meanwhile_is_not_replaced(host):
-    host.conf_dir.mkdir()
-    plan = host.plan(want("a"))
-    host.put("10-a.conflist", text("foreign"))
+def test_what_appeared_meanwhile_is_not_replaced(conf_host):
+    conf_host.conf_dir.mkdir()
+    plan = conf_host.plan(want("a"))
+    conf_host.put("10-a.conflist", text("foreign"))
     with pytest.raises(HostError) as error:
         plan.apply()
     assert error.value.code == "changed_meanwhile"
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_what_appeared_meanwhile_stays_unmanaged(host, number):
+def test_what_appeared_meanwhile_stays_unmanaged(conf_host, number):
     """The next run replaces neither the file that prevented a step nor one that a later step would have written."""
-    host.conf_dir.mkdir()
+    conf_host.conf_dir.mkdir()
     wanted = [want("a"), want("b", bridge="b1")]
-    plan = host.plan(*wanted)
+    plan = conf_host.plan(*wanted)
     for name in ("10-a.conflist", "10-b.conflist")[: number + 1]:
-        host.put(name, text("foreign"))
+        conf_host.put(name, text("foreign"))
     with pytest.raises(HostError):
         plan.apply()
-    assert host.refused(*wanted) == [("foreign_file", "10-a.conflist"), ("foreign_file", "10-b.conflist")][: number + 1]
-    assert host.read("10-a.conflist") == text("foreign")
-    assert host.read("10-a.conflist") == text("foreign")
+    assert (
+        conf_host.refused(*wanted)
+        == [("foreign_file", "10-a.conflist"), ("foreign_file", "10-b.conflist")][: number + 1]
+    )
+    assert conf_host.read("10-a.conflist") == text("foreign")
+    assert conf_host.read("10-a.conflist") == text("foreign")
 
 
-def test_a_failed_write_leaves_no_claim_on_a_file_that_is_not_there(host, monkeypatch):
-    host.conf_dir.mkdir()
-    plan = host.plan(want("a"))
+def test_a_failed_write_leaves_no_claim_on_a_file_that_is_not_there(conf_host, monkeypatch):
+    conf_host.conf_dir.mkdir()
+    plan = conf_host.plan(want("a"))
 
     def full(*args):
         raise OSError(28, "No space left on device")
@@ -235,32 +234,32 @@ def test_a_failed_write_leaves_no_claim_on_a_file_that_is_not_there(host, monkey
         patch.setattr("ansible_collections.podwire.cni.plugins.module_utils._host.networks.execute.write", full)
         with pytest.raises(HostError, match="No space left"):
             plan.apply()
-    assert host.manifest().networks == {}
+    assert conf_host.manifest().networks == {}
 
 
-def test_secrets_are_masked_in_the_diff(host):
-    plan = host.run(want("a", etcd_password="hunter22"))
+def test_secrets_are_masked_in_the_diff(conf_host):
+    plan = conf_host.run(want("a", etcd_password="hunter22"))
     assert "hunter22" not in json.dumps(plan.diff())
-    host.put("10-a.conflist", b'{"etcd_password": "hunter33"')
-    assert "hunter33" not in json.dumps(host.plan(want("a")).diff())
+    conf_host.put("10-a.conflist", b'{"etcd_password": "hunter33"')
+    assert "hunter33" not in json.dumps(conf_host.plan(want("a")).diff())
 
 
-def test_a_secret_in_a_world_readable_file_is_warned_of_until_its_mode_is_0600(host):
+def test_a_secret_in_a_world_readable_file_is_warned_of_until_its_mode_is_0600(conf_host):
     secret = want("a", env=[{"name": "DB_PASSWORD", "value": "hush-hush"}])
 
     def warned(plan):
         return [code for code, message in plan.warnings if 'mode: "0600"' in message and "hush" not in message]
 
-    for plan in (host.plan(secret), host.run(secret), host.plan(secret), host.run(secret)):
+    for plan in (conf_host.plan(secret), conf_host.run(secret), conf_host.plan(secret), conf_host.run(secret)):
         assert warned(plan) == ["readable_secret"]
-    assert host.run(secret).steps == []
-    assert stat.S_IMODE(os.stat(host.conf_dir / "10-a.conflist").st_mode) == 0o644
-    assert warned(host.run(secret, mode=0o600)) == []
-    assert stat.S_IMODE(os.stat(host.conf_dir / "10-a.conflist").st_mode) == 0o600
+    assert conf_host.run(secret).steps == []
+    assert stat.S_IMODE(os.stat(conf_host.conf_dir / "10-a.conflist").st_mode) == 0o644
+    assert warned(conf_host.run(secret, mode=0o600)) == []
+    assert stat.S_IMODE(os.stat(conf_host.conf_dir / "10-a.conflist").st_mode) == 0o600
 
 
-def test_a_directory_that_others_can_write_is_warned_of(host):
-    host.run(want("a"))
-    os.chmod(host.conf_dir, 0o777)
-    plan = host.run(want("a"))
+def test_a_directory_that_others_can_write_is_warned_of(conf_host):
+    conf_host.run(want("a"))
+    os.chmod(conf_host.conf_dir, 0o777)
+    plan = conf_host.run(want("a"))
     assert [code for code, _message in plan.warnings] == ["unsafe_permissions"]

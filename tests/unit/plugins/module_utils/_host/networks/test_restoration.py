@@ -22,239 +22,234 @@ from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.netwo
 ASIDE = ".podwire-aside"
 
 
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    return Host(tmp_path, monkeypatch)
-
-
-def test_what_was_set_aside_comes_back_as_it_was(host):
-    host.put("87-b.conflist", text("b", mtu=1))
-    os.chmod(host.conf_dir / "87-b.conflist", 0o600)
-    inode = os.stat(host.conf_dir / "87-b.conflist").st_ino
-    host.run(want("a"), exclusive=True)
-    plan = host.run(unset("b"))
+def test_what_was_set_aside_comes_back_as_it_was(conf_host):
+    conf_host.put("87-b.conflist", text("b", mtu=1))
+    os.chmod(conf_host.conf_dir / "87-b.conflist", 0o600)
+    inode = os.stat(conf_host.conf_dir / "87-b.conflist").st_ino
+    conf_host.run(want("a"), exclusive=True)
+    plan = conf_host.run(unset("b"))
     assert (steps(plan), actions(plan)) == ([("restore", "87-b.conflist", "safe")], ["restored"])
     assert plan.networks == [
-        {"name": "b", "path": str(host.conf_dir / "87-b.conflist"), "action": "restored"},
+        {"name": "b", "path": str(conf_host.conf_dir / "87-b.conflist"), "action": "restored"},
     ]
-    assert host.files() == ["10-a.conflist", "87-b.conflist"]
-    found = os.stat(host.conf_dir / "87-b.conflist")
+    assert conf_host.files() == ["10-a.conflist", "87-b.conflist"]
+    found = os.stat(conf_host.conf_dir / "87-b.conflist")
     assert (stat.S_IMODE(found.st_mode), found.st_ino) == (0o600, inode)
-    assert host.manifest().aside == {}
-    assert list(host.manifest().networks) == [str(host.conf_dir / "10-a.conflist")]
-    assert actions(host.run(unset("b"))) == ["none"]
+    assert conf_host.manifest().aside == {}
+    assert list(conf_host.manifest().networks) == [str(conf_host.conf_dir / "10-a.conflist")]
+    assert actions(conf_host.run(unset("b"))) == ["none"]
 
 
-def test_a_file_without_a_network_comes_back_by_its_name(host):
-    host.put("05-broken.conf", b"{")
-    host.run(want("a"), exclusive=True)
-    plan = host.run(unset(file="05-broken.conf"))
+def test_a_file_without_a_network_comes_back_by_its_name(conf_host):
+    conf_host.put("05-broken.conf", b"{")
+    conf_host.run(want("a"), exclusive=True)
+    plan = conf_host.run(unset(file="05-broken.conf"))
     assert (steps(plan), actions(plan)) == ([("restore", "05-broken.conf", "safe")], ["restored"])
-    assert host.read("05-broken.conf") == b"{"
+    assert conf_host.read("05-broken.conf") == b"{"
 
 
-def test_a_link_comes_back_as_a_link(host, tmp_path):
-    host.conf_dir.mkdir()
+def test_a_link_comes_back_as_a_link(conf_host, tmp_path):
+    conf_host.conf_dir.mkdir()
     (tmp_path / "target").write_bytes(text("l"))
-    (host.conf_dir / "20-l.conflist").symlink_to(tmp_path / "target")
-    host.run(want("a"), exclusive=True)
-    host.run(unset("l"))
-    assert os.readlink(host.conf_dir / "20-l.conflist") == str(tmp_path / "target")
+    (conf_host.conf_dir / "20-l.conflist").symlink_to(tmp_path / "target")
+    conf_host.run(want("a"), exclusive=True)
+    conf_host.run(unset("l"))
+    assert os.readlink(conf_host.conf_dir / "20-l.conflist") == str(tmp_path / "target")
 
 
-def test_network_and_file_together_mean_both(host):
-    host.put("87-b.conflist", text("b"))
-    host.run(want("a"), exclusive=True)
-    assert actions(host.run(unset("c", "87-b.conflist"), unset("b", "88-b.conflist"))) == ["none", "none"]
-    assert actions(host.run(unset("b", "87-b.conflist"))) == ["restored"]
+def test_network_and_file_together_mean_both(conf_host):
+    conf_host.put("87-b.conflist", text("b"))
+    conf_host.run(want("a"), exclusive=True)
+    assert actions(conf_host.run(unset("c", "87-b.conflist"), unset("b", "88-b.conflist"))) == ["none", "none"]
+    assert actions(conf_host.run(unset("b", "87-b.conflist"))) == ["restored"]
 
 
-def test_a_managed_file_goes_when_its_network_is_in_an_unmanaged_one(host):
-    host.run(want("b"))
-    host.put("87-b.conflist", text("b"))
-    plan = host.run(unset("b"))
+def test_a_managed_file_goes_when_its_network_is_in_an_unmanaged_one(conf_host):
+    conf_host.run(want("b"))
+    conf_host.put("87-b.conflist", text("b"))
+    plan = conf_host.run(unset("b"))
     assert (steps(plan), actions(plan)) == ([("remove", "10-b.conflist", "disruptive")], ["removed"])
-    assert host.files() == ["87-b.conflist"]
+    assert conf_host.files() == ["87-b.conflist"]
 
 
-def test_nothing_to_restore_is_no_error(host):
-    plan = host.run(unset("never"), unset(file="x.conf"))
+def test_nothing_to_restore_is_no_error(conf_host):
+    plan = conf_host.run(unset("never"), unset(file="x.conf"))
     assert (steps(plan), actions(plan)) == ([], ["none", "none"])
     assert [entry["path"] for entry in plan.networks] == [None, None]
 
 
-def test_all_that_exclusive_set_aside_and_more_in_one_run(host):
-    host.run(want("a"), want("b"))
-    host.put("87-c.conflist", text("c"))
-    host.run(want("a"), exclusive=True)
-    plan = host.run(want("a"), unset("c"), unset("b"), exclusive=True)
+def test_all_that_exclusive_set_aside_and_more_in_one_run(conf_host):
+    conf_host.run(want("a"), want("b"))
+    conf_host.put("87-c.conflist", text("c"))
+    conf_host.run(want("a"), exclusive=True)
+    plan = conf_host.run(want("a"), unset("c"), unset("b"), exclusive=True)
     assert steps(plan) == [("restore", "87-c.conflist", "safe"), ("restore", "10-b.conflist", "safe")]
-    assert host.files() == ["10-a.conflist", "10-b.conflist", "87-c.conflist"]
-    assert sorted(host.manifest().networks) == [
-        str(host.conf_dir / name) for name in ("10-a.conflist", "10-b.conflist")
+    assert conf_host.files() == ["10-a.conflist", "10-b.conflist", "87-c.conflist"]
+    assert sorted(conf_host.manifest().networks) == [
+        str(conf_host.conf_dir / name) for name in ("10-a.conflist", "10-b.conflist")
     ]
 
 
-def test_a_network_of_ours_gives_way_to_the_file_that_was_before(host):
-    host.put("87-a.conflist", text("a", mtu=1))
-    host.run(want("a"), exclusive=True)
-    plan = host.run(unset("a"))
+def test_a_network_of_ours_gives_way_to_the_file_that_was_before(conf_host):
+    conf_host.put("87-a.conflist", text("a", mtu=1))
+    conf_host.run(want("a"), exclusive=True)
+    plan = conf_host.run(unset("a"))
     assert steps(plan) == [("restore", "87-a.conflist", "safe"), ("remove", "10-a.conflist", "disruptive")]
-    assert host.files() == ["87-a.conflist"]
-    assert host.manifest().networks == {}
+    assert conf_host.files() == ["87-a.conflist"]
+    assert conf_host.manifest().networks == {}
 
 
-def test_a_file_comes_back_to_the_place_that_ours_took(host):
-    host.put("10-a.conflist", text("a", mtu=1))
-    host.run(want("a"), exclusive=True)
-    plan = host.run(unset("a"))
+def test_a_file_comes_back_to_the_place_that_ours_took(conf_host):
+    conf_host.put("10-a.conflist", text("a", mtu=1))
+    conf_host.run(want("a"), exclusive=True)
+    plan = conf_host.run(unset("a"))
     assert steps(plan) == [("restore", "10-a.conflist", "disruptive")]
-    assert host.files() == ["10-a.conflist"]
-    assert host.read("10-a.conflist") == text("a", mtu=1)
-    assert host.manifest().networks == {}
+    assert conf_host.files() == ["10-a.conflist"]
+    assert conf_host.read("10-a.conflist") == text("a", mtu=1)
+    assert conf_host.manifest().networks == {}
 
 
-def test_a_network_of_ours_that_replaced_nothing_stays(host):
-    host.run(want("a"))
-    assert actions(host.run(unset("a"))) == ["none"]
-    assert host.files() == ["10-a.conflist"]
+def test_a_network_of_ours_that_replaced_nothing_stays(conf_host):
+    conf_host.run(want("a"))
+    assert actions(conf_host.run(unset("a"))) == ["none"]
+    assert conf_host.files() == ["10-a.conflist"]
 
 
-def test_of_several_the_last_one_comes_back(host):
+def test_of_several_the_last_one_comes_back(conf_host):
     for mtu in (1, 2):
-        host.put("87-b.conflist", text("b", mtu=mtu))
-        host.run(want("a"), exclusive=True)
-    host.run(unset("b"))
-    assert host.read("87-b.conflist") == text("b", mtu=2)
-    assert host.files() == ["10-a.conflist", "87-b.conflist", "87-b.conflist" + ASIDE]
+        conf_host.put("87-b.conflist", text("b", mtu=mtu))
+        conf_host.run(want("a"), exclusive=True)
+    conf_host.run(unset("b"))
+    assert conf_host.read("87-b.conflist") == text("b", mtu=2)
+    assert conf_host.files() == ["10-a.conflist", "87-b.conflist", "87-b.conflist" + ASIDE]
 
 
 # ---- adopted files
 
 
-def test_the_original_of_an_adopted_file_comes_back(host):
-    host.put("87-a.conflist", text("a", mtu=1))
-    os.chmod(host.conf_dir / "87-a.conflist", 0o600)
-    host.run(want("a", file="87-a.conflist", bridge="b9"))
-    plan = host.run(unset("a"))
+def test_the_original_of_an_adopted_file_comes_back(conf_host):
+    conf_host.put("87-a.conflist", text("a", mtu=1))
+    os.chmod(conf_host.conf_dir / "87-a.conflist", 0o600)
+    conf_host.run(want("a", file="87-a.conflist", bridge="b9"))
+    plan = conf_host.run(unset("a"))
     assert (steps(plan), actions(plan)) == ([("restore", "87-a.conflist", "disruptive")], ["restored"])
-    assert host.read("87-a.conflist") == text("a", mtu=1)
-    assert stat.S_IMODE(os.stat(host.conf_dir / "87-a.conflist").st_mode) == 0o600
-    assert host.manifest().networks == {}
-    assert os.listdir(os.path.join(host.state, "objects")) == []
+    assert conf_host.read("87-a.conflist") == text("a", mtu=1)
+    assert stat.S_IMODE(os.stat(conf_host.conf_dir / "87-a.conflist").st_mode) == 0o600
+    assert conf_host.manifest().networks == {}
+    assert os.listdir(os.path.join(conf_host.state, "objects")) == []
 
 
-def test_the_original_comes_back_to_its_own_place(host):
-    host.put("87-a.conflist", text("a", mtu=1))
-    host.run(want("a", file="87-a.conflist"))
-    host.run(want("a", priority=10))
-    assert host.files() == ["10-a.conflist"]
-    plan = host.run(unset("a"))
+def test_the_original_comes_back_to_its_own_place(conf_host):
+    conf_host.put("87-a.conflist", text("a", mtu=1))
+    conf_host.run(want("a", file="87-a.conflist"))
+    conf_host.run(want("a", priority=10))
+    assert conf_host.files() == ["10-a.conflist"]
+    plan = conf_host.run(unset("a"))
     assert steps(plan) == [("restore", "87-a.conflist", "safe")]
-    assert host.files() == ["87-a.conflist"]
-    assert host.read("87-a.conflist") == text("a", mtu=1)
+    assert conf_host.files() == ["87-a.conflist"]
+    assert conf_host.read("87-a.conflist") == text("a", mtu=1)
 
 
-def test_a_removed_adopted_network_comes_back_with_its_original(host):
-    host.put("87-a.conflist", text("a", mtu=1))
-    host.run(want("a", file="87-a.conflist"))
-    host.run(want("a", priority=10))
-    host.run(unwant("a"))
-    assert host.files() == ["87-a.conflist" + ASIDE]
-    host.run(unset("a"))
-    assert host.files() == ["87-a.conflist"]
+def test_a_removed_adopted_network_comes_back_with_its_original(conf_host):
+    conf_host.put("87-a.conflist", text("a", mtu=1))
+    conf_host.run(want("a", file="87-a.conflist"))
+    conf_host.run(want("a", priority=10))
+    conf_host.run(unwant("a"))
+    assert conf_host.files() == ["87-a.conflist" + ASIDE]
+    conf_host.run(unset("a"))
+    assert conf_host.files() == ["87-a.conflist"]
 
 
-def test_ours_aside_that_had_an_original_makes_room_for_it(host):
-    host.put("87-a.conflist", text("a", mtu=1))
-    host.run(want("a", file="87-a.conflist"), want("b"))
-    host.run(want("b"), exclusive=True)
-    plan = host.run(unset("a"))
+def test_ours_aside_that_had_an_original_makes_room_for_it(conf_host):
+    conf_host.put("87-a.conflist", text("a", mtu=1))
+    conf_host.run(want("a", file="87-a.conflist"), want("b"))
+    conf_host.run(want("b"), exclusive=True)
+    plan = conf_host.run(unset("a"))
     assert steps(plan) == [("restore", "87-a.conflist", "safe")]
-    assert host.read("87-a.conflist") == text("a", mtu=1)
-    assert host.files() == ["10-b.conflist", "87-a.conflist"]
-    assert list(host.manifest().networks) == [str(host.conf_dir / "10-b.conflist")]
+    assert conf_host.read("87-a.conflist") == text("a", mtu=1)
+    assert conf_host.files() == ["10-b.conflist", "87-a.conflist"]
+    assert list(conf_host.manifest().networks) == [str(conf_host.conf_dir / "10-b.conflist")]
 
 
-def test_a_kept_original_that_is_damaged_is_found_before_anything_is_done(host):
-    host.put("87-a.conflist", text("a", mtu=1))
-    host.run(want("a", file="87-a.conflist"))
-    (name,) = os.listdir(os.path.join(host.state, "objects"))
-    with open(os.path.join(host.state, "objects", name), "a") as stream:
+def test_a_kept_original_that_is_damaged_is_found_before_anything_is_done(conf_host):
+    conf_host.put("87-a.conflist", text("a", mtu=1))
+    conf_host.run(want("a", file="87-a.conflist"))
+    (name,) = os.listdir(os.path.join(conf_host.state, "objects"))
+    with open(os.path.join(conf_host.state, "objects", name), "a") as stream:
         stream.write(" ")
     with pytest.raises(HostError) as error:
-        host.plan(unset("a"))
+        conf_host.plan(unset("a"))
     assert error.value.code == "not_kept"
 
 
-def test_ours_can_go_while_what_was_before_comes_back(host):
-    host.put("10-a.conflist", text("a", mtu=1))
-    host.put("87-b.conflist", text("b", mtu=1))
-    host.run(want("a"), want("b"), exclusive=True)
-    plan = host.plan(unset(file="10-a.conflist"), unset(file="87-b.conflist"), unwant("a"), unwant("b"))
+def test_ours_can_go_while_what_was_before_comes_back(conf_host):
+    conf_host.put("10-a.conflist", text("a", mtu=1))
+    conf_host.put("87-b.conflist", text("b", mtu=1))
+    conf_host.run(want("a"), want("b"), exclusive=True)
+    plan = conf_host.plan(unset(file="10-a.conflist"), unset(file="87-b.conflist"), unwant("a"), unwant("b"))
     plan.apply()
     assert actions(plan) == ["restored", "restored", "none", "none"]
-    assert host.files() == ["10-a.conflist", "87-b.conflist"]
-    assert host.read("10-a.conflist") == text("a", mtu=1)
-    assert host.manifest().networks == {}
+    assert conf_host.files() == ["10-a.conflist", "87-b.conflist"]
+    assert conf_host.read("10-a.conflist") == text("a", mtu=1)
+    assert conf_host.manifest().networks == {}
 
 
 # ---- what stands in the way
 
 
-def test_somebody_elses_file_in_the_place_is_not_replaced(host):
-    host.put("87-b.conflist", text("b"))
-    host.run(want("a"), exclusive=True)
-    host.put("87-b.conflist", text("other"))
-    assert host.refused(unset("b")) == [("file_in_use", "87-b.conflist")]
-    host.put("87-b.conflist", text("b", mtu=5))
-    assert actions(host.run(unset("b"))) == ["none"]
-    assert host.read("87-b.conflist" + ASIDE) == text("b")
+def test_somebody_elses_file_in_the_place_is_not_replaced(conf_host):
+    conf_host.put("87-b.conflist", text("b"))
+    conf_host.run(want("a"), exclusive=True)
+    conf_host.put("87-b.conflist", text("other"))
+    assert conf_host.refused(unset("b")) == [("file_in_use", "87-b.conflist")]
+    conf_host.put("87-b.conflist", text("b", mtu=5))
+    assert actions(conf_host.run(unset("b"))) == ["none"]
+    assert conf_host.read("87-b.conflist" + ASIDE) == text("b")
 
 
-def test_another_network_of_ours_in_the_place_is_not_replaced(host):
-    host.put("10-a.conflist", text("b"))
-    host.run(want("a"), exclusive=True)
-    assert host.refused(unset("b")) == [("file_in_use", "10-a.conflist")]
-    host.run(unwant("a"))
-    assert actions(host.run(unset("b"))) == ["restored"]
+def test_another_network_of_ours_in_the_place_is_not_replaced(conf_host):
+    conf_host.put("10-a.conflist", text("b"))
+    conf_host.run(want("a"), exclusive=True)
+    assert conf_host.refused(unset("b")) == [("file_in_use", "10-a.conflist")]
+    conf_host.run(unwant("a"))
+    assert actions(conf_host.run(unset("b"))) == ["restored"]
 
 
-def test_a_network_of_the_same_task_in_the_place_is_not_replaced(host):
-    host.put("87-b.conflist", text("b"))
-    host.run(want("a"), exclusive=True)
-    assert host.refused(want("c", file="87-b.conflist"), unset("b")) == [("file_in_use", "87-b.conflist")]
+def test_a_network_of_the_same_task_in_the_place_is_not_replaced(conf_host):
+    conf_host.put("87-b.conflist", text("b"))
+    conf_host.run(want("a"), exclusive=True)
+    assert conf_host.refused(want("c", file="87-b.conflist"), unset("b")) == [("file_in_use", "87-b.conflist")]
 
 
-def test_a_directory_in_the_place_is_not_replaced(host):
-    host.put("87-b.conflist", text("b"))
-    host.run(want("a"), exclusive=True)
-    (host.conf_dir / "87-b.conflist").mkdir()
-    assert host.refused(unset("b")) == [("not_regular", "87-b.conflist")]
+def test_a_directory_in_the_place_is_not_replaced(conf_host):
+    conf_host.put("87-b.conflist", text("b"))
+    conf_host.run(want("a"), exclusive=True)
+    (conf_host.conf_dir / "87-b.conflist").mkdir()
+    assert conf_host.refused(unset("b")) == [("not_regular", "87-b.conflist")]
 
 
-def test_attached_containers_keep_their_addresses(host):
-    host.put("87-a.conflist", text("a", bridge="b9"))
-    host.run(want("a"), exclusive=True)
-    host.attach("a")
-    assert host.refused(unset("a")) == [("attachments_exist", "10-a.conflist")]
-    host.run(unset("a"), force=True)
-    host.run(want("a", file="87-a.conflist"), force=True)
-    assert host.refused(unset("a")) == [("attachments_exist", "87-a.conflist")]
+def test_attached_containers_keep_their_addresses(conf_host):
+    conf_host.put("87-a.conflist", text("a", bridge="b9"))
+    conf_host.run(want("a"), exclusive=True)
+    conf_host.attach("a")
+    assert conf_host.refused(unset("a")) == [("attachments_exist", "10-a.conflist")]
+    conf_host.run(unset("a"), force=True)
+    conf_host.run(want("a", file="87-a.conflist"), force=True)
+    assert conf_host.refused(unset("a")) == [("attachments_exist", "87-a.conflist")]
 
 
-def test_what_went_away_meanwhile_is_told(host):
-    host.put("87-b.conflist", text("b"))
-    host.run(want("a"), exclusive=True)
-    plan = host.plan(unset("b"))
-    host.put("87-b.conflist", text("other"))
+def test_what_went_away_meanwhile_is_told(conf_host):
+    conf_host.put("87-b.conflist", text("b"))
+    conf_host.run(want("a"), exclusive=True)
+    plan = conf_host.plan(unset("b"))
+    conf_host.put("87-b.conflist", text("other"))
     with pytest.raises(HostError) as error:
         plan.apply()
     assert error.value.code == "changed_meanwhile"
-    assert host.read("87-b.conflist") == text("other")
-    os.unlink(host.conf_dir / "87-b.conflist")
-    os.unlink(host.conf_dir / ("87-b.conflist" + ASIDE))
-    assert actions(host.run(unset("b"))) == ["none"]
+    assert conf_host.read("87-b.conflist") == text("other")
+    os.unlink(conf_host.conf_dir / "87-b.conflist")
+    os.unlink(conf_host.conf_dir / ("87-b.conflist" + ASIDE))
+    assert actions(conf_host.run(unset("b"))) == ["none"]
 
 
 # ---- crashes
@@ -262,14 +257,14 @@ def test_what_went_away_meanwhile_is_told(host):
 
 @pytest.mark.parametrize("file", ["10-a.conflist", "87-a.conflist"])
 def test_a_crash_while_a_file_from_aside_comes_back(tmp_path, monkeypatch, file):
-    crash(tmp_path, monkeypatch, file, lambda host: host.run(want("a"), exclusive=True))
+    crash(tmp_path, monkeypatch, file, lambda conf_host: conf_host.run(want("a"), exclusive=True))
 
 
 @pytest.mark.parametrize("priority", [None, 10])
 def test_a_crash_while_an_original_comes_back(tmp_path, monkeypatch, priority):
-    def adopt(host):
-        host.run(want("a", file="87-a.conflist"))
-        host.run(want("a", priority=priority))
+    def adopt(conf_host):
+        conf_host.run(want("a", file="87-a.conflist"))
+        conf_host.run(want("a", priority=priority))
 
     crash(tmp_path, monkeypatch, "87-a.conflist", adopt)
 

@@ -3,21 +3,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.networks.conf_host import (
-    Host,
     actions,
     steps,
     text,
     unwant,
     want,
 )
-
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    return Host(tmp_path, monkeypatch)
 
 
 def kinds(some):
@@ -32,9 +24,9 @@ def configured():
     ]
 
 
-def test_the_rows_of_a_plan_with_steps_left_out(host):
-    host.run(want("a"))
-    plan = host.plan(want("a"), want("b"))
+def test_the_rows_of_a_plan_with_steps_left_out(conf_host):
+    conf_host.run(want("a"))
+    plan = conf_host.plan(want("a"), want("b"))
     plan.configured = configured()
     assert plan.judged is not None
     plan.leave_out([step for step in plan.steps if step.kind == "create"])
@@ -47,8 +39,8 @@ def test_the_rows_of_a_plan_with_steps_left_out(host):
     assert plan.judged is None
 
 
-def test_a_plan_with_nothing_left_out_keeps_its_rows(host):
-    plan = host.plan(want("a"))
+def test_a_plan_with_nothing_left_out_keeps_its_rows(conf_host):
+    plan = conf_host.plan(want("a"))
     plan.configured = configured()
     assert plan.judged is not None
     plan.leave_out([])
@@ -56,23 +48,23 @@ def test_a_plan_with_nothing_left_out_keeps_its_rows(host):
     assert plan.judged is not None
 
 
-def test_removals_at_the_end_are_put_off(host):
-    host.run(want("a"), want("b"), want("c"))
-    host.put("87-x.conflist", text("x"))
-    plan = host.plan(want("a"), want("b", mtu=9), unwant("c"), exclusive=True)
+def test_removals_at_the_end_are_put_off(conf_host):
+    conf_host.run(want("a"), want("b"), want("c"))
+    conf_host.put("87-x.conflist", text("x"))
+    plan = conf_host.plan(want("a"), want("b", mtu=9), unwant("c"), exclusive=True)
     assert kinds(plan.steps) == ["write", "remove", "set_aside"]
     assert kinds(plan.defer_removals()) == ["remove", "set_aside"]
     plan.apply()
-    assert host.files() == ["10-a.conflist", "10-b.conflist", "10-c.conflist", "87-x.conflist"]
+    assert conf_host.files() == ["10-a.conflist", "10-b.conflist", "10-c.conflist", "87-x.conflist"]
     assert [step.state for step in plan.steps] == ["done", "planned", "planned"]
     plan.apply_deferred()
-    assert host.files() == ["10-a.conflist", "10-b.conflist", "87-x.conflist.podwire-aside"]
+    assert conf_host.files() == ["10-a.conflist", "10-b.conflist", "87-x.conflist.podwire-aside"]
     assert {step.state for step in plan.steps} == {"done"}
 
 
-def test_a_plan_of_removals_only_and_one_without(host):
-    host.run(want("a"))
-    plan = host.plan(unwant("a"))
+def test_a_plan_of_removals_only_and_one_without(conf_host):
+    conf_host.run(want("a"))
+    plan = conf_host.plan(unwant("a"))
     assert kinds(plan.defer_removals()) == ["remove"]
-    assert host.plan(want("b")).defer_removals() == []
-    assert host.plan(want("a")).defer_removals() == []
+    assert conf_host.plan(want("b")).defer_removals() == []
+    assert conf_host.plan(want("a")).defer_removals() == []

@@ -54,7 +54,7 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path, monkeypatch):
+def ready_host(tmp_path, monkeypatch):
     (tmp_path / "net.d").mkdir()
     (tmp_path / "net.d" / "10-fleet.conflist").write_text(NETWORK)
     made = Host(tmp_path / "net.d", tmp_path / "state")
@@ -66,111 +66,115 @@ def host(tmp_path, monkeypatch):
     return made
 
 
-def test_what_is_loaded_as_foretold_is_confirmed(host):
-    host.answers = [CriStatus(True, "", ["fleet"])]
-    assert host.confirm() == (True, [])
+def test_what_is_loaded_as_foretold_is_confirmed(ready_host):
+    ready_host.answers = [CriStatus(True, "", ["fleet"])]
+    assert ready_host.confirm() == (True, [])
 
 
-def test_a_runtime_gets_some_time(host):
-    host.answers = [CriStatus(False, "cni plugin not initialized", []), CriStatus(True, "", ["fleet"], CHAIN)]
-    assert host.confirm() == (True, [])
+def test_a_runtime_gets_some_time(ready_host):
+    ready_host.answers = [CriStatus(False, "cni plugin not initialized", []), CriStatus(True, "", ["fleet"], CHAIN)]
+    assert ready_host.confirm() == (True, [])
 
 
-def test_each_question_gets_some_time(host):
+def test_each_question_gets_some_time(ready_host):
     """A busy host may take longer than the rest of the deadline."""
-    host.answers = [CriStatus(False, "cni plugin not initialized", [])] * 3 + [CriStatus(True, "", ["fleet"], CHAIN)]
-    assert host.confirm() == (True, [])
-    assert len(host.timeouts) > 3
-    assert min(host.timeouts) >= 5
+    ready_host.answers = [CriStatus(False, "cni plugin not initialized", [])] * 3 + [
+        CriStatus(True, "", ["fleet"], CHAIN)
+    ]
+    assert ready_host.confirm() == (True, [])
+    assert len(ready_host.timeouts) > 3
+    assert min(ready_host.timeouts) >= 5
 
 
-def test_what_is_not_loaded_is_told(host):
-    host.answers = [CriStatus(True, "", ["other"])]
+def test_what_is_not_loaded_is_told(ready_host):
+    ready_host.answers = [CriStatus(True, "", ["other"])]
     told = ["containerd-1.7 has loaded other instead of fleet; check its log, or restart it"]
-    assert host.confirm() == (False, told)
-    host.answers = [CriStatus(False, "no network config found", [])]
+    assert ready_host.confirm() == (False, told)
+    ready_host.answers = [CriStatus(False, "no network config found", [])]
     told = ["containerd-1.7 has loaded none (no network config found) instead of fleet; check its log, or restart it"]
-    assert host.confirm() == (False, told)
+    assert ready_host.confirm() == (False, told)
 
 
-def test_an_older_state_of_the_file_is_not_the_network(host):
-    host.answers = [CriStatus(True, "", ["fleet"], [[{"type": "loopback", "mtu": 1400}]])]
-    answer, [told] = host.confirm()
+def test_an_older_state_of_the_file_is_not_the_network(ready_host):
+    ready_host.answers = [CriStatus(True, "", ["fleet"], [[{"type": "loopback", "mtu": 1400}]])]
+    answer, [told] = ready_host.confirm()
     assert answer is False
-    assert told.startswith(f"containerd-1.7 has loaded an older state of {host.conf_dir}/10-fleet.conflist")
+    assert told.startswith(f"containerd-1.7 has loaded an older state of {ready_host.conf_dir}/10-fleet.conflist")
 
 
-def test_a_runtime_that_has_loaded_its_network_and_is_not_ready_is_not_confirmed(host):
-    host.answers = [CriStatus(False, "the datastore is gone", ["fleet"])]
-    answer, [told] = host.confirm()
+def test_a_runtime_that_has_loaded_its_network_and_is_not_ready_is_not_confirmed(ready_host):
+    ready_host.answers = [CriStatus(False, "the datastore is gone", ["fleet"])]
+    answer, [told] = ready_host.confirm()
     assert answer is False
     assert "reports that its network is not ready (the datastore is gone)" in told
 
 
-def test_what_keeps_a_container_from_its_network_is_not_confirmed(host):
-    host.answers = [CriStatus(True, "", ["fleet"])]
-    host.obstacles = [Obstacle("missing_plugin", "there is no bridge", "no file", "install it")]
+def test_what_keeps_a_container_from_its_network_is_not_confirmed(ready_host):
+    ready_host.answers = [CriStatus(True, "", ["fleet"])]
+    ready_host.obstacles = [Obstacle("missing_plugin", "there is no bridge", "no file", "install it")]
     told = "containerd-1.7 has loaded its network, but containers would not get it: "
-    assert host.confirm() == (False, [told + "there is no bridge (no file); install it"])
-    host.obstacles = [host.obstacles[0]._replace(level="warning")]
-    assert host.confirm() == (True, [])
+    assert ready_host.confirm() == (False, [told + "there is no bridge (no file); install it"])
+    ready_host.obstacles = [ready_host.obstacles[0]._replace(level="warning")]
+    assert ready_host.confirm() == (True, [])
 
 
-def test_what_cannot_be_told_is_not_confirmed(host):
-    host.answers = [CriStatus(True, "", ["fleet"])]
-    host.obstacles = [Obstacle("unsafe_permissions", "bridge was not asked", "it is a user's", "chown", "warning")]
-    answer, [told] = host.confirm()
+def test_what_cannot_be_told_is_not_confirmed(ready_host):
+    ready_host.answers = [CriStatus(True, "", ["fleet"])]
+    ready_host.obstacles = [
+        Obstacle("unsafe_permissions", "bridge was not asked", "it is a user's", "chown", "warning")
+    ]
+    answer, [told] = ready_host.confirm()
     assert answer is None
     assert told.endswith("it is not known whether it works: bridge was not asked")
 
 
-def test_an_empty_directory_is_no_network_to_confirm(host):
-    (host.conf_dir / "10-fleet.conflist").unlink()
-    host.answers = [CriStatus(False, "no network config found", [])]
-    assert host.confirm() == (None, [])
-    host.answers = [CriStatus(True, "", ["fleet"])]
-    assert host.confirm()[0] is False
+def test_an_empty_directory_is_no_network_to_confirm(ready_host):
+    (ready_host.conf_dir / "10-fleet.conflist").unlink()
+    ready_host.answers = [CriStatus(False, "no network config found", [])]
+    assert ready_host.confirm() == (None, [])
+    ready_host.answers = [CriStatus(True, "", ["fleet"])]
+    assert ready_host.confirm()[0] is False
 
 
-def test_who_names_no_networks_is_asked_whether_it_has_any(host):
-    host.answers = [CriStatus(True, "", None)]
-    assert host.confirm() == (True, [])
-    host.answers = [CriStatus(False, "no CNI configuration", None)]
-    assert host.confirm()[0] is False
+def test_who_names_no_networks_is_asked_whether_it_has_any(ready_host):
+    ready_host.answers = [CriStatus(True, "", None)]
+    assert ready_host.confirm() == (True, [])
+    ready_host.answers = [CriStatus(False, "no CNI configuration", None)]
+    assert ready_host.confirm()[0] is False
 
 
-def test_the_directory_of_a_handler_has_a_load_of_its_own(host):
-    host.runtime.handler = "kata"
-    host.answers = [CriStatus(True, "", ["other"], None, {"default": "", "kata": ""})]
-    assert host.confirm() == (True, [])
-    host.answers = [CriStatus(True, "", ["other"], None, {"default": "", "kata": "no network config found"})]
-    answer, [told] = host.confirm()
+def test_the_directory_of_a_handler_has_a_load_of_its_own(ready_host):
+    ready_host.runtime.handler = "kata"
+    ready_host.answers = [CriStatus(True, "", ["other"], None, {"default": "", "kata": ""})]
+    assert ready_host.confirm() == (True, [])
+    ready_host.answers = [CriStatus(True, "", ["other"], None, {"default": "", "kata": "no network config found"})]
+    answer, [told] = ready_host.confirm()
     assert answer is False
     assert "for the runtime handler kata (no network config found)" in told
 
 
-def test_who_does_not_answer_is_not_known(host):
-    host.answers = [HostError("refused", code="not_answered")]
-    assert host.confirm() == (None, ["containerd-1.7 cannot be asked which networks it has loaded: refused"])
+def test_who_does_not_answer_is_not_known(ready_host):
+    ready_host.answers = [HostError("refused", code="not_answered")]
+    assert ready_host.confirm() == (None, ["containerd-1.7 cannot be asked which networks it has loaded: refused"])
 
 
-def test_nobody_to_ask(host):
-    assert host.confirm(restarting=["containerd-1.7"]) == (None, [])
-    host.runtime.address = ""
-    assert host.confirm() == (None, [])
-    host.runtime.address, host.runtime.pid = "/run/containerd.sock", 0
-    assert host.confirm() == (None, [])
-    host.runtime.pid = 7
-    host.runtime.set_conf("/elsewhere")
-    assert host.confirm() == (None, [])
-    host.runtime.set_conf(str(host.conf_dir))
-    host.runtime.reads = False
-    assert host.confirm() == (None, [])
-    assert host.asked == 0
+def test_nobody_to_ask(ready_host):
+    assert ready_host.confirm(restarting=["containerd-1.7"]) == (None, [])
+    ready_host.runtime.address = ""
+    assert ready_host.confirm() == (None, [])
+    ready_host.runtime.address, ready_host.runtime.pid = "/run/containerd.sock", 0
+    assert ready_host.confirm() == (None, [])
+    ready_host.runtime.pid = 7
+    ready_host.runtime.set_conf("/elsewhere")
+    assert ready_host.confirm() == (None, [])
+    ready_host.runtime.set_conf(str(ready_host.conf_dir))
+    ready_host.runtime.reads = False
+    assert ready_host.confirm() == (None, [])
+    assert ready_host.asked == 0
 
 
 @pytest.mark.parametrize("name", ["nomad", "podman"])
-def test_who_has_networks_by_name_has_to_have_those_of_the_files(host, monkeypatch, name):
+def test_who_has_networks_by_name_has_to_have_those_of_the_files(ready_host, monkeypatch, name):
     told = [CriStatus(True, "", ["fleet", "gone"])]
     asked = []
 
@@ -182,15 +186,20 @@ def test_who_has_networks_by_name_has_to_have_those_of_the_files(host, monkeypat
 
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["1.0.0"]))
     found = {"nomad": "a running nomad", "podman": "/usr/bin/podman"}[name]
-    host.runtime = discover.class_of(name)(name, "4.3.1", found, str(host.conf_dir), ["/opt/cni/bin"])
-    host.runtime.pid, host.runtime.port, host.runtime.databases, host.runtime.settles = 7, 4646, "/var", 0.0
-    host.runtime.ask, host.runtime.program = ask, found
-    assert host.confirm() == (True, [])
+    ready_host.runtime = discover.class_of(name)(name, "4.3.1", found, str(ready_host.conf_dir), ["/opt/cni/bin"])
+    ready_host.runtime.pid, ready_host.runtime.port, ready_host.runtime.databases, ready_host.runtime.settles = (
+        7,
+        4646,
+        "/var",
+        0.0,
+    )
+    ready_host.runtime.ask, ready_host.runtime.program = ask, found
+    assert ready_host.confirm() == (True, [])
     assert asked[0] == ["fleet"]
     told[0] = CriStatus(False, "network not found", ["other"])
-    assert host.confirm() == (
+    assert ready_host.confirm() == (
         False,
         [f"{name} has not loaded fleet (network not found); check its log, or restart it"],
     )
     told[0] = HostError("it has ACLs", code="not_answered")
-    assert host.confirm() == (None, [f"{name} cannot be asked which networks it has loaded: it has ACLs"])
+    assert ready_host.confirm() == (None, [f"{name} cannot be asked which networks it has loaded: it has ACLs"])

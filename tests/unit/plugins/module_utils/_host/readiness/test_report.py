@@ -65,7 +65,7 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path, monkeypatch):
+def ready_host(tmp_path, monkeypatch):
     made = Host(tmp_path)
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: list(made.runtimes))
     monkeypatch.setattr(
@@ -85,25 +85,25 @@ def host(tmp_path, monkeypatch):
     return made
 
 
-def test_a_host_without_an_obstacle_is_ready(host):
-    found = host.explain()
+def test_a_host_without_an_obstacle_is_ready(ready_host):
+    found = ready_host.explain()
     assert (found["ready"], found["obstacles"]) == (True, [])
     [row] = found["runtimes"]
     assert (row["ready"], row["network"], row["status"][0]["state"]) == (True, "pods", "unknown")
 
 
-def test_a_host_without_a_runtime_is_not_known_to_be_ready(host):
-    host.runtimes = []
-    found = host.explain()
+def test_a_host_without_a_runtime_is_not_known_to_be_ready(ready_host):
+    ready_host.runtimes = []
+    found = ready_host.explain()
     assert (found["ready"], found["runtimes"]) == (None, [])
     assert [one["code"] for one in found["obstacles"]] == ["missing_runtime"]
 
 
-def test_a_runtime_without_cri_is_a_fault_only_for_a_kubelet(host):
-    host.containerd.reads, host.containerd.notes = False, ["its CRI plugin is disabled"]
-    assert host.levels() == [("info", "not_cni")]
-    host.kubelet = True
-    assert host.levels() == [("error", "cri_disabled")]
+def test_a_runtime_without_cri_is_a_fault_only_for_a_kubelet(ready_host):
+    ready_host.containerd.reads, ready_host.containerd.notes = False, ["its CRI plugin is disabled"]
+    assert ready_host.levels() == [("info", "not_cni")]
+    ready_host.kubelet = True
+    assert ready_host.levels() == [("error", "cri_disabled")]
 
 
 @pytest.mark.parametrize(
@@ -117,93 +117,95 @@ def test_a_runtime_without_cri_is_a_fault_only_for_a_kubelet(host):
         (["/usr/local/bin/rke2"], False),
     ],
 )
-def test_a_kubelet_may_be_part_of_another_program(host, monkeypatch, argv, contains):
+def test_a_kubelet_may_be_part_of_another_program(ready_host, monkeypatch, argv, contains):
     name = os.path.basename(argv[0].partition(" ")[0])
     monkeypatch.setattr(report, "processes", lambda *names: [Process(1, argv, name)] if name in names else [])
-    host.containerd.reads, host.containerd.notes = False, ["its CRI plugin is disabled"]
-    assert host.levels() == [("error", "cri_disabled") if contains else ("info", "not_cni")]
+    ready_host.containerd.reads, ready_host.containerd.notes = False, ["its CRI plugin is disabled"]
+    assert ready_host.levels() == [("error", "cri_disabled") if contains else ("info", "not_cni")]
 
 
-def test_a_second_runtime_that_does_not_run_is_a_warning(host):
-    host.runtimes.append(Runtime("nomad", "1.9.0", "/usr/bin/nomad", str(host.conf_dir), ["/opt/cni/bin"]))
-    assert host.levels() == [("warning", "not_running")]
-    host.runtimes = host.runtimes[1:]
-    assert host.levels() == [("error", "not_running")]
+def test_a_second_runtime_that_does_not_run_is_a_warning(ready_host):
+    ready_host.runtimes.append(Runtime("nomad", "1.9.0", "/usr/bin/nomad", str(ready_host.conf_dir), ["/opt/cni/bin"]))
+    assert ready_host.levels() == [("warning", "not_running")]
+    ready_host.runtimes = ready_host.runtimes[1:]
+    assert ready_host.levels() == [("error", "not_running")]
 
 
-def test_a_runtime_that_is_not_ready_for_no_known_reason(host):
-    host.answer = CriStatus(False, "the sandbox server is gone", ["pods"])
-    found = host.explain()
+def test_a_runtime_that_is_not_ready_for_no_known_reason(ready_host):
+    ready_host.answer = CriStatus(False, "the sandbox server is gone", ["pods"])
+    found = ready_host.explain()
     assert [one["code"] for one in found["obstacles"]] == ["network_not_ready"]
     assert found["obstacles"][0]["evidence"] == "the sandbox server is gone"
 
 
-def test_what_does_not_answer_is_not_known(host):
-    host.answer = HostError("/run/containerd.sock does not report its networks: nonsense", code="not_answered")
-    found = host.explain()
+def test_what_does_not_answer_is_not_known(ready_host):
+    ready_host.answer = HostError("/run/containerd.sock does not report its networks: nonsense", code="not_answered")
+    found = ready_host.explain()
     assert (found["ready"], found["runtimes"][0]["ready"], found["runtimes"][0]["reported"]) == (None, None, None)
     assert "nonsense" in found["runtimes"][0]["unknown"]
     assert [(one["level"], one["code"]) for one in found["obstacles"]] == [("warning", "not_answered")]
 
 
-def test_an_older_state_is_a_warning_and_another_network_an_error(host):
-    host.answer = CriStatus(True, "", ["pods"], [[{"type": "bridge"}]])
-    assert host.levels() == [("warning", "not_loaded")]
-    host.answer = CriStatus(True, "", ["other"])
-    assert host.levels() == [("error", "not_loaded")]
+def test_an_older_state_is_a_warning_and_another_network_an_error(ready_host):
+    ready_host.answer = CriStatus(True, "", ["pods"], [[{"type": "bridge"}]])
+    assert ready_host.levels() == [("warning", "not_loaded")]
+    ready_host.answer = CriStatus(True, "", ["other"])
+    assert ready_host.levels() == [("error", "not_loaded")]
 
 
-def test_forwarding_is_a_cause_only_where_it_cannot_be_switched_on(host, monkeypatch):
-    (host.root / "proc" / "ipv4" / "ip_forward").write_text("0\n")
-    assert host.levels() == []
+def test_forwarding_is_a_cause_only_where_it_cannot_be_switched_on(ready_host, monkeypatch):
+    (ready_host.root / "proc" / "ipv4" / "ip_forward").write_text("0\n")
+    assert ready_host.levels() == []
     monkeypatch.setattr(ready, "_is_read_only", lambda path: True)
-    assert host.levels() == [("error", "ip_forward")]
+    assert ready_host.levels() == [("error", "ip_forward")]
 
 
-def test_bridge_netfilter_is_missed_by_a_kubelet_only(host):
-    host.kubelet = True
-    assert host.levels() == [("warning", "bridge_netfilter")]
-    (host.root / "proc" / "bridge").mkdir()
-    (host.root / "proc" / "bridge" / "bridge-nf-call-iptables").write_text("1\n")
-    assert host.levels() == []
+def test_bridge_netfilter_is_missed_by_a_kubelet_only(ready_host):
+    ready_host.kubelet = True
+    assert ready_host.levels() == [("warning", "bridge_netfilter")]
+    (ready_host.root / "proc" / "bridge").mkdir()
+    (ready_host.root / "proc" / "bridge" / "bridge-nf-call-iptables").write_text("1\n")
+    assert ready_host.levels() == []
 
 
-def test_the_worst_comes_first_and_then_the_order_of_an_add(host):
-    host.kubelet = True
-    host.write({"type": "tuning"}, {**BRIDGE, "ipam": {"type": "dhcp", "daemonSocketPath": "/nowhere"}})
-    host.answer = CriStatus(True, "", ["other"])
-    levels = host.levels()
+def test_the_worst_comes_first_and_then_the_order_of_an_add(ready_host):
+    ready_host.kubelet = True
+    ready_host.write({"type": "tuning"}, {**BRIDGE, "ipam": {"type": "dhcp", "daemonSocketPath": "/nowhere"}})
+    ready_host.answer = CriStatus(True, "", ["other"])
+    levels = ready_host.levels()
     assert levels == [("error", "no_dhcp_daemon"), ("error", "not_loaded"), ("warning", "bridge_netfilter")]
 
 
-def test_a_version_that_the_runtime_does_not_understand(host):
-    host.containerd.name, host.containerd.profile = "containerd-1.7", Runtime("containerd-1.7").profile
-    host.write(BRIDGE, version="1.1.0")
-    assert ("error", "unsupported_by_runtime") in host.levels()
-    host.write(BRIDGE, version="1.0.0")
-    assert host.levels() == []
+def test_a_version_that_the_runtime_does_not_understand(ready_host):
+    ready_host.containerd.name, ready_host.containerd.profile = "containerd-1.7", Runtime("containerd-1.7").profile
+    ready_host.write(BRIDGE, version="1.1.0")
+    assert ("error", "unsupported_by_runtime") in ready_host.levels()
+    ready_host.write(BRIDGE, version="1.0.0")
+    assert ready_host.levels() == []
 
 
 @pytest.mark.parametrize(("name", "codes"), [("dockershim-1.9", []), ("dockershim", ["missing_plugin"] * 3)])
-def test_an_old_kubelet_finds_plugins_in_the_directories_of_vendors(host, monkeypatch, name, codes):
-    host.runtimes = [Runtime(name, "", "a running kubelet", str(host.conf_dir))]
+def test_an_old_kubelet_finds_plugins_in_the_directories_of_vendors(ready_host, monkeypatch, name, codes):
+    ready_host.runtimes = [Runtime(name, "", "a running kubelet", str(ready_host.conf_dir))]
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, kind: (kind, ["0.2.0", *ALL]))
     there = {"bridge": "/opt/bridge/bin", "host-local": "/opt/bridge/bin", "loopback": "/opt/loopback/bin"}
     monkeypatch.setattr(plugins, "found_plugin", lambda kind, bin_dirs: "/p" if there[kind] in bin_dirs else "")
-    assert [one["code"] for one in host.explain()["obstacles"]] == codes
+    assert [one["code"] for one in ready_host.explain()["obstacles"]] == codes
 
 
-def test_plugins_that_rkt_brings_along_are_not_missed(host, monkeypatch):
-    host.runtimes = [Runtime("rkt", "", "/usr/bin/rkt", str(host.conf_dir))]
+def test_plugins_that_rkt_brings_along_are_not_missed(ready_host, monkeypatch):
+    ready_host.runtimes = [Runtime("rkt", "", "/usr/bin/rkt", str(ready_host.conf_dir))]
     monkeypatch.setattr(plugins, "found_plugin", lambda kind, bin_dirs: "")
     for kind in ("bridge", "calico"):
-        (host.conf_dir / f"{kind}.conf").write_text(json.dumps({"name": kind, "type": kind, "cniVersion": "0.3.1"}))
-    missing = [one["network"] for one in host.explain()["obstacles"] if one["code"] == "missing_plugin"]
+        (ready_host.conf_dir / f"{kind}.conf").write_text(
+            json.dumps({"name": kind, "type": kind, "cniVersion": "0.3.1"})
+        )
+    missing = [one["network"] for one in ready_host.explain()["obstacles"] if one["code"] == "missing_plugin"]
     assert missing == ["calico"]
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_the_directory_is_examined_once_for_all_networks_and_each_has_its_conflicts(host, monkeypatch, named):
+def test_the_directory_is_examined_once_for_all_networks_and_each_has_its_conflicts(ready_host, monkeypatch, named):
     calls = []
 
     def examined(view, binaries):
@@ -215,10 +217,10 @@ def test_the_directory_is_examined_once_for_all_networks_and_each_has_its_confli
         # The last one has the addresses of the first one.
         ipam = {"type": "host-local", "ranges": [[{"subnet": f"10.1.{number % 11}.0/24"}]]}
         text = json.dumps({"cniVersion": "1.0.0", "name": f"n{number}", "plugins": [{"type": "ptp", "ipam": ipam}]})
-        (host.conf_dir / f"{10 + number}-n.conflist").write_text(text)
+        (ready_host.conf_dir / f"{10 + number}-n.conflist").write_text(text)
     if named:
-        host.runtimes = [Runtime("nomad", "1.9.0", "a running nomad", str(host.conf_dir), ["/opt/cni/bin"])]
-        host.runtimes[0].pid = 7
-    overlaps = {one["network"] for one in host.explain()["obstacles"] if one["code"] == "subnet_overlap"}
+        ready_host.runtimes = [Runtime("nomad", "1.9.0", "a running nomad", str(ready_host.conf_dir), ["/opt/cni/bin"])]
+        ready_host.runtimes[0].pid = 7
+    overlaps = {one["network"] for one in ready_host.explain()["obstacles"] if one["code"] == "subnet_overlap"}
     assert overlaps == ({"pods", "n11"} if named else {"pods"})
     assert calls == [12]

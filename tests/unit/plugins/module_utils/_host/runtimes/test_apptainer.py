@@ -28,7 +28,7 @@ cni plugin path =
 
 
 @pytest.fixture
-def host(tmp_path, monkeypatch):
+def fake_host(tmp_path, monkeypatch):
     found = FakeHost(tmp_path, monkeypatch)
     found.programs = ["apptainer"]
     found.prints = {"--version": "apptainer version 1.4.5"}
@@ -40,17 +40,17 @@ def find():
     return runtime
 
 
-def test_a_host_without_apptainer(host):
-    host.programs = []
+def test_a_host_without_apptainer(fake_host):
+    fake_host.programs = []
     assert apptainer.Apptainer.find([]) == []
-    host.put(CONFIG, PACKAGED)
+    fake_host.put(CONFIG, PACKAGED)
     runtime = find()
-    assert (runtime.name, runtime.version, runtime.found) == ("apptainer", "", host.path(CONFIG))
+    assert (runtime.name, runtime.version, runtime.found) == ("apptainer", "", fake_host.path(CONFIG))
 
 
-def test_the_defaults_of_the_package(host):
+def test_the_defaults_of_the_package(fake_host):
     assert find().conf_dir == "/etc/apptainer/network"
-    host.put(CONFIG, PACKAGED)
+    fake_host.put(CONFIG, PACKAGED)
     runtime = find()
     assert (runtime.version, runtime.conf_dir, runtime.bin_dirs) == (
         "1.4.5",
@@ -60,8 +60,8 @@ def test_the_defaults_of_the_package(host):
     assert (runtime.reads, runtime.allowed, runtime.notes) == (True, {}, [])
 
 
-def test_the_first_line_of_a_key_counts(host):
-    host.put(
+def test_the_first_line_of_a_key_counts(fake_host):
+    fake_host.put(
         CONFIG,
         "cni configuration path = /a/\ncni configuration path = /b\ncni plugin path=/p\n"
         "CNI plugin path = /q\nallow net networks = pods, ,lab\nallow net users =\nnonsense\n",
@@ -72,16 +72,16 @@ def test_the_first_line_of_a_key_counts(host):
 
 
 @pytest.mark.parametrize("text", ['cni plugin path = "/p"\n', "cni configuration path = relative\n"])
-def test_a_configuration_that_is_not_understood_is_unknown(host, text):
-    host.put(CONFIG, text)
+def test_a_configuration_that_is_not_understood_is_unknown(fake_host, text):
+    fake_host.put(CONFIG, text)
     runtime = find()
     assert not runtime.reads and "which is not an absolute path" in runtime.notes[0]
 
 
-def test_a_configuration_that_cannot_be_read_is_unknown(host):
-    os.makedirs(host.path(CONFIG))
+def test_a_configuration_that_cannot_be_read_is_unknown(fake_host):
+    os.makedirs(fake_host.path(CONFIG))
     runtime = find()
-    assert not runtime.reads and runtime.notes[0].startswith(f"unknown: {host.path(CONFIG)} ")
+    assert not runtime.reads and runtime.notes[0].startswith(f"unknown: {fake_host.path(CONFIG)} ")
 
 
 # --- what it does with a directory
@@ -107,7 +107,7 @@ def conflist(name, kind="bridge"):
     return '{"cniVersion": "1.0.0", "name": "%s", "plugins": [{"type": "%s", "ipam": {"type": "dhcp"}}]}' % (name, kind)
 
 
-def test_networks_are_chosen_by_name_and_end_at_a_broken_file(host, tmp_path):
+def test_networks_are_chosen_by_name_and_end_at_a_broken_file(fake_host, tmp_path):
     found = verdict(
         tmp_path, {"00_a.conflist": conflist("a"), "05_b.conflist": "b", "10_c.conflist": conflist("c")}, ["a", "c"]
     )
@@ -118,13 +118,13 @@ def test_networks_are_chosen_by_name_and_end_at_a_broken_file(host, tmp_path):
     assert found.notes[-1] == "'allow net networks' names 'c', which no file that it can load has"
 
 
-def test_a_list_in_a_conf_file_breaks_what_comes_after_it(host, tmp_path):
+def test_a_list_in_a_conf_file_breaks_what_comes_after_it(fake_host, tmp_path):
     found = verdict(tmp_path, {"00_a.conf": conflist("a"), "10_c.conflist": conflist("c")})
     assert [network.name for network in found.networks] == ["c"]
     assert any("missing 'type'" in note for note in found.notes)
 
 
-def test_a_plugin_that_its_path_lacks_is_told(host, tmp_path):
+def test_a_plugin_that_its_path_lacks_is_told(fake_host, tmp_path):
     found = verdict(tmp_path, {"00_a.conflist": conflist("a", "ptp")}, missing=["ptp", "dhcp"])
     assert [network.name for network in found.networks] == ["a"]
     assert found.notes == [
@@ -144,66 +144,66 @@ def test_its_own_files_are_recognised():
 # --- its settings
 
 
-def changed(host, wanted):
+def changed(fake_host, wanted):
     changes = find().changes(wanted)
     for change in changes:
         change.make()
-    return reading.read_text(host.path(CONFIG))
+    return reading.read_text(fake_host.path(CONFIG))
 
 
 WANTED = RuntimeSettings("/etc/cni/net.d", ["/opt/cni/bin"])
 
 
-def test_settings_are_put_before_all_others_and_go_without_a_trace(host):
+def test_settings_are_put_before_all_others_and_go_without_a_trace(fake_host):
     text = PACKAGED + "cni configuration path = /mine\n"
-    host.put(CONFIG, text)
-    os.chmod(host.path(CONFIG), 0o640)
-    assert changed(host, WANTED).endswith(text)
+    fake_host.put(CONFIG, text)
+    os.chmod(fake_host.path(CONFIG), 0o640)
+    assert changed(fake_host, WANTED).endswith(text)
     runtime = find()
     assert (runtime.conf_dir, runtime.bin_dirs) == ("/etc/cni/net.d", ["/opt/cni/bin"])
     assert runtime.has(WANTED)
     assert runtime.changes(WANTED) == []
     other = RuntimeSettings("/srv/net", ["/opt/cni/bin"])
-    assert changed(host, other).count("podwire.cni") == 2
+    assert changed(fake_host, other).count("podwire.cni") == 2
     assert find().conf_dir == "/srv/net"
-    assert changed(host, WANTED._replace(present=False)) == text
-    assert os.stat(host.path(CONFIG)).st_mode & 0o777 == 0o640
+    assert changed(fake_host, WANTED._replace(present=False)) == text
+    assert os.stat(fake_host.path(CONFIG)).st_mode & 0o777 == 0o640
     assert find().changes(WANTED._replace(present=False)) == []
 
 
 ALLOW = {"networks": ["hpc", "lab"], "users": []}
 
 
-def test_who_may_use_networks(host):
+def test_who_may_use_networks(fake_host):
     text = PACKAGED + "allow net networks = mine\nallow net groups = staff\n"
-    host.put(CONFIG, text)
+    fake_host.put(CONFIG, text)
     wanted = WANTED._replace(allow=ALLOW)
     assert not find().has(wanted)
-    assert "allow net networks = hpc,lab\nallow net users =\n# End" in changed(host, wanted)
+    assert "allow net networks = hpc,lab\nallow net users =\n# End" in changed(fake_host, wanted)
     runtime = find()
     assert runtime.allowed == {"networks": ["hpc", "lab"], "users": [], "groups": ["staff"]}
     assert runtime.has(wanted)
     assert runtime.changes(wanted) == []
     # What is not asked for stays.
     assert runtime.changes(WANTED) == []
-    assert changed(host, WANTED._replace(allow={"users": ["ann"]})).count("allow net networks") == 2
+    assert changed(fake_host, WANTED._replace(allow={"users": ["ann"]})).count("allow net networks") == 2
     assert find().allowed == {"networks": ["hpc", "lab"], "users": ["ann"], "groups": ["staff"]}
-    assert changed(host, WANTED._replace(present=False)) == text
+    assert changed(fake_host, WANTED._replace(present=False)) == text
 
 
-def test_what_is_configured_already_is_left_alone(host):
-    host.put(CONFIG, "cni configuration path = /etc/cni/net.d\ncni plugin path = /opt/cni/bin\n")
+def test_what_is_configured_already_is_left_alone(fake_host):
+    fake_host.put(CONFIG, "cni configuration path = /etc/cni/net.d\ncni plugin path = /opt/cni/bin\n")
     assert find().changes(WANTED) == []
 
 
-def test_it_searches_one_directory(host):
-    host.put(CONFIG, PACKAGED)
+def test_it_searches_one_directory(fake_host):
+    fake_host.put(CONFIG, PACKAGED)
     with pytest.raises(HostError, match="searches one directory for plugins, and bin_dirs has 2") as caught:
         find().changes(WANTED._replace(bin_dirs=["/a", "/b"]))
     assert caught.value.code == "cannot_configure"
 
 
-def test_a_file_that_did_not_exist_goes_again(host):
-    changed(host, WANTED)
+def test_a_file_that_did_not_exist_goes_again(fake_host):
+    changed(fake_host, WANTED)
     assert find().conf_dir == "/etc/cni/net.d"
-    assert changed(host, WANTED._replace(present=False)) is None
+    assert changed(fake_host, WANTED._replace(present=False)) is None

@@ -16,7 +16,7 @@ CRI = "io.containerd.grpc.v1.cri"
 
 
 @pytest.fixture
-def host(tmp_path):
+def configured(tmp_path):
     """Return a runtime by its name, with its configuration below the test's own directory."""
 
     def make(name, text=None, conf_dir="/etc/cni/net.d"):
@@ -48,34 +48,36 @@ def apply_and_take_back(runtime, wanted):
 
 
 @pytest.mark.parametrize("name", ["containerd-1.6", "containerd-1.7"])
-def test_the_first_generation_is_changed_in_place(host, name):
+def test_the_first_generation_is_changed_in_place(configured, name):
     text = f'version = 2\n[plugins."{CRI}"]\nsandbox_image = "x"\n[plugins."{CRI}".cni]\nbin_dir = "/usr/lib/cni"\n'
-    found = apply_and_take_back(host(name, text), WANTED)
+    found = apply_and_take_back(configured(name, text), WANTED)
     assert list(found) == ["config.toml"]
     cri = toml.load_toml(found["config.toml"])["plugins"][CRI]
     assert cri == {"sandbox_image": "x", "cni": {"conf_dir": "/n", "bin_dir": "/b"}}
 
 
-def test_the_file_whose_settings_count_is_changed(host, tmp_path):
-    runtime = host("containerd-1.7", f'version = 2\nimports = ["*.imp"]\n[plugins."{CRI}".cni]\nconf_dir = "/x"\n')
+def test_the_file_whose_settings_count_is_changed(configured, tmp_path):
+    runtime = configured(
+        "containerd-1.7", f'version = 2\nimports = ["*.imp"]\n[plugins."{CRI}".cni]\nconf_dir = "/x"\n'
+    )
     (tmp_path / "a.imp").write_text(f'[plugins."{CRI}"]\nsandbox_image = "x"\n')
     (tmp_path / "b.imp").write_text("[plugins.other]\nx = 1\n")
     assert list(apply_and_take_back(runtime, WANTED)) == ["a.imp"]
 
 
-def test_an_old_configuration_has_the_old_name(host):
-    found = apply_and_take_back(host("containerd-1.6", "oom_score = 1\n"), WANTED)
+def test_an_old_configuration_has_the_old_name(configured):
+    found = apply_and_take_back(configured("containerd-1.6", "oom_score = 1\n"), WANTED)
     assert toml.load_toml(found["config.toml"])["plugins"] == {"cri": {"cni": {"conf_dir": "/n", "bin_dir": "/b"}}}
 
 
 @pytest.mark.parametrize(("name", "version"), [("containerd-1.6", 2), ("containerd-2.1", 3)])
-def test_a_configuration_is_made_where_there_is_none(host, name, version):
-    found = apply_and_take_back(host(name), WANTED)
+def test_a_configuration_is_made_where_there_is_none(configured, name, version):
+    found = apply_and_take_back(configured(name), WANTED)
     assert toml.load_toml(found["config.toml"])["version"] == version
 
 
-def test_a_file_that_we_made_stays_with_what_others_have_put_in(host):
-    runtime = host("containerd-1.7")
+def test_a_file_that_we_made_stays_with_what_others_have_put_in(configured):
+    runtime = configured("containerd-1.7")
     for change in runtime.changes(WANTED):
         change.make()
     with open(runtime.config, "a", encoding="utf-8") as stream:
@@ -102,8 +104,8 @@ def test_a_file_that_we_made_stays_with_what_others_have_put_in(host):
         ),
     ],
 )
-def test_a_drop_in_has_the_version_of_the_main_file(host, name, main, section, setting):
-    runtime = host(name, main)
+def test_a_drop_in_has_the_version_of_the_main_file(configured, name, main, section, setting):
+    runtime = configured(name, main)
     found = apply_and_take_back(runtime, WANTED._replace(max_conf_num=0, setup_serially=False))
     settings = dict(setting, conf_dir="/n", max_conf_num=0, setup_serially=False)
     drop_in = toml.load_toml(found["99-podwire-cni.toml"])
@@ -112,26 +114,26 @@ def test_a_drop_in_has_the_version_of_the_main_file(host, name, main, section, s
     assert toml.load_toml(found["config.toml"]) == dict(toml.load_toml(main), imports=[path])
 
 
-def test_a_pattern_that_finds_the_drop_in_is_enough(host):
-    found = apply_and_take_back(host("containerd-2.1", 'version = 3\nimports = ["conf.d/*.toml"]\n'), WANTED)
+def test_a_pattern_that_finds_the_drop_in_is_enough(configured):
+    found = apply_and_take_back(configured("containerd-2.1", 'version = 3\nimports = ["conf.d/*.toml"]\n'), WANTED)
     assert list(found) == ["99-podwire-cni.toml"]
 
 
-def test_an_upgrade_of_containerd_changes_the_way(host):
+def test_an_upgrade_of_containerd_changes_the_way(configured):
     text = f'version = 2\n[plugins."{CRI}".cni]\nbin_dir = "/usr/lib/cni"\n'
-    for change in host("containerd-1.7", text).changes(WANTED):
+    for change in configured("containerd-1.7", text).changes(WANTED):
         change.make()
-    runtime = host("containerd-2.1", conf_dir="/n")
+    runtime = configured("containerd-2.1", conf_dir="/n")
     found = planned(runtime.changes(WANTED))
     assert toml.load_toml(found["config.toml"])["plugins"][CRI]["cni"] == {"bin_dir": "/usr/lib/cni"}
     assert "99-podwire-cni.toml" in found
 
 
-def test_what_is_right_already_is_left_alone(host):
-    runtime = host("containerd-1.7", "version = 2\n", conf_dir="/n")
+def test_what_is_right_already_is_left_alone(configured):
+    runtime = configured("containerd-1.7", "version = 2\n", conf_dir="/n")
     assert runtime.changes(WANTED) == []
     assert runtime.changes(WANTED._replace(max_conf_num=2)) != []
-    assert host("crio", conf_dir="/n").changes(WANTED) == []
+    assert configured("crio", conf_dir="/n").changes(WANTED) == []
 
 
 @pytest.mark.parametrize(
@@ -141,14 +143,14 @@ def test_what_is_right_already_is_left_alone(host):
         ("containerd-1.6", WANTED._replace(setup_serially=True), "unsupported_setting"),
     ],
 )
-def test_what_containerd_cannot_do_is_said(host, name, wanted, code):
+def test_what_containerd_cannot_do_is_said(configured, name, wanted, code):
     with pytest.raises(HostError) as caught:
-        host(name, "version = 2\n").changes(wanted)
+        configured(name, "version = 2\n").changes(wanted)
     assert caught.value.code == code
 
 
-def test_a_configuration_that_is_not_understood_is_fine_without_ours(host):
-    runtime = host("containerd-1.7", "version == 2\n")
+def test_a_configuration_that_is_not_understood_is_fine_without_ours(configured):
+    runtime = configured("containerd-1.7", "version == 2\n")
     with pytest.raises(HostError, match="line 1"):
         runtime.changes(WANTED)
     assert runtime.changes(WANTED._replace(present=False)) == []
@@ -157,13 +159,13 @@ def test_a_configuration_that_is_not_understood_is_fine_without_ours(host):
 # --- the others
 
 
-def test_the_drop_ins_say_what_is_wanted(host):
+def test_the_drop_ins_say_what_is_wanted(configured):
     wanted = WANTED._replace(bin_dirs=["/a", "/b"])
-    [crio] = host("crio").changes(wanted)
+    [crio] = configured("crio").changes(wanted)
     assert toml.load_toml(crio.after) == {"crio": {"network": {"network_dir": "/n", "plugin_dirs": ["/a", "/b"]}}}
-    [nomad] = host("nomad").changes(wanted)
+    [nomad] = configured("nomad").changes(wanted)
     assert '\n  cni_config_dir = "/n"\n  cni_path       = "/a:/b"\n' in nomad.after
-    runtime = host("podman")
+    runtime = configured("podman")
     for version, more in [("4.3.1", {"network_backend": "cni"}), ("3.4.4", {})]:
         runtime.version = version
         [change] = runtime.changes(wanted)
@@ -171,15 +173,15 @@ def test_the_drop_ins_say_what_is_wanted(host):
         assert toml.load_toml(change.after) == {"network": network}
 
 
-def test_a_file_of_others_in_our_place_is_left_alone(host, tmp_path):
+def test_a_file_of_others_in_our_place_is_left_alone(configured, tmp_path):
     (tmp_path / "99-podwire-cni.conf").write_text("[crio]\n")
     with pytest.raises(HostError) as caught:
-        host("crio").changes(WANTED)
+        configured("crio").changes(WANTED)
     assert caught.value.code == "not_ours"
 
 
-def test_podman_without_cni_is_refused(host, tmp_path, monkeypatch):
-    runtime = host("podman")
+def test_podman_without_cni_is_refused(configured, tmp_path, monkeypatch):
+    runtime = configured("podman")
     runtime.version = "5.2.0"
     with pytest.raises(HostError, match="no longer supports CNI"):
         runtime.changes(WANTED)
@@ -198,8 +200,8 @@ def test_podman_without_cni_is_refused(host, tmp_path, monkeypatch):
         runtime.changes(WANTED)
 
 
-def test_nomad_without_a_directory_is_refused(host):
-    runtime = host("nomad")
+def test_nomad_without_a_directory_is_refused(configured):
+    runtime = configured("nomad")
     runtime.config = ""
     with pytest.raises(HostError) as caught:
         runtime.changes(WANTED)
@@ -267,8 +269,8 @@ def test_a_link_of_root_keeps_leading_to_the_file_that_is_changed(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["crio", "nomad", "podman", "containerd-1.7", "containerd-2.1"])
-def test_the_configuration_in_a_directory_of_a_user_is_neither_read_nor_changed(host, tmp_path, name):
-    runtime = host(name, "version = 2\n" if name.startswith("containerd") else None)
+def test_the_configuration_in_a_directory_of_a_user_is_neither_read_nor_changed(configured, tmp_path, name):
+    runtime = configured(name, "version = 2\n" if name.startswith("containerd") else None)
     spoil_owner(tmp_path)
     runtime.version = "4.3.1"
     for wanted in (WANTED, WANTED._replace(present=False)):

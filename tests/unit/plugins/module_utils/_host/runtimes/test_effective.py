@@ -65,25 +65,25 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path, monkeypatch):
+def effective_host(tmp_path, monkeypatch):
     return Host(tmp_path, monkeypatch)
 
 
 @pytest.fixture
-def _plugins(host, monkeypatch):
-    host.answers(monkeypatch)
+def _plugins(effective_host, monkeypatch):
+    effective_host.answers(monkeypatch)
 
 
-def test_a_row_says_everything(host):
-    host.put({"10-a.conflist": network("a"), "20-b.conf": single("b")})
-    host.has("containerd-1.7", "1.7.24", notes=["a note"])
-    [row] = host.effective().rows()
-    first, second = (os.path.join(host.conf_dir, name) for name in ("10-a.conflist", "20-b.conf"))
+def test_a_row_says_everything(effective_host):
+    effective_host.put({"10-a.conflist": network("a"), "20-b.conf": single("b")})
+    effective_host.has("containerd-1.7", "1.7.24", notes=["a note"])
+    [row] = effective_host.effective().rows()
+    first, second = (os.path.join(effective_host.conf_dir, name) for name in ("10-a.conflist", "20-b.conf"))
     assert row == {
         "runtime": "containerd-1.7",
         "version": "1.7.24",
         "found": "process 1",
-        "conf_dir": host.conf_dir,
+        "conf_dir": effective_host.conf_dir,
         "bin_dirs": ["/opt/cni/bin"],
         "network": "a",
         "file": first,
@@ -98,74 +98,74 @@ def test_a_row_says_everything(host):
     assert row["requires"][0]["plugin"] == "loopback"
 
 
-def test_no_names_are_no_runtimes(host):
-    host.has("crio")
-    assert host.effective([]).rows() == []
+def test_no_names_are_no_runtimes(effective_host):
+    effective_host.has("crio")
+    assert effective_host.effective([]).rows() == []
 
 
-def test_each_runtime_reads_its_own_directory(host, tmp_path):
-    host.put({"10-a.conflist": network("a")})
-    host.put({"10-b.conflist": network("b")}, "other")
-    host.has("containerd-1.7")
-    host.has("k3s", conf_dir=str(tmp_path / "other"))
-    host.has("rke2", conf_dir=str(tmp_path / "nowhere"))
-    assert [row["network"] for row in host.effective().rows()] == ["a", "b", None]
+def test_each_runtime_reads_its_own_directory(effective_host, tmp_path):
+    effective_host.put({"10-a.conflist": network("a")})
+    effective_host.put({"10-b.conflist": network("b")}, "other")
+    effective_host.has("containerd-1.7")
+    effective_host.has("k3s", conf_dir=str(tmp_path / "other"))
+    effective_host.has("rke2", conf_dir=str(tmp_path / "nowhere"))
+    assert [row["network"] for row in effective_host.effective().rows()] == ["a", "b", None]
 
 
 @pytest.mark.usefixtures("_plugins")
-def test_a_link_to_the_directory_is_the_directory(host, tmp_path):
-    host.put({"10-a.conflist": network("a")})
+def test_a_link_to_the_directory_is_the_directory(effective_host, tmp_path):
+    effective_host.put({"10-a.conflist": network("a")})
     (tmp_path / "link").symlink_to("net.d")
-    host.has("containerd-1.7", conf_dir=str(tmp_path / "link"))
-    assert host.effective().rows()[0]["network"] == "a"
-    assert host.ensure("a") == []
+    effective_host.has("containerd-1.7", conf_dir=str(tmp_path / "link"))
+    assert effective_host.effective().rows()[0]["network"] == "a"
+    assert effective_host.ensure("a") == []
 
 
-def test_a_directory_that_cannot_be_read_is_said(host, tmp_path):
-    host.put({})
+def test_a_directory_that_cannot_be_read_is_said(effective_host, tmp_path):
+    effective_host.put({})
     (tmp_path / "file").write_text("")
-    host.has("containerd-1.7", conf_dir=str(tmp_path / "file"))
-    [row] = host.effective().rows()
+    effective_host.has("containerd-1.7", conf_dir=str(tmp_path / "file"))
+    [row] = effective_host.effective().rows()
     assert row["network"] is None and "cannot be read" in row["reason"]
 
 
-def test_one_that_uses_no_cni_says_why(host):
-    host.put({"10-a.conflist": network("a")})
-    host.has("podman", reads=False, notes=["it uses netavark"])
-    [row] = host.effective().rows()
+def test_one_that_uses_no_cni_says_why(effective_host):
+    effective_host.put({"10-a.conflist": network("a")})
+    effective_host.has("podman", reads=False, notes=["it uses netavark"])
+    [row] = effective_host.effective().rows()
     assert (row["network"], row["reason"], row["not_chosen"]) == (None, "it uses netavark", [])
 
 
-def test_nerdctl_reads_the_folder_of_its_namespace_too(host):
-    host.put({"nerdctl-bridge.conflist": network("bridge"), "default/10-own.conflist": network("own")})
-    host.has("nerdctl", folder="default")
-    [row] = host.effective().rows()
+def test_nerdctl_reads_the_folder_of_its_namespace_too(effective_host):
+    effective_host.put({"nerdctl-bridge.conflist": network("bridge"), "default/10-own.conflist": network("own")})
+    effective_host.has("nerdctl", folder="default")
+    [row] = effective_host.effective().rows()
     assert [entry["network"] for entry in row["networks"]] == ["own", "bridge"]
 
 
-def test_buildkits_file_is_one_of_its_directory(host, tmp_path):
-    host.put({"cni.json": single("b"), "other.json": single("o")}, "buildkit")
-    runtime = host.has("buildkit")
+def test_buildkits_file_is_one_of_its_directory(effective_host, tmp_path):
+    effective_host.put({"cni.json": single("b"), "other.json": single("o")}, "buildkit")
+    runtime = effective_host.has("buildkit")
     runtime.set_conf(str(tmp_path / "buildkit" / "cni.json"))
-    [row] = host.effective().rows()
+    [row] = effective_host.effective().rows()
     assert (row["network"], row["conf_dir"], row["not_chosen"]) == ("b", str(tmp_path / "buildkit" / "cni.json"), [])
 
 
 # --- plugins
 
 
-def test_plugins_are_looked_for_where_the_runtime_does(host, tmp_path):
-    host.put({"10-a.conflist": network("a")})
-    host.has("crio", bin_dirs=[str(tmp_path / "none")])
-    [row] = host.effective().rows()
+def test_plugins_are_looked_for_where_the_runtime_does(effective_host, tmp_path):
+    effective_host.put({"10-a.conflist": network("a")})
+    effective_host.has("crio", bin_dirs=[str(tmp_path / "none")])
+    [row] = effective_host.effective().rows()
     assert row["network"] is None
     assert row["not_chosen"][0]["reason"] == f"it is skipped: the plugin bridge is not in {tmp_path / 'none'}"
 
 
-def test_a_plugin_to_come_is_taken_for_one_that_works_in_check_mode(host, tmp_path):
-    host.put({"10-a.conflist": network("a")})
-    host.has("crio", bin_dirs=[str(tmp_path / "none")])
-    [row] = host.effective(tolerate_missing=True).rows()
+def test_a_plugin_to_come_is_taken_for_one_that_works_in_check_mode(effective_host, tmp_path):
+    effective_host.put({"10-a.conflist": network("a")})
+    effective_host.has("crio", bin_dirs=[str(tmp_path / "none")])
+    [row] = effective_host.effective(tolerate_missing=True).rows()
     assert row["network"] == "a"
     assert "was not asked (it is not installed yet)" in row["reason"]
 
@@ -174,114 +174,116 @@ def test_a_plugin_to_come_is_taken_for_one_that_works_in_check_mode(host, tmp_pa
 
 
 @pytest.mark.usefixtures("_plugins")
-def test_the_network_has_to_be_the_first_of_those_that_take_the_first(host):
-    host.put({"10-a.conflist": network("a"), "05-b.conflist": network("b")})
-    host.has("containerd-1.7")
-    assert host.ensure("b") == []
-    [(level, code, message)] = host.ensure("a")
+def test_the_network_has_to_be_the_first_of_those_that_take_the_first(effective_host):
+    effective_host.put({"10-a.conflist": network("a"), "05-b.conflist": network("b")})
+    effective_host.has("containerd-1.7")
+    assert effective_host.ensure("b") == []
+    [(level, code, message)] = effective_host.ensure("a")
     assert (level, code) == ("error", "not_effective")
     assert message == (
         "ensure_effective: containerd-1.7 would not use the network 'a' in 10-a.conflist (05-b.conflist sorts before "
         "it); it would use 'b': 05-b.conflist is the first file; set a lower 'priority', or remove or rename the file "
         "that takes precedence"
     )
-    assert "which no file has" in host.ensure("c")[0][2]
+    assert "which no file has" in effective_host.ensure("c")[0][2]
 
 
 @pytest.mark.usefixtures("_plugins")
-def test_a_second_network_of_containerd_is_not_the_one(host):
-    host.put({"10-a.conflist": network("a"), "20-b.conflist": network("b")})
-    host.has("containerd-1.7", max_networks=2)
-    assert host.ensure("a") == [] and host.ensure("b")
+def test_a_second_network_of_containerd_is_not_the_one(effective_host):
+    effective_host.put({"10-a.conflist": network("a"), "20-b.conflist": network("b")})
+    effective_host.has("containerd-1.7", max_networks=2)
+    assert effective_host.ensure("a") == [] and effective_host.ensure("b")
 
 
-def test_a_load_error_is_the_reason(host):
-    host.put({"05-b.conflist": "{", "10-a.conflist": network("a")})
-    host.has("containerd-1.7")
-    assert "failed to load CNI config list file" in host.ensure("a")[0][2]
+def test_a_load_error_is_the_reason(effective_host):
+    effective_host.put({"05-b.conflist": "{", "10-a.conflist": network("a")})
+    effective_host.has("containerd-1.7")
+    assert "failed to load CNI config list file" in effective_host.ensure("a")[0][2]
 
 
-def test_one_that_is_told_a_name_has_to_find_it(host):
-    host.put({"10-a.conflist": network("a"), "20-b.conflist": network("b")})
-    host.has("nomad")
-    assert host.ensure("b") == []
-    assert "which no file has" in host.ensure("c")[0][2]
+def test_one_that_is_told_a_name_has_to_find_it(effective_host):
+    effective_host.put({"10-a.conflist": network("a"), "20-b.conflist": network("b")})
+    effective_host.has("nomad")
+    assert effective_host.ensure("b") == []
+    assert "which no file has" in effective_host.ensure("c")[0][2]
 
 
-def test_every_runtime_that_reads_the_directory_counts_and_no_other(host, tmp_path):
-    host.put({"10-a.conflist": network("a"), "00-multus.conf": single("m")})
-    host.put({"10-b.conflist": network("b")}, "other")
-    host.has("k3s", conf_dir=str(tmp_path / "other"))
-    host.has("podman", reads=False)
-    host.has("nomad-bridge")
-    host.has("multus")
-    host.has("nomad")
-    host.has("containerd-1.7")
-    assert [message.split()[1] for _level, _code, message in host.ensure("a")] == ["containerd-1.7"]
+def test_every_runtime_that_reads_the_directory_counts_and_no_other(effective_host, tmp_path):
+    effective_host.put({"10-a.conflist": network("a"), "00-multus.conf": single("m")})
+    effective_host.put({"10-b.conflist": network("b")}, "other")
+    effective_host.has("k3s", conf_dir=str(tmp_path / "other"))
+    effective_host.has("podman", reads=False)
+    effective_host.has("nomad-bridge")
+    effective_host.has("multus")
+    effective_host.has("nomad")
+    effective_host.has("containerd-1.7")
+    assert [message.split()[1] for _level, _code, message in effective_host.ensure("a")] == ["containerd-1.7"]
 
 
 @pytest.mark.usefixtures("_plugins")
-def test_the_network_behind_multus_is_the_one_of_pods(host):
+def test_the_network_behind_multus_is_the_one_of_pods(effective_host):
     delegates = [{"name": "pods", "type": "bridge"}, {"name": "storage", "type": "macvlan"}]
-    host.put({"00-m.conf": single("m", type="multus", delegates=delegates), "10-a.conflist": network("a")})
-    host.has("containerd-1.7")
-    [row] = host.effective().rows()
+    effective_host.put({"00-m.conf": single("m", type="multus", delegates=delegates), "10-a.conflist": network("a")})
+    effective_host.has("containerd-1.7")
+    [row] = effective_host.effective().rows()
     assert (row["network"], [one["network"] for one in row["through"]]) == ("m", ["pods", "storage"])
     assert row["reason"].endswith("Multus gives every pod pods, net1: storage")
-    assert host.ensure("pods") == host.ensure("m") == []
-    assert "Multus gives every pod pods, net1: storage" in host.ensure("storage")[0][2]
+    assert effective_host.ensure("pods") == effective_host.ensure("m") == []
+    assert "Multus gives every pod pods, net1: storage" in effective_host.ensure("storage")[0][2]
 
 
-def test_a_directory_that_nobody_reads_is_an_error(host, tmp_path):
-    host.put({"10-a.conflist": network("a")})
-    host.has("k3s", conf_dir=str(tmp_path / "other"))
-    [(level, code, message)] = host.ensure("a")
+def test_a_directory_that_nobody_reads_is_an_error(effective_host, tmp_path):
+    effective_host.put({"10-a.conflist": network("a")})
+    effective_host.has("k3s", conf_dir=str(tmp_path / "other"))
+    [(level, code, message)] = effective_host.ensure("a")
     assert (level, code) == ("error", "not_effective")
-    assert f"no runtime of this host reads {host.conf_dir} (k3s reads {tmp_path / 'other'})" in message
+    assert f"no runtime of this host reads {effective_host.conf_dir} (k3s reads {tmp_path / 'other'})" in message
 
 
-def test_a_host_without_runtimes_is_an_error_but_not_in_check_mode(host):
-    host.put({"10-a.conflist": network("a")})
-    host.has("podman", reads=False)
-    assert [entry[:2] for entry in host.ensure("a")] == [("error", "missing_runtime")]
-    assert [entry[:2] for entry in host.ensure("a", tolerate_missing=True)] == [("warning", "missing_runtime")]
-
-
-@pytest.mark.usefixtures("_plugins")
-def test_named_ones_all_count_wherever_they_read(host, tmp_path):
-    host.put({"10-a.conflist": network("a")})
-    host.put({"10-a.conflist": network("a")}, "other")
-    host.has("rke2", conf_dir=str(tmp_path / "other"))
-    host.has("podman", reads=False, notes=["it uses netavark"])
-    assert ", not " + host.conf_dir in host.ensure("a", ["rke2"])[0][2]
-    assert "uses no network: it uses netavark" in host.ensure("a", ["podman"])[0][2]
-    assert host.ensure("a", ["containerd-2.1", "cnitool", "nomad"]) == []
-    assert host.ensure("a", ["k3s"])[0][1] == "not_effective"
-    assert host.ensure("a", ["containerd-2.1", "k3s"])[0][2].startswith("ensure_effective: k3s reads ")
-    assert "Nomad builds it" in host.ensure("a", ["nomad-bridge"])[0][2]
+def test_a_host_without_runtimes_is_an_error_but_not_in_check_mode(effective_host):
+    effective_host.put({"10-a.conflist": network("a")})
+    effective_host.has("podman", reads=False)
+    assert [entry[:2] for entry in effective_host.ensure("a")] == [("error", "missing_runtime")]
+    assert [entry[:2] for entry in effective_host.ensure("a", tolerate_missing=True)] == [
+        ("warning", "missing_runtime")
+    ]
 
 
 @pytest.mark.usefixtures("_plugins")
-def test_of_one_name_those_count_that_read_the_directory(host, tmp_path):
-    host.put({"10-a.conflist": network("a")})
-    host.put({"10-b.conflist": network("b")}, "other")
-    host.has("containerd-1.7", reads=False, notes=["its CRI plugin is disabled"])
-    assert "is disabled" in host.ensure("a", ["containerd"])[0][2]
-    host.has("containerd-1.7", conf_dir=str(tmp_path / "other"))
-    assert ", not " + host.conf_dir in host.ensure("a", ["containerd"])[0][2]
-    host.has("containerd-1.7")
-    assert host.ensure("a", ["containerd"]) == []
-    assert len(host.ensure("b", ["containerd"])) == 1
+def test_named_ones_all_count_wherever_they_read(effective_host, tmp_path):
+    effective_host.put({"10-a.conflist": network("a")})
+    effective_host.put({"10-a.conflist": network("a")}, "other")
+    effective_host.has("rke2", conf_dir=str(tmp_path / "other"))
+    effective_host.has("podman", reads=False, notes=["it uses netavark"])
+    assert ", not " + effective_host.conf_dir in effective_host.ensure("a", ["rke2"])[0][2]
+    assert "uses no network: it uses netavark" in effective_host.ensure("a", ["podman"])[0][2]
+    assert effective_host.ensure("a", ["containerd-2.1", "cnitool", "nomad"]) == []
+    assert effective_host.ensure("a", ["k3s"])[0][1] == "not_effective"
+    assert effective_host.ensure("a", ["containerd-2.1", "k3s"])[0][2].startswith("ensure_effective: k3s reads ")
+    assert "Nomad builds it" in effective_host.ensure("a", ["nomad-bridge"])[0][2]
+
+
+@pytest.mark.usefixtures("_plugins")
+def test_of_one_name_those_count_that_read_the_directory(effective_host, tmp_path):
+    effective_host.put({"10-a.conflist": network("a")})
+    effective_host.put({"10-b.conflist": network("b")}, "other")
+    effective_host.has("containerd-1.7", reads=False, notes=["its CRI plugin is disabled"])
+    assert "is disabled" in effective_host.ensure("a", ["containerd"])[0][2]
+    effective_host.has("containerd-1.7", conf_dir=str(tmp_path / "other"))
+    assert ", not " + effective_host.conf_dir in effective_host.ensure("a", ["containerd"])[0][2]
+    effective_host.has("containerd-1.7")
+    assert effective_host.ensure("a", ["containerd"]) == []
+    assert len(effective_host.ensure("b", ["containerd"])) == 1
 
 
 # --- what runtimes need beyond the plugins of files
 
 
 @pytest.fixture
-def sound(host, _plugins):
+def sound(effective_host, _plugins):
     """A host with a network for containerd, and all plugins."""
-    host.put({"10-a.conflist": network("a")})
-    return host
+    effective_host.put({"10-a.conflist": network("a")})
+    return effective_host
 
 
 def test_without_loopback_no_network_of_containerd_is_effective(sound):

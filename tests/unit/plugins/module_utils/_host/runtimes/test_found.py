@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
 
@@ -22,60 +21,50 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad i
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.others import find_others
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.podman import Podman
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from fake_host import FakeHost
-
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    return FakeHost(tmp_path, monkeypatch)
-
-
 # --- CRI-O
 
 
-def crio(host):
-    return Crio.find(host.processes)
+def crio(fake_host):
+    return Crio.find(fake_host.processes)
 
 
-def test_crio_is_configured_by_files_drop_ins_and_flags(host):
-    host.programs = ["crio"]
-    host.prints = {"--version": "crio version 1.30.4"}
-    [runtime] = crio(host)
+def test_crio_is_configured_by_files_drop_ins_and_flags(fake_host):
+    fake_host.programs = ["crio"]
+    fake_host.prints = {"--version": "crio version 1.30.4"}
+    [runtime] = crio(fake_host)
     assert (runtime.name, runtime.version, runtime.conf_dir) == ("crio", "1.30.4", "/etc/cni/net.d")
-    host.put("/etc/crio/crio.conf", '[crio.network]\nnetwork_dir = "/a/"\nplugin_dirs = ["/p/"]\n')
-    assert (crio(host)[0].conf_dir, crio(host)[0].bin_dirs) == ("/a", ["/p"])
-    host.put("/etc/crio/crio.conf.d/20-b", '[crio.network]\nnetwork_dir = "/b"\ncni_default_network = "apps"\n')
-    host.put("/etc/crio/crio.conf.d/10-c/x.conf", '[crio.network]\nnetwork_dir = "/c"\nplugin_dir = "/q"\n')
-    [runtime] = crio(host)
+    fake_host.put("/etc/crio/crio.conf", '[crio.network]\nnetwork_dir = "/a/"\nplugin_dirs = ["/p/"]\n')
+    assert (crio(fake_host)[0].conf_dir, crio(fake_host)[0].bin_dirs) == ("/a", ["/p"])
+    fake_host.put("/etc/crio/crio.conf.d/20-b", '[crio.network]\nnetwork_dir = "/b"\ncni_default_network = "apps"\n')
+    fake_host.put("/etc/crio/crio.conf.d/10-c/x.conf", '[crio.network]\nnetwork_dir = "/c"\nplugin_dir = "/q"\n')
+    [runtime] = crio(fake_host)
     assert (runtime.conf_dir, runtime.bin_dirs, runtime.default_network) == ("/b", ["/p", "/q"], "apps")
-    host.put("/etc/crio/crio.conf.d/30-d", '[crio.network]\ncni_default_network = "a\\ud800"\n')
-    assert crio(host)[0].default_network == "a?"
-    host.run("crio", "--cni-config-dir=/d", "--cni-plugin-dir", "/r", "--cni-plugin-dir=/s")
-    [runtime] = crio(host)
+    fake_host.put("/etc/crio/crio.conf.d/30-d", '[crio.network]\ncni_default_network = "a\\ud800"\n')
+    assert crio(fake_host)[0].default_network == "a?"
+    fake_host.run("crio", "--cni-config-dir=/d", "--cni-plugin-dir", "/r", "--cni-plugin-dir=/s")
+    [runtime] = crio(fake_host)
     assert (runtime.conf_dir, runtime.bin_dirs, runtime.found) == ("/d", ["/r", "/s"], "a running crio")
 
 
-def test_crio_reads_the_files_that_its_command_line_names(host):
-    host.put("/srv/x.conf", '[crio.network]\nnetwork_dir = "/x"\n')
-    host.put("/srv/d/y.conf", '[crio.network]\ncni_default_network = "y"\n')
-    host.run("crio", "-c", "{root}/srv/x.conf", "-d", "{root}/srv/d")
-    [runtime] = crio(host)
+def test_crio_reads_the_files_that_its_command_line_names(fake_host):
+    fake_host.put("/srv/x.conf", '[crio.network]\nnetwork_dir = "/x"\n')
+    fake_host.put("/srv/d/y.conf", '[crio.network]\ncni_default_network = "y"\n')
+    fake_host.run("crio", "-c", "{root}/srv/x.conf", "-d", "{root}/srv/d")
+    [runtime] = crio(fake_host)
     assert (runtime.conf_dir, runtime.default_network, runtime.version) == ("/x", "y", "")
 
 
-def test_openshift_is_crio_with_a_directory_of_its_own(host):
-    host.programs = ["crio"]
-    host.put("/etc/crio/crio.conf.d/00-default", '[crio.network]\nnetwork_dir = "/etc/kubernetes/cni/net.d/"\n')
-    assert crio(host)[0].name == "openshift"
+def test_openshift_is_crio_with_a_directory_of_its_own(fake_host):
+    fake_host.programs = ["crio"]
+    fake_host.put("/etc/crio/crio.conf.d/00-default", '[crio.network]\nnetwork_dir = "/etc/kubernetes/cni/net.d/"\n')
+    assert crio(fake_host)[0].name == "openshift"
 
 
-def test_a_configuration_of_crio_that_is_not_understood_is_said(host):
-    host.programs = ["crio"]
-    host.prints = {"--version": "crio version 1.30.4"}
-    host.put("/etc/crio/crio.conf", "[crio.network\n")
-    [runtime] = crio(host)
+def test_a_configuration_of_crio_that_is_not_understood_is_said(fake_host):
+    fake_host.programs = ["crio"]
+    fake_host.prints = {"--version": "crio version 1.30.4"}
+    fake_host.put("/etc/crio/crio.conf", "[crio.network\n")
+    [runtime] = crio(fake_host)
     assert runtime.conf_dir == "/etc/cni/net.d"
     assert "/etc/crio/crio.conf: line 1" in runtime.notes[0] and "default directories are assumed" in runtime.notes[0]
 
@@ -83,22 +72,22 @@ def test_a_configuration_of_crio_that_is_not_understood_is_said(host):
 # --- podman
 
 
-def podman(host, version="4.3.1"):
-    host.programs = ["podman"]
-    host.prints = {"--version": f"podman version {version}"}
+def podman(fake_host, version="4.3.1"):
+    fake_host.programs = ["podman"]
+    fake_host.prints = {"--version": f"podman version {version}"}
     [runtime] = Podman.find([])
     return runtime
 
 
-def test_podman_4_uses_cni_if_told_so(host):
-    host.put(
+def test_podman_4_uses_cni_if_told_so(fake_host):
+    fake_host.put(
         "/etc/containers/containers.conf", '[network]\nnetwork_backend = "cni"\ncni_plugin_dirs = ["/usr/lib/cni"]\n'
     )
-    host.put(
+    fake_host.put(
         "/etc/containers/containers.conf.d/50.conf", '[network]\nnetwork_config_dir = "/n"\ndefault_network = "d"\n'
     )
-    host.put("/etc/containers/containers.conf.d/60.bak", '[network]\ndefault_network = "e"\n')
-    runtime = podman(host)
+    fake_host.put("/etc/containers/containers.conf.d/60.bak", '[network]\ndefault_network = "e"\n')
+    runtime = podman(fake_host)
     assert (runtime.reads, runtime.conf_dir, runtime.bin_dirs) == (True, "/n", ["/usr/lib/cni"])
     assert runtime.default_network == "d"
     assert runtime.notes == ["it uses CNI, because of network_backend"]
@@ -117,161 +106,165 @@ def test_podman_4_uses_cni_if_told_so(host):
         ("5.4.2", "cni", False, True, "/defaultNetworkBackend"),
     ],
 )
-def test_podmans_backend_is_the_one_that_it_has_settled_for(host, version, settled, netavark, reads, words):
+def test_podmans_backend_is_the_one_that_it_has_settled_for(fake_host, version, settled, netavark, reads, words):
     if settled:
-        host.put("/var/lib/containers/storage/defaultNetworkBackend", settled)
+        fake_host.put("/var/lib/containers/storage/defaultNetworkBackend", settled)
     if netavark:
-        host.put("/usr/libexec/podman/netavark", "")
-    runtime = podman(host, version)
+        fake_host.put("/usr/libexec/podman/netavark", "")
+    runtime = podman(fake_host, version)
     assert runtime.reads is reads
     assert [words in note for note in runtime.notes] == ([True] if words else [])
 
 
-def test_podmans_storage_may_be_elsewhere(host):
-    host.put("/etc/containers/storage.conf", '[storage]\ngraphroot = "{root}/srv/storage"\n')
-    host.put("/srv/storage/defaultNetworkBackend", "cni")
-    host.put("/usr/libexec/podman/netavark", "")
-    assert podman(host).reads
+def test_podmans_storage_may_be_elsewhere(fake_host):
+    fake_host.put("/etc/containers/storage.conf", '[storage]\ngraphroot = "{root}/srv/storage"\n')
+    fake_host.put("/srv/storage/defaultNetworkBackend", "cni")
+    fake_host.put("/usr/libexec/podman/netavark", "")
+    assert podman(fake_host).reads
 
 
-def test_a_configuration_of_podman_that_is_not_understood_is_said(host):
-    host.put("/etc/containers/containers.conf", "[network]\nnetwork_backend = 1\n")
-    assert "network_backend is not a string" in podman(host).notes[0]
+def test_a_configuration_of_podman_that_is_not_understood_is_said(fake_host):
+    fake_host.put("/etc/containers/containers.conf", "[network]\nnetwork_backend = 1\n")
+    assert "network_backend is not a string" in podman(fake_host).notes[0]
 
 
-def test_podman_is_asked_for_its_version_only(host):
-    podman(host)
-    assert host.asked == [("/usr/bin/podman", "--version")]
+def test_podman_is_asked_for_its_version_only(fake_host):
+    podman(fake_host)
+    assert fake_host.asked == [("/usr/bin/podman", "--version")]
 
 
 # --- Nomad
 
 
-def nomad(host):
-    return Nomad.find(host.processes)
+def nomad(fake_host):
+    return Nomad.find(fake_host.processes)
 
 
-def test_nomads_client_has_two_ways(host):
-    host.programs = ["nomad"]
-    assert nomad(host) == []
-    host.prints = {"version": "Nomad v1.10.0\nBuildDate 2025-04-09"}
-    host.put(
+def test_nomads_client_has_two_ways(fake_host):
+    fake_host.programs = ["nomad"]
+    assert nomad(fake_host) == []
+    fake_host.prints = {"version": "Nomad v1.10.0\nBuildDate 2025-04-09"}
+    fake_host.put(
         "/etc/nomad.d/nomad.hcl", 'client {\n  enabled = true\n  cni_path = "/a:/b/"\n  cni_config_dir = "/c"\n}\n'
     )
-    named, bridge = nomad(host)
+    named, bridge = nomad(fake_host)
     assert (named.name, named.conf_dir, named.bin_dirs) == ("nomad", "/c", ["/a", "/b"])
     assert (bridge.name, bridge.default_network, bridge.bin_dirs) == ("nomad-bridge", "nomad", ["/a", "/b"])
     assert named.notes == bridge.notes == []
 
 
-def test_later_files_of_nomad_count_more_and_editors_files_do_not(host):
-    host.programs = ["nomad"]
-    host.put("/etc/nomad.d/a.hcl", 'client { enabled = true cni_config_dir = "/a" }')
-    host.put("/etc/nomad.d/b.json", '{"client": {"cni_config_dir": "/b"}}')
-    host.put("/etc/nomad.d/.#c.hcl", 'client { cni_config_dir = "/c" }')
-    host.put("/etc/nomad.d/nomad.env", "X=1")
-    assert nomad(host)[0].conf_dir == "/b"
+def test_later_files_of_nomad_count_more_and_editors_files_do_not(fake_host):
+    fake_host.programs = ["nomad"]
+    fake_host.put("/etc/nomad.d/a.hcl", 'client { enabled = true cni_config_dir = "/a" }')
+    fake_host.put("/etc/nomad.d/b.json", '{"client": {"cni_config_dir": "/b"}}')
+    fake_host.put("/etc/nomad.d/.#c.hcl", 'client { cni_config_dir = "/c" }')
+    fake_host.put("/etc/nomad.d/nomad.env", "X=1")
+    assert nomad(fake_host)[0].conf_dir == "/b"
 
 
-def test_nomads_command_line_counts_most(host):
-    host.put("/srv/a.hcl", 'client { cni_config_dir = "/a" }')
-    host.run("nomad", "agent", "-client", "-config={root}/srv/a.hcl", "-cni-config-dir", "/d", "-cni-path=/e")
-    host.run("nomad", "logmon")
-    named = nomad(host)[0]
+def test_nomads_command_line_counts_most(fake_host):
+    fake_host.put("/srv/a.hcl", 'client { cni_config_dir = "/a" }')
+    fake_host.run("nomad", "agent", "-client", "-config={root}/srv/a.hcl", "-cni-config-dir", "/d", "-cni-path=/e")
+    fake_host.run("nomad", "logmon")
+    named = nomad(fake_host)[0]
     assert (named.conf_dir, named.bin_dirs, named.found) == ("/d", ["/e"], "a running nomad")
 
 
-def test_a_server_of_nomad_has_no_networks(host):
-    host.programs = ["nomad"]
-    host.put("/etc/nomad.d/nomad.hcl", "server { enabled = true }")
-    assert [runtime.reads for runtime in nomad(host)] == [False, False]
+def test_a_server_of_nomad_has_no_networks(fake_host):
+    fake_host.programs = ["nomad"]
+    fake_host.put("/etc/nomad.d/nomad.hcl", "server { enabled = true }")
+    assert [runtime.reads for runtime in nomad(fake_host)] == [False, False]
 
 
-def test_nomad_2_looks_for_plugins_in_two_places(host):
-    host.programs = ["nomad"]
-    host.prints = {"version": "Nomad v2.0.1"}
-    host.put("/etc/nomad.d/nomad.hcl", "client { enabled = true }")
-    assert nomad(host)[0].bin_dirs == ["/opt/cni/bin", "/usr/libexec/cni"]
+def test_nomad_2_looks_for_plugins_in_two_places(fake_host):
+    fake_host.programs = ["nomad"]
+    fake_host.prints = {"version": "Nomad v2.0.1"}
+    fake_host.put("/etc/nomad.d/nomad.hcl", "client { enabled = true }")
+    assert nomad(fake_host)[0].bin_dirs == ["/opt/cni/bin", "/usr/libexec/cni"]
 
 
-def test_a_configuration_of_nomad_that_is_not_understood_is_said(host):
-    host.programs = ["nomad"]
-    host.prints = {"version": "Nomad v1.10.0"}
-    host.put("/etc/nomad.d/nomad.hcl", "client {\n  enabled = var.x\n}")
-    for runtime in nomad(host):
+def test_a_configuration_of_nomad_that_is_not_understood_is_said(fake_host):
+    fake_host.programs = ["nomad"]
+    fake_host.prints = {"version": "Nomad v1.10.0"}
+    fake_host.put("/etc/nomad.d/nomad.hcl", "client {\n  enabled = var.x\n}")
+    for runtime in nomad(fake_host):
         assert "line 2 is not understood" in runtime.notes[0]
-    assert nomad(host)[0].conf_dir == "/opt/cni/config"
+    assert nomad(fake_host)[0].conf_dir == "/opt/cni/config"
 
 
 # --- others
 
 
-def others(host):
-    return {runtime.name: runtime for runtime in find_others(host.processes) + find_kubelets(host.processes)}
+def others(fake_host):
+    return {runtime.name: runtime for runtime in find_others(fake_host.processes) + find_kubelets(fake_host.processes)}
 
 
-def test_nerdctl_has_a_file_and_looks_for_an_existing_directory(host):
-    host.programs = ["nerdctl"]
-    host.prints = {"--version": "nerdctl version 2.1.2"}
-    os.makedirs(host.path("/opt/b"))
-    runtime = others(host)["nerdctl"]
-    assert (runtime.version, runtime.bin_dirs, runtime.folder) == ("2.1.2", [host.path("/opt/b")], "default")
-    host.put("/etc/nerdctl/nerdctl.toml", 'cni_path = "/p"\ncni_netconfpath = "/n"\nnamespace = "k8s.io"\n')
-    runtime = others(host)["nerdctl"]
+def test_nerdctl_has_a_file_and_looks_for_an_existing_directory(fake_host):
+    fake_host.programs = ["nerdctl"]
+    fake_host.prints = {"--version": "nerdctl version 2.1.2"}
+    os.makedirs(fake_host.path("/opt/b"))
+    runtime = others(fake_host)["nerdctl"]
+    assert (runtime.version, runtime.bin_dirs, runtime.folder) == ("2.1.2", [fake_host.path("/opt/b")], "default")
+    fake_host.put("/etc/nerdctl/nerdctl.toml", 'cni_path = "/p"\ncni_netconfpath = "/n"\nnamespace = "k8s.io"\n')
+    runtime = others(fake_host)["nerdctl"]
     assert (runtime.conf_dir, runtime.bin_dirs, runtime.folder) == ("/n", ["/p"], "k8s.io")
     for namespace in ("../x", "x\\u0000", ".."):
-        host.put("/etc/nerdctl/nerdctl.toml", f'namespace = "{namespace}"')
-        assert others(host)["nerdctl"].folder == "default"
-    host.put("/etc/nerdctl/nerdctl.toml", "namespace = [")
-    assert "not understood" in others(host)["nerdctl"].notes[0]
+        fake_host.put("/etc/nerdctl/nerdctl.toml", f'namespace = "{namespace}"')
+        assert others(fake_host)["nerdctl"].folder == "default"
+    fake_host.put("/etc/nerdctl/nerdctl.toml", "namespace = [")
+    assert "not understood" in others(fake_host)["nerdctl"].notes[0]
 
 
-def test_buildkit_reads_one_file_in_some_modes(host):
-    host.programs = ["buildkitd"]
-    runtime = others(host)["buildkit"]
+def test_buildkit_reads_one_file_in_some_modes(fake_host):
+    fake_host.programs = ["buildkitd"]
+    runtime = others(fake_host)["buildkit"]
     assert (runtime.conf_file, runtime.conf_dir, runtime.reads) == ("/etc/buildkit/cni.json", "/etc/buildkit", True)
-    host.put("/etc/buildkit/buildkitd.toml", '[worker.oci]\ncniConfigPath = "/x/y.conflist"\ncniBinaryPath = "/b"\n')
-    runtime = others(host)["buildkit"]
+    fake_host.put(
+        "/etc/buildkit/buildkitd.toml", '[worker.oci]\ncniConfigPath = "/x/y.conflist"\ncniBinaryPath = "/b"\n'
+    )
+    runtime = others(fake_host)["buildkit"]
     assert (runtime.conf_file, runtime.bin_dirs) == ("/x/y.conflist", ["/b"])
     text = '[worker.containerd]\nenabled = true\nnetworkMode = "host"\n[worker.oci]\nenabled = false\n'
-    host.put("/etc/buildkit/buildkitd.toml", text)
-    assert not others(host)["buildkit"].reads
-    host.run("buildkitd", "--containerd-worker-net=cni", "--containerd-cni-config-path=/z.json")
-    runtime = others(host)["buildkit"]
+    fake_host.put("/etc/buildkit/buildkitd.toml", text)
+    assert not others(fake_host)["buildkit"].reads
+    fake_host.run("buildkitd", "--containerd-worker-net=cni", "--containerd-cni-config-path=/z.json")
+    runtime = others(fake_host)["buildkit"]
     assert (runtime.reads, runtime.conf_file, runtime.found) == (True, "/z.json", "a running buildkitd")
-    host.put("/etc/buildkit/buildkitd.toml", "[worker")
-    assert "not understood" in others(host)["buildkit"].notes[0]
+    fake_host.put("/etc/buildkit/buildkitd.toml", "[worker")
+    assert "not understood" in others(fake_host)["buildkit"].notes[0]
 
 
-def test_cri_dockerd_is_configured_by_flags(host):
-    host.run("cri-dockerd", "--network-plugin=kubenet")
-    assert others(host) == {}
-    host.run("cri-dockerd", "--cni-conf-dir", "relative")
-    runtime = others(host)["cri-dockerd"]
+def test_cri_dockerd_is_configured_by_flags(fake_host):
+    fake_host.run("cri-dockerd", "--network-plugin=kubenet")
+    assert others(fake_host) == {}
+    fake_host.run("cri-dockerd", "--cni-conf-dir", "relative")
+    runtime = others(fake_host)["cri-dockerd"]
     assert runtime.conf_dir == "/etc/cni/net.d" and "not understood" in runtime.notes[0]
 
 
-def test_firecracker_counts_if_its_directory_is_there(host, monkeypatch):
-    host.programs = ["firecracker"]
+def test_firecracker_counts_if_its_directory_is_there(fake_host, monkeypatch):
+    fake_host.programs = ["firecracker"]
     monkeypatch.setattr(os.path, "isdir", lambda path: path == "/etc/cni/conf.d")
-    assert others(host)["firecracker"].conf_dir == "/etc/cni/conf.d"
+    assert others(fake_host)["firecracker"].conf_dir == "/etc/cni/conf.d"
 
 
-def test_multus_is_found_where_it_has_written(host):
-    host.put("/net.d/00-multus.conf", "{}")
-    host.put("/other/10-a.conf", "{}")
-    host.put("/alone/00-multus.conflist", "{}")
-    assert discover.multus([host.path("/net.d"), host.path("/alone")]) == []
-    host.put("/net.d/10-a.conf", "{}")
-    [runtime] = discover.multus([host.path("/net.d"), host.path("/other"), host.path("/net.d"), "/nowhere"])
-    assert (runtime.name, runtime.conf_dir) == ("multus", host.path("/net.d"))
+def test_multus_is_found_where_it_has_written(fake_host):
+    fake_host.put("/net.d/00-multus.conf", "{}")
+    fake_host.put("/other/10-a.conf", "{}")
+    fake_host.put("/alone/00-multus.conflist", "{}")
+    assert discover.multus([fake_host.path("/net.d"), fake_host.path("/alone")]) == []
+    fake_host.put("/net.d/10-a.conf", "{}")
+    [runtime] = discover.multus(
+        [fake_host.path("/net.d"), fake_host.path("/other"), fake_host.path("/net.d"), "/nowhere"]
+    )
+    assert (runtime.name, runtime.conf_dir) == ("multus", fake_host.path("/net.d"))
 
 
 # --- all together
 
 
-def test_a_host_without_runtimes_has_none(host):
-    assert discover.runtimes_on_host(host.path("/net.d"), HostView()) == []
+def test_a_host_without_runtimes_has_none(fake_host):
+    assert discover.runtimes_on_host(fake_host.path("/net.d"), HostView()) == []
 
 
 @pytest.mark.parametrize(
@@ -287,10 +280,10 @@ def test_a_host_without_runtimes_has_none(host):
         ("mesos-slave", ["mesos"]),
     ],
 )
-def test_a_runtime_is_found_by_its_process_alone(host, command, names):
+def test_a_runtime_is_found_by_its_process_alone(fake_host, command, names):
     argv = command.split()
-    host.processes = [Process(1, argv, argv[0])]
-    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"), HostView())] == names
+    fake_host.processes = [Process(1, argv, argv[0])]
+    assert [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())] == names
 
 
 @pytest.mark.parametrize(
@@ -308,38 +301,38 @@ def test_a_runtime_is_found_by_its_process_alone(host, command, names):
         ("mesos-slave", ["mesos"]),
     ],
 )
-def test_a_runtime_is_found_by_its_program_alone(host, monkeypatch, program, names):
-    host.programs = [program]
+def test_a_runtime_is_found_by_its_program_alone(fake_host, monkeypatch, program, names):
+    fake_host.programs = [program]
     monkeypatch.setattr(os.path, "isdir", lambda path: True)
-    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"), HostView())] == names
+    assert [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())] == names
 
 
 @pytest.mark.parametrize("one", profiles.DISTRIBUTIONS, ids=lambda one: one.name)
-def test_the_containerd_of_a_distribution_is_found_by_its_configuration_alone(host, one):
-    host.put(one.config, "version = 2\n")
-    assert [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"), HostView())] == [one.name]
+def test_the_containerd_of_a_distribution_is_found_by_its_configuration_alone(fake_host, one):
+    fake_host.put(one.config, "version = 2\n")
+    assert [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())] == [one.name]
 
 
-def test_runtimes_are_sorted_by_name_and_directory(host):
-    host.programs = ["podman", "containerd", "nerdctl", "crio"]
-    host.put("/net.d/00-multus.conf", "{}")
-    host.put("/net.d/10-a.conf", "{}")
-    names = [runtime.name for runtime in discover.runtimes_on_host(host.path("/net.d"), HostView())]
+def test_runtimes_are_sorted_by_name_and_directory(fake_host):
+    fake_host.programs = ["podman", "containerd", "nerdctl", "crio"]
+    fake_host.put("/net.d/00-multus.conf", "{}")
+    fake_host.put("/net.d/10-a.conf", "{}")
+    names = [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())]
     assert names == ["containerd-2.1", "crio", "multus", "nerdctl", "podman"]
 
 
-def test_the_programs_of_runtimes_are_run_once_for_a_view_and_what_is_planned_stays_in_the_plan(host):
-    host.programs, view = ["containerd"], HostView()
-    [first] = discover.runtimes_on_host(host.path("/net.d"), view)
-    asked = list(host.asked)
+def test_the_programs_of_runtimes_are_run_once_for_a_view_and_what_is_planned_stays_in_the_plan(fake_host):
+    fake_host.programs, view = ["containerd"], HostView()
+    [first] = discover.runtimes_on_host(fake_host.path("/net.d"), view)
+    asked = list(fake_host.asked)
     first.set_conf("/planned")
     assert [runtime.conf_dir for runtime in discover.runtimes_on_host("", view)] == ["/etc/cni/net.d"]
-    assert host.asked == asked != []
+    assert fake_host.asked == asked != []
 
 
-def test_named_ones_are_those_of_the_host_or_as_if_they_were_there(host):
-    host.programs = ["containerd"]
-    host.prints = {"--version": "containerd x 1.6.20", "config default": "version = 2"}
+def test_named_ones_are_those_of_the_host_or_as_if_they_were_there(fake_host):
+    fake_host.programs = ["containerd"]
+    fake_host.prints = {"--version": "containerd x 1.6.20", "config default": "version = 2"}
     here, absent, fixed, own = discover.named_runtimes(
         ["containerd", "crio", "ctr", "nomad-bridge"], "/srv/net.d", ["/srv/bin"], HostView()
     )
@@ -353,7 +346,7 @@ def test_named_ones_are_those_of_the_host_or_as_if_they_were_there(host):
     ]
 
 
-def test_containerd_that_is_not_there_is_the_newest(host):
+def test_containerd_that_is_not_there_is_the_newest(fake_host):
     assert [one.name for one in discover.named_runtimes(["containerd"], "/a", ["/b"], HostView())] == ["containerd-2.1"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
 
@@ -12,9 +11,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.containerd import Containerd
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
 
-from fake_host import FakeHost  # noqa: E402
 
 CONFIG = "/etc/containerd/config.toml"
 DUMP = "--config {root}/etc/containerd/config.toml config dump"
@@ -26,17 +23,12 @@ def dump(version):
         return stream.read()
 
 
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    return FakeHost(tmp_path, monkeypatch)
+def find(fake_host):
+    return Containerd.find(fake_host.processes)
 
 
-def find(host):
-    return Containerd.find(host.processes)
-
-
-def test_none_is_found_where_none_is(host):
-    assert find(host) == []
+def test_none_is_found_where_none_is(fake_host):
+    assert find(fake_host) == []
 
 
 @pytest.mark.parametrize(
@@ -53,11 +45,11 @@ def test_none_is_found_where_none_is(host):
         ),
     ],
 )
-def test_real_dumps_tell_directories_numbers_and_handlers(host, version, printed, name, bin_dirs):
-    host.programs = ["containerd"]
-    host.put(CONFIG, "version = 2\n")
-    host.prints = {"--version": printed, DUMP: dump(version)}
-    runtime, handler = find(host)
+def test_real_dumps_tell_directories_numbers_and_handlers(fake_host, version, printed, name, bin_dirs):
+    fake_host.programs = ["containerd"]
+    fake_host.put(CONFIG, "version = 2\n")
+    fake_host.prints = {"--version": printed, DUMP: dump(version)}
+    runtime, handler = find(fake_host)
     assert (runtime.name, runtime.version, runtime.found) == (name, version, "/usr/bin/containerd")
     assert (runtime.conf_dir, runtime.bin_dirs, runtime.max_networks) == ("/srv/cni/net.d", bin_dirs, 3)
     assert (runtime.notes, runtime.reads) == ([], True)
@@ -65,60 +57,62 @@ def test_real_dumps_tell_directories_numbers_and_handlers(host, version, printed
     assert handler.notes == ["for pods with the runtime handler kata"]
 
 
-def test_without_a_configuration_the_packages_defaults_are_asked_for(host):
-    host.programs = ["containerd"]
-    host.prints = {"--version": "containerd x 2.1.9", "config default": dump("2.1.9-default")}
-    [runtime] = find(host)
+def test_without_a_configuration_the_packages_defaults_are_asked_for(fake_host):
+    fake_host.programs = ["containerd"]
+    fake_host.prints = {"--version": "containerd x 2.1.9", "config default": dump("2.1.9-default")}
+    [runtime] = find(fake_host)
     assert (runtime.conf_dir, runtime.max_networks) == ("/etc/cni/net.d", 1)
     assert runtime.bin_dirs == ["/usr/lib/cni", "/opt/cni/bin"]
 
 
-def test_a_running_daemon_says_which_configuration_it_reads(host, tmp_path):
-    path = host.put("/srv/own.toml", "version = 2")
-    host.run("containerd", "-c", path)
-    host.programs = ["containerd"]
-    host.prints = {"--version": "containerd x 1.7.24", "--config {root}/srv/own.toml config dump": dump("1.7.24")}
-    first, _handler, second = find(host)
+def test_a_running_daemon_says_which_configuration_it_reads(fake_host, tmp_path):
+    path = fake_host.put("/srv/own.toml", "version = 2")
+    fake_host.run("containerd", "-c", path)
+    fake_host.programs = ["containerd"]
+    fake_host.prints = {"--version": "containerd x 1.7.24", "--config {root}/srv/own.toml config dump": dump("1.7.24")}
+    first, _handler, second = find(fake_host)
     assert (first.conf_dir, first.found) == ("/srv/cni/net.d", "a running containerd")
     assert second.found == "/usr/bin/containerd"
     assert any("its own command failed" in note for note in second.notes)
 
 
-def test_a_daemon_that_runs_and_is_installed_is_found_once(host):
-    host.programs = ["containerd"]
-    host.run("containerd")
-    host.prints = {"--version": "containerd x 1.7.24", "config default": "version = 2"}
-    assert len(find(host)) == 1
+def test_a_daemon_that_runs_and_is_installed_is_found_once(fake_host):
+    fake_host.programs = ["containerd"]
+    fake_host.run("containerd")
+    fake_host.prints = {"--version": "containerd x 1.7.24", "config default": "version = 2"}
+    assert len(find(fake_host)) == 1
 
 
-def test_a_disabled_plugin_reads_nothing(host):
-    host.programs = ["containerd"]
+def test_a_disabled_plugin_reads_nothing(fake_host):
+    fake_host.programs = ["containerd"]
     for word in ("cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"):
-        host.prints = {"--version": "containerd x 1.7.24", "config default": f'disabled_plugins = ["{word}"]'}
-        [runtime] = find(host)
+        fake_host.prints = {"--version": "containerd x 1.7.24", "config default": f'disabled_plugins = ["{word}"]'}
+        [runtime] = find(fake_host)
         assert not runtime.reads and "disabled_plugins" in runtime.notes[0]
 
 
-def test_the_configuration_is_read_here_if_the_command_cannot_be_run(host):
-    host.programs = ["containerd"]
-    host.put(CONFIG, V2)
-    host.put("/etc/containerd/conf.d/10-a.toml", '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/srv/a"\n')
-    host.put("/etc/containerd/conf.d/20-b.toml", '[plugins."io.containerd.grpc.v1.cri".cni]\nmax_conf_num = 2\n')
-    [runtime] = find(host)
+def test_the_configuration_is_read_here_if_the_command_cannot_be_run(fake_host):
+    fake_host.programs = ["containerd"]
+    fake_host.put(CONFIG, V2)
+    fake_host.put(
+        "/etc/containerd/conf.d/10-a.toml", '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/srv/a"\n'
+    )
+    fake_host.put("/etc/containerd/conf.d/20-b.toml", '[plugins."io.containerd.grpc.v1.cri".cni]\nmax_conf_num = 2\n')
+    [runtime] = find(fake_host)
     # Of an unknown version; a recent one is assumed: imports are merged.
     assert (runtime.name, runtime.conf_dir, runtime.bin_dirs) == ("containerd-2.1", "/srv/a", ["/usr/lib/cni"])
     assert runtime.max_networks == 2
     assert "its version is unknown" in runtime.notes[0] and "its own command failed" in runtime.notes[1]
-    host.prints = {"--version": "containerd x 1.7.24"}
-    [runtime] = find(host)
+    fake_host.prints = {"--version": "containerd x 1.7.24"}
+    [runtime] = find(fake_host)
     # As 1.7 does it: the last import's section is all that there is.
     assert (runtime.conf_dir, runtime.bin_dirs, runtime.max_networks) == ("/etc/cni/net.d", ["/opt/cni/bin"], 2)
 
 
-def test_version_1_of_the_configuration_is_understood(host):
-    host.programs = ["containerd"]
-    host.put(CONFIG, '[plugins.cri.cni]\nconf_dir = "/srv/one/"\n')
-    assert find(host)[0].conf_dir == "/srv/one"
+def test_version_1_of_the_configuration_is_understood(fake_host):
+    fake_host.programs = ["containerd"]
+    fake_host.put(CONFIG, '[plugins.cri.cni]\nconf_dir = "/srv/one/"\n')
+    assert find(fake_host)[0].conf_dir == "/srv/one"
 
 
 @pytest.mark.parametrize(
@@ -137,71 +131,71 @@ def test_version_1_of_the_configuration_is_understood(host):
         ("x" * (1 << 20) + "y", "larger than 1 MiB"),
     ],
 )
-def test_what_is_not_understood_is_said_and_the_default_taken(host, text, words):
-    host.programs = ["containerd"]
-    os.makedirs(os.path.dirname(host.path(CONFIG)))
-    with open(host.path(CONFIG), "wb") as stream:
+def test_what_is_not_understood_is_said_and_the_default_taken(fake_host, text, words):
+    fake_host.programs = ["containerd"]
+    os.makedirs(os.path.dirname(fake_host.path(CONFIG)))
+    with open(fake_host.path(CONFIG), "wb") as stream:
         stream.write(text.encode("utf-8", "surrogateescape"))
-    [runtime] = find(host)
+    [runtime] = find(fake_host)
     assert (runtime.conf_dir, runtime.bin_dirs) == ("/etc/cni/net.d", ["/opt/cni/bin"])
     assert words in runtime.notes[-1] and "default" in runtime.notes[-1]
 
 
-def test_a_dump_that_is_not_understood_falls_back_to_the_file(host):
-    host.programs = ["containerd"]
-    host.put(CONFIG, V2)
-    host.prints = {"--version": "containerd x 2.1.9", DUMP: "version = <3>"}
-    [runtime] = find(host)
+def test_a_dump_that_is_not_understood_falls_back_to_the_file(fake_host):
+    fake_host.programs = ["containerd"]
+    fake_host.put(CONFIG, V2)
+    fake_host.prints = {"--version": "containerd x 2.1.9", DUMP: "version = <3>"}
+    [runtime] = find(fake_host)
     assert runtime.bin_dirs == ["/usr/lib/cni"]
     assert "line 1 is not understood" in runtime.notes[0]
 
 
-def test_sections_of_the_wrong_kind_do_no_harm(host):
-    host.programs = ["containerd"]
+def test_sections_of_the_wrong_kind_do_no_harm(fake_host):
+    fake_host.programs = ["containerd"]
     for text in ("plugins = 1", "[plugins]\ncri = 1", '[plugins."io.containerd.grpc.v1.cri"]\ncni = []', "imports = 1"):
-        host.prints = {"--version": "containerd x 1.7.24", "config default": text}
-        assert find(host)[0].conf_dir == "/etc/cni/net.d"
+        fake_host.prints = {"--version": "containerd x 1.7.24", "config default": text}
+        assert find(fake_host)[0].conf_dir == "/etc/cni/net.d"
 
 
-def test_a_template_is_mentioned(host):
-    host.programs = ["containerd"]
+def test_a_template_is_mentioned(fake_host):
+    fake_host.programs = ["containerd"]
     text = '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_template = "/etc/t"'
-    host.prints = {"--version": "containerd x 1.7.24", "config default": text}
-    assert "10-containerd-net.conflist itself, from conf_template /etc/t" in find(host)[0].notes[0]
+    fake_host.prints = {"--version": "containerd x 1.7.24", "config default": text}
+    assert "10-containerd-net.conflist itself, from conf_template /etc/t" in find(fake_host)[0].notes[0]
 
 
 @pytest.mark.parametrize("index", range(4))
-def test_distributions_are_found_by_their_files_and_their_processes(host, index):
+def test_distributions_are_found_by_their_files_and_their_processes(fake_host, index):
     one = profiles.DISTRIBUTIONS[index]
-    relative = one.config[len(str(host.root)) :]
-    host.put(
+    relative = one.config[len(str(fake_host.root)) :]
+    fake_host.put(
         relative, '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/var/lib/x/net.d"\nbin_dir = "/var/lib/x"\n'
     )
-    [runtime] = find(host)
+    [runtime] = find(fake_host)
     assert (runtime.name, runtime.found, runtime.conf_dir) == (one.name, one.config, "/var/lib/x/net.d")
-    host.run("containerd", "-c", one.config)
-    [runtime] = find(host)
+    fake_host.run("containerd", "-c", one.config)
+    [runtime] = find(fake_host)
     assert (runtime.name, runtime.found) == (one.name, "a running containerd")
 
 
-def test_k3s_without_flannel_has_containerds_defaults(host):
-    host.put("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "version = 3")
-    assert find(host)[0].conf_dir == "/etc/cni/net.d"
+def test_k3s_without_flannel_has_containerds_defaults(fake_host):
+    fake_host.put("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "version = 3")
+    assert find(fake_host)[0].conf_dir == "/etc/cni/net.d"
 
 
-def test_a_daemon_whose_program_was_removed_is_asked_by_the_one_that_is_installed(host):
-    host.programs = ["containerd"]
-    config = host.put("/srv/c.toml", "version = 2\n")
-    host.processes = [Process(7, ["containerd", "-c", "c.toml"], "containerd", "", host.path("/srv"))]
-    host.prints = {"--version": "containerd x 2.1.9", DUMP: dump("2.1.9")}
-    runtime = find(host)[0]
+def test_a_daemon_whose_program_was_removed_is_asked_by_the_one_that_is_installed(fake_host):
+    fake_host.programs = ["containerd"]
+    config = fake_host.put("/srv/c.toml", "version = 2\n")
+    fake_host.processes = [Process(7, ["containerd", "-c", "c.toml"], "containerd", "", fake_host.path("/srv"))]
+    fake_host.prints = {"--version": "containerd x 2.1.9", DUMP: dump("2.1.9")}
+    runtime = find(fake_host)[0]
     assert (runtime.config, runtime.pid) == (config, 7)
-    assert host.asked[0] == ("/usr/bin/containerd", "--version")
+    assert fake_host.asked[0] == ("/usr/bin/containerd", "--version")
 
 
-def test_a_configuration_of_version_4_has_the_socket_among_the_plugins(host):
-    host.programs = ["containerd"]
-    host.put(CONFIG, "version = 4\n")
+def test_a_configuration_of_version_4_has_the_socket_among_the_plugins(fake_host):
+    fake_host.programs = ["containerd"]
+    fake_host.put(CONFIG, "version = 4\n")
     text = """
 version = 4
 [plugins."io.containerd.server.v1.grpc"]
@@ -210,15 +204,15 @@ address = "/run/own/containerd.sock"
 conf_dir = "/srv/net.d"
 use_internal_loopback = true
 """
-    host.prints = {"--version": "containerd x 2.3.0", DUMP: text}
-    [runtime] = find(host)
+    fake_host.prints = {"--version": "containerd x 2.3.0", DUMP: text}
+    [runtime] = find(fake_host)
     assert (runtime.address, runtime.conf_dir) == ("/run/own/containerd.sock", "/srv/net.d")
     assert runtime.internal_loopback is True
 
 
-def test_a_handler_is_asked_as_its_containerd_is(host):
-    pid = host.run("containerd")
-    host.put(CONFIG, "version = 2\n")
-    host.prints = {"--version": "containerd x 2.1.9", DUMP: dump("2.1.9")}
-    runtime, handler = find(host)
+def test_a_handler_is_asked_as_its_containerd_is(fake_host):
+    pid = fake_host.run("containerd")
+    fake_host.put(CONFIG, "version = 2\n")
+    fake_host.prints = {"--version": "containerd x 2.1.9", DUMP: dump("2.1.9")}
+    runtime, handler = find(fake_host)
     assert (handler.handler, handler.pid, handler.address) == ("kata", pid, runtime.address)

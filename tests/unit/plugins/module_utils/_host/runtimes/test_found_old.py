@@ -4,9 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
@@ -14,26 +11,17 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.kubelet import find_kubelets
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.others import find_others
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from fake_host import FakeHost
-
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    return FakeHost(tmp_path, monkeypatch)
+def others(fake_host):
+    return {runtime.name: runtime for runtime in find_others(fake_host.processes) + find_kubelets(fake_host.processes)}
 
 
-def others(host):
-    return {runtime.name: runtime for runtime in find_others(host.processes) + find_kubelets(host.processes)}
-
-
-def test_kubelet_counts_with_dockershim_only(host):
-    host.run("kubelet", "--container-runtime-endpoint=unix:///x")
-    host.run("kubelet", "--container-runtime=remote", "--network-plugin=cni")
-    assert others(host) == {}
-    host.run("kubelet", "--network-plugin=cni", "--cni-conf-dir=/c", "--cni-bin-dir=/a,/b", "--hairpin-mode=none")
-    runtime = others(host)["dockershim"]
+def test_kubelet_counts_with_dockershim_only(fake_host):
+    fake_host.run("kubelet", "--container-runtime-endpoint=unix:///x")
+    fake_host.run("kubelet", "--container-runtime=remote", "--network-plugin=cni")
+    assert others(fake_host) == {}
+    fake_host.run("kubelet", "--network-plugin=cni", "--cni-conf-dir=/c", "--cni-bin-dir=/a,/b", "--hairpin-mode=none")
+    runtime = others(fake_host)["dockershim"]
     assert (runtime.conf_dir, runtime.bin_dirs) == ("/c", ["/a", "/b"])
     assert "no effect on CNI networks" in runtime.notes[-1]
 
@@ -51,16 +39,16 @@ def test_kubelet_counts_with_dockershim_only(host):
         ("v1.9.0", ["--network-plugin=exec"], None, None),
     ],
 )
-def test_kubelets_version_and_its_network_plugin_make_the_profile(host, version, words, name, reads):
-    host.prints = {"--version": f"Kubernetes {version}"} if version else {}
-    host.run("kubelet", *words)
-    assert [(one.name, one.reads) for one in others(host).values()] == ([(name, reads)] if name else [])
+def test_kubelets_version_and_its_network_plugin_make_the_profile(fake_host, version, words, name, reads):
+    fake_host.prints = {"--version": f"Kubernetes {version}"} if version else {}
+    fake_host.run("kubelet", *words)
+    assert [(one.name, one.reads) for one in others(fake_host).values()] == ([(name, reads)] if name else [])
 
 
-def test_noop_is_said(host):
-    host.prints = {"--version": "Kubernetes v1.9.0"}
-    host.run("kubelet")
-    assert "Docker makes the network of pods" in others(host)["dockershim-1.9"].notes[-1]
+def test_noop_is_said(fake_host):
+    fake_host.prints = {"--version": "Kubernetes v1.9.0"}
+    fake_host.run("kubelet")
+    assert "Docker makes the network of pods" in others(fake_host)["dockershim-1.9"].notes[-1]
 
 
 @pytest.mark.parametrize(
@@ -72,23 +60,23 @@ def test_noop_is_said(host):
         (["--hairpin-mode=x"], "'x' is not known"),
     ],
 )
-def test_the_hairpin_mode_of_kubenet_is_explained(host, words, note):
-    host.prints = {"--version": "Kubernetes v1.9.0"}
-    host.run("kubelet", "--network-plugin=kubenet", *words)
-    runtime = others(host)["kubenet"]
+def test_the_hairpin_mode_of_kubenet_is_explained(fake_host, words, note):
+    fake_host.prints = {"--version": "Kubernetes v1.9.0"}
+    fake_host.run("kubelet", "--network-plugin=kubenet", *words)
+    runtime = others(fake_host)["kubenet"]
     assert note in runtime.notes[-1]
     assert runtime.default_network == "kubenet"
 
 
-def test_an_old_kubelet_takes_the_directory_of_network_plugins(host):
-    host.run("kubelet", "--network-plugin=cni", "--network-plugin-dir=/n")
-    runtime = others(host)["dockershim"]
+def test_an_old_kubelet_takes_the_directory_of_network_plugins(fake_host):
+    fake_host.run("kubelet", "--network-plugin=cni", "--network-plugin-dir=/n")
+    runtime = others(fake_host)["dockershim"]
     assert (runtime.conf_dir, runtime.bin_dirs) == ("/n", ["/n"])
 
 
-def test_rkt_has_fixed_directories(host):
-    host.programs, host.prints = ["rkt"], {"version": "rkt Version: 1.30.0\nappc Version: 0.8.11"}
-    runtime = others(host)["rkt"]
+def test_rkt_has_fixed_directories(fake_host):
+    fake_host.programs, fake_host.prints = ["rkt"], {"version": "rkt Version: 1.30.0\nappc Version: 0.8.11"}
+    runtime = others(fake_host)["rkt"]
     assert (runtime.version, runtime.conf_dir, runtime.bin_dirs) == (
         "1.30.0",
         "/etc/rkt/net.d",
@@ -96,15 +84,15 @@ def test_rkt_has_fixed_directories(host):
     )
 
 
-def test_mesos_is_configured_by_flags_and_files(host):
-    host.programs = ["mesos-agent"]
-    assert (others(host)["mesos"].reads, len(others(host)["mesos"].notes)) == (False, 1)
-    host.put("/etc/mesos-slave/network_cni_config_dir", "/c\n")
-    host.put("/etc/mesos-slave/network_cni_plugins_dir", "/p:/q\n")
-    runtime = others(host)["mesos"]
+def test_mesos_is_configured_by_flags_and_files(fake_host):
+    fake_host.programs = ["mesos-agent"]
+    assert (others(fake_host)["mesos"].reads, len(others(fake_host)["mesos"].notes)) == (False, 1)
+    fake_host.put("/etc/mesos-slave/network_cni_config_dir", "/c\n")
+    fake_host.put("/etc/mesos-slave/network_cni_plugins_dir", "/p:/q\n")
+    runtime = others(fake_host)["mesos"]
     assert (runtime.reads, runtime.conf_dir, runtime.bin_dirs) == (True, "/c", ["/p", "/q"])
-    host.run("mesos-agent", "--network_cni_config_dir=/d", "--network_cni_plugins_dir=relative")
-    runtime = others(host)["mesos"]
+    fake_host.run("mesos-agent", "--network_cni_config_dir=/d", "--network_cni_plugins_dir=relative")
+    runtime = others(fake_host)["mesos"]
     assert runtime.conf_dir == "/d" and "not understood" in runtime.notes[0]
 
 
@@ -118,7 +106,7 @@ def test_mesos_is_configured_by_flags_and_files(host):
         ("ECS_CNI_PLUGINS_PATH=ecs\nECS_ENABLE_TASK_ENI=True", True, "/amazon-ecs-cni-plugins"),
     ],
 )
-def test_the_agent_of_ecs_is_found_by_its_configuration(host, text, reads, bin_dir):
-    host.put("/etc/ecs/ecs.config", text)
-    [runtime] = discover.runtimes_on_host(host.path("/net.d"), HostView())
+def test_the_agent_of_ecs_is_found_by_its_configuration(fake_host, text, reads, bin_dir):
+    fake_host.put("/etc/ecs/ecs.config", text)
+    [runtime] = discover.runtimes_on_host(fake_host.path("/net.d"), HostView())
     assert (runtime.name, runtime.reads, runtime.bin_dirs) == ("ecs", reads, [bin_dir])

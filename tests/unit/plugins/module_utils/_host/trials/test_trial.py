@@ -25,12 +25,12 @@ TRIED = [{"kind": "try", "target": "demo", "class": "safe", "reason": "its test 
 class Smoke:
     """The host in memory of the tests of cni_attach, with the one namespace in which everything is tried."""
 
-    def __init__(self, host, monkeypatch):
-        self.host = host
+    def __init__(self, attach_host, monkeypatch):
+        self.host = attach_host
         self.pings = ""
         self.pinged = []
         self.bridges_looked_at = []
-        monkeypatch.setattr(planner, "Verbs", lambda *a: verbs.Verbs(*a, executor=host))
+        monkeypatch.setattr(planner, "Verbs", lambda *a: verbs.Verbs(*a, executor=attach_host))
         monkeypatch.setattr(smoke_trial, "EmptyNetns", self.netns)
         self.made = {}
         monkeypatch.setattr(smoke_trial, "Interfaces", lambda netns: self)
@@ -76,8 +76,8 @@ class Smoke:
 
 
 @pytest.fixture
-def tried(host, monkeypatch):
-    return Smoke(host, monkeypatch)
+def tried(attach_host, monkeypatch):
+    return Smoke(attach_host, monkeypatch)
 
 
 def test_a_network_that_works(tried):
