@@ -55,11 +55,11 @@ LONGER = {
 # module -> the most of (files that Ansible ships, KiB of them, files that are imported at the start).
 # A change that needs more says why in its commit; one that needs less may lower them.
 PAYLOAD = {
-    "cni_attach": (116, 905, 61),
+    "cni_attach": (104, 860, 59),
     "cni_conf": (101, 745, 55),
     "cni_gc": (88, 675, 70),
-    "cni_host": (212, 1640, 39),
-    "cni_info": (164, 1270, 34),
+    "cni_host": (197, 1560, 39),
+    "cni_info": (154, 1210, 34),
     "cni_netns": (13, 80, 12),
     "cni_plugins": (68, 470, 21),
     "cni_report": (1, 20, 1),
