@@ -7,7 +7,7 @@ Source: the configuration structs of the reference plugins (plugins/main, meta a
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
 from ..libcni import gojson
 from .addresses import DEFAULT_DATA_DIR
@@ -116,6 +116,8 @@ KINDS: Dict[str, PluginKind] = {
     "vrf": PluginKind({"vrfname": None, "table": None}, META, inside=True),
 }
 _UNKNOWN = PluginKind(reference=False)
+IFNAME = "IFNAME"
+"""What tuning replaces by the name of its interface."""
 REFERENCE = frozenset(name for name, kind in KINDS.items() if kind.reference)
 """The types of the reference plugins."""
 
@@ -189,3 +191,12 @@ def _over(before: Any, value: Any) -> Any:
     for name in sorted(value):
         put_member(merged, name, _over(member_of(merged, gojson.fold(name)), value[name]))
     return merged
+
+
+def tuned_sysctls(plugins: Iterable[Mapping[str, Any]]) -> List[str]:
+    """Return the sysctls that tuning is told to set, as paths below /proc/sys/net."""
+    # tuning also takes them from args.cni, where others put what they mean for it.
+    places = [place for plugin in plugins for place in (plugin, object_of(object_of(plugin, "args"), "cni"))]
+    names = [name for place in places for name in object_of(place, "sysctl")]
+    paths = [name if "/" in name else name.replace(".", "/") for name in names]
+    return [path[len("net/") :] for path in paths if path.startswith("net/") and ".." not in path.split("/")]

@@ -244,11 +244,47 @@ def test_a_sysctl_is_recorded_where_it_is_unusual(new_site):
     sh("ip netns exec pwf-more sysctl -q -w net.ipv4.conf.default.arp_filter=1 net.ipv6.conf.default.hop_limit=9")
     site.attach()
     key = ("conf4", "eth0", "arp_filter")
-    assert key not in first.footprint().inside
+    # What tuning is told to set is needed, whatever it was before.
+    assert first.footprint().inside[key].value == 0
     assert second.footprint().inside[key].value == 0
     assert ("conf6", "eth0", "hop_limit") not in second.footprint().inside
     sh("ip netns exec pwf-more sysctl -q -w net.ipv4.conf.eth0.arp_filter=1")
     repair(site, targets_of(second), ["net.ipv4.conf.eth0.arp_filter is 1, want 0"])
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "usual"),
+    [
+        ("net.ipv4.conf.eth0.arp_filter", "net.ipv4.conf.eth0.arp_filter", "0"),
+        ("net.ipv4.conf.IFNAME.arp_filter", "net.ipv4.conf.eth0.arp_filter", "0"),
+        ("net.core.somaxconn", "net.core.somaxconn", "4096"),
+    ],
+)
+@pytest.mark.parametrize("is_usual", [True, False])
+def test_a_sysctl_that_tuning_is_told_to_set(new_site, name, path, usual, is_usual):
+    site = new_site("bridge", "new")
+    wanted, other = (usual, "1") if is_usual else ("1", usual)
+    conflist = site.chain.conflist(site.leases)
+    conflist["plugins"].append({"type": "tuning", "sysctl": {name: wanted}})
+    site.write_network(conflist)
+    container = site.add_container("ctr")
+    site.attach()
+    sh(f"ip netns exec pwf-ctr sysctl -q -w {path}={other}")
+    repair(site, targets_of(container), [f"{path} is {other}, want {wanted}"])
+    assert sh(f"ip netns exec pwf-ctr sysctl -n {path}").strip() == wanted
+
+
+def test_a_sysctl_of_neighbours_that_tuning_is_told_to_set(new_site):
+    """No footprint has it, but CHECK knows."""
+    site = new_site("bridge", "new")
+    conflist = site.chain.conflist(site.leases)
+    conflist["plugins"].append({"type": "tuning", "sysctl": {"net.ipv4.neigh.IFNAME.gc_stale_time": "77"}})
+    site.write_network(conflist)
+    site.add_container("ctr")
+    site.attach()
+    assert not site.run(check_mode=True).get("warnings")
+    sh("ip netns exec pwf-ctr sysctl -q -w net.ipv4.neigh.eth0.gc_stale_time=60")
+    assert "gc_stale_time" in " ".join(site.run(check_mode=True)["warnings"])
 
 
 def test_an_interface_whose_index_the_host_has_too(attached):

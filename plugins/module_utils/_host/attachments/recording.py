@@ -30,9 +30,9 @@ from ..footprints.recorder import (
 )
 from ..footprints.state import Store
 from ..host_routes import lost_host_routes, read_host_routes
-from ..kernel.objects import CONF4, CONF6, State
-from ..kernel.sysctls import interface_defaults
-from ..kinds import REFERENCE, bridge_of, lease_dir, member_of, object_of, text_of
+from ..kernel.objects import ObjectKey, State
+from ..kernel.sysctls import GLOBAL, interface_defaults, interface_sysctl
+from ..kinds import IFNAME, REFERENCE, bridge_of, lease_dir, member_of, text_of, tuned_sysctls
 from ..netns import Netns, apart, same, seen_here, visit
 from .outcome import ADD, NOTHING, PUT_BACK, RENEW, AttachPlan, Outcome
 from .records import Attached, result_gateways
@@ -51,7 +51,6 @@ _INTERFACE_SYSCTLS = (
     "ndisc_notify",
     "route_localnet",
 )
-_KINDS = {"ipv4": CONF4, "ipv6": CONF6}
 
 
 class FirstAlone:
@@ -134,7 +133,7 @@ class Recording(AddWatch):
     def _read_before(self, added: Iterable[Outcome]) -> None:
         changing = Counter(one.wanted.netns for one in self._plan.outcomes if one.todo not in (NOTHING, PUT_BACK))
         single = {one.wanted.netns: one for one in added if changing[one.wanted.netns] == 1 and one.config}
-        sysctls = _union(sysctls_set_by(one.config) for one in single.values() if one.config)
+        sysctls = _union(sysctls_set_by(one.config, one.key.ifname) for one in single.values() if one.config)
         # What cannot be read now is read before its ADD, which tells why not.
         with contextlib.suppress(HostError):
             readings = visit(map(Netns, single), lambda: (read_inside(sysctls), seen_here().identity))
@@ -145,7 +144,7 @@ class Recording(AddWatch):
         if self._before is None or same(self._inside.get(given.key, (None, None))[1], container.identity):
             return
         self._inside.pop(given.key, None)
-        sysctls = sysctls_set_by(given.config)
+        sysctls = sysctls_set_by(given.config, given.key.ifname)
         reading = self._try(lambda: visit([container], partial(read_inside, sysctls)).get(container.path), given.key)
         if reading is not None:
             self._inside[given.key] = reading, container.identity
@@ -178,14 +177,16 @@ class Recording(AddWatch):
 
     def _read_one(self, given: Attached, identity: Mapping[str, Any]) -> RecordedAdd:
         """Return what this thread's namespace is after the ADD."""
-        named, before = sysctls_set_by(given.config), self._inside[given.key][0]
+        ifname = given.key.ifname
+        named, before = sysctls_set_by(given.config, ifname), self._inside[given.key][0]
         # A plugin that is not known may set any.
         usual = interface_defaults() if self._usual is None or named is None else self._usual
         self._usual = usual
-        after, defaults = read_unusual(before, named, usual, interface_sysctls_set_by(given.config))
+        after, defaults = read_unusual(before, named, usual, interface_sysctls_set_by(given.config, ifname))
         party = party_of(given, after.state)
         digest = hashlib.sha256(given.config.expanded_bytes()).hexdigest()
-        return RecordedAdd(party, before, after, defaults, identity, digest, self._neighbours(given))
+        needed = sysctls_of_tuning(given.config, ifname)
+        return RecordedAdd(party, before, after, defaults, identity, digest, self._neighbours(given), needed)
 
     def forget(self, key: Key) -> None:
         """Record nothing of an attachment, because it has been detached again."""
@@ -230,34 +231,35 @@ def _union(lists: Iterable[Optional[List[str]]]) -> Optional[List[str]]:
     return list(found)
 
 
-def sysctls_set_by(config: NetworkConfigList) -> Optional[List[str]]:
+def sysctls_set_by(config: NetworkConfigList, ifname: str) -> Optional[List[str]]:
     """Return the global sysctls that an ADD may set in the container, as kernel.sysctls names them; None if any.
 
     Reference plugins set no others than forwarding and those that tuning is told to. To read all costs as much as a
     small plugin.
     """
-    plugins = [plugin.network for plugin in config.plugins]
-    if not REFERENCE.issuperset(types_of(plugins)):
+    if not REFERENCE.issuperset(types_of([plugin.network for plugin in config.plugins])):
         return None
-    return [*SWITCHES, *(path for path in _set_by_tuning(plugins) if "/IFNAME/" not in path)]
+    return [*SWITCHES, *(str(key[1]) for key in sysctls_of_tuning(config, ifname) if key[0] == GLOBAL)]
 
 
-def interface_sysctls_set_by(config: NetworkConfigList) -> List[Tuple[str, str]]:
+def interface_sysctls_set_by(config: NetworkConfigList, ifname: str) -> List[Tuple[str, str]]:
     """Return the sysctls of its own interface that tuning is told to set, as kernel.sysctls names their defaults."""
-    found = []
-    for path in _set_by_tuning([plugin.network for plugin in config.plugins]):
-        family, _slash, name = path.partition("/conf/IFNAME/")
-        if name:
-            found.append((_KINDS.get(family, ""), name))
+    return [(str(key[0]), str(key[2])) for key in sysctls_of_tuning(config, ifname) if key[0] != GLOBAL]
+
+
+def sysctls_of_tuning(config: NetworkConfigList, ifname: str) -> List[ObjectKey]:
+    """Return the sysctls that tuning is told to set, global ones and those of the attachment's own interface.
+
+    Those of other interfaces and of neighbours are no objects of a footprint.
+    """
+    found: List[ObjectKey] = []
+    for path in tuned_sysctls(plugin.network for plugin in config.plugins):
+        kind, interface, name = interface_sysctl(path)
+        if not interface:
+            found.append((GLOBAL, path))
+        elif kind and interface in (IFNAME, ifname):
+            found.append((kind, ifname, name))
     return found
-
-
-def _set_by_tuning(plugins: Iterable[Dict[str, Any]]) -> List[str]:
-    # tuning also takes them from args.cni, where others put what they mean for it.
-    places = [place for plugin in plugins for place in (plugin, object_of(object_of(plugin, "args"), "cni"))]
-    names = [name for place in places for name in object_of(place, "sysctl")]
-    paths = [name if "/" in name else name.replace(".", "/") for name in names]
-    return [path[len("net/") :] for path in paths if path.startswith("net/") and ".." not in path.split("/")]
 
 
 def party_of(attached: Attached, inside: Optional[State]) -> Party:
@@ -271,7 +273,7 @@ def party_of(attached: Attached, inside: Optional[State]) -> Party:
     is_gateway = any(member_of(plugin, name) for plugin in bridges for name in ("isgateway", "isdefaultgateway"))
     families = {":" in address for address in attached.ips}
     forwards = is_gateway or any(text_of(plugin, "type") == "ptp" for plugin in plugins)
-    named = [name for kind, name in interface_sysctls_set_by(attached.config)]
+    named = [name for kind, name in interface_sysctls_set_by(attached.config, attached.key.ifname)]
     return Party(
         attached.key,
         [address.partition("/")[0] for address in attached.ips],

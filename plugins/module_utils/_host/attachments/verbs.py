@@ -21,7 +21,8 @@ from ...libcni.invoke import Executor
 from ...libcni.version import greater_than_or_equal_to
 from ..binaries.types import types_of
 from ..errors import HostError
-from ..kinds import REFERENCE, text_of
+from ..kernel.sysctls import interface_sysctl
+from ..kinds import IFNAME, REFERENCE, text_of, tuned_sysctls
 from ..netns import Netns, Seen, look, same
 from ..secrets import one_line, scrub, secrets_of
 from .executors import DeadNetnsExecutor, OneNetnsExecutor, TolerantExecutor
@@ -450,12 +451,17 @@ def can_check(config: NetworkConfigList) -> bool:
 def _is_whole_truth(config: NetworkConfigList) -> bool:
     """Tell whether the objects of a footprint are all that the plugins of a network make.
 
-    Of plugins that are not known, nobody knows. dhcp keeps leases in a daemon, firewall may keep rules in firewalld.
+    Of plugins that are not known, nobody knows. dhcp keeps leases in a daemon, firewall may keep rules in firewalld,
+    and tuning may set sysctls of other interfaces and of neighbours.
     """
     plugins = [plugin.network for plugin in config.plugins]
     types = types_of(plugins)
     if not REFERENCE.issuperset(types) or "dhcp" in types:
         return False
+    for path in tuned_sysctls(plugins):
+        kind, interface, _name = interface_sysctl(path)
+        if interface and (interface != IFNAME or not kind):
+            return False
     walls = [text_of(plugin, "backend") for plugin in plugins if text_of(plugin, "type") == "firewall"]
     if all(backend == "iptables" for backend in walls):
         return True

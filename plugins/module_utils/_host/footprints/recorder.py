@@ -171,10 +171,11 @@ def _has_policy(body: Any) -> bool:
 class RecordedAdd:
     """One attachment that was added: ``party``, readings of its namespace, its identity, and its conflist's digest.
 
-    ``others`` are interfaces of the namespace that other attachments made at the same time.
+    ``others`` are interfaces of the namespace that other attachments made at the same time. ``needed`` are sysctls that
+    a plugin is told to set, and so needs whatever they were before.
     """
 
-    __slots__ = ("after", "before", "config", "defaults", "identity", "others", "party")
+    __slots__ = ("after", "before", "config", "defaults", "identity", "needed", "others", "party")
 
     def __init__(
         self,
@@ -185,8 +186,10 @@ class RecordedAdd:
         identity: Optional[Mapping[str, Any]],
         config: str,
         others: Iterable[str] = (),
+        needed: Iterable[ObjectKey] = (),
     ) -> None:
         self.party = party
+        self.needed = needed
         self.others = frozenset(others)
         self.before = before
         self.after = after
@@ -207,11 +210,16 @@ def owned_changes(
 
 
 def changes_inside(added: RecordedAdd) -> Objects:
-    """Return what an ADD changed in the container's namespace, and the routing rules that all traffic there needs."""
+    """Return what an ADD changed in the container's namespace, and what it needs: sysctls and routing rules."""
     found = changes(added.before, added.after, added.defaults)
     for key, there in added.after.state.items():
         if is_default_rule(key):
             found[key] = recorded(there)
+    look = Look({HOST: added.after.state})
+    for key in added.needed:
+        value = look.value(HOST, key)
+        if value is not None:
+            found[key] = Recorded(value)
     sets = added.party.sysctls
     return {
         key: there

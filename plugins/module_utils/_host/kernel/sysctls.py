@@ -69,6 +69,19 @@ def sysctl_place(kind: str, name: str) -> int:
     return _FAMILIES[kind][1].index(name)
 
 
+def interface_sysctl(path: str) -> Tuple[str, str, str]:
+    """Return kind, interface and name of the sysctl at *path*, as "ipv4/conf/eth0/arp_filter"; no interface if global.
+
+    A sysctl of an interface that a link does not tell, or not comparably, has no kind.
+    """
+    parts = path.split("/")
+    if len(parts) < 4 or parts[1] not in ("conf", "neigh") or parts[2] in ("all", "default"):
+        return "", "", ""
+    kinds = [kind for kind, (family, _names) in _FAMILIES.items() if family == parts[0] and parts[1] == "conf"]
+    kind = kinds[0] if kinds and parts[3] in _COMPARED[kinds[0]] else ""
+    return kind, parts[2], parts[3]
+
+
 def interface_defaults(names: Optional[Iterable[Tuple[str, str]]] = None) -> Dict[Tuple[str, str], int]:
     """Return what an interface of this thread's namespace starts with: (kind, name) -> number. *names*: only these."""
     found = {}

@@ -22,7 +22,7 @@ from ...libcni.files import read_file
 from ...libcni.invoke import find_in_path
 from ..addresses import result_addresses
 from ..attachments.drift import Present
-from ..attachments.recording import interface_sysctls_set_by, party_of, sysctls_set_by
+from ..attachments.recording import interface_sysctls_set_by, party_of, sysctls_of_tuning, sysctls_set_by
 from ..attachments.records import Attached
 from ..attachments.request import Key
 from ..binaries.types import types_of
@@ -220,7 +220,7 @@ class Rehearsal:
         stores = [(private_store(number), network) for number, (_real, network) in enumerate(self._stores)]
         self._put_leases(stores)
         # A new namespace has no rules.
-        sysctls = sysctls_set_by(config)
+        sysctls = sysctls_set_by(config, attached.key.ifname)
         before = Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, FoundChains())
         inner = visit([container], lambda: read_inside(sysctls))[netns]
         key = attached.key
@@ -234,14 +234,15 @@ class Rehearsal:
         usual = interface_defaults()
 
         def read() -> Tuple[Reading, Defaults]:
-            return read_unusual(inner, sysctls, usual, interface_sysctls_set_by(config))
+            return read_unusual(inner, sysctls, usual, interface_sysctls_set_by(config, key.ifname))
 
         inner_after, defaults = visit([container], read)[netns]
         after = Reading({**read_objects(), **read_globals(SWITCHES), **read_stores(stores)}, read_chains())
         added = Attached(key, config, netns, attached.args, attached.capability_args, result)
         party = party_of(added, inner_after.state)
         owned = owned_changes(before, after, Attribution(after.state, [party], before.state), usual)
-        inside = changes_inside(RecordedAdd(party, inner, inner_after, defaults, None, ""))
+        needed = sysctls_of_tuning(config, key.ifname)
+        inside = changes_inside(RecordedAdd(party, inner, inner_after, defaults, None, "", (), needed))
         answer = {
             "owned": [[list(owner), rows_of(objects)] for owner, objects in owned.items()],
             "inside": rows_of(inside),

@@ -148,13 +148,14 @@ def test_the_stores_that_adds_will_use_are_known_before():
 def test_which_sysctls_are_read(plugins, expected):
     """What an unknown plugin sets is not known, so all are read."""
     text = json.dumps({"cniVersion": "1.0.0", "name": "demo", "plugins": plugins})
-    found = recording.sysctls_set_by(network_conf_from_bytes(text.encode()))
+    found = recording.sysctls_set_by(network_conf_from_bytes(text.encode()), "eth0")
     assert found == (None if expected is None else ["ipv4/ip_forward", "ipv6/conf/all/forwarding", *expected])
 
 
 def test_which_defaults_of_interfaces_are_read():
-    sysctl = {"net.ipv4.conf.IFNAME.arp_filter": "1", "net.ipv6.conf.IFNAME.accept_ra": "0", "net.core.somaxconn": "1"}
+    sysctl = {"net.ipv4.conf.IFNAME.arp_filter": "1", "net.ipv6.conf.eth0.accept_ra": "0", "net.core.somaxconn": "1"}
+    sysctl.update(dict.fromkeys(["net.ipv4.conf.net1.arp_filter", "net.ipv4.neigh.IFNAME.app_solicit"], "1"))
     plugins = [{"type": "bridge"}, {"type": "tuning", "sysctl": sysctl}]
     text = json.dumps({"cniVersion": "1.0.0", "name": "demo", "plugins": plugins})
-    found = recording.interface_sysctls_set_by(network_conf_from_bytes(text.encode()))
+    found = recording.interface_sysctls_set_by(network_conf_from_bytes(text.encode()), "eth0")
     assert found == [("conf4", "arp_filter"), ("conf6", "accept_ra")]
