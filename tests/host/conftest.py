@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.podwire.cni.tests.host.host import COLLECTION, Host, sh
+from ansible_collections.podwire.cni.tests.host.host import COLLECTION, Host, sh, wait_until
 
 # What a host shows of networks and of this collection. Nothing of it may outlive a file of tests.
 LOOK = r"""
@@ -53,6 +54,9 @@ def _private() -> None:
 def _as_before(_private):
     before = sh(LOOK)
     yield
+    # The kernel removes what was in a namespace a moment after it.
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: sh(LOOK) == before, 5)
     assert sh(LOOK) == before, "the tests of this file left something on the host"
 
 

@@ -12,6 +12,7 @@ import functools
 import importlib
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -306,3 +307,10 @@ def wait_until(condition: Callable[[], Any], seconds: float = 60) -> Any:
         assert time.monotonic() < deadline, f"it did not happen in {seconds} s"
         time.sleep(0.02)
     return met
+
+
+def delete_netns(name: str) -> None:
+    """Delete a network namespace, and wait until the kernel has removed the other ends of its veths, a moment later."""
+    ends = set(re.findall(r"@if(\d+):", sh(f"ip -n {name} -oneline link show type veth")))
+    sh(f"ip netns delete {name}")
+    wait_until(lambda: not ends & {path.read_text().strip() for path in Path("/sys/class/net").glob("*/ifindex")})

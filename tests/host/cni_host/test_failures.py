@@ -20,7 +20,7 @@ from ansible_collections.podwire.cni.tests.host.cni_host.conftest import (
     look,
     network,
 )
-from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.host import delete_netns, sh
 
 pytestmark = pytest.mark.parametrize("generation", ["new"], indirect=True)
 MANIFEST = Path("/var/lib/podwire/state/manifest.json")
@@ -129,7 +129,8 @@ def test_a_damaged_manifest_is_one_problem(fail, host, desired):
     host.run("cni_host", **desired)
     sound = MANIFEST.read_text()
     MANIFEST.write_text("{")
-    sh("ip -n pwh-web link delete eth0; rm /opt/cni/bin/tuning; ip netns delete pwh-db")
+    sh("ip -n pwh-web link delete eth0; rm /opt/cni/bin/tuning")
+    delete_netns("pwh-db")
     _check, run = fail({"plugins": "manifest_damaged", "networks": "manifest_damaged"}, **desired)
     assert run["msg"].startswith("plugins, networks: ") and run["msg"].count("manifest.json") == 1
     assert brief(run) == [

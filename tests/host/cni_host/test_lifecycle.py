@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.tests.host.cni_host.conftest import (
     brief,
     network,
 )
-from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.host import delete_netns, sh
 
 new_plugins = pytest.mark.parametrize("generation", ["new"], indirect=True)
 KEYS = ["pwhapps/web/eth0", "pwhdata/web/eth1", "pwhapps/db/eth0", "pwhdata/job/eth0"]
@@ -159,7 +159,7 @@ def test_what_a_network_shares_is_put_back(host, change, desired):
 @new_plugins
 def test_a_namespace_that_was_lost_takes_its_attachments_along(host, change, desired):
     host.run("cni_host", **desired)
-    sh("ip netns delete pwh-db")
+    delete_netns("pwh-db")
     ran = change(**desired).run
     assert brief(ran) == [
         ("netns", "create", "pwh-db"),
