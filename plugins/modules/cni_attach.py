@@ -51,7 +51,8 @@ options:
     description:
       - When to run the CNI command CHECK, after an ADD and for an attachment whose footprint is as recorded.
       - V(auto) runs it where a footprint does not tell everything. That is so for plugins that are not reference
-        plugins, for C(dhcp), and for C(firewall) while firewalld runs.
+        plugins, for C(dhcp), for C(firewall) while firewalld runs, and for C(tuning) with sysctls of neighbours or
+        of an interface that is not called C(IFNAME).
       - V(always) runs it for each attachment. V(never) runs none.
       - A CHECK that can never pass is known by its failure after the ADD. So with V(always), it is drift of an
         attachment that was made with another value, until that is attached again.
