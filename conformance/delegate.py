@@ -53,7 +53,7 @@ def main() -> int:
     return 0
 
 
-def _answer(document: dict) -> None:  # type: ignore[type-arg]
+def _answer(document: dict) -> None:
     sys.stdout.write(json.dumps(document) + "\n")
 
 
@@ -67,7 +67,7 @@ def _next_address(home: str) -> str:
     return f"10.78.{number >> 8}.{number & 255}/16"
 
 
-def _result(version: str, address: str, lease: str) -> dict:  # type: ignore[type-arg]
+def _result(version: str, address: str, lease: str) -> dict:
     with open(lease, "w", encoding="ascii") as stream:
         stream.write(address)
     if version in VERSIONS[:2]:
