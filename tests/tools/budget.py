@@ -27,8 +27,8 @@ class Part(NamedTuple):
 
 
 PARTS = (
-    Part("plugins", "plugins/*", 42_000, 56_000),
-    Part("_host", "plugins/module_utils/_host/*", 21_000, 32_700),
+    Part("plugins", "plugins/*", 42_000, 53_200),
+    Part("_host", "plugins/module_utils/_host/*", 21_000, 31_450),
     Part("libcni", "plugins/module_utils/libcni/*", 5_000, 5_096, excluded="plugins/module_utils/libcni/multi/*"),
     Part("libcni/multi", "plugins/module_utils/libcni/multi/*", 1_800),
     Part("conformance", "conformance/*.py", 2_500),
@@ -37,7 +37,7 @@ PARTS = (
     Part("docs", "docs/*", 15_000),
 )
 # The tests of a line.
-TESTS, TESTS_LIMIT = 1.4, 1.45
+TESTS, TESTS_LIMIT = 1.4, 1.42
 
 
 def lines(pattern: str, excluded: str = "") -> int:

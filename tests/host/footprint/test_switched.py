@@ -13,7 +13,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.reco
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.request import Key
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.verbs import Verbs
 from ansible_collections.podwire.cni.tests.host.footprint.chains import BOTH, HOST_PORT, NEW
-from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.host import delete_netns, sh
 
 OF_CONTAINERS = "^-A .*(id:|/32|CNI-DN)|^:CNI-(DN-|[0-9a-f]{24})"
 SAVE = f"{{ iptables-legacy-save; ip6tables-legacy-save; }} 2>/dev/null | grep -E '{OF_CONTAINERS}' || true"
@@ -80,7 +80,7 @@ def test_gc_after_a_switch_leaves_nothing(switched):
     # Its sockets keep the namespace alive.
     site._echo.close()
     site._echo = None
-    sh("ip netns delete pwf-ctr")
+    delete_netns("pwf-ctr")
     site.containers.clear()
     site.host.run("cni_gc", min_age=0, allow_empty=True, scope=["attachments"], environment=site._environment)
     assert sh(SAVE) == ""
