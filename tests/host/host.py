@@ -313,4 +313,4 @@ def delete_netns(name: str) -> None:
     """Delete a network namespace, and wait until the kernel has removed the other ends of its veths, a moment later."""
     ends = set(re.findall(r"@if(\d+):", sh(f"ip -n {name} -oneline link show type veth")))
     sh(f"ip netns delete {name}")
-    wait_until(lambda: not ends & {path.read_text().strip() for path in Path("/sys/class/net").glob("*/ifindex")})
+    wait_until(lambda: not ends & set(re.findall(r"^(\d+):", sh("ip -oneline link"), re.MULTILINE)))

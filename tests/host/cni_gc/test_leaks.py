@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.host import delete_netns, sh
 
 # Two containers that live, and three that die without a DEL.
 LIVE = [
@@ -36,7 +36,7 @@ def test_lost_addresses_stale_cache_files_and_orphan_rules_are_reported_and_coll
     cache = work / "cache"
     old, rules = (attached[index]["ips"][0].partition("/")[0] for index in (1, 4))
     for entry in DEAD:
-        sh(f"ip netns delete {entry['container_id']}")
+        delete_netns(entry["container_id"])
     # One leaves its address only, one an empty cache file, one its rules.
     sh(f"rm {cache}/*/pwgone-pwg-lease-eth0 {cache}/*/pwgone-pwg-rules-eth0")
     (cache / "results" / "pwgfour-pwg-cache-eth0").write_text("")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle, cache, files
-from ansible_collections.podwire.cni.tests.host.host import COLLECTION, sh, wait_until
+from ansible_collections.podwire.cni.tests.host.host import COLLECTION, delete_netns, sh, wait_until
 
 STATE = Path("/var/lib/cni")
 
@@ -71,7 +71,7 @@ def left(name):
 def test_pods_that_died(gc, pods, collect):
     for name in ("pwg-live", "pwg-dead"):
         add(pods, name, "pwgnet")
-    sh("ip netns delete pwg-dead")
+    delete_netns("pwg-dead")
     assert len(left("pwg-dead")) == 5
     collected = collect()["collected"]
     (pod,) = (row for row in collected if row["kind"] == "attachment")
@@ -101,7 +101,7 @@ def test_an_add_that_was_killed(gc, pods, collect):
 def test_a_record_that_is_damaged(pods, collect):
     for name in ("pwg-live", "pwg-dead"):
         add(pods, name, "")
-    sh("ip netns delete pwg-dead")
+    delete_netns("pwg-dead")
     (STATE / "multinet" / "pods" / "pwg-dead:eth0").write_text("{")
     collect()
     assert left("pwg-dead") == []
@@ -120,7 +120,7 @@ def test_files_that_were_being_written(gc, pods, collect):
         ]
         for path in written[name]:
             Path(path).write_text("")
-    sh("ip netns delete pwg-dead")
+    delete_netns("pwg-dead")
     rows = gc.run("cni_gc", min_age="3600", scope=["cache"])["collected"]
     assert not [row for row in rows if row["action"] != "left"]
     rows = {row["id"]: row for row in collect()["collected"] if row["kind"] == "cache"}

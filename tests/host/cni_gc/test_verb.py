@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ansible_collections.podwire.cni.tests.host.host import sh
+from ansible_collections.podwire.cni.tests.host.host import delete_netns
 
 LIVE = {"network": "pwgverb", "container_id": "pwg-live"}
 
@@ -15,7 +15,7 @@ LIVE = {"network": "pwgverb", "container_id": "pwg-live"}
 def told(attach, work):
     """What GC told the plugin, in a file. One of two containers is dead."""
     attach([LIVE, {"network": "pwgverb", "container_id": "pwg-dead"}])
-    sh("ip netns delete pwg-dead")
+    delete_netns("pwg-dead")
     told = work / "told"
     # It was told something before it attached.
     told.unlink(missing_ok=True)
