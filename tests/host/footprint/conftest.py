@@ -24,6 +24,7 @@ def new_site(host, tmp_path_factory, generations):
         site = Site(host, tmp_path_factory.mktemp("site"), generations[generation], CHAINS[chain], environment)
         sites.append(site)
         site.make()
+        # Kinds of links that the kernel of this machine lacks; molecule has them on virtual machines.
         if site.lacks():
             pytest.skip(f"no {site.lacks()} here")
         return site

@@ -333,6 +333,7 @@ def _traces():
 
 def test_gc_and_status(host):
     if host.version != "1.1.0":
+        # The older generation of plugins.
         pytest.skip("STATUS and GC are verbs of 1.1.0")
     host.cni.get_status_network_list(host.network)
     host.add(BOTH)

@@ -116,6 +116,7 @@ def test_del_without_the_namespace(world):
 
 def test_status_and_gc(world):
     if world.version != "1.1.0":
+        # The older generation of plugins.
         pytest.skip("STATUS and GC are verbs of 1.1.0")
     world.cni.get_status_network_list(world.net)
     world.cni.gc_network_list(world.net, [])

@@ -21,10 +21,10 @@ from ..netns import Netns, visit
 from .outcome import Outcome
 from .pod_part import PodMember, PodPart, PodRoutes
 from .records import Attached, Record, Records
-from .verbs import Failed, MovedRoutes, Verbs, living_netns
+from .verbs import Failed, Verbs, living_netns
 
 
-class RoutesOfPod(MovedRoutes):
+class RoutesOfPod:
     """Gives an attachment the default routes that its pod asks for; None: those that its plugins made.
 
     *cache_dir*: where its entry and its footprint are. *taken*: families whose routes it does not get back.
@@ -36,6 +36,7 @@ class RoutesOfPod(MovedRoutes):
         self._taken = taken
 
     def apply(self, attached: Attached, container: Netns) -> Attached:
+        """Change them in the kernel and in the cache entry; return the attachment as it is then. Raises HostError."""
         before = attached.pod.result if attached.pod and attached.pod.routes else attached.result
         member = move_default_routes(attached, container, self._routes, self._taken)
         result = changed_result(before or {}, self._routes)

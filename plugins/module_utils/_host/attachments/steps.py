@@ -373,7 +373,7 @@ class Steps:
         member = outcome.wanted.pod.member() if outcome.wanted.pod else None
         given = Attached(outcome.key, config, outcome.wanted.netns, args, capability_args, None, member)
         with self._alone.running(given.key.network) if self._alone else contextlib.nullcontext():
-            moved = self._routes(routes) if routes else None
+            moved = self._routes(routes).apply if routes else None
             return self._verbs.add(given, self._settings.force, self._recording, moved)
 
 

@@ -11,7 +11,7 @@ import contextlib
 import random
 import re
 import time
-from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Set, Union
+from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Set, Union
 
 from ...libcni import cache
 from ...libcni.api import CNIConfig, RuntimeConf
@@ -39,6 +39,8 @@ from .remains import (
 from .request import Key
 
 Failure = Union[CNIError, HostError]
+MoveRoutes = Callable[[Attached, Netns], Attached]
+"""Changes the default routes of an attachment, and returns it as it is then; see default_routes."""
 
 # Errors of plugins that collide with others at the same time: two make the same chain (iptables-nft has no lock; its
 # exit status 4 is "resource problem"), rule or bridge address, or a lock is taken.
@@ -124,14 +126,6 @@ class AddWatch:
         """The ADD has succeeded, and *given* has its result."""
 
 
-class MovedRoutes:
-    """Changes the default routes of an attachment; see default_routes."""
-
-    def apply(self, attached: Attached, container: Netns) -> Attached:
-        """Change them in the kernel and in the cache entry. Returns the attachment as it is then. Raises HostError."""
-        raise NotImplementedError
-
-
 class Verbs:
     """The verbs on one host. Threads may share the object.
 
@@ -182,7 +176,7 @@ class Verbs:
         given: Attached,
         force: bool,
         watch: Optional[AddWatch] = None,
-        moved: Optional[MovedRoutes] = None,
+        moved: Optional[MoveRoutes] = None,
     ) -> Added:
         """Run ADD, then CHECK if the network has it. Raises HostError after a failed ADD has been undone.
 
@@ -200,12 +194,12 @@ class Verbs:
             time.sleep(random.uniform(0, _FIRST_PAUSE * 2**number))
         return self._add(given, force, watch, moved)
 
-    def _add(self, given: Attached, force: bool, watch: Optional[AddWatch], moved: Optional[MovedRoutes]) -> Added:
+    def _add(self, given: Attached, force: bool, watch: Optional[AddWatch], moved: Optional[MoveRoutes]) -> Added:
         with Netns(given.netns) as container:
             return self._add_in(container, given, force, watch, moved)
 
     def _add_in(
-        self, container: Netns, given: Attached, force: bool, watch: Optional[AddWatch], moved: Optional[MovedRoutes]
+        self, container: Netns, given: Attached, force: bool, watch: Optional[AddWatch], moved: Optional[MoveRoutes]
     ) -> Added:
         key = given.key
         before = container.look((key.ifname,))
@@ -221,7 +215,7 @@ class Verbs:
             result = self._cni_in(container).add_network_list(given.config, _runtime(given, given.netns)).to_dict()
             given = Attached(key, given.config, given.netns, given.args, given.capability_args, result, given.pod)
             if moved is not None:
-                given = moved.apply(given, container)
+                given = moved(given, container)
         except (CNIError, HostError) as error:
             self._take_back(given, container, existed, error)
         if watch is not None:

@@ -28,7 +28,7 @@ _ISOLATION, _GLOBAL = "namespaceIsolation", "globalNamespaces"
 
 
 class MultusConf:
-    """What the plugin `multus` is told of networks. Attributes have Multus' defaults where the key is missing.
+    """What a configuration of the plugin `multus` says about networks; a key that is missing has Multus' default.
 
     `delegates` is empty where `cluster_network` is set: then `pod` finds them. `global_namespaces` is a list.
     """

@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""What is told of a namespace, next to what pyroute2 reads of it."""
+"""What is reported of a namespace, compared with what pyroute2 reads of it."""
 
 from __future__ import annotations
 
