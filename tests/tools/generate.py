@@ -8,14 +8,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
-import error_pages  # noqa: E402
 import schemas  # noqa: E402
 
 
 def generated() -> dict[Path, str]:
     """Return the content of every generated file."""
     folder = ROOT / "docs" / "schemas"
-    return {**{folder / name: text for name, text in schemas.published().items()}, **error_pages.generated()}
+    return {folder / name: text for name, text in schemas.published().items()}
 
 
 def main() -> None:
