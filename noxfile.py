@@ -57,7 +57,8 @@ machine.prepare_environment(HOST_PYTHONS)
 # --- tests on real hosts
 
 
-def run_on_host(session: nox.Session, *tests: str) -> None:
+def run_on_host(session: nox.Session, *tests: str, cases: int = 1) -> None:
+    """Run tests; in the gate, one of so many *cases* of each parametrized test, and at least one."""
     requirements(session, "play")
     machine.install(machine.TO_TEST)
     machine.acquire_root()
@@ -66,7 +67,7 @@ def run_on_host(session: nox.Session, *tests: str) -> None:
         # The files of tests are in memory.
         kept = ["--durations=15", "--override-ini=tmp_path_retention_policy=failed"]
         named = any(Path(word.partition("::")[0]).exists() for word in session.posargs)
-        session.env.update({} if FULL or named else {"PODWIRE_SAMPLE": "1"})
+        session.env.update({} if FULL or named else {"PODWIRE_SAMPLE": "1", "PODWIRE_CASES": str(cases)})
         pytest(session, *kept, *session.posargs, *([] if named else tests))
 
 
@@ -80,7 +81,7 @@ def host_modules(session: nox.Session) -> None:
 def host_state(session: nox.Session) -> None:
     """Run what several modules do on such a host: footprints and repair, runtimes, other users, several networks."""
     every = set(glob.glob("tests/host/*/")) - set(glob.glob("tests/host/cni_*/"))
-    run_on_host(session, *sorted(every))
+    run_on_host(session, *sorted(every), cases=2)
 
 
 @nox.session
@@ -103,6 +104,8 @@ def units_host(session: nox.Session) -> None:
     newest = session.python == GATE_PYTHONS[-1]
     # The tests on bad input take most of the time. One Python runs all of their examples, in the full run.
     session.env.update({} if newest and (FULL or COVERAGE) else {"PODWIRE_SAMPLE": "1"})
+    # Which functions run matters for what a Python lacks, not with how many values.
+    session.env.update({} if newest or FULL or session.posargs else {"PODWIRE_CASES": "4"})
     if str(session.python) in ("3.12", "3.13", "3.14"):
         # Much cheaper, and not there before 3.12.
         session.env["COVERAGE_CORE"] = "sysmon"
@@ -282,7 +285,7 @@ def docsite(session: nox.Session) -> None:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Judge our own plugins with the conformance suite; in the full run also others, and ones with planted faults."""
-    run_on_host(session, "tests/real/conformance" if FULL else "tests/real/conformance/test_own_plugins.py")
+    run_on_host(session, "tests/real/conformance" if FULL else "tests/real/conformance/test_own_plugins.py", cases=2)
 
 
 @nox.session(default=FULL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+from collections import defaultdict
 from itertools import groupby
 from pathlib import Path
 
@@ -23,10 +24,18 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is marked ``full`` in the gate; run files in an order of chance if PODWIRE_ORDER has a seed."""
-    if os.environ.get("PODWIRE_SAMPLE"):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("full")])
-        items[:] = [item for item in items if not item.get_closest_marker("full")]
+    """Leave out what is marked ``full`` in the gate; run files in an order of chance if PODWIRE_ORDER has a seed.
+
+    PODWIRE_CASES takes every so many of the cases of each parametrized test, and at least one.
+    """
+    in_gate, step = bool(os.environ.get("PODWIRE_SAMPLE")), int(os.environ.get("PODWIRE_CASES", "1"))
+    of_a_test = defaultdict(list)
+    for item in items:
+        if not (in_gate and item.get_closest_marker("full")):
+            of_a_test[item.path, item.cls, item.originalname].append(item)
+    chosen = {item for cases in of_a_test.values() for item in cases[::step]}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
     seed = os.environ.get("PODWIRE_ORDER")
     if seed:
         files = [list(tests) for _path, tests in groupby(items, key=lambda item: item.path)]

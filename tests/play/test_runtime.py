@@ -95,7 +95,7 @@ def test_a_runtime_that_is_not_installed_is_refused(controller):
     assert result["code"] == "missing_runtime"
 
 
-@pytest.mark.parametrize("name", ["runtime", "host"])
+@pytest.mark.parametrize("name", [pytest.param("runtime", marks=pytest.mark.full), "host"])
 def test_containerd_is_restarted_once_and_only_when_it_may(controller, host, name):
     original = CONFIG.read_text()
     predicted = role(name, check=True, network="pwrpods")

@@ -12,6 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
 
 import mutation
 
+# The tool is for who writes tests, and takes its time.
+pytestmark = pytest.mark.full
+
 CODE = "def keep(words):\n    found = [word for word in words if word]\n    return sorted(found)\n"
 
 
