@@ -24,7 +24,7 @@ from . import reading, toml
 from .profiles import CONTAINERD_CONFIG, CONTAINERD_CRI
 from .runtime import Runtime
 from .settings import FileChange, RuntimeSettings, drop_in
-from .tomlfile import MARK, rendered, with_import, with_setting, without_managed_lines
+from .toml import MARK, rendered, with_import, with_setting, without_managed_lines
 
 _NAME = "99-podwire-cni.toml"
 _MADE = "# file made by podwire.cni"

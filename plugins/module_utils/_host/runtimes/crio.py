@@ -106,7 +106,7 @@ class Crio(Runtime):
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``."""
         from .settings import drop_in
-        from .tomlfile import rendered
+        from .toml import rendered
 
         text = f"[crio.network]\nnetwork_dir = {rendered(desired.conf_dir)}\n"
         text += f"plugin_dirs = {rendered(list(desired.bin_dirs))}\n"

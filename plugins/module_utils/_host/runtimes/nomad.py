@@ -14,13 +14,15 @@ import re
 import signal
 import socket
 import time
+from http.client import HTTPException
 from typing import Any, Collection, Dict, Iterator, List, Optional, Sequence, Tuple
 
+from .. import nomad_api
 from ..errors import HostError
 from ..plan import SAFE, Step
 from ..processes import Process
 from ..trust import check_trusted
-from . import cri, reading
+from . import reading
 from .cri import CriStatus
 from .restarts import forget_restart, note_restart, restart_pending
 from .runtime import Runtime
@@ -32,8 +34,18 @@ if TYPE_CHECKING:
 # The directory that the units of the packages pass to the agent as an option.
 _CONFIG = "/etc/nomad.d"
 _API = 4646
-_MOST = 4 << 20
 _NODE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TOKEN = re.compile(
+    r"""(?:[\s,]|\#[^\n]*|//[^\n]*|/\*.*?\*/)+
+    |(?P<heredoc><<-?(?P<tag>[A-Za-z_][A-Za-z0-9_]*)[ \t]*\n(?:.*?\n)??[ \t]*(?P=tag)(?=\n|\Z))
+    |(?P<text>"(?:[^"\\\n]|\\.)*")
+    |(?P<number>-?[0-9][0-9A-Za-z.+-]*)
+    |(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)
+    |(?P<opens>[{\[])|(?P<closes>[}\]])|(?P<assigns>[=:])
+    |(?P<unknown>.)""",
+    re.DOTALL | re.VERBOSE,
+)
+_CLOSES = {"{": "}", "[": "]"}
 _MODE = "cni/"
 _LISTENS = "0A"
 # The name of the note that a signal has to be sent.
@@ -68,13 +80,11 @@ class Nomad(Runtime):
         return [named, bridge]
 
     def _read(self) -> None:
-        from . import hcl
-
         client: Dict[str, Any] = {}
         ports: Dict[str, Any] = {}
         for config in self._configs():
             for path in _files(config):
-                tables = reading.parsed(path, hcl.load_hcl) or {}
+                tables = reading.parsed(path, settings_in) or {}
                 client.update(reading.section(tables, "client"))
                 ports.update(reading.section(tables, "ports"))
         agent, self.port = self.process, reading.number(ports, "http", _API)
@@ -102,16 +112,14 @@ class Nomad(Runtime):
         end = time.monotonic() + timeout
         what = f"the API of Nomad's agent (process {self.pid})"
         try:
-            family, address = _listener(self.pid, self.port)
-            agent = _get(family, address, self.port, "/v1/agent/self", end)
+            address = _listener(self.pid, self.port)
+            agent = _get(address, self.port, "/v1/agent/self", end)
             node = str(agent["stats"]["client"]["node_id"])
             if not _NODE.fullmatch(node):
                 raise ValueError("it names no node")
-            answer = _get(family, address, self.port, f"/v1/node/{node}", end)["NodeResources"]["Networks"] or []
+            answer = _get(address, self.port, f"/v1/node/{node}", end)["NodeResources"]["Networks"] or []
             modes = [entry["Mode"] for entry in answer if isinstance(entry.get("Mode"), str)]
-        except socket.timeout as error:
-            raise HostError(f"{what} gives no complete answer within {timeout:g} s", code="not_answered") from error
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, HTTPException, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             why = "they are not in its answer" if isinstance(error, (LookupError, TypeError, AttributeError)) else error
             raise HostError(f"{what} does not tell its networks: {why}", code="not_answered") from error
         names = sorted({mode[len(_MODE) :] for mode in modes if mode.startswith(_MODE)})
@@ -120,7 +128,7 @@ class Nomad(Runtime):
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_drop_in``."""
         from .settings import drop_in
-        from .tomlfile import rendered
+        from .toml import rendered
 
         if self.found and not self.config:
             raise HostError(
@@ -148,11 +156,61 @@ def _files(path: str) -> List[str]:
     return [name for name in names if not os.path.basename(name).startswith((".#", "#"))]
 
 
+def settings_in(text: str) -> Dict[str, Dict[str, Any]]:
+    """Return the settings in the blocks at the top level of HCL or JSON, by block and key; lists and heredocs are None.
+
+    Nothing is evaluated. Raises HostError ``not_understood`` with the line.
+    """
+    settings: Dict[str, Dict[str, Any]] = {}
+    blocks: List[Tuple[str, str]] = []
+    words: List[str] = []
+    assigned, place = False, 0
+    try:
+        for match in _TOKEN.finditer(text):
+            kind, word, place = match.lastgroup, match.group(), match.start()
+            if kind == "opens":
+                # The whole of a JSON text, and an object in a list, have no name.
+                blocks.append((_CLOSES[word], words[0].strip('"') if words else ""))
+                words, assigned = [], False
+            elif kind == "closes":
+                if assigned or blocks.pop()[0] != word:
+                    raise ValueError
+                words = []
+            elif kind == "assigns" and words:
+                assigned = True
+            elif assigned and kind is not None:
+                names = [name for _end, name in blocks if name]
+                value = _value(kind, word)
+                if len(names) == 1:
+                    settings.setdefault(names[0], {})[words[-1].strip('"')] = value
+                words, assigned = [], False
+            elif kind in ("text", "name", "number"):
+                words.append(word)
+            elif kind is not None:
+                raise ValueError
+        if assigned or words or blocks:
+            raise ValueError
+    except (ValueError, LookupError) as error:
+        line = text.count("\n", 0, place) + 1
+        raise HostError(f"line {line} is not understood", code="not_understood") from error
+    return settings
+
+
+def _value(kind: str, word: str) -> Any:
+    if kind == "name":
+        return {"true": True, "false": False, "null": None}[word]
+    if kind == "text":
+        return json.loads(word)
+    if kind not in ("number", "heredoc"):
+        raise ValueError
+    return int(word) if word.isdigit() and len(word) < 40 else None
+
+
 # --- its API
 
 
-def _listener(pid: int, port: int) -> Tuple[socket.AddressFamily, str]:
-    """Return where the process itself listens on *port*: nobody else's socket is asked."""
+def _listener(pid: int, port: int) -> str:
+    """Return the address where the process itself listens on *port*: nobody else's socket is asked."""
     sockets = set()
     for name in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -162,14 +220,14 @@ def _listener(pid: int, port: int) -> Tuple[socket.AddressFamily, str]:
     for family, path in ((socket.AF_INET, "/proc/self/net/tcp"), (socket.AF_INET6, "/proc/self/net/tcp6")):
         for address, local, inode in _listening(path):
             if local == port and f"socket:[{inode}]" in sockets:
-                return family, _reached(family, address)
+                return _reached(family, address)
     raise ValueError(f"it does not listen on TCP port {port} here")
 
 
 def _listening(path: str) -> Iterator[Tuple[bytes, int, str]]:
     try:
         with open(path, encoding="ascii") as stream:
-            lines = stream.read(_MOST).splitlines()[1:]
+            lines = stream.read(nomad_api.ANSWER_LIMIT).splitlines()[1:]
     except FileNotFoundError:
         return
     for line in lines:
@@ -187,25 +245,12 @@ def _reached(family: socket.AddressFamily, address: bytes) -> str:
     return "127.0.0.1" if family == socket.AF_INET else "::1"
 
 
-def _get(family: socket.AddressFamily, address: str, port: int, path: str, end: float) -> Dict[str, Any]:
-    left = end - time.monotonic()
-    if left <= 0:
-        raise socket.timeout
-    with socket.socket(family, socket.SOCK_STREAM) as connection:
-        connection.settimeout(left)
-        connection.connect((address, port))
-        connection.sendall(
-            f"GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\n\r\n".encode("ascii")
-        )
-        answer = cri.DeadlineReader(connection, end).read(_MOST)
-    head, _blank, body = answer.partition(b"\r\n\r\n")
-    status = head.split(b"\r\n", 1)[0].decode("ascii", "replace")
-    words = status.split(" ", 2)
-    if len(words) < 2 or not words[0].startswith("HTTP/1."):
-        raise ValueError("its answer is not HTTP")
-    if words[1] != "200":
-        hint = " (it has ACLs, and this collection has no token)" if words[1] == "403" else ""
-        raise ValueError(f"GET {path}: {' '.join(words[1:])[:100]}{hint}")
+def _get(address: str, port: int, path: str, end: float) -> Dict[str, Any]:
+    secure = os.environ.get("NOMAD_ADDR", "").startswith("https:")
+    status, body = nomad_api.get(address, port, path, secure, max(0.1, end - time.monotonic()))
+    if status != 200:
+        hint = " (it has ACLs; set NOMAD_TOKEN in the task's environment)" if status == 403 else ""
+        raise ValueError(f"the answer to GET {path} has the status {status}{hint}")
     document = json.loads(body.decode("utf-8", "replace"))
     if not isinstance(document, dict):
         raise ValueError(f"GET {path}: the answer is no object")

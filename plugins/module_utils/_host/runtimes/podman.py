@@ -122,7 +122,7 @@ class Podman(Runtime):
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_cni``."""
         from .settings import drop_in
-        from .tomlfile import rendered
+        from .toml import rendered
 
         # For one that is not installed yet, the task says that it has CNI.
         release = self.release if self.found else (4, 0)

@@ -18,7 +18,7 @@ from .profiles import CONFIGURABLE, CONTAINERD_CONFIG, CONTAINERD_CRI, PROFILES
 from .restarts import forget_restart, note_restart, restart_pending
 from .runtime import Runtime
 from .settings import HEADER, FileChange, RuntimeSettings
-from .tomlfile import MARK
+from .toml import MARK
 
 # Seconds between two searches for a daemon that does not run yet.
 _PAUSE = 0.2

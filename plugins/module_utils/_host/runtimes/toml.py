@@ -1,228 +1,274 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The subset of TOML in the configurations of runtimes: tables, arrays of tables, dotted keys, strings, lists.
+"""TOML: Python's own reader; before Python 3.11, one for what is in the configurations of runtimes.
 
-Floating-point numbers and dates are read as None, because no caller needs them. Anything else is an error with its
-line, never a guess.
+That one reads floating-point numbers and dates as None, because no caller needs them. Anything else that it does not
+know is an error with its line, never a guess.
+
+Settings are edited in files of others: every managed line is marked, and keeps the line that it replaced. Lines are
+found by the layouts that people and tools use. The result is parsed again: if it does not have exactly the intended
+meaning, nothing is changed, and an error tells what to write.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import json
 import re
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, Iterator, List, Sequence, Tuple
 
 from ..errors import HostError
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
-_BLANK = re.compile(r"[ \t]*(#[^\n]*)?")
-_BLANKS = re.compile(r"([ \t\r\n]|#[^\n]*)*")
-_SPACE = re.compile(r"[ \t]*")
-_PLAIN = re.compile(r"[^\s,\]}#]+")
-_WHOLE = re.compile(r"[+-]?[0-9][0-9_]*|0x_*[0-9A-Fa-f][0-9A-Fa-f_]*|0o_*[0-7][0-7_]*|0b_*[01][01_]*")
+_NAME = r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'"""
+_KEY = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))*")
+_TOKEN = re.compile(
+    r"""[ \t\r]+|\#[^\n]*
+    |(?P<long>\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}.*?'{3})
+    |(?P<text>"(?:[^"\\\n]|\\.)*"|'[^'\n]*')
+    |(?P<word>[A-Za-z0-9_+.:-]+)
+    |(?P<sign>[\n\[\]{}=,])
+    |(?P<unknown>.)""",
+    re.DOTALL | re.VERBOSE,
+)
+# What JSON writes in another way: eight digits, a quotation mark as it is, and a line that goes on.
+_ESCAPE = re.compile(r'\\U([0-9A-Fa-f]{8})|(")|(\\[ \t]*\n\s*)|\\.', re.DOTALL)
+_WHOLE = re.compile(r"[+-]?[0-9][0-9_]*|0x[0-9A-Fa-f_]+|0o[0-7_]+|0b[01_]+")
 _OTHER = re.compile(r"[+-]?([0-9][0-9eE_.:TZt+-]*|inf|nan)")
-_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\", "e": "\x1b"}
-# More than any configuration needs, and less than Python's stack allows.
-_DEEPEST = 50
+
+MARK = "# podwire.cni"
+_BEFORE = MARK + ", before: "
+_TABLE = re.compile(r"[ \t]*\[")
+_OPEN_IMPORTS = re.compile(r"[ \t]*imports[ \t]*=[ \t]*\[[ \t]*(#.*)?$")
 
 Table = Dict[str, Any]
 
 
 def load_toml(text: str) -> Table:
     """Parse TOML to nested dicts. Raises HostError ``not_understood``."""
-    return _Reader(text.replace("\r\n", "\n")).document()
+    loads: Callable[[str], Table] = _loads
+    with contextlib.suppress(ImportError):
+        from tomllib import loads
+    try:
+        return loads(text)
+    except (ValueError, RecursionError) as error:
+        raise HostError(f"it is not understood: {error}", code="not_understood") from error
 
 
-class _Reader:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.depth = 0
-
-    def document(self) -> Table:
-        root: Table = {}
-        table = root
-        while True:
-            self._skip(_BLANKS)
-            if self.at == len(self.text):
-                return root
-            if self._take("[["):
-                table = self._append(root, self._closed_key("]]"))
-            elif self._take("["):
-                table = self._descend(root, self._closed_key("]"))
-            else:
-                self._pair(table)
-            self._skip(_BLANK)
-            if self.at < len(self.text) and not self._take("\n"):
-                raise self._error("the end of the line")
-
-    # ---- tables
-
-    def _closed_key(self, end: str) -> List[str]:
-        key = self._key()
-        if not self._take(end):
-            raise self._error(end)
-        return key
-
-    def _descend(self, table: Table, key: List[str]) -> Table:
-        for part in key:
-            inner = table.setdefault(part, {})
-            if isinstance(inner, list) and inner:
-                inner = inner[-1]
-            if not isinstance(inner, dict):
-                raise self._error(f"a key other than {part!r}, which is not a table")
-            table = inner
-        return table
-
-    def _append(self, root: Table, key: List[str]) -> Table:
-        tables = self._descend(root, key[:-1]).setdefault(key[-1], [])
-        if not isinstance(tables, list):
-            raise self._error(f"a key other than {key[-1]!r}, which is not an array of tables")
-        tables.append({})
-        last: Table = tables[-1]
-        return last
-
-    def _key(self) -> List[str]:
-        key: List[str] = []
-        while True:
-            self._skip(_SPACE)
-            bare = _BARE.match(self.text, self.at)
-            if bare:
-                self.at = bare.end()
-                key.append(bare.group())
-            elif self._next() in ('"', "'"):
-                key.append(self._text(self._next()))
-            else:
-                raise self._error("a key")
-            if len(key) > _DEEPEST:
-                raise self._error("fewer nested tables")
-            self._skip(_SPACE)
-            if not self._take("."):
-                return key
-
-    def _pair(self, table: Table) -> None:
-        key = self._key()
-        if not self._take("="):
-            raise self._error("=")
-        self._skip(_SPACE)
-        # The tables that the key creates nest, too.
-        self.depth += len(key) - 1
-        value = self._value()
-        self.depth -= len(key) - 1
-        self._descend(table, key[:-1])[key[-1]] = value
-
-    # ---- values
-
-    def _value(self) -> Any:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self._error("fewer nested values")
+def _loads(text: str) -> Table:
+    root: Table = {}
+    table = root
+    for line, words in _statements(text):
         try:
-            return self._any_value()
-        finally:
-            self.depth -= 1
+            if words[0] == "[":
+                listed = 2 if words[1] == "[" else 1
+                key = _names(words[listed:-listed])
+                if words[-listed:] != ["]"] * listed:
+                    raise ValueError("the header has no end")
+                table = _at(root, key) if listed == 1 else _appended(_at(root, key[:-1]), key[-1])
+            else:
+                place = words.index("=")
+                key = _names(words[:place])
+                _at(table, key[:-1])[key[-1]] = json.loads(" ".join(_in_json(words[place + 1 :])))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            # Not the words: they may be a password.
+            raise ValueError(f"line {line}") from error
+    return root
 
-    def _any_value(self) -> Any:
-        for quotes in ('"""', "'''"):
-            if self._take(quotes):
-                return self._long_text(quotes)
-        first = self._next()
-        if first in ('"', "'"):
-            return self._text(first)
-        if self._take("["):
-            return self._list()
-        if self._take("{"):
-            return self._inline_table()
-        plain = _PLAIN.match(self.text, self.at)
-        word = plain.group() if plain else ""
-        if word in ("true", "false"):
-            value: Any = word == "true"
+
+def _statements(text: str) -> Iterator[Tuple[int, List[str]]]:
+    """Yield the line and the words of each header and each pair; brackets and long strings may span lines."""
+    words: List[str] = []
+    line, open_brackets = 1, 0
+    for match in _TOKEN.finditer(text + "\n"):
+        word = match.group()
+        if word == "\n" and words and open_brackets <= 0:
+            yield line, words
+            words, open_brackets = [], 0
+        elif match.lastgroup and word != "\n":
+            line = line if words else text.count("\n", 0, match.start()) + 1
+            words.append(word)
+            open_brackets += (word in "[{") - (word in "]}")
+    if words:
+        yield line, words
+
+
+def _names(words: Sequence[str]) -> List[str]:
+    key = "".join(words)
+    if not _KEY.fullmatch(key):
+        raise ValueError("no key")
+    return [_string(name) if name[0] in "\"'" else name for name in re.findall(_NAME, key)]
+
+
+def _at(table: Table, key: Sequence[str]) -> Table:
+    for name in key:
+        inner = table.setdefault(name, {})
+        table = inner[-1] if isinstance(inner, list) else inner
+    return table
+
+
+def _appended(table: Table, name: str) -> Table:
+    new: Table = {}
+    table.setdefault(name, []).append(new)
+    return new
+
+
+def _in_json(words: Sequence[str]) -> Iterator[str]:
+    for word, following in zip(words, [*words[1:], ""]):
+        if word[0] in "\"'":
+            yield json.dumps(_string(word))
+        elif following == "=":
+            yield json.dumps(word)
+        elif word == "=":
+            yield ":"
         elif _WHOLE.fullmatch(word) and len(word) < 40:
             digits = word.replace("_", "")
-            value = int(digits, 10 if digits.lstrip("+-").isdigit() else 0)
+            yield str(int(digits, 10 if digits.lstrip("+-").isdigit() else 0))
         elif _OTHER.fullmatch(word):
-            value = None
-        else:
-            raise self._error("a value")
-        self.at += len(word)
-        return value
+            yield "null"
+        elif word != "," or following not in ("]", "}"):
+            yield word
 
-    def _list(self) -> List[Any]:
-        values: List[Any] = []
-        while True:
-            self._skip(_BLANKS)
-            if self._take("]"):
-                return values
-            values.append(self._value())
-            self._skip(_BLANKS)
-            if not self._take(",") and self._next() != "]":
-                raise self._error("a comma or ]")
 
-    def _inline_table(self) -> Table:
-        table: Table = {}
-        while True:
-            self._skip(_BLANKS)
-            if self._take("}"):
-                return table
-            self._pair(table)
-            self._skip(_BLANKS)
-            if not self._take(",") and self._next() != "}":
-                raise self._error("a comma or }")
+def _string(word: str) -> str:
+    quotes = 3 if word[:3] in ('"""', "'''") else 1
+    raw = word[quotes:-quotes]
+    raw = raw[1:] if quotes == 3 and raw.startswith("\n") else raw
+    return raw if word[0] == "'" else str(json.loads(f'"{_ESCAPE.sub(_of_json, raw)}"', strict=False))
 
-    def _text(self, quote: str) -> str:
-        self.at += 1
-        start = self.at
-        while self._next() not in ("", "\n", quote):
-            self.at += 2 if quote == '"' and self._next() == "\\" else 1
-        if self._next() != quote:
-            raise self._error("the end of the string")
-        raw = self.text[start : self.at]
-        self.at += 1
-        return self._unescaped(raw) if quote == '"' else raw
 
-    def _long_text(self, quotes: str) -> str:
-        end = self.text.find(quotes, self.at)
-        while quotes == '"""' and end > 0 and self._is_escaped(end):
-            end = self.text.find(quotes, end + 1)
-        if end < 0:
-            raise self._error("the end of the string")
-        raw = self.text[self.at : end]
-        self.at = end + 3
-        raw = raw[1:] if raw.startswith("\n") else raw
-        return self._unescaped(re.sub(r"\\[ \t]*\n\s*", "", raw)) if quotes == '"""' else raw
+def _of_json(match: re.Match[str]) -> str:
+    digits, quote, goes_on = match.groups()
+    if digits:
+        return json.dumps(chr(int(digits, 16)))[1:-1]
+    return '\\"' if quote else "" if goes_on else match.group()
 
-    def _is_escaped(self, place: int) -> bool:
-        start = place
-        while self.text.startswith("\\", start - 1, start):
-            start -= 1
-        return (place - start) % 2 == 1
 
-    def _unescaped(self, raw: str) -> str:
-        def meant(match: re.Match[str]) -> str:
-            code = match.group(1)
-            if code[0] in "uU" and len(code) > 1:
-                number = int(code[1:], 16)
-                return chr(number) if number < 0x110000 else "\ufffd"
-            if code not in _ESCAPES:
-                raise self._error("a string without the escape \\" + code)
-            return _ESCAPES[code]
+# ---- managed lines
 
-        return re.sub(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.|\Z)", meant, raw, flags=re.DOTALL)
 
-    # ---- characters
+def without_managed_lines(text: str) -> str:
+    """Return the text as it was without managed lines."""
+    lines = []
+    for line in text.splitlines(keepends=True):
+        body = line.rstrip("\r\n")
+        _line, was, before = body.partition(_BEFORE)
+        if was:
+            lines.append(before + line[len(body) :])
+        elif not body.endswith(MARK):
+            lines.append(line)
+    return "".join(lines)
 
-    def _next(self) -> str:
-        return self.text[self.at : self.at + 1]
 
-    def _take(self, text: str) -> bool:
-        if not self.text.startswith(text, self.at):
-            return False
-        self.at += len(text)
-        return True
+def with_setting(text: str, table: Sequence[str], key: str, value: Any) -> str:
+    """Return the text with *key* of a table set. Raises HostError ``not_understood``."""
+    intended = copy.deepcopy(load_toml(text))
+    inner = intended
+    for part in table:
+        inner = inner.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise _not_understood(table, key, value)
+    if inner.get(key) == value:
+        return text
+    written_otherwise = bool(inner)
+    inner[key] = value
+    lines = _ended(text)
+    setting = f"{key} = {rendered(value)}"
+    start, end = _place(lines, table)
+    if start < 0:
+        # The table is inline, or has dotted keys; TOML does not allow to define it twice.
+        if written_otherwise:
+            raise _not_understood(table, key, value)
+        lines += [f"[{'.'.join(map(_quoted, table))}]  {MARK}\n", f"  {setting}  {MARK}\n"]
+    else:
+        _put(lines, start + 1, end, key, setting)
+    return _checked("".join(lines), intended, table, key, value)
 
-    def _skip(self, pattern: re.Pattern[str]) -> None:
-        match = pattern.match(self.text, self.at)
+
+def with_import(text: str, path: str) -> str:
+    """Return the text with *path* in its imports, last if possible. Raises HostError ``not_understood``."""
+    intended = copy.deepcopy(load_toml(text))
+    imports = list(intended.get("imports", []))
+    lines = _ended(text)
+    end = next((index for index, line in enumerate(lines) if _TABLE.match(line)), len(lines))
+    start = next((index for index, line in enumerate(lines[:end]) if _OPEN_IMPORTS.match(line)), -1)
+    if start < 0:
+        place = len(imports)
+        _put(lines, 0, end, "imports", f"imports = {rendered([*imports, path])}")
+    else:
+        # In a list over several lines, add it at the end if the last entry has a comma.
+        close = next((index for index in range(start, end) if lines[index].lstrip().startswith("]")), end)
+        last = close > start + 1 and not lines[close - 1].split("#")[0].rstrip().endswith(",")
+        place = 0 if last else len(imports)
+        lines.insert(start + 1 if last else close, f"  {rendered(path)},  {MARK}\n")
+    intended["imports"] = [*imports[:place], path, *imports[place:]]
+    return _checked("".join(lines), intended, [], "imports", intended["imports"])
+
+
+def rendered(value: Any) -> str:
+    """Return a string, number, boolean or list of strings as TOML."""
+    # TOML has the escapes of JSON.
+    return json.dumps(value)
+
+
+def _ended(text: str) -> List[str]:
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return lines
+
+
+def _quoted(part: str) -> str:
+    return part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
+
+
+def _place(lines: List[str], table: Sequence[str]) -> Tuple[int, int]:
+    """Return the line numbers of a table's header and of the next header, -1 if the table has none."""
+    titles = [index for index, line in enumerate(lines) if _TABLE.match(line)]
+    for number, index in enumerate(titles):
+        if _is_title(lines[index], table):
+            return index, titles[number + 1] if number + 1 < len(titles) else len(lines)
+    return -1, -1
+
+
+def _is_title(line: str, table: Sequence[str]) -> bool:
+    meant: Dict[str, Any] = {}
+    for part in reversed(table):
+        meant = {part: meant}
+    try:
+        return load_toml(line) == meant
+    except HostError:
+        return False
+
+
+def _put(lines: List[str], start: int, end: int, key: str, setting: str) -> None:
+    """Replace the line that sets *key*, or add one."""
+    pattern = re.compile(rf"([ \t]*)([\"']?){re.escape(key)}\2[ \t]*=")
+    for index in range(start, end):
+        match = pattern.match(lines[index])
         if match:
-            self.at = match.end()
+            body = lines[index].rstrip("\r\n")
+            lines[index] = f"{match.group(1)}{setting}  {_BEFORE}{body}\n"
+            return
+    indent = ""
+    if start:
+        title = lines[start - 1]
+        indent = title[: len(title) - len(title.lstrip())] + "  "
+    lines.insert(start, f"{indent}{setting}  {MARK}\n")
 
-    def _error(self, expected: str) -> HostError:
-        line = self.text.count("\n", 0, self.at) + 1
-        return HostError(f"line {line} is not understood: expected {expected}", code="not_understood")
+
+def _checked(text: str, intended: Dict[str, Any], table: Sequence[str], key: str, value: Any) -> str:
+    try:
+        right = load_toml(text) == intended
+    except HostError:
+        right = False
+    if not right:
+        raise _not_understood(table, key, value)
+    return text
+
+
+def _not_understood(table: Sequence[str], key: str, value: Any) -> HostError:
+    where = f"in [{'.'.join(map(_quoted, table))}]" if table else "at the top level"
+    return HostError(
+        f"its layout cannot be edited automatically; set {key} = {rendered(value)} {where} by hand",
+        code="not_understood",
+    )

@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from ansible_collections.podwire.cni.plugins.module_utils._host import nomad_api
 from ansible_collections.podwire.cni.plugins.module_utils._host.containers import nomad
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
@@ -168,7 +169,7 @@ def test_what_is_no_answer_is_not_taken_for_one(_agent, body):
 
 
 def test_an_answer_without_end_is_cut(_agent, monkeypatch):
-    monkeypatch.setattr(nomad, "_ANSWER_LIMIT", 1000)
+    monkeypatch.setattr(nomad_api, "ANSWER_LIMIT", 1000)
     _agent.body = b" " * 100000
     assert "longer than 1000 bytes" in refused()
 
@@ -270,7 +271,7 @@ def test_without_an_address_it_is_the_usual_one(_environment, monkeypatch):
         asked.append(place)
         raise OSError("Connection refused")
 
-    monkeypatch.setattr(nomad.socket, "create_connection", connect)
+    monkeypatch.setattr(nomad_api.socket, "create_connection", connect)
     refused()
     assert asked == [("127.0.0.1", 4646)]
     assert os.environ.get("NOMAD_ADDR") is None

@@ -90,8 +90,8 @@ def test_nomad_is_asked_where_its_process_listens(family, host):
 @pytest.mark.parametrize(
     ("path", "answer", "words"),
     [
-        ("/v1/agent/self", (403, b"Permission denied"), "403 Forbidden (it has ACLs"),
-        ("/v1/agent/self", (400, b"Client sent an HTTP request to an HTTPS server."), "400 Bad Request"),
+        ("/v1/agent/self", (403, b"Permission denied"), "status 403 (it has ACLs; set NOMAD_TOKEN"),
+        ("/v1/agent/self", (400, b"Client sent an HTTP request to an HTTPS server."), "status 400"),
         ("/v1/agent/self", (200, b"{"), "does not tell"),
         ("/v1/agent/self", (200, b"[" * 100_000), "does not tell"),
         ("/v1/agent/self", (200, b"[]"), "is no object"),
@@ -117,6 +117,13 @@ def test_a_nomad_that_hangs_is_not_known_within_its_time(agent):
     with pytest.raises(HostError, match=r"no complete answer within 0.2 s"):
         agent.ask(0.2)
     assert time.monotonic() - start < 20
+
+
+def test_an_agent_with_tls_is_asked_over_tls(agent, monkeypatch):
+    monkeypatch.setenv("NOMAD_ADDR", "https://127.0.0.1:4646")
+    with pytest.raises(HostError, match="SSL"):
+        agent.ask()
+    assert agent.asked == []
 
 
 def test_another_process_on_the_port_is_not_asked(agent):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import hcl
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad import settings_in
 
 AGENT = """
 # The agent of a small site
@@ -39,34 +39,32 @@ telemetry { collection_interval = 5s }
 
 
 def test_an_agents_configuration_is_understood():
-    body = hcl.load_hcl(AGENT)
-    client = body["client"]
+    settings = settings_in(AGENT)
+    client = settings["client"]
     assert client["cni_path"] == "/opt/cni/bin:/usr/lib/cni"
     assert (client["enabled"], client["cni_config_dir"]) == (True, "/srv/cni/config")
-    assert client["meta"] == {"rack": "a-1", "size": 3}
-    assert client["host_volume"] == {"certs": {"path": "/etc/ssl", "read_only": True}}
-    assert client["template"] == {"left": None}
-    assert body["server"]["retry_join"] == ["10.0.0.1", "10.0.0.2"]
-    assert body["plugin"]["docker"]["x"]["config"]["gc"] == {"image_delay": None}
+    assert settings["server"] == {"enabled": False}
+    assert settings["telemetry"] == {"collection_interval": None}
+    assert "path" not in client and "left" not in client
 
 
 @pytest.mark.parametrize(
-    ("text", "body"),
+    ("text", "settings"),
     [
         ("", {}),
-        ("a = 1\na = 2", {"a": 2}),
-        ("c { x = 1 }\nc { y = 2 }", {"c": {"x": 1, "y": 2}}),
-        ('a = "\\"b\\\\"', {"a": '"b\\'}),
-        ("a = [1, [true], {b = 2}]", {"a": [1, [True], {"b": 2}]}),
-        ("a = <<-X\n  one\n  X\nb = 1", {"a": None, "b": 1}),
-        ("a = <<X\nX\nb = 1", {"a": None, "b": 1}),
-        ('{"client": {"cni_path": "/x"}}', {"client": {"cni_path": "/x"}}),
+        ("a = 1", {}),
+        ("c { a = 1\na = 2 }", {"c": {"a": 2}}),
+        ("c { x = 1 }\r\nc { y = 2 }", {"c": {"x": 1, "y": 2}}),
+        ('c { a = "\\"b\\\\" }', {"c": {"a": '"b\\'}}),
+        ("c { a = [1, [true], {b = 2}] d = 3 }", {"c": {"d": 3}}),
+        ("c { a = <<-X\n  one\n  X\nb = 1 }", {"c": {"a": None, "b": 1}}),
+        ("c { a = <<X\nX\nb = 1 }", {"c": {"a": None, "b": 1}}),
+        ('{"client": {"cni_path": "/x", "y": null}}', {"client": {"cni_path": "/x", "y": None}}),
         ('{"client": [{"enabled": true}, {"cni_path": "/x"}]}', {"client": {"enabled": True, "cni_path": "/x"}}),
-        ('{"a": [1, {"b": 2}]}', {"a": [1, {"b": 2}]}),
     ],
 )
-def test_blocks_attributes_and_json(text, body):
-    assert hcl.load_hcl(text) == body
+def test_blocks_attributes_and_json(text, settings):
+    assert settings_in(text) == settings
 
 
 @pytest.mark.parametrize(
@@ -85,6 +83,8 @@ def test_blocks_attributes_and_json(text, body):
         ("a " * 1000, 1),
         ("a {" * 10000, 1),
         ("a = " + "[" * 10000, 1),
+        ("a { b = 1 ]", 1),
+        ("a { b = }", 1),
         ('a = "\\q"', 1),
         ("= 1", 1),
         ("a = 1 + 2", 1),
@@ -92,7 +92,7 @@ def test_blocks_attributes_and_json(text, body):
 )
 def test_what_is_not_understood_is_an_error_with_its_line(text, line):
     with pytest.raises(HostError) as error:
-        hcl.load_hcl(text)
+        settings_in(text)
     assert error.value.code == "not_understood"
     assert "line %d" % line in error.value.msg
 
@@ -100,20 +100,13 @@ def test_what_is_not_understood_is_an_error_with_its_line(text, line):
 @pytest.mark.parametrize("text", ["{", '{"a": 1', "{" * 100000, '{"a": ' * 100000])
 def test_broken_json_is_an_error(text):
     with pytest.raises(HostError) as error:
-        hcl.load_hcl(text)
+        settings_in(text)
     assert error.value.code == "not_understood"
 
 
 def test_any_beginning_is_read_or_refused():
     for end in range(len(AGENT)):
         try:
-            hcl.load_hcl(AGENT[:end])
+            settings_in(AGENT[:end])
         except HostError as error:
             assert error.code == "not_understood"
-
-
-def test_labels_within_each_other_count_as_blocks_do():
-    labels = " ".join("a" * 40) + " {"
-    with pytest.raises(HostError) as error:
-        hcl.load_hcl((labels * 40 + "}" * 40) * 2)
-    assert error.value.code == "not_understood"

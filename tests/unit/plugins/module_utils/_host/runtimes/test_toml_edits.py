@@ -6,7 +6,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import toml
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.tomlfile import (
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.toml import (
     with_import,
     with_setting,
     without_managed_lines,
