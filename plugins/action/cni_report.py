@@ -14,8 +14,7 @@ from ..plugin_utils._report import fleet, folder, history
 from ..plugin_utils._report.artifact import artifact, goes_with_the_container
 from ..plugin_utils._report.bounds import bounded, reduced
 from ..plugin_utils._report.compare import worse
-from ..plugin_utils._report.record import RESULTS, RETURNED, Record, build, summary_of
-from ..plugin_utils._report.values import rows, table
+from ..plugin_utils._report.record import RESULTS, RETURNED, Record, build, problems_of, summary_of
 from ..plugin_utils.inspection import Inspection
 
 
@@ -63,7 +62,7 @@ class ActionModule(ActionBase):
                     result["worse"] = worse(folder.read_record(path, record["host"]), record, given["known"])
                 result["path"] = folder.write_record(path, record)
                 result.update({key: record[key] for key in RETURNED}, summary=summary_of(record))
-                result["problems"] = [*record["problems"], *rows(table(record["info"]).get("problems"))]
+                result["problems"] = problems_of(record)
             if given["render"]:
                 result["report"] = _rendered(path, given, variables)
         except history.NoRun as error:
@@ -89,15 +88,15 @@ class ActionModule(ActionBase):
 def _rendered(path: str, given: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
     """Make the report of a folder, and return what the result says about it."""
     groups = {str(name): [str(host) for host in hosts] for name, hosts in (variables.get("groups") or {}).items()}
-    output = folder.Output(
-        fleet.Limits(fleet.now(), given["max_age"]),
-        _inventory(variables),
-        groups,
+    written = folder.write_report(
+        path,
+        max_age=given["max_age"],
+        inventory=_inventory(variables),
+        groups=groups,
         keep=given["keep"],
         against=given["against"],
         prometheus=os.path.abspath(given["prometheus"]) if given["prometheus"] else "",
     )
-    written = folder.write_report(path, output)
     report, before = written.report, written.before
     return {
         "json": os.path.join(path, folder.JSON_NAME),

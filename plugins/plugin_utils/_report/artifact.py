@@ -13,7 +13,7 @@ from typing import Any, Mapping
 
 from ...module_utils._host.plan import DISRUPTIVE, SAFE
 from .fleet import ATTENTION, level, summary_of_fleet
-from .record import CLASSES, DRIFT, ERROR
+from .record import CLASSES, DRIFT, ERROR, classes_of
 
 MOST_BYTES = 60_000
 """The most bytes of the names, as JSON. The totals and the rest of an artifact need less than 2,000."""
@@ -34,10 +34,10 @@ def artifact(report: Mapping[str, Any]) -> dict[str, Any]:
     by_list: dict[str, list[str]] = {name: [] for name in LISTS}
     classes = dict.fromkeys(CLASSES, 0)
     for host in report["hosts"]:
-        steps = [step["class"] for step in host["steps"]]
-        for name in CLASSES:
-            classes[name] += steps.count(name)
-        for name in {level(host), *steps} & set(LISTS):
+        counted = classes_of(host)
+        for name, count in counted.items():
+            classes[name] += count
+        for name in {level(host), *counted} & set(LISTS):
             by_list[name].append(host["host"])
     room = MOST_BYTES
     hosts, left_out = {}, {}

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ...module_utils._host.plan import FOREIGN
-from .record import Record
+from .record import Record, problems_of
 from .values import rows, table, text
 
 # Warnings about what check mode could not inspect because something else is missing.
@@ -48,8 +48,7 @@ def _lines(record: Record) -> list[str]:
 
 
 def _errors(record: Record) -> Iterator[str]:
-    problems: list[Any] = [*rows(record["problems"]), *rows(table(record["info"]).get("problems"))]
-    for row in problems:
+    for row in problems_of(record):
         if row.get("level") == "error":
             place = ": ".join(filter(None, (text(row.get("file")), text(row.get("pointer")))))
             yield f"{place}: {text(row.get('message'))}" if place else text(row.get("message"))

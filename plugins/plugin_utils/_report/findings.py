@@ -12,7 +12,7 @@ from ...module_utils._host.checks.advisories import ADVISORIES, numbers
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
 from .fleet import ATTENTION, CODES, CUT, LEAKS, LOST, NOT_READY, POOL_FULL, PROBLEM, STALE, VULNERABLE
-from .record import DRIFT, ERROR
+from .record import DRIFT, ERROR, Record, classes_of, leaks_of
 from .values import text
 
 FAILED, UNREACHABLE = "failed", "unreachable"
@@ -59,6 +59,11 @@ _SUBJECTS = {
     STALE: "Not inspected lately",
 }
 ALL_CLASSES = [SAFE, DISRUPTIVE]
+_OFFERS = (
+    (SAFE, "Repair", "no interruption"),
+    (DISRUPTIVE, "Repair", "containers lose their networks for a moment"),
+    (LEAKS, "Collect what dead containers left on", "no interruption"),
+)
 # The release without a vulnerability that is known here. What a host returns must not choose a version.
 _RELEASE = max((advisory.fixed for advisory in ADVISORIES), key=numbers)
 _ADVISED = {advisory.name for advisory in ADVISORIES}
@@ -219,18 +224,16 @@ def repair(commands: Commands, hosts: Sequence[str], kind: str) -> str:
     return commands.playbook("remediate", hosts, **classes)
 
 
-def repairs(hosts: Mapping[str, Mapping[str, int]], commands: Commands) -> list[tuple[str, str]]:
-    """Return the commands that deal with everything, each with a description.
+def repairs(hosts: Sequence[Record], commands: Commands) -> Iterator[tuple[str, str]]:
+    """Yield the commands that deal with everything on *hosts*, the cheapest first, each with a description."""
+    counted = {host["host"]: {**classes_of(host), LEAKS: leaks_of(host)} for host in hosts}
+    for kind, what, price in _OFFERS:
+        names = [name for name, counts in counted.items() if counts.get(kind)]
+        command = repair(commands, names, kind)
+        if command:
+            yield f"{what} {several(len(names), 'host')}: {price}", command
 
-    *hosts* has for each host how much there is of what a command deals with: steps by class, and LEAKS.
-    """
-    offers = (
-        (SAFE, "Make the safe repairs, without any interruption"),
-        (DISRUPTIVE, "Make all repairs; containers lose their networks for a moment"),
-        (LEAKS, "Collect the leaks of dead containers"),
-    )
-    made = (
-        (words, repair(commands, [host for host, counted in hosts.items() if counted.get(kind)], kind))
-        for kind, words in offers
-    )
-    return [(words, command) for words, command in made if command]
+
+def several(count: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{format(count, ',')} {noun if count == 1 else noun + 's'}"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import calendar
 import json
 import re
-import time
+import time as clock
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence
 
 from ...module_utils._host.plan import FOREIGN
-from .record import CLEAN, DRIFT, ERROR, FORMAT, STATUSES, Record, unusable
+from .record import CLEAN, DRIFT, ERROR, FORMAT, STATUSES, Record, classes_of, leaks_of, problems_of, unusable
 from .values import number, rows, table, text, texts
 
 ATTENTION = "attention"
@@ -55,18 +55,6 @@ class BadRecord(ValueError):
     """The value is not a record; the text says why."""
 
 
-class Limits:
-    """*now* is the time of the report, "" if the age of a record does not matter; *max_age* is in days, 0 for none."""
-
-    def __init__(self, now: str = "", max_age: float = MAX_AGE) -> None:
-        self.now = now
-        self.max_age = max_age
-
-    def is_stale(self, inspected: str) -> bool:
-        then, now = seconds(inspected), seconds(self.now)
-        return bool(self.max_age) and then is not None and now is not None and now - then > self.max_age * 86400
-
-
 def check(value: Any) -> Record:
     """Return *value* if it is a usable record; raises BadRecord."""
     if not isinstance(value, dict):
@@ -85,9 +73,10 @@ def check(value: Any) -> Record:
     return value
 
 
-def fleet(records: Iterable[Any], limits: Limits | None = None, inventory: Sequence[str] = ()) -> Record:
+def fleet(records: Iterable[Any], time: str = "", max_age: float = MAX_AGE, inventory: Sequence[str] = ()) -> Record:
     """Return the report of *records*, sorted by host. A value that is not a record becomes a host with an error.
 
+    *time* is that of the report, "" if the age of a record does not matter; *max_age* is in days, 0 for none.
     *inventory* are the sources of the inventory, for the commands of the page.
     """
     hosts = []
@@ -97,12 +86,14 @@ def fleet(records: Iterable[Any], limits: Limits | None = None, inventory: Seque
         except BadRecord as error:
             hosts.append(unusable(f"record {index + 1}", str(error)))
     hosts.sort(key=lambda host: str(host["host"]))
-    limits = limits or Limits()
-    hosts = [{**host, "attention": reasons(host, limits)} for host in hosts]
+    order = list(CODES)
+    for index, host in enumerate(hosts):
+        ranked = sorted(dict.fromkeys(_reasons(host, time, max_age)), key=lambda reason: order.index(reason[0]))
+        hosts[index] = {**host, "attention": [{"code": code, "message": message} for code, message in ranked]}
     statuses = {host["status"] for host in hosts}
     return {
         "format": FORMAT,
-        "time": limits.now,
+        "time": time,
         "inventory": texts(list(inventory)),
         # That of its worst host, or error without hosts.
         "status": next((status for status in STATUSES if status in statuses), ERROR),
@@ -114,6 +105,11 @@ def fleet(records: Iterable[Any], limits: Limits | None = None, inventory: Seque
 def level(host: Mapping[str, Any]) -> str:
     """Return the status of a host of a report, or ATTENTION for a clean one that needs it."""
     return ATTENTION if host["status"] == CLEAN and host["attention"] else str(host["status"])
+
+
+def tags_of(host: Record) -> list[str]:
+    """Return what a host of a report is filtered by: its level, the classes of its steps, its reasons for attention."""
+    return [level(host), *classes_of(host), *dict.fromkeys(reason["code"] for reason in host["attention"])]
 
 
 def counts(hosts: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -170,14 +166,8 @@ def one_line(value: Any) -> str:
 # ---- what needs attention although a run would change nothing
 
 
-def reasons(record: Mapping[str, Any], limits: Limits) -> list[dict[str, str]]:
-    """Return why a host needs attention, each with ``code`` and ``message``; the worst first, none of them twice."""
-    order = list(CODES)
-    ranked = sorted(dict.fromkeys(_reasons(record, limits)), key=lambda reason: order.index(reason[0]))
-    return [{"code": code, "message": message} for code, message in ranked]
-
-
-def _reasons(record: Mapping[str, Any], limits: Limits) -> Iterator[tuple[str, str]]:
+def _reasons(record: Record, time: str, max_age: float) -> Iterator[tuple[str, str]]:
+    """Yield code and message of each reason why a host needs attention."""
     info = table(record["info"])
     if record["confirmed"] is False:
         obstacles = [row for row in rows(table(info.get("readiness")).get("obstacles")) if row.get("level") == "error"]
@@ -190,21 +180,22 @@ def _reasons(record: Mapping[str, Any], limits: Limits) -> Iterator[tuple[str, s
     for pool in rows(info.get("pools")):
         if 0 < number(pool.get("size")) <= number(pool.get("used")):
             yield POOL_FULL, f"{text(pool.get('network'))}: all {number(pool.get('size'))} addresses are taken"
-    for problem in [*rows(record["problems"]), *rows(info.get("problems"))]:
+    for problem in problems_of(record):
         if problem.get("code") == "known_vulnerability":
             # An info says that it cannot be told.
             if problem.get("level") != "info":
                 yield VULNERABLE, text(problem.get("vulnerability")) or text(problem.get("message"))
         elif problem.get("level") == "error":
             yield PROBLEM, text(problem.get("message"))
-    leaks = sum(leak.get("collectable") is True for leak in rows(info.get("garbage")))
+    leaks = leaks_of(record)
     if leaks:
         yield LEAKS, f"{leaks} leak{'' if leaks == 1 else 's'} of dead containers"
     cut = table(record.get(CUT))
     if cut:
         fields = ", ".join(f"{number(count):,} of {name}" for name, count in sorted(cut.items()))
         yield CUT, f"its record was too large or not valid; values that were left out or shortened: {fields}"
-    if limits.is_stale(record["time"]):
+    then, present = seconds(record["time"]), seconds(time)
+    if max_age and then is not None and present is not None and present - then > max_age * 86400:
         yield STALE, f"last inspected on {record['time']}"
 
 
@@ -213,13 +204,13 @@ def _reasons(record: Mapping[str, Any], limits: Limits) -> Iterator[tuple[str, s
 
 def now() -> str:
     """Return the present as records have it."""
-    return time.strftime(_TIME, time.gmtime())
+    return clock.strftime(_TIME, clock.gmtime())
 
 
 def seconds(value: str) -> Optional[int]:
     """Return a time of a record as seconds since 1970; None for anything else."""
     try:
-        return calendar.timegm(time.strptime(value, _TIME)) if _FORM.match(value) else None
+        return calendar.timegm(clock.strptime(value, _TIME)) if _FORM.match(value) else None
     except ValueError:
         return None
 
@@ -227,4 +218,4 @@ def seconds(value: str) -> Optional[int]:
 def is_future(inspected: str) -> bool:
     """Return whether a time is later than the clock of another machine can be ahead by mistake."""
     then = seconds(inspected)
-    return then is not None and then - time.time() > 86400
+    return then is not None and then - clock.time() > 86400

@@ -15,15 +15,14 @@ import json
 import os
 import re
 import tempfile
-import time
-from dataclasses import dataclass, field
+import time as clock
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from . import history
 from .bounds import bounded
 from .commands import LIMITS, Commands
-from .fleet import BadRecord, Limits, check, fleet, json_lines, now, one_line
-from .metrics import prometheus
+from .fleet import MAX_AGE, BadRecord, check, fleet, json_lines, now, one_line
+from .metrics import metrics_of
 from .page import Past, findings_by_host, page_name, pages
 from .record import Record, unusable
 from .values import table, texts
@@ -62,24 +61,6 @@ def read_record(folder: str, host: str) -> Record:
     return _read(os.path.join(folder, HOSTS, name), name)
 
 
-@dataclass
-class Output:
-    """What a report is made with and from.
-
-    *inventory* and *groups* (with their hosts) are those of this run, for the commands; without an inventory that has
-    one of the report's hosts, the commands keep that of the last report. *keep* is the number of runs to keep,
-    *against* the run to compare with, see ``history.find``; "" is the previous run, if there is one. *prometheus* is
-    the path of a file with metrics, or "".
-    """
-
-    limits: Limits = field(default_factory=lambda: Limits(now()))
-    inventory: Sequence[str] = ()
-    groups: Mapping[str, Sequence[str]] | None = None
-    keep: int = history.KEEP
-    against: str = ""
-    prometheus: str = ""
-
-
 class Written(NamedTuple):
     """A report, and how its run differs from an earlier one: ``before`` is None if there is none."""
 
@@ -88,24 +69,37 @@ class Written(NamedTuple):
     changes: Sequence[history.Change]
 
 
-def write_report(folder: str, output: Output | None = None) -> Written:
-    """Render the records in a folder, and return the report. Raises OSError, and NoRun (see ``Output.against``)."""
-    output = output or Output()
+def write_report(
+    folder: str,
+    time: str = "",
+    max_age: float = MAX_AGE,
+    inventory: Sequence[str] = (),
+    groups: Mapping[str, Sequence[str]] | None = None,
+    keep: int = history.KEEP,
+    against: str = "",
+    prometheus: str = "",
+) -> Written:
+    """Render the records in a folder, and return the report. Raises OSError, and NoRun for *against*.
+
+    *time* is the present, if it is not said. *inventory* and *groups* (with their hosts) are those of this run, for the
+    commands; without an inventory that has one of the report's hosts, the commands keep that of the last report. *keep*
+    is the number of runs to keep, *against* the run to compare with, see ``history.find``; "" is the previous run, if
+    there is one. *prometheus* is the path of a file with metrics, or "".
+    """
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with _locked(folder):
         records = list(read_records(folder))
-        inventory, groups = output.inventory, output.groups
         # A run that only joins records may have any inventory, for example the default one of its user.
         hosts = None if groups is None else set(groups.get("all", ()))
         if not inventory or (hosts is not None and hosts.isdisjoint(record["host"] for record in records)):
             inventory, groups = _last_inventory(folder), None
-        report = fleet(records, output.limits, inventory)
+        report = fleet(records, time or now(), max_age, inventory)
         by_host = findings_by_host(report)
         run = history.run_of(report, by_host, history.last(folder))
-        before = _before(folder, output.against, run)
+        before = _before(folder, against, run)
         changes = history.differences(before, run) if before else []
         commands = Commands(report["inventory"], groups, folder)
-        _write_run(folder, run, output.keep)
+        _write_run(folder, run, keep)
         past = Past(run.since, list(history.heads(folder)), before, changes)
         _write(os.path.join(folder, JSON_NAME), json_lines(report))
         made = set()
@@ -118,9 +112,9 @@ def write_report(folder: str, output: Output | None = None) -> Written:
         for name in filter(_PAGE.match, os.listdir(folder)):
             if name not in made:
                 os.unlink(os.path.join(folder, name))
-        if output.prometheus:
+        if prometheus:
             # A collector of metrics reads it.
-            _write(output.prometheus, prometheus(report), 0o644)
+            _write(prometheus, metrics_of(report), 0o644)
     return Written(report, before, changes)
 
 
@@ -149,7 +143,7 @@ def _write_limits(folder: str, files: Mapping[str, str]) -> None:
     for name, content in files.items():
         _write(os.path.join(limits, name), content)
     for entry in os.scandir(limits):
-        if entry.name not in files and time.time() - entry.stat(follow_symlinks=False).st_mtime > _WEEK:
+        if entry.name not in files and clock.time() - entry.stat(follow_symlinks=False).st_mtime > _WEEK:
             os.unlink(entry.path)
 
 

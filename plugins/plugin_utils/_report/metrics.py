@@ -7,26 +7,34 @@ from typing import Any, Iterable, Iterator, Mapping
 
 from ...module_utils._host.secrets import visible
 from .fleet import seconds
-from .record import CLASSES, STATUSES
+from .record import CLASSES, STATUSES, classes_of
 
 
-def prometheus(report: Mapping[str, Any]) -> str:
+def metrics_of(report: Mapping[str, Any]) -> str:
     """Return the metrics of a report in Prometheus' text format."""
     lines: list[str] = []
     hosts = report["hosts"]
     counts = report["counts"]
-    steps = [step["class"] for host in hosts for step in host["steps"]]
+    classes = {host["host"]: classes_of(host) for host in hosts}
     metrics: list[tuple[str, str, Iterable[tuple[dict[str, str], int]]]] = [
         ("report_timestamp_seconds", "When the report was made.", _times([({}, report["time"])])),
         ("hosts", "Hosts by status.", [({"status": status}, counts[status]) for status in STATUSES]),
         ("hosts_attention", "Hosts that need attention for any reason.", [({}, counts["attention"])]),
-        ("steps", "Steps that a run would take, by class.", [({"class": name}, steps.count(name)) for name in CLASSES]),
+        (
+            "steps",
+            "Steps that a run would take, by class.",
+            [({"class": name}, sum(counted.get(name, 0) for counted in classes.values())) for name in CLASSES],
+        ),
         (
             "host_status",
             "The status of each host.",
             [({"host": host["host"], "status": host["status"]}, 1) for host in hosts],
         ),
-        ("host_steps", "Steps that a run would take on a host, by class.", _steps(hosts)),
+        (
+            "host_steps",
+            "Steps that a run would take on a host, by class.",
+            [({"host": host, "class": name}, n) for host, counted in classes.items() for name, n in counted.items()],
+        ),
         (
             "host_ready",
             "Whether a container started now would get its network; missing if that is not known.",
@@ -50,14 +58,6 @@ def _times(samples: Iterable[tuple[dict[str, str], str]]) -> Iterator[tuple[dict
         then = seconds(value)
         if then is not None:
             yield labels, then
-
-
-def _steps(hosts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[dict[str, str], int]]:
-    for host in hosts:
-        classes = [step["class"] for step in host["steps"]]
-        for name in CLASSES:
-            if name in classes:
-                yield {"host": host["host"], "class": name}, classes.count(name)
 
 
 def _reasons(hosts: Iterable[Mapping[str, Any]]) -> Iterator[tuple[dict[str, str], int]]:

@@ -7,6 +7,7 @@ import base64
 import functools
 import hashlib
 import os
+from collections import Counter
 from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
@@ -15,11 +16,10 @@ from markupsafe import Markup
 from ...module_utils._host.plan import DISRUPTIVE, SAFE
 from ...module_utils._host.secrets import visible
 from .commands import Commands
-from .findings import Finding, causes_of, findings, repair
-from .fleet import ATTENTION, CODES, LEAKS, LEVELS, headline, level, summary_of_fleet
+from .findings import Finding, causes_of, findings, repairs, several
+from .fleet import ATTENTION, CODES, LEVELS, headline, level, summary_of_fleet, tags_of
 from .history import Change, Run, summary_of_differences
-from .record import CLASSES, CLEAN, DRIFT, ERROR
-from .values import rows, table
+from .record import CLEAN, DRIFT, ERROR, Record
 from .view import Bounded, host_view
 
 FOLDER = os.path.join(os.path.dirname(__file__), "templates")
@@ -30,13 +30,7 @@ MOST_HOSTS = 1000
 """The hosts of a page. A browser opens it in less than three seconds."""
 _STYLE, _SCRIPT = ("style.css", "media.css"), ("script.js",)
 _MOST_CHANGES = 20
-_FIRST = (
-    (SAFE, "Repair", "no interruption"),
-    (DISRUPTIVE, "Repair", "containers lose their networks for a moment"),
-    (LEAKS, "Collect what dead containers left on", "no interruption"),
-)
 _TILES = {ERROR: "With an error", DRIFT: "With drift", ATTENTION: "Clean, need attention", CLEAN: "Clean"}
-_TAGS = {"not_ready": "Not ready", "vulnerable": "Vulnerable", LEAKS: "With leaks", "stale": "Not inspected lately"}
 
 
 class Past(NamedTuple):
@@ -72,24 +66,24 @@ def pages(
     by_host = findings_by_host(report) if by_host is None else by_host
     commands = commands or Commands(report["inventory"])
     past = past or Past({})
-    order = {name: index for index, name in enumerate(LEVELS)}
-    ranked = sorted(report["hosts"], key=lambda host: order[level(host)])
+    ranked = sorted(report["hosts"], key=lambda host: LEVELS.index(level(host)))
+    levels = [level(host) for host in ranked]
     causes = causes_of(by_host, commands, past.since)
     causes_of_host = _causes_of_hosts(causes)
-    briefs = [_brief(record) for record in ranked]
-    times = sorted(brief["time"] for brief in briefs if brief["time"])
-    counted = {brief["host"]: {**brief["classes"], LEAKS: brief["leaked"]} for brief in briefs}
+    times = sorted(host["time"] for host in ranked if host["time"])
+    needy = [host["host"] for host, name in zip(ranked, levels) if name != CLEAN]
+    again = f"Inspect {several(len(needy), 'host')} again", commands.playbook("drift", needy)
     shared = {
         "report": report,
         "headline": headline(report["counts"]),
-        "level": briefs[0]["level"] if briefs else ERROR,
-        "tiles": _tiles(briefs),
-        "tags": _tags(briefs),
+        "level": levels[0] if levels else ERROR,
+        "tiles": _tiles(levels),
+        "tags": _tags(ranked),
         "causes": causes[:MOST_CAUSES],
         "other_causes": Bounded(causes[MOST_CAUSES:], _ALL_CAUSES),
         "summary": summary_of_fleet(report).partition(": ")[2],
-        "command": _first_command(counted, [brief["host"] for brief in briefs if brief["level"] != CLEAN], commands),
-        "shares": _shares(briefs),
+        "command": next(repairs(ranked, commands), again),
+        "shares": _shares(levels),
         "trend": _trend(past.runs),
         "before": summary_of_differences(past.before, past.changes) if past.before else "",
         "changes": Bounded(list(past.changes), _MOST_CHANGES),
@@ -98,10 +92,9 @@ def pages(
         "style": Markup(_assets(*_STYLE)),
         "script": Markup(_assets(*_SCRIPT)),
         "policy": _policy(),
-        "several": _several,
+        "several": several,
         "shorten": _shorten,
         "day": _day,
-        "tags_of": tags_of,
     }
     starts = range(0, len(ranked), most) if ranked else [0]
     names = [page_name(index) for index in range(len(starts))]
@@ -112,33 +105,6 @@ def pages(
             host = host_view(record, by_host[name], commands, past.since.get(name, {}), f"h{index}")
             hosts.append({**host, "causes": causes_of_host.get(name, []), "alone": len(ranked) == 1})
         yield _template().render(hosts=hosts, start=start, number=number, pages=names, **shared)
-
-
-def _brief(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return of a host what the part of the page needs that is about the fleet."""
-    classes = {name: sum(step["class"] == name for step in record["steps"]) for name in CLASSES}
-    leaks = rows(table(record["info"]).get("garbage"))
-    return {
-        "host": record["host"],
-        "time": record["time"],
-        "level": level(record),
-        "attention": record["attention"],
-        "classes": {name: count for name, count in classes.items() if count},
-        "leaked": sum(leak.get("collectable") is True for leak in leaks),
-    }
-
-
-def _first_command(
-    counted: Mapping[str, Mapping[str, int]], needy: Sequence[str], commands: Commands
-) -> tuple[str, str]:
-    """Return the command to type first, with a description that says for how many hosts it is: the cheapest repair."""
-    for kind, what, price in _FIRST:
-        hosts = [host for host, counts in counted.items() if counts.get(kind)]
-        if hosts:
-            return f"{what} {_several(len(hosts), 'host')}: {price}", repair(commands, hosts, kind)
-    if needy:
-        return f"Inspect {_several(len(needy), 'host')} again", commands.playbook("drift", needy)
-    return "", ""
 
 
 def _causes_of_hosts(causes: Sequence[Any]) -> dict[str, list[str]]:
@@ -190,11 +156,6 @@ def _visible(value: Any) -> Any:
     return value
 
 
-def _several(count: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{format(count, ',')} {noun if count == 1 else noun + 's'}"
-
-
 def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "\u2026"
 
@@ -204,30 +165,25 @@ def _day(time: str) -> str:
     return f"{time[:10]} {time[11:16]}" if len(time) == len("2026-11-25T00:00:00Z") else time
 
 
-def _tiles(hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _tiles(levels: Sequence[str]) -> list[dict[str, Any]]:
     """Return how many hosts there are of each level; each is a filter."""
-    levels = [host["level"] for host in hosts]
     parts = [{"show": name, "label": label, "count": levels.count(name)} for name, label in _TILES.items()]
-    return [{"show": "", "label": "Hosts", "count": len(hosts)}, *parts]
+    return [{"show": "", "label": "Hosts", "count": len(levels)}, *parts]
 
 
-def _tags(hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _tags(hosts: Sequence[Record]) -> list[dict[str, Any]]:
     """Return how many hosts have steps of a class, or another reason for attention; each is a filter, none is empty."""
-    tags = [{"show": name, "label": f"With {name} steps", "count": 0} for name in (SAFE, DISRUPTIVE)]
-    tags += [{"show": code, "label": _TAGS.get(code, words.capitalize()), "count": 0} for code, words in CODES.items()]
-    for tag in tags:
-        tag["count"] = sum(tag["show"] in tags_of(host) for host in hosts)
-    return [tag for tag in tags if tag["count"]]
+    labels = {**{name: f"With {name} steps" for name in (SAFE, DISRUPTIVE)}, **CODES}
+    count = Counter(tag for host in hosts for tag in tags_of(host))
+    return [
+        {"show": tag, "label": f"{label[:1].upper()}{label[1:]}", "count": count[tag]}
+        for tag, label in labels.items()
+        if count[tag]
+    ]
 
 
-def tags_of(host: Mapping[str, Any]) -> list[str]:
-    """Return what a host is filtered by: its level, the classes of its steps, and its reasons for attention."""
-    return [host["level"], *host["classes"], *dict.fromkeys(reason["code"] for reason in host["attention"])]
-
-
-def _shares(hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _shares(levels: Sequence[str]) -> list[dict[str, Any]]:
     """Return the parts of the bar that shows the fleet, out of 1,000."""
-    levels = [host["level"] for host in hosts]
     parts, start = [], 0.0
     for name in LEVELS:
         if name in levels:

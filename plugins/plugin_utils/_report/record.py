@@ -95,6 +95,22 @@ def build(
     }
 
 
+def problems_of(record: Record) -> list[Mapping[str, Any]]:
+    """Return the problems that the tasks and cni_info have found."""
+    return [*rows(record["problems"]), *rows(table(record["info"]).get("problems"))]
+
+
+def classes_of(record: Record) -> dict[str, int]:
+    """Return how many steps of each class a run would take, without the classes that have none."""
+    classes = [step["class"] for step in record["steps"]]
+    return {name: classes.count(name) for name in CLASSES if name in classes}
+
+
+def leaks_of(record: Record) -> int:
+    """Return how many leaks can be collected."""
+    return sum(leak.get("collectable") is True for leak in rows(table(record["info"]).get("garbage")))
+
+
 def unusable(host: str, why: str) -> Record:
     """Return the record of a host whose state is unknown."""
     return build(host, {}, None, [why])
@@ -198,11 +214,10 @@ class _Record:
 
 def summary_of(record: Record) -> str:
     """Return the status of a host in a line: how many steps of each class a run would take, and the first error."""
-    classes = [step["class"] for step in record["steps"]]
-    counted = [f"{classes.count(name)} {name}" for name in CLASSES if name in classes]
-    words = str(record["status"])
-    if classes:
-        words += f": {len(classes)} step{'s' if len(classes) > 1 else ''} ({', '.join(counted)})"
+    counted = [f"{count} {name}" for name, count in classes_of(record).items()]
+    words, count = str(record["status"]), len(record["steps"])
+    if count:
+        words += f": {count} step{'s' if count > 1 else ''} ({', '.join(counted)})"
     if record["error"]:
         first, *more = record["error"].split("\n")
         words += f": {first if len(first) <= 200 else first[:199] + '…'}" + (f" (and {len(more)} more)" if more else "")

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any, Collection, Mapping, Sequence
 
-from ...module_utils._host.plan import FOREIGN
+from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
 from .differences import diff
 from .findings import Finding, finding_of_step, repairs
-from .fleet import CUT, LEAKS, level
-from .record import CLASSES, ERROR, Record
+from .fleet import CUT, level, tags_of
+from .record import ERROR, Record, classes_of, leaks_of, problems_of
 from .values import number, rows, table, text, texts
 
 MOST_ROWS = 100
@@ -68,16 +68,14 @@ def host_view(
     ]
     for step, finding, row in zip(steps[:MOST_ROWS], planned, record["steps"]):
         step.update(since=since.get(finding.key, ""), diff=diff(row.get("before"), row.get("after")))
-    classes = {name: sum(finding.step_class == name for finding in planned) for name in CLASSES}
+    classes = classes_of(record)
     problems = [
         {
             **_texts(row, "level", "code", "message"),
             "place": " ".join(filter(None, (text(row.get("file")), text(row.get("pointer"))))),
         }
-        for row in [*rows(record["problems"]), *rows(info.get("problems"))]
+        for row in problems_of(record)
     ]
-    leaks = [_leak(row) for row in rows(info.get("garbage"))]
-    collectable = sum(leak["collectable"] for leak in leaks)
     pools = sorted((_pool(row) for row in rows(info.get("pools"))), key=lambda pool: -pool["percent"])
     drifted = {finding.what: finding.reason for finding in planned if finding.step_class != FOREIGN}
     targets = {finding.what for finding in planned}
@@ -95,6 +93,7 @@ def host_view(
         "time": record["time"],
         "groups": texts(record.get("groups")),
         "level": level(record),
+        "tags": tags_of(record),
         "error": record["error"] or "",
         "attention": record["attention"],
         "cut": next((reason["message"] for reason in record["attention"] if reason["code"] == CUT), ""),
@@ -102,7 +101,7 @@ def host_view(
         "more": max(0, len(shown) - 1),
         "known": record["info"] is not None,
         "steps": Bounded(steps),
-        "classes": {name: count for name, count in classes.items() if count},
+        "classes": classes,
         "effective": Bounded(_runtimes(info)).shown,
         "obstacles": Bounded([_texts(row, "level", "message", "evidence", "remedy") for row in obstacles]),
         # cni_conf and cni_info may both report one.
@@ -110,16 +109,16 @@ def host_view(
         "warnings": Bounded(_once([_texts(row, "code", "message") for row in warnings])),
         "pools": Bounded(pools),
         "fill": pools[0]["percent"] if pools else None,
-        "leaks": Bounded(leaks),
-        "leaked": collectable,
+        "leaks": Bounded([_leak(row) for row in rows(info.get("garbage"))]),
+        "leaked": leaks_of(record),
         "leaks_known": isinstance(info.get("garbage"), list),
         "confirmed": record["confirmed"],
         "files": Bounded(files_of(info)),
-        "commands": repairs({record["host"]: {**classes, LEAKS: collectable}}, commands),
+        "commands": list(repairs([record], commands)),
         "again": commands.playbook("drift", [record["host"]]),
         "containers": Bounded(containers_of(info, drifted), MOST_CONTAINERS),
         "failed": record["status"] == ERROR,
-        "weight": classes["disruptive"] * 1_000_000 + classes["safe"] * 1000 + len(shown),
+        "weight": classes.get(DISRUPTIVE, 0) * 1_000_000 + classes.get(SAFE, 0) * 1000 + len(shown),
     }
 
 

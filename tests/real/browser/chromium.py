@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from playwright.sync_api import Page, sync_playwright
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import Commands
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import Limits, counts, fleet
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import counts, fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.history import Change, Run
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import Past, findings_by_host, pages
 
@@ -26,7 +26,7 @@ INVENTORY, FOLDER, NOW = "/srv/fleet/hosts.yml", "/srv/cni-report", "2026-11-21T
 
 def write(path, records) -> str:
     """Write the page of *records*, with a past, and return its address."""
-    report = fleet(records, Limits(NOW), [INVENTORY])
+    report = fleet(records, NOW, inventory=[INVENTORY])
     groups: dict[str, list[str]] = {}
     for record in report["hosts"]:
         for group in ("all", *record["groups"]):

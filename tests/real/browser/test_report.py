@@ -247,8 +247,8 @@ def test_a_row_leads_to_its_host_and_has_one_tab_stop(started, address):
         section.locator("article.step").first.wait_for()
         assert section.locator("h3").text_content() == name
         assert query(page) == {"host": name}
-        # Before and after side by side, in words with a price.
-        assert section.locator("table.settings .old").first.is_visible()
+        # Before and after, in words with a price.
+        assert section.locator(".diff del").first.is_visible()
         assert "no interruption" in section.locator("article.step").first.text_content()
         assert "podwire.cni.remediate" in section.locator(".command code").first.text_content()
         assert section.locator(".command button").count() == section.locator(".command code").count() > 1

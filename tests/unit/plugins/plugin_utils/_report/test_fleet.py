@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import artifact as artifacts
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import fleet as module
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import CODES, Limits
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import CODES
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import FORMAT, build, unusable
 
 STEPS = {"networks": {"actions": [{"kind": "write", "target": "/x", "class": "safe"}], "warnings": ["[a] b"]}}
@@ -74,7 +74,7 @@ VULNERABLE = {
 }
 LEAK = {"collectable": True}
 LEAKING = build("d", {}, {"garbage": [LEAK]})
-NOW = Limits("2026-11-25T00:00:00Z", 2.0)
+NOW = ("2026-11-25T00:00:00Z", 2.0)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ NOW = Limits("2026-11-25T00:00:00Z", 2.0)
     ],
 )
 def test_a_clean_host_can_need_attention(info, time, says):
-    report = module.fleet([build("h", {}, info, time=time)], NOW)
+    report = module.fleet([build("h", {}, info, time=time)], *NOW)
     (host,) = report["hosts"]
     assert [f"{reason['code']}: {reason['message']}" for reason in host["attention"]] == says
     assert (report["status"], report["counts"]["attention"]) == ("clean", len(says[:1]))
@@ -119,7 +119,7 @@ def test_a_step_that_only_a_runtime_can_take_needs_attention_and_an_addition_of_
 
 def test_reasons_come_in_the_order_of_their_weight():
     info = {"readiness": NOT_READY, "problems": [VULNERABLE], "garbage": [LEAK]}
-    (host,) = module.fleet([build("h", {}, info, time="2026-01-01T00:00:00Z")], NOW)["hosts"]
+    (host,) = module.fleet([build("h", {}, info, time="2026-01-01T00:00:00Z")], *NOW)["hosts"]
     assert [reason["code"] for reason in host["attention"]] == ["not_ready", "vulnerable", "leaks", "stale"]
 
 

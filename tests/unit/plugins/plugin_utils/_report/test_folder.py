@@ -52,19 +52,19 @@ def test_a_report_is_of_all_files(tmp_path):
 def test_a_report_keeps_the_inventory_of_the_last_run_that_had_one(tmp_path):
     folder.write_record(str(tmp_path), build("web1", {}, {}))
     assert folder.write_report(str(tmp_path)).report["inventory"] == []
-    folder.write_report(str(tmp_path), folder.Output(inventory=["/etc/fleet.yml", "a,"]))
+    folder.write_report(str(tmp_path), inventory=["/etc/fleet.yml", "a,"])
     assert folder.write_report(str(tmp_path)).report["inventory"] == ["/etc/fleet.yml", "a,"]
-    assert folder.write_report(str(tmp_path), folder.Output(inventory=["/new"])).report["inventory"] == ["/new"]
+    assert folder.write_report(str(tmp_path), inventory=["/new"]).report["inventory"] == ["/new"]
     (tmp_path / "report.json").write_text("[" * 100000)
     assert folder.write_report(str(tmp_path)).report["inventory"] == []
 
 
 def test_an_inventory_without_the_hosts_of_the_report_is_not_for_its_commands(tmp_path):
     folder.write_record(str(tmp_path), build("web1", {}, {}))
-    ours = folder.Output(inventory=["/fleet"], groups={"all": ["web1", "web2"]})
-    assert folder.write_report(str(tmp_path), ours).report["inventory"] == ["/fleet"]
-    other = folder.Output(inventory=["/etc/ansible/hosts"], groups={"all": ["db1"], "web1": []})
-    assert folder.write_report(str(tmp_path), other).report["inventory"] == ["/fleet"]
+    ours = {"inventory": ["/fleet"], "groups": {"all": ["web1", "web2"]}}
+    assert folder.write_report(str(tmp_path), **ours).report["inventory"] == ["/fleet"]
+    other = {"inventory": ["/etc/ansible/hosts"], "groups": {"all": ["db1"], "web1": []}}
+    assert folder.write_report(str(tmp_path), **other).report["inventory"] == ["/fleet"]
     # Nor do its groups matter.
     assert "--limit web1" in (tmp_path / "report.html").read_text()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report import folder, history
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import Limits, fleet
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.fleet import fleet
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.page import findings_by_host
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
 
@@ -37,7 +37,7 @@ class Fleet:
     def report(self, minute, *records, **options):
         for one in records:
             folder.write_record(self.path, one)
-        return folder.write_report(self.path, folder.Output(Limits(at(minute), max_age=0), **options))
+        return folder.write_report(self.path, at(minute), max_age=0, **options)
 
     def runs(self):
         return [name[11:16] for name in history.names(self.path)]
@@ -170,7 +170,7 @@ def test_a_run_of_anything_can_be_read_again_and_differs_not_from_itself(seed, t
     dice = random.Random(seed)
     names = dice.sample(["a", "\ud800", "a/b", "\n", "", "x" * 300, "}", '"'], 4)
     records = [record(name, 1, *dice.sample([MTU, SUBNET, "\u2028", "\x00"], 2)) for name in names]
-    report = fleet(records, Limits(at(2)))
+    report = fleet(records, at(2))
     run = history.run_of(report, findings_by_host(report), None)
     path = tmp_path / "run.json"
     path.write_text(history.to_json(run))

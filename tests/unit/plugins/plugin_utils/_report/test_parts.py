@@ -13,6 +13,7 @@ from ansible.parsing.splitter import parse_kv
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import MOST_NAMES, Commands, pattern
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.differences import MOST_LINES, diff
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings import repairs
+from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.view import (
     MOST_ROWS,
     Bounded,
@@ -109,14 +110,19 @@ def test_a_folder_with_an_odd_name_survives_the_shell_and_ansible():
     }
 
 
+def host_with(name, *classes, leaks=0):
+    steps = [{"kind": "write", "target": "/x", "class": step_class} for step_class in classes]
+    return build(name, {"networks": {"actions": steps}}, {"garbage": [{"collectable": True}] * leaks})
+
+
 def test_what_there_is_to_repair_has_a_command():
-    assert repairs({"h": {"foreign": 2}}, Commands()) == []
-    counted = {"h": {"safe": 1}, "i": {"safe": 2, "disruptive": 1}, "j": {"leaks": 3}}
-    found = [command.split()[1:4] for _what, command in repairs(counted, Commands())]
+    assert list(repairs([host_with("h", "foreign", "foreign")], Commands())) == []
+    hosts = [host_with("h", "safe"), host_with("i", "safe", "safe", "disruptive"), host_with("j", leaks=3)]
+    found = [[what, *command.split()[1:4]] for what, command in repairs(hosts, Commands())]
     assert found == [
-        ["podwire.cni.remediate", "--limit", "h,i"],
-        ["podwire.cni.remediate", "--limit", "i"],
-        ["podwire.cni.gc", "--limit", "j"],
+        ["Repair 2 hosts: no interruption", "podwire.cni.remediate", "--limit", "h,i"],
+        ["Repair 1 host: containers lose their networks for a moment", "podwire.cni.remediate", "--limit", "i"],
+        ["Collect what dead containers left on 1 host: no interruption", "podwire.cni.gc", "--limit", "j"],
     ]
 
 
@@ -133,27 +139,6 @@ def test_a_difference_has_some_lines_around_it():
         (" ", "i"),
     ]
     assert [sign for sign, _line in diff(before, before.replace("a", "A").replace("k", "K")).lines].count("@") == 1
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "settings"),
-    [
-        ({"a": {"b": [1, {"c": 2}]}}, {"a": {"b": [1, {"c": 3}]}}, [("a.b[1].c", "2", "3")]),
-        ({"a": 1, "b": "x"}, {"a": 1, "c": None}, [("b", "x", ""), ("c", "", "null")]),
-        # A list with more elements, and a truth that is no number.
-        ({"a": [1]}, {"a": [1, 2]}, [("a", "[1]", "[1, 2]")]),
-        ({"a": 1}, {"a": True}, [("a", "1", "true")]),
-        # The content of a file.
-        ('{"mtu": 1500}\n', '{"mtu": 1450}\n', [("mtu", "1500", "1450")]),
-        # What is not JSON, what is equal, what has too many or too long settings.
-        ('{"mtu": 1500', '{"mtu": 1450}', []),
-        ({"a": 1}, {"a": 1}, []),
-        (dict.fromkeys("abcdefghijklm", 1), dict.fromkeys("abcdefghijklm", 2), []),
-        ({"a": "x" * 201}, {"a": ""}, []),
-    ],
-)
-def test_the_settings_that_differ_are_named(before, after, settings):
-    assert diff(before, after).settings == settings
 
 
 def test_what_is_nested_too_deeply_has_no_difference():
