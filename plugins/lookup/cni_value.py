@@ -1,13 +1,11 @@
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-"""Lookup cni_value: return the value of a variable of this collection, which may be given as text."""
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""Lookup cni_value: return the values of variables of this collection, which may be given as text."""
 
 from __future__ import annotations
 
 DOCUMENTATION = """
 name: cni_value
-short_description: Return the value of a variable of this collection
+short_description: Return the values of variables of this collection
 version_added: 0.2.0
 author:
   - podwire.cni authors (@podwire)
@@ -23,24 +21,46 @@ options:
     description: The name of the variable.
     type: list
     elements: str
-    required: true
   default:
     description: What to return if the variable is not set. If this is not set either, the variable's own default.
     type: raw
-seealso:
-  - plugin: podwire.cni.cni_options
-    plugin_type: lookup
+  options:
+    description:
+      - Return the options of modules that variables set, for C(module_defaults). An option whose variable is not set is
+        left out, so the module's own default holds.
+      - The names of groups of options. V(plugins), V(networks), V(runtime), V(netns) and V(attachments) are the
+        sections of M(podwire.cni.cni_host), V(common), V(lock), V(classes) and V(host) are what it has besides them,
+        V(gc) and V(smoke) are the options of those modules, V(plugins_dir) is the directory of the plugins, and
+        V(loaded) is the network that the runtimes must have loaded.
+      - V(whole_host) alone stands for all arguments of M(podwire.cni.cni_host). It includes the sections whose
+        variables are set and that the tags select.
+    type: list
+    elements: str
+  problems:
+    description:
+      - Return a sentence about what is wrong with the variables of the host, empty if nothing is.
+      - V(values) are values that a variable cannot have, such as a text that is no number.
+      - V(host) is also what prevents the roles from working, which is that no variable declares something, or that
+        networks must be validated and C(jsonschema) is missing on the controller. It warns about variables whose names
+        are probably misspelled.
+    type: str
+    choices: [values, host]
 """
 
 EXAMPLES = """
 - name: Show the networks, whatever their form
   ansible.builtin.debug:
     msg: "{{ lookup('podwire.cni.cni_value', 'cni_networks') | map(attribute='name') }}"
+
+- name: Test the networks of the host, with the variables of the playbook smoke
+  podwire.cni.cni_smoke:
+  module_defaults:
+    podwire.cni.cni_smoke: "{{ lookup('podwire.cni.cni_value', options=['smoke', 'common', 'lock']) }}"
 """
 
 RETURN = """
 _raw:
-  description: The value. V(null) if the variable is not set and has no default.
+  description: The value, the options, or the sentence. V(null) if the variable is not set and has no default.
   type: list
   elements: raw
 """
@@ -49,15 +69,24 @@ from typing import Any
 
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
+from ansible.utils.display import Display
 
+from ..plugin_utils.preflight import bad_values, preflight
 from ..plugin_utils.settings import VARIABLES, Settings
 from ..plugin_utils.values import BadValue
 
 
 class LookupModule(LookupBase):
     def run(self, terms: list[Any], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[Any]:
-        settings = Settings(variables or {}, self._templar.template)  # type: ignore[union-attr]
+        variables = variables or {}
+        settings = Settings(variables, self._templar.template)  # type: ignore[union-attr]
+        groups, problems = kwargs.pop("options", None), kwargs.pop("problems", "")
         try:
+            if groups:
+                return [settings.options_of_host() if groups == ["whole_host"] else settings.options(*groups)]
+            if problems:
+                whole = problems == "host"
+                return [preflight(variables, settings, Display().warning) if whole else bad_values(variables, settings)]
             return [self._value(settings, name, kwargs) for name in terms]
         except BadValue as error:
             raise AnsibleLookupError(str(error)) from error

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 from ...module_utils._host.secrets import MASK, mask_text
 
@@ -49,202 +49,156 @@ _WHOLE = (
 )
 
 
+class _Rule(NamedTuple):
+    """A mistake: *rest* matches what begins where the parser fails, *before* the end of what is before, without blanks.
+
+    *reason* is part of the parser's message. *message* has ``%s`` for what *rest* matches, masked if it is a secret.
+    """
+
+    code: str
+    message: str
+    rest: str = ""
+    before: str = ""
+    reason: str = ""
+
+
+_CONTROL = {"\n": "a line break", "\r": "a line break", "\t": "a tab"}
+_OF_VALUES = ("json_unquoted_value", "json_number")
+_NO_QUOTES = 'this string has no quotes; write "%s"'
+_NUMBER = "JSON does not allow the number %s; write digits without a sign or zeros in front, or put it in quotes"
+_IN_STRINGS = (
+    _Rule(
+        "json_control",
+        "the string contains %s; add the missing quote before it, or write \\n or \\t for it",
+        r"[\x00-\x1f]",
+        reason="control character",
+    ),
+    _Rule("json_escape", "JSON does not allow this escape; write \\\\ for a backslash", reason="escape"),
+    _Rule(
+        "json_truncated",
+        "the string that starts here is not closed; write the closing quote",
+        reason="Unterminated string",
+    ),
+)
+_ELSEWHERE = (
+    _Rule(
+        "json_template",
+        "this is an unrendered template; 'src' is not rendered, so set content: \"{{ "
+        "lookup('ansible.builtin.template', 'FILE') }}\"",
+        r"\{[{%#]|(?<=\{)[{%#]|<%|\$\{|\$\(|__[A-Z]|@[A-Z_]+@",
+    ),
+    _Rule(
+        "json_comment",
+        'JSON does not allow this comment; remove it, or make it a key such as "_comment"',
+        r"//|/\*|#",
+    ),
+    _Rule("json_trailing_comma", "JSON does not allow a comma before the closing bracket; remove it", r",\s*[}\]]"),
+    _Rule("json_extra_comma", "there is an extra comma here; remove it", ",", r"[,\[{]\Z"),
+    _Rule(
+        "json_missing_value",
+        "the value is missing, perhaps from an empty variable in a template; write a value",
+        r"[,}\]]",
+        r":\Z",
+    ),
+    _Rule("json_extra_bracket", "there is an extra closing bracket here; remove it", r"[}\]]", reason="Extra data"),
+    _Rule(
+        "json_extra_text",
+        "the configuration ends before this place; remove what follows, because one file has one network",
+        reason="Extra data",
+    ),
+    _Rule("json_wrong_bracket", "", r"[}\]]"),
+    _Rule(
+        "json_quotes",
+        'JSON allows only plain double quotes; write " instead of %s',
+        "['`\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb]",
+    ),
+    _Rule(
+        "json_missing_colon",
+        "a colon is missing between key and value; write one instead of '%s'",
+        "[=,;]",
+        reason="':'",
+    ),
+    _Rule("json_missing_colon", "a colon is missing between key and value; write one", reason="':'"),
+    _Rule(
+        "json_yaml",
+        "this is YAML, or a key without quotes and brackets; set 'conflist' to the YAML as a mapping, or write JSON",
+        r"[A-Za-z_][\w./-]*\s*:(\s|\")",
+        r"\A\Z",
+    ),
+    _Rule(
+        "json_unquoted_key",
+        "this key has no quotes; put it in double quotes",
+        r"[A-Za-z_][\w./-]*\s*:",
+        r"(?<!:)\Z",
+    ),
+    _Rule("json_number", "JSON has no %s; write a number", r"-?(NaN|Infinity)\b"),
+    _Rule(
+        "json_word",
+        "'%s' is not JSON; write true, false or null",
+        r"(?i:true|false|null|none|yes|no|on|off|nil|undefined)(?![\w.:/-])",
+        r"(\A|[:,\[])\Z",
+    ),
+    _Rule("json_unquoted_value", _NO_QUOTES, r"[A-Za-z_][\w.:/-]{0,39}", r"(\A|[:,\[])\Z"),
+    _Rule("json_missing_comma", "a comma is missing; write one instead of ';'", ";", reason="','"),
+    _Rule("json_missing_comma", "a comma is missing before this place; write one", r'["{\[]|(?<=\s)', reason="','"),
+)
+# The parser fails after a leading zero, and before a sign.
+_NUMBERS = (
+    _Rule(
+        "json_unquoted_value",
+        _NO_QUOTES,
+        r"([0-9]+(\.[0-9]+){2,3}(/[0-9]+)?|[0-9a-fA-F:]+:[0-9a-fA-F:./]*)(?![\w.+:/-])",
+    ),
+    _Rule("json_number", _NUMBER, r"[-+.]?[0-9][\w.+:/-]*"),
+)
+
+
 def cause(text: str, at: int, reason: str) -> Cause:
     """Return why *text* is not JSON from index *at* on; *reason* is the parser's message."""
-    in_string = _in_string(text, at, reason)
+    other = Cause("json_invalid", f"this is not JSON that libcni accepts: {reason}", at)
+    in_string = _first(_IN_STRINGS, text, at, reason)
     if in_string is not None:
         return in_string
     tail = text[at:]
     if not tail.strip():
-        return _truncated(text) or Cause("json_invalid", f"this is not JSON that libcni accepts: {reason}", at)
+        return _truncated(text) or other
     at += len(tail) - len(tail.lstrip())
-    rest = text[at : at + _AHEAD]
     before = text[:at].rstrip()
-    if rest[:1] in ("}", "]") and before.endswith(","):
+    if text[at] in "}]" and before.endswith(","):
         # Some versions of Python report the bracket, others the comma; the comma is wrong.
-        return _trailing_comma(len(before) - 1)
-    found = _Place(text, at, rest, before, reason)
-    for rule in _RULES:
-        result = rule(found)
-        if result is not None:
-            return result
-    return Cause("json_invalid", f"this is not JSON that libcni accepts: {reason}", at)
+        at = len(before) - 1
+    token = re.search(r"[-+]?[\w.+-]*\Z", text[max(at - 40, 0) : at])
+    start = at - len(token[0]) if token else at
+    return _first(_ELSEWHERE, text, at, reason) or _first(_NUMBERS, text, start, reason) or other._replace(at=at)
 
 
-class _Place(NamedTuple):
-    """Where the parser fails: ``rest`` is the text from there, ``before`` the text before without trailing blanks."""
-
-    text: str
-    at: int
-    rest: str
-    before: str
-    reason: str
-
-    @property
-    def value_wanted(self) -> bool:
-        return self.before.endswith((":", ",", "["))
-
-    def cause(self, code: str, message: str, at: Optional[int] = None) -> Cause:
-        return Cause(code, message, self.at if at is None else at)
-
-    def shown(self, value: str, at: int) -> str:
-        """Return the *value* at this index for a message, masked if what is before makes it a secret."""
-        return value if mask_text(self.text[:at] + value).endswith(value) else MASK
-
-
-def _trailing_comma(at: int) -> Cause:
-    return Cause("json_trailing_comma", "JSON does not allow a comma before the closing bracket; remove it", at)
-
-
-def _template(place: _Place) -> Optional[Cause]:
-    around = place.text[max(place.at - 1, 0) : place.at + 3]
-    if re.match(r"\{[{%#]|<%|\$\{|\$\(|__[A-Z]|@[A-Z_]+@", place.rest) or re.match(r"\{[{%#]", around):
-        message = (
-            "this is an unrendered template; 'src' is not rendered, so set content: \"{{ "
-            "lookup('ansible.builtin.template', 'FILE') }}\""
-        )
-        return place.cause("json_template", message)
+def _first(rules: tuple[_Rule, ...], text: str, at: int, reason: str) -> Optional[Cause]:
+    before = text[:at].rstrip()
+    for code, message, rest, end, part in rules:
+        match = re.compile(rest).match(text, at, at + _AHEAD)
+        if match is None or part not in reason or not re.search(end, before):
+            continue
+        if code == "json_wrong_bracket":
+            message = _wrong_bracket(text, at)
+        if message:
+            shown = match[0]
+            if code == "json_control":
+                shown = _CONTROL.get(shown, "a control character")
+            elif code in _OF_VALUES and not mask_text(text[:at] + shown).endswith(shown):
+                shown = MASK
+            # The colon is to blame for a missing value.
+            return Cause(code, message.replace("%s", shown), len(before) - 1 if code == "json_missing_value" else at)
     return None
 
 
-def _comment(place: _Place) -> Optional[Cause]:
-    if place.rest.startswith(("//", "/*", "#")):
-        message = 'JSON does not allow this comment; remove it, or make it a key such as "_comment"'
-        return place.cause("json_comment", message)
-    return None
-
-
-def _comma(place: _Place) -> Optional[Cause]:
-    if re.match(r",\s*[}\]]", place.rest):
-        return _trailing_comma(place.at)
-    if place.rest.startswith(",") and place.before.endswith((",", "[", "{")):
-        return place.cause("json_extra_comma", "there is an extra comma here; remove it")
-    return None
-
-
-def _no_value(place: _Place) -> Optional[Cause]:
-    if place.before.endswith(":") and place.rest[:1] in (",", "}", "]"):
-        message = "the value is missing, perhaps from an empty variable in a template; write a value"
-        return place.cause("json_missing_value", message, len(place.before) - 1)
-    return None
-
-
-def _quotes(place: _Place) -> Optional[Cause]:
-    if place.rest[0] in "'`\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb":
-        message = f'JSON allows only plain double quotes; write " instead of {place.rest[0]}'
-        return place.cause("json_quotes", message)
-    return None
-
-
-def _equals(place: _Place) -> Optional[Cause]:
-    if "':'" in place.reason:
-        sign = place.rest[0] if place.rest[0] in "=,;" else ""
-        message = "a colon is missing between key and value; write one" + (f" instead of {sign!r}" if sign else "")
-        return place.cause("json_missing_colon", message)
-    return None
-
-
-def _unquoted_key(place: _Place) -> Optional[Cause]:
-    if re.match(r"[A-Za-z_][\w./-]*\s*:(\s|\")", place.rest) and not place.before:
-        message = (
-            "this is YAML, or a key without quotes and brackets; set 'conflist' to the YAML as a mapping, or write JSON"
-        )
-        return place.cause("json_yaml", message)
-    if re.match(r"[A-Za-z_][\w./-]*\s*:", place.rest) and not place.before.endswith(":"):
-        return place.cause("json_unquoted_key", "this key has no quotes; put it in double quotes")
-    return None
-
-
-def _word(place: _Place) -> Optional[Cause]:
-    special = re.match(r"-?(NaN|Infinity)\b", place.rest)
-    if special:
-        return place.cause("json_number", f"JSON has no {special.group()}; write a number")
-    word = re.match(r"[A-Za-z_][\w.:/-]*", place.rest)
-    if not word or not (place.value_wanted or not place.before):
-        return None
-    if re.fullmatch(r"true|false|null|none|yes|no|on|off|nil|undefined", word.group(), re.IGNORECASE):
-        return place.cause("json_word", f"{word.group()!r} is not JSON; write true, false or null")
-    shown = place.shown(word.group()[:40], place.at)
-    return place.cause("json_unquoted_value", f'this string has no quotes; write "{shown}"')
-
-
-def _number(place: _Place) -> Optional[Cause]:
-    # The parser fails after a leading zero, and before a sign.
-    token = re.search(r"[-+]?[\w.+-]*\Z", place.text[max(place.at - 40, 0) : place.at])
-    start = token.start() + max(place.at - 40, 0) if token else place.at
-    number = re.match(r"[-+.]?[0-9][\w.+:/-]*", place.text[start : start + 40])
-    if not number:
-        return None
-    shown = place.shown(number.group(), start)
-    if re.fullmatch(r"[0-9]+(\.[0-9]+){2,3}(/[0-9]+)?|[0-9a-fA-F:]+:[0-9a-fA-F:./]*", number.group()):
-        return place.cause("json_unquoted_value", f'this string has no quotes; write "{shown}"', start)
-    message = (
-        f"JSON does not allow the number {shown}; write digits without a sign or zeros in front, or put it in quotes"
-    )
-    return place.cause("json_number", message, start)
-
-
-def _after_end(place: _Place) -> Optional[Cause]:
-    if "Extra data" not in place.reason:
-        return None
-    if place.rest[0] in "}]":
-        return place.cause("json_extra_bracket", "there is an extra closing bracket here; remove it")
-    message = "the configuration ends before this place; remove what follows, because one file has one network"
-    return place.cause("json_extra_text", message)
-
-
-def _brackets(place: _Place) -> Optional[Cause]:
-    if place.rest[0] in "}]":
-        opened = _open_brackets(place.text[: place.at])
-        if opened and _CLOSING[opened[-1][0]] != place.rest[0]:
-            line = place.text.count("\n", 0, opened[-1][1]) + 1
-            message = (
-                f"{place.rest[0]!r} does not close the {opened[-1][0]!r} of line {line}; write "
-                f"{_CLOSING[opened[-1][0]]!r} first"
-            )
-            return place.cause("json_wrong_bracket", message)
-    return None
-
-
-def _missing_comma(place: _Place) -> Optional[Cause]:
-    if "','" not in place.reason:
-        return None
-    if place.rest[0] == ";":
-        return place.cause("json_missing_comma", "a comma is missing; write one instead of ';'")
-    if place.rest[0] in '"{[' or len(place.before) < place.at:
-        return place.cause("json_missing_comma", "a comma is missing before this place; write one")
-    return None
-
-
-_RULES: tuple[Callable[[Any], Optional[Cause]], ...] = (
-    _template,
-    _comment,
-    _comma,
-    _no_value,
-    _after_end,
-    _brackets,
-    _quotes,
-    _equals,
-    _unquoted_key,
-    _word,
-    _missing_comma,
-    _number,
-)
-
-
-def _in_string(text: str, at: int, reason: str) -> Optional[Cause]:
-    if "control character" in reason:
-        names = {"\n": "a line break", "\t": "a tab", "\r": "a line break"}
-        message = (
-            f"the string contains {names.get(text[at : at + 1], 'a control character')}; add the missing quote "
-            "before it, or write \\n or \\t for it"
-        )
-        return Cause("json_control", message, at)
-    if "escape" in reason:
-        return Cause("json_escape", "JSON does not allow this escape; write \\\\ for a backslash", at)
-    if "Unterminated string" in reason:
-        return Cause("json_truncated", "the string that starts here is not closed; write the closing quote", at)
-    return None
+def _wrong_bracket(text: str, at: int) -> str:
+    """Return the message for a bracket that does not close the last open one, "" if it does."""
+    opened = _open_brackets(text[:at])
+    if not opened or _CLOSING[opened[-1][0]] == text[at]:
+        return ""
+    bracket, start = opened[-1]
+    line = text.count("\n", 0, start) + 1
+    return f"{text[at]!r} does not close the {bracket!r} of line {line}; write {_CLOSING[bracket]!r} first"
 
 
 def _truncated(text: str) -> Optional[Cause]:

@@ -6,7 +6,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.podwire.cni.plugins.lookup import cni_preflight as module
+from ansible_collections.podwire.cni.plugins.lookup import cni_value as module
 from ansible_collections.podwire.cni.plugins.plugin_utils import preflight as preflight_module
 from ansible_collections.podwire.cni.plugins.plugin_utils.variables import DECLARING
 
@@ -22,7 +22,7 @@ def preflight(variables):
     given = {name: trust_as_template(value) if isinstance(value, str) else value for name, value in variables.items()}
     loader = DataLoader()
     plugin = module.LookupModule(loader=loader, templar=Templar(loader=loader, variables=given))
-    (sentence,) = plugin.run([], {"inventory_hostname": "web1", **given})
+    (sentence,) = plugin.run([], {"inventory_hostname": "web1", **given}, problems="host")
     return sentence
 
 
