@@ -3,40 +3,17 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Optional
+from typing import Any
 
-from ..module_utils._host.errors import HostError, coded
-from ..module_utils._host.secrets import one_line, published
 from ..plugin_utils.reading import ReadingAction
 
 
 class ActionModule(ReadingAction):
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-    _supports_async = True
+    MODULE = "cni_attach"
 
-    def run(self, tmp: Optional[str] = None, task_vars: Optional[dict[str, Any]] = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
+    def prepare(self, task_vars: dict[str, Any]) -> dict[str, Any]:
         arguments = dict(self._task.args)
-        try:
-            options = arguments.pop("nads", None)
-            arguments["attachments"] = self.resolve(arguments.get("attachments"), options)
-        except HostError as error:
-            failure = {"msg": coded(one_line(error.msg), error.code), "code": error.code, **error.facts}
-            result.update(published({"failed": True, "changed": False, **failure}))
-            return result
-        if arguments["attachments"] is None:
-            del arguments["attachments"]
-        result.update(
-            self._execute_module(
-                module_name="podwire.cni.cni_attach",
-                module_args=arguments,
-                task_vars=task_vars,
-                wrap_async=self._task.async_val,
-            )
-        )
-        with contextlib.suppress(KeyError, TypeError, AttributeError):
-            for entry in result["invocation"]["module_args"]["attachments"]:
-                entry.pop("_networks", None)
-        return result
+        options = arguments.pop("nads", None)
+        if arguments.get("attachments") is not None:
+            arguments["attachments"] = self.resolve(arguments["attachments"], options)
+        return self.call(arguments, task_vars)

@@ -3,43 +3,25 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from ..module_utils._host.errors import HostError, coded
+from ..module_utils._host.errors import HostError
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
-from ..module_utils._host.secrets import one_line, published
 from ..modules.cni_host import ARGUMENTS
+from ..plugin_utils.module_action import INTERNAL, Result
 from ..plugin_utils.remedies import no_options
-from ..plugin_utils.rendering import Refused, RenderingAction
+from ..plugin_utils.rendering import RenderingAction
 from ..plugin_utils.shipping import ShippingAction, check_version
 
-Result = dict[str, Any]
-
-
-INTERNAL = ("_source", "_refused")
 OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name not in INTERNAL}
 COMMON = ("conf_dir", "bin_dirs", "cache_dir")
 
 
 class ActionModule(ShippingAction, RenderingAction):
-    _supports_check_mode = True
-    _supports_async = True
+    MODULE = "cni_host"
 
-    def run(self, tmp: str | None = None, task_vars: Result | None = None) -> Result:
-        """Return the module's result, or a failure before any host was touched."""
-        super().run(tmp, task_vars)
-        try:
-            return self._run(task_vars or {})
-        except HostError as error:
-            # The message may quote names from an archive.
-            failure = {"msg": coded(one_line(error.msg), error.code), "code": error.code, **error.facts}
-        except Refused as refused:
-            failure = {"msg": coded(refused.message, refused.code), "code": refused.code, "problems": refused.problems}
-        return published({"failed": True, "changed": False, **failure})
-
-    def _run(self, task_vars: Result) -> Result:
+    def prepare(self, task_vars: Result) -> Result:
         arguments = {name: value for name, value in self._task.args.items() if value is not None}
         self._check_names(arguments)
         sections = {name: dict(arguments[name]) for name in SECTIONS_ARGUMENTS if name in arguments}
@@ -57,7 +39,7 @@ class ActionModule(ShippingAction, RenderingAction):
 
         def call(told: Result | None, in_background: bool) -> Result:
             source = {} if told is None else {"_source": told}
-            return self._call({**arguments, **sections, **source}, task_vars, in_background)
+            return self.call({**arguments, **sections, **source}, task_vars, in_background)
 
         result = self.with_source(options["plugins"], call) if "plugins" in sections else call(None, True)
         why = self.why_not_that_release(_error_of(result, "plugins"), sections.get("plugins", {}))
@@ -68,16 +50,16 @@ class ActionModule(ShippingAction, RenderingAction):
         return result
 
     def _render_section(self, name: str, section: Result, arguments: Result) -> list[Result]:
-        """Replace the networks of a section by their texts, and return the problems. Raises Refused."""
+        """Replace the networks of a section by their texts, and return the problems. Raises HostError."""
         problems: list[Result] = []
         try:
             section["networks"], problems = self.render(section, may_be_empty=False)
-        except Refused as refused:
+        except HostError as error:
             if not self._task.check_mode:
                 raise
             # Check mode tells what else would change.
             section["networks"] = _named(section.get("networks"))
-            told = {"code": refused.code, "message": refused.message, "problems": refused.problems}
+            told = {"code": error.code, "message": error.msg, **error.facts}
             arguments.setdefault("_refused", {})[name] = told
         section.pop("nads", None)
         return problems
@@ -111,20 +93,6 @@ class ActionModule(ShippingAction, RenderingAction):
         # Only the section fails.
         told = {"where": "", "only_ask": False, "last": True, "error": {"code": error.code, "message": error.msg}}
         return call(told, True)
-
-    def _call(self, arguments: Result, task_vars: Result, in_background: bool) -> Result:
-        result: Result = self._execute_module(
-            module_name="podwire.cni.cni_host",
-            module_args=arguments,
-            task_vars=task_vars,
-            wrap_async=in_background and bool(self._task.async_val),
-        )
-        with contextlib.suppress(KeyError, TypeError, AttributeError):
-            for option in INTERNAL:
-                result["invocation"]["module_args"].pop(option, None)
-            for entry in result["invocation"]["module_args"]["attachments"]["attachments"]:
-                entry.pop("_networks", None)
-        return result
 
 
 def _named(networks: Any) -> list[Result]:

@@ -62,7 +62,6 @@ options:
       - always
       - never
     default: auto
-    version_added: 0.2.0
   force:
     description:
       - With V(absent), run DEL even if the attachment is not in the cache, with the current configuration of the
@@ -84,7 +83,6 @@ options:
       - Has no effect outside check mode.
     type: bool
     default: false
-    version_added: 0.2.0
 notes:
   - An attachment whose CHECK fails right after a successful ADD is kept. Such a CHECK can never pass (known for
     C(portmap) 1.1.1 and for C(bridge) with C(sbr)). The module records the failure and issues a warning. The same
@@ -238,7 +236,6 @@ attachments:
       description: What has drifted, in words, if that is only reported; else empty.
       type: str
       sample: eth0 is gone
-      version_added: 0.2.0
     warnings:
       description: Warnings about this attachment, with C(code) and C(message).
       type: list
@@ -318,7 +315,6 @@ findings:
   elements: dict
   sample:
     - {level: warning, code: drifted, message: "demo/web/eth0 has drifted: eth0 is gone", target: demo/web/eth0}
-  version_added: 0.2.0
 actions:
   description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state).
   returned: always

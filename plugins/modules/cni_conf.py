@@ -416,7 +416,6 @@ problems:
       returned: if the code is V(known_vulnerability)
       type: str
       sample: CVE-2019-9946
-      version_added: 0.2.0
 findings:
   description:
     - The warnings, which are also printed. C(target) is that of a step in RV(actions), if the warning is about it.
@@ -425,7 +424,6 @@ findings:
   elements: dict
   sample:
     - {level: warning, code: temp_file, message: "/etc/cni/net.d/.ansible_tmp-x: left by another program", target: ""}
-  version_added: 0.2.0
 actions:
   description: The steps of the plan, the same in check mode and in a run.
   returned: always, except when the validation on the controller failed

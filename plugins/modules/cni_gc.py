@@ -272,7 +272,6 @@ findings:
   elements: dict
   sample:
     - {level: warning, code: missing_source, message: "no runtime answers", target: ""}
-  version_added: 0.2.0
 actions:
   description:
     - The steps of the plan, the same in check mode and in a run. C(reason) is the evidence in a few words. When a run

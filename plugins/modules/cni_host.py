@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cni_host
 short_description: Bring the CNI of a whole host to its desired state
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - podwire.cni authors (@podwire)
 description:
@@ -188,7 +188,6 @@ findings:
   elements: dict
   sample:
     - {level: warning, code: drifted, message: "demo/web/eth0 has drifted: eth0 is gone", target: demo/web/eth0}
-  version_added: 0.2.0
 problems:
   description: The problems of all sections, as in RV(podwire.cni.cni_conf#module:problems).
   returned: always

@@ -91,7 +91,6 @@ findings:
   type: list
   elements: dict
   sample: []
-  version_added: 0.2.0
 actions:
   description: >-
     The steps of the plan, the same in check mode and in a run. C(reason) says in a few words what is not as desired.

@@ -202,7 +202,6 @@ findings:
   elements: dict
   sample:
     - {level: warning, code: owner_not_root, message: "modules run only plugins of root", target: ""}
-  version_added: 0.2.0
 actions:
   description: The steps of the plan, the same in check mode and in a run. When a run fails, each has a C(state).
   returned: always, when there is a plan

@@ -39,7 +39,6 @@ options:
           - A result of M(podwire.cni.cni_host), which replaces all results below. What it has gathered replaces
             O(results.info).
         type: raw
-        version_added: 0.2.0
       plugins:
         description: A result of M(podwire.cni.cni_plugins).
         type: raw
@@ -69,7 +68,6 @@ options:
       - Excludes O(results).
     type: bool
     default: false
-    version_added: 0.2.0
   compare:
     description:
       - Whether to compare the results with the host's previous file in O(dir) before it is overwritten.
@@ -84,7 +82,6 @@ options:
     type: list
     elements: str
     default: []
-    version_added: 0.2.0
   render:
     description:
       - Whether to make the report from all files in O(dir), including those of earlier runs and of other hosts.
@@ -96,13 +93,11 @@ options:
       - Number of days after which the record of a host is too old, so that the host needs attention. V(0) means never.
     type: float
     default: 7
-    version_added: 0.2.0
   keep:
     description:
       - Number of runs whose findings are kept in C(runs) in O(dir).
     type: int
     default: 30
-    version_added: 0.2.0
   against:
     description:
       - The run to compare with. V(previous) is the one before this run, a time such as V(2026-11-24) or
@@ -110,12 +105,10 @@ options:
       - If it is not set, V(previous), if there is such a run.
     type: str
     default: ''
-    version_added: 0.2.0
   prometheus:
     description:
       - Path of a file for the textfile collector of Prometheus' node exporter. Everybody on the controller can read it.
     type: path
-    version_added: 0.2.0
 attributes:
   check_mode:
     support: full
@@ -184,7 +177,6 @@ summary:
   returned: with O(results) or O(inspect)
   type: str
   sample: "drift: 3 steps (2 safe, 1 disruptive)"
-  version_added: 0.2.0
 error:
   description: Why the state of the host is unknown. V(null) if it is known.
   returned: with O(results) or O(inspect)
@@ -207,23 +199,19 @@ time:
   returned: with O(results) or O(inspect)
   type: str
   sample: "2026-11-25T06:00:00Z"
-  version_added: 0.2.0
 problems:
   description: The problems of the networks and plugins of the host, as M(podwire.cni.cni_conf) returns them.
   returned: with O(results) or O(inspect)
   type: list
   elements: dict
-  version_added: 0.2.0
 confirmed:
   description: Whether a container started now would get its network. V(null) if that is not known.
   returned: with O(results) or O(inspect)
   type: bool
-  version_added: 0.2.0
 planned:
   description: Whether it is known what a run would change. If not, RV(error) says why.
   returned: with O(inspect)
   type: bool
-  version_added: 0.2.0
 worse:
   description: In what the host is worse than before, one sentence for each difference.
   returned: with O(compare)
@@ -258,14 +246,12 @@ report:
       description: How many hosts need attention, and why, in a line.
       type: str
       sample: "1 of 3 hosts needs attention: 1 with drift"
-      version_added: 0.2.0
     lost_with_container:
       description:
         - Whether the report will be lost with the execution environment in which Ansible runs, because its directory is
           in no volume. AWX's own volume C(/runner) does not outlive the job.
       type: bool
       sample: false
-      version_added: 0.2.0
     artifact:
       description:
         - The totals and the hosts by name, in less than 64 KB, for the artifacts of a job.
@@ -280,12 +266,10 @@ report:
         classes: {safe: 2, disruptive: 0, foreign: 0}
         hosts: {error: [], drift: [web2], attention: [], disruptive: [], safe: [web2]}
         left_out: {}
-      version_added: 0.2.0
     since:
       description: When the run began that the report was compared with. Empty if there was none.
       type: str
       sample: "2026-11-24T06:00:00Z"
-      version_added: 0.2.0
     changes:
       description:
         - The hosts that differ from that run, each with C(host), its level C(before) and C(after), and the findings
@@ -298,10 +282,8 @@ report:
           after: drift
           new: ["write /etc/cni/net.d/10-apps.conflist: bridge: mtu 1450, want 1500"]
           gone: []
-      version_added: 0.2.0
     changes_summary:
       description: How many findings are new and gone, in a line. Empty if there was nothing to compare with.
       type: str
       sample: "since 2026-11-24 06:00: 1 new on 1 host"
-      version_added: 0.2.0
 """

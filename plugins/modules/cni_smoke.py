@@ -178,7 +178,6 @@ findings:
   type: list
   elements: dict
   sample: []
-  version_added: 0.2.0
 actions:
   description:
     - The steps of the plan, the same in check mode and in a run. The step C(try) tests a network and is not a change.

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from ansible.errors import AnsibleError, AnsibleFileNotFound
-from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
 from ..module_utils._host.errors import HostError
 from ..module_utils.libcni.multi.definitions import API_VERSION, KIND
 from .definitions import Manifest, Sources
+from .module_action import ModuleAction
 from .pods import PodEntries
 
 MAX_SIZE = 1 << 20
 _LOOKUP = "kubernetes.core.k8s"
 
 
-class ReadingAction(ActionBase):
+class ReadingAction(ModuleAction):
     """Reads files of the controller."""
 
     def _read(self, src: str) -> tuple[str, bytes]:

@@ -21,23 +21,13 @@ from .remedies import jsonschema_needed
 SCHEMA = "the level 'schema' of 'validate'"
 
 
-class Refused(Exception):
-    """Networks that are not sent to a host: ``code``, ``message``, and the ``problems`` that were found."""
-
-    def __init__(self, code: str, message: str, problems: list[dict[str, Any]]) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.problems = problems
-
-
 class RenderingAction(ReadingAction):
     """Sends a host only names and rendered texts of networks, after they were validated."""
 
     def render(
         self, options: Mapping[str, Any], may_be_empty: bool
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the option ``networks`` for the module, and the problems. Prints warnings; raises Refused.
+        """Return the option ``networks`` for the module, and the problems. Prints warnings; raises HostError with them.
 
         *options* are those of cni_conf as the user wrote them, with ``nads``. *may_be_empty*: there is other work than
         networks.
@@ -52,13 +42,14 @@ class RenderingAction(ReadingAction):
             try:
                 of_nads = networks_of_nads(options["nads"], self.sources())
             except HostError as error:
-                raise Refused(error.code, error.msg, error.facts.get("problems", [])) from error
+                error.facts.setdefault("problems", [])
+                raise
             networks = [*networks, *of_nads] if isinstance(networks, list) else networks or of_nads
             may_be_empty = True
         checked = CheckedNetworks(networks, usable, self._read, may_be_empty=may_be_empty)
         if without_schema and checked.present:
             needed = jsonschema_needed(SCHEMA, MISSING)
-            raise Refused("missing_required_lib", f"{needed}, or leave 'schema' out of 'validate'", [])
+            raise HostError(f"{needed}, or leave 'schema' out of 'validate'", "missing_required_lib", problems=[])
         # The module itself refuses a value that is not a boolean.
         problems = strict(checked.problems) if boolean(options.get("strict"), strict=False) else checked.problems
         for entry in problems:
@@ -66,5 +57,5 @@ class RenderingAction(ReadingAction):
                 Display().warning(one_line(f"[{entry['code']}] {place(entry)}{entry['message']}"))
         errors = errors_of(problems)
         if errors:
-            raise Refused(errors[0]["code"], summary(problems), problems)
+            raise HostError(summary(problems), errors[0]["code"], problems=problems)
         return checked.rendered, problems

@@ -10,19 +10,17 @@ from typing import Any
 
 from ansible import constants as C
 from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
 
 from ..module_utils._host.errors import HostError
+from .module_action import ModuleAction, Result
 from .plugin_source import Need, PluginSource
 
-Result = dict[str, Any]
 
+class ShippingAction(ModuleAction):
+    """Sends a host the plugins that it lacks, in one transfer.
 
-class ShippingAction(ActionBase):
-    """Sends a host the plugins that it lacks, in one transfer."""
-
-    # Only files that differ are sent, usually none. Their directory is created on demand.
-    TRANSFERS_FILES = False
+    Only files that differ are sent, usually none. Their directory is created on demand.
+    """
 
     def with_source(self, options: Mapping[str, Any], call: Callable[..., Result]) -> Result:
         """Return the result of the module, which is called with what it has to know about the source of the plugins.

@@ -10,7 +10,7 @@ import yaml
 from ansible_collections.podwire.cni.plugins.action import cni_conf
 from ansible_collections.podwire.cni.plugins.doc_fragments import _common, _conf, _networks
 from ansible_collections.podwire.cni.plugins.modules import cni_conf as cni_conf_module
-from ansible_collections.podwire.cni.plugins.plugin_utils import reading, rendering
+from ansible_collections.podwire.cni.plugins.plugin_utils import module_action, reading, rendering
 
 GOOD = {"name": "a", "content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "isGatway": true}]}'}
 
@@ -27,7 +27,7 @@ def action(monkeypatch):
         return plugin.answer
 
     plugin._execute_module = execute
-    monkeypatch.setattr(reading.ActionBase, "run", lambda self, tmp, task_vars: {})
+    monkeypatch.setattr(module_action.ActionBase, "run", lambda self, tmp, task_vars: {})
     plugin.warnings = []
     monkeypatch.setattr(rendering.Display, "warning", lambda self, text: plugin.warnings.append(text))
     return plugin

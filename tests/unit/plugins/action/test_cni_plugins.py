@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.podwire.cni.plugins.action import cni_plugins
-from ansible_collections.podwire.cni.plugins.plugin_utils import shipping
+from ansible_collections.podwire.cni.plugins.plugin_utils import module_action
 
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
     """Run the action plugin with options; the host answers with ``run.answer``."""
-    monkeypatch.setattr(shipping.ActionBase, "run", lambda self, tmp, task_vars: {})
+    monkeypatch.setattr(module_action.ActionBase, "run", lambda self, tmp, task_vars: {})
     plugin = cni_plugins.ActionModule.__new__(cni_plugins.ActionModule)
     plugin._find = lambda path: path
 

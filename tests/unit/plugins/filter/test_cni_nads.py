@@ -8,7 +8,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.podwire.cni.plugins.filter import cni_nads as module
+from ansible_collections.podwire.cni.plugins.filter import cni as module
 from ansible_collections.podwire.cni.plugins.plugin_utils import filters
 
 cni_nads = module.FilterModule().filters()["cni_nads"]

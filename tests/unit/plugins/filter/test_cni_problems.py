@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.podwire.cni.plugins.filter import cni_problems as module
+from ansible_collections.podwire.cni.plugins.filter import cni as module
 from ansible_collections.podwire.cni.plugins.plugin_utils import filters
 
 cni_problems = module.FilterModule().filters()["cni_problems"]

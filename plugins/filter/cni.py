@@ -1,0 +1,112 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""The filters of the collection. Their documentation is in the files beside this one."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from ansible.errors import AnsibleFilterError
+
+from ..module_utils._host.problems import errors_of, summary
+from ..module_utils._host.problems import strict as with_strict
+from ..plugin_utils._conf.multus import absent_networks, multinet_networks, multus_network
+from ..plugin_utils._conf.nads import CheckedNads
+from ..plugin_utils._conf.source import DataSource, TextSource
+from ..plugin_utils._conf.validate import ALONE, Checked
+from ..plugin_utils._report.bounds import plain
+from ..plugin_utils.filters import flag, kind, validating
+from ..plugin_utils.summaries import summaries
+
+
+@validating
+def cni_multinet(
+    networks: Any, network: str, settings: Optional[dict[str, Any]] = None, *, validate: Any = None
+) -> list[dict[str, Any]]:
+    """Return entries of cni_networks; see the filter's documentation."""
+    if not isinstance(networks, list) or not isinstance(network, str) or not isinstance(settings or {}, dict):
+        raise ValueError("expected a list of networks, the name of one, and a mapping of settings")
+    return multinet_networks(networks, network, settings or {}, validate)
+
+
+@validating
+def cni_multus(
+    networks: Any,
+    settings: Optional[dict[str, Any]] = None,
+    cluster_network: Optional[str] = None,
+    shim: bool = False,
+    name: str = "multus-cni-network",
+    file: str = "00-multus.conflist",
+    alone: bool = False,
+    *,
+    validate: Any = None,
+) -> Any:
+    """Return an entry of cni_networks, or a list of them; see the filter's documentation."""
+    if not isinstance(settings or {}, dict):
+        raise ValueError("settings must be a mapping of keys of Multus")
+    if not all(isinstance(text or "", str) for text in (cluster_network, name, file)):
+        raise ValueError("cluster_network, name and file must be strings")
+    is_shim, is_alone = flag("shim", shim), flag("alone", alone)
+    conflist = multus_network(networks, settings or {}, cluster_network, is_shim, name, validate)
+    entry = {"name": name, "file": file, "conflist": conflist}
+    return [entry, *absent_networks(networks, name)] if is_alone else entry
+
+
+@validating
+def cni_nads(
+    nads: Any,
+    namespace: Optional[str] = None,
+    file: Optional[str] = None,
+    strict: bool = False,
+    problems: bool = False,
+    *,
+    validate: Any = None,
+) -> list[dict[str, Any]]:
+    """Return the manifests of *nads*, or their problems; see the filter's documentation."""
+    if not isinstance(nads, (dict, list, str)):
+        raise ValueError(f"the input must be a list, a mapping or YAML text, not {kind(nads)}")
+    if not isinstance(namespace or "", str):
+        raise ValueError("namespace must be a string")
+    as_errors, as_problems = flag("strict", strict), flag("problems", problems)
+    checked = CheckedNads(nads, validate, namespace or "", file)
+    found = with_strict(checked.problems) if as_errors else checked.problems
+    if as_problems:
+        return found
+    if errors_of(found):
+        raise ValueError(summary(found))
+    return checked.manifests
+
+
+@validating
+def cni_problems(
+    conf: Any, name: Optional[str] = None, file: Optional[str] = None, strict: bool = False, *, validate: Any = None
+) -> list[dict[str, Any]]:
+    """Return the problems of *conf*, a mapping or JSON text; see the filter's documentation."""
+    if not isinstance(conf, (dict, str)):
+        raise ValueError(f"the input must be a mapping or JSON text, not {kind(conf)}")
+    as_errors = flag("strict", strict)
+    source = DataSource(conf) if isinstance(conf, dict) else TextSource(conf)
+    problems = Checked(source, file, name, [*validate, ALONE] if "schema" in validate else validate).problems
+    return with_strict(problems) if as_errors else problems
+
+
+def cni_summary(results: Any, active: Any = None, planned: bool = False) -> list[str]:
+    """Return the lines about *results*; see the filter's documentation."""
+    if not isinstance(results, dict):
+        raise AnsibleFilterError("cni_summary: the input must be a mapping from hosts to results")
+    if active is not None and not isinstance(active, list):
+        raise AnsibleFilterError("cni_summary: active must be a list of hosts")
+    try:
+        return summaries(plain(results), active, bool(planned))
+    except RecursionError as error:
+        raise AnsibleFilterError("cni_summary: a result is nested too deeply") from error
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "cni_multinet": cni_multinet,
+            "cni_multus": cni_multus,
+            "cni_nads": cni_nads,
+            "cni_problems": cni_problems,
+            "cni_summary": cni_summary,
+        }
