@@ -14,13 +14,12 @@ from typing import Dict, List, Sequence
 from ..errors import HostError
 from ..processes import Process
 from . import profiles, reading
-from .runtime import Runtime
+from .runtime import Keys, Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .settings import FileChange, RuntimeSettings
 
-CONF_DIR, PLUGINS = "cni configuration path", "cni plugin path"
 ALLOW = {name: f"allow net {name}" for name in ("networks", "users", "groups")}
 """Who may use which networks without being root; each is a list with commas."""
 _LINE = re.compile(r"(?m)^[ \t]*([a-z][a-z ]*[a-z])[ \t]*=[ \t]*(.*?)[ \t]*$")
@@ -29,6 +28,8 @@ _END = "# End of what podwire.cni wrote.\n"
 
 class Apptainer(Runtime):
     """Apptainer, which reads its file when it starts a container."""
+
+    keys = Keys("cni configuration path", "cni plugin path", separator="")
 
     @classmethod
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
@@ -47,9 +48,7 @@ class Apptainer(Runtime):
 
     def _read(self) -> None:
         values = values_in(reading.read_text(self.config) or "")
-        self.set_conf(reading.directory(dict(values), CONF_DIR) or self.conf_dir)
-        plugins = reading.directory(dict(values), PLUGINS)
-        self.bin_dirs = [plugins] if plugins else self.bin_dirs
+        self.take(values)
         for what, key in ALLOW.items():
             if key in values:
                 names = [name.strip() for name in values[key].split(",")]
@@ -85,7 +84,7 @@ class Apptainer(Runtime):
 
 def _lines(desired: RuntimeSettings, written: Dict[str, str]) -> str:
     """Return the lines with the settings; *written* are those that the file has already."""
-    settings = {CONF_DIR: desired.conf_dir, PLUGINS: desired.bin_dirs[0]}
+    settings = {Apptainer.keys.conf_dir: desired.conf_dir, Apptainer.keys.bin_dirs: desired.bin_dirs[0]}
     for what, key in ALLOW.items():
         if desired.allow and what in desired.allow:
             settings[key] = ",".join(desired.allow[what])

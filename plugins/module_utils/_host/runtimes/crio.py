@@ -12,7 +12,7 @@ from ..errors import HostError
 from ..processes import Process
 from . import reading
 from .profiles import PROFILES
-from .runtime import Runtime
+from .runtime import Keys, Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +20,23 @@ if TYPE_CHECKING:
     from .settings import FileChange, RuntimeSettings
 
 _CONFIG = "/etc/crio/crio.conf"
-_DROP_INS = "/etc/crio/crio.conf.d"
 _MOST = 4 << 20
 
 
 class Crio(Runtime):
     """CRI-O, or the one of OpenShift."""
+
+    drop_ins = "/etc/crio/crio.conf.d"
+    keys = Keys(
+        "network_dir",
+        "plugin_dirs",
+        "cni_default_network",
+        options={
+            "network_dir": ["--cni-config-dir"],
+            "plugin_dirs": ["--cni-plugin-dir"],
+            "cni_default_network": ["--cni-default-network"],
+        },
+    )
 
     @classmethod
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
@@ -34,7 +45,7 @@ class Crio(Runtime):
         if runtime is None:
             return []
         process = runtime.process
-        runtime.config = (process.paths("--config-dir", "-d") or [_DROP_INS])[-1]
+        runtime.config = (process.paths("--config-dir", "-d") or [cls.drop_ins])[-1]
         runtime.address = (process.paths("--listen") or ["/run/crio/crio.sock"])[-1]
         with runtime.read_settings():
             runtime._read()
@@ -43,27 +54,15 @@ class Crio(Runtime):
         return [runtime]
 
     def _read(self) -> None:
-        process = self.process
-        conf_dir, bin_dirs, default = "", list(self.bin_dirs), ""
-        paths = process.paths("--config", "-c")[-1:] or [_CONFIG]
+        paths = self.process.paths("--config", "-c")[-1:] or [_CONFIG]
         if os.path.isdir(self.config):
             paths.extend(reading.below(self.config))
-        for path in paths:
-            network = reading.section(reading.parsed(path) or {}, "crio", "network")
-            conf_dir = reading.directory(network, "network_dir") or conf_dir
-            bin_dirs = reading.directories(network, "plugin_dirs") or bin_dirs
+        network = reading.merged(paths, "crio", "network")
+        bin_dirs, old = network.get("plugin_dirs"), reading.directory(network, "plugin_dir")
+        if old and isinstance(bin_dirs, list):
             # This deprecated key adds to the others.
-            old = reading.directory(network, "plugin_dir")
-            bin_dirs = [*bin_dirs, old] if old and old not in bin_dirs else bin_dirs
-            if "cni_default_network" in network:
-                default = reading.text_of_key(network, "cni_default_network")
-        option = process.option("--cni-config-dir")
-        conf_dir = reading.plain_path(option, "--cni-config-dir") if option else conf_dir
-        if conf_dir:
-            self.set_conf(conf_dir)
-        paths = [reading.plain_path(path, "--cni-plugin-dir") for path in process.options("--cni-plugin-dir")]
-        self.bin_dirs = paths or bin_dirs
-        self.default_network = process.option("--cni-default-network") or default
+            network["plugin_dirs"] = [*bin_dirs, old]
+        self.take(network)
 
     def ask(self, networks: Sequence[str], timeout: float) -> CriStatus:
         end = time.monotonic() + timeout
@@ -84,34 +83,27 @@ class Crio(Runtime):
         done = commands.run_command(argv, timeout)
         if done.rc != 0:
             raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
+        runs = Crio("crio")
         try:
-            tables = reading.toml(done.stdout[:_MOST].decode("utf-8", "replace"))
-            network = reading.section(tables, "crio", "network")
-            conf_dir = reading.directory(network, "network_dir")
-            bin_dirs = reading.directories(network, "plugin_dirs")
-            default = reading.text_of_key(network, "cni_default_network")
+            network = reading.section(reading.toml(done.stdout[:_MOST].decode("utf-8", "replace")), "crio", "network")
+            runs.take({"plugin_dirs": self.bin_dirs, **network})
         except HostError as error:
             raise HostError(f"{' '.join(argv)} prints no configuration ({error.msg})", code="not_answered") from error
-        if not conf_dir:
+        if not network.get("network_dir"):
             raise HostError(f"{' '.join(argv)} prints no network_dir", code="not_answered")
-        for what, runs, files in (
-            ("network_dir", conf_dir, self.conf_dir),
-            ("plugin_dirs", bin_dirs or self.bin_dirs, self.bin_dirs),
-            ("cni_default_network", default, self.default_network),
-        ):
-            if runs != files:
-                return f"it runs with {what} {_words(runs)}, but its configuration says {_words(files)}; restart it"
+        for what, name in zip(self.keys, ("conf_dir", "bin_dirs", "default_network")):
+            current, configured = getattr(runs, name), getattr(self, name)
+            if current != configured:
+                return f"it runs with {what} {_words(current)}, but its configuration says {_words(configured)}; restart it"
         return ""
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``."""
-        from .settings import drop_in
         from .toml import rendered
 
         text = f"[crio.network]\nnetwork_dir = {rendered(desired.conf_dir)}\n"
         text += f"plugin_dirs = {rendered(list(desired.bin_dirs))}\n"
-        path = os.path.join(self.config or _DROP_INS, "99-podwire-cni.conf")
-        return drop_in(path, text if desired.present else None, not self.has(desired))
+        return self.drop_in(desired, text)
 
 
 def _words(value: Any) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import copy
 import os
-from typing import Callable, Iterable, List, Sequence, Type
+from typing import Iterable, List, Sequence, Type
 
 from ..hostview import HostView, Users
-from ..processes import Process, processes
+from ..processes import processes
 from ..trust import untrusted
 from . import profiles, reading
 from .profiles import CONTAINERD, OWN, containerd_profile
@@ -51,27 +51,18 @@ def find_runtimes() -> List[Runtime]:
         "others": [profiles.ECS_CONFIG],
     }
     runtimes: List[Runtime] = []
-    for name, programs in _PROGRAMS.items():
+    for kind, programs in _PROGRAMS.items():
         runs = any(process.name in programs for process in running)
-        if runs or any(map(reading.installed, programs)) or any(map(os.path.exists, configs.get(name, ()))):
-            runtimes.extend(_finder(name)(running))
+        if runs or any(map(reading.installed, programs)) or any(map(os.path.exists, configs.get(kind, ()))):
+            runtimes.extend(class_of(kind).find(running))
     return runtimes
 
 
-def _finder(name: str) -> Callable[[Sequence[Process]], List[Runtime]]:
-    if name == "kubelet":
-        from .kubelet import find_kubelets
-
-        return find_kubelets
-    if name == "others":
-        from .others import find_others
-
-        return find_others
-    return class_of(name).find
-
-
 def class_of(name: str) -> Type[Runtime]:
-    """Return the class of a runtime. Each is imported only where there is a trace of it: most hosts have one."""
+    """Return the class of a runtime, or the one that finds runtimes of a kind.
+
+    Each is imported only where there is a trace of it: most hosts have one.
+    """
     if name.startswith(CONTAINERD):
         from .containerd import Containerd
 
@@ -92,6 +83,14 @@ def class_of(name: str) -> Type[Runtime]:
         from .nomad import Nomad
 
         return Nomad
+    if name == "kubelet":
+        from .kubelet import Kubelet
+
+        return Kubelet
+    if name == "others":
+        from .others import Other
+
+        return Other
     return Runtime
 
 

@@ -25,7 +25,7 @@ from ..trust import check_trusted
 from . import reading
 from .cri import CriStatus
 from .restarts import forget_restart, note_restart, restart_pending
-from .runtime import Runtime
+from .runtime import Keys, Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,6 +59,16 @@ class Nomad(Runtime):
     # The agent tells its servers of a new fingerprint, which answer for it.
     settles = 8.0
     port = 0
+    drop_ins = _CONFIG
+    keys = Keys(
+        "cni_config_dir",
+        "cni_path",
+        separator=":",
+        options={
+            "cni_config_dir": ["-cni-config-dir", "--cni-config-dir"],
+            "cni_path": ["-cni-path", "--cni-path"],
+        },
+    )
 
     @classmethod
     def find(cls, running: Sequence[Process]) -> List[Runtime]:
@@ -93,12 +103,7 @@ class Nomad(Runtime):
             self.reads = False
             self.notes.append("this agent is not a client, so it has no networks")
             return
-        option = agent.option("-cni-config-dir", "--cni-config-dir")
-        path = reading.plain_path(option, "-cni-config-dir") if option else reading.directory(client, "cni_config_dir")
-        self.set_conf(path or self.conf_dir)
-        path = agent.option("-cni-path", "--cni-path") or reading.text_of_key(client, "cni_path")
-        if path:
-            self.bin_dirs = [reading.plain_path(part, "cni_path") for part in path.split(":") if part]
+        self.take(client)
 
     def _configs(self) -> List[str]:
         return self.process.paths("-config", "--config")
@@ -127,7 +132,6 @@ class Nomad(Runtime):
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_drop_in``."""
-        from .settings import drop_in
         from .toml import rendered
 
         if self.found and not self.config:
@@ -142,8 +146,7 @@ class Nomad(Runtime):
             f"  cni_path       = {rendered(':'.join(desired.bin_dirs))}\n"
             "}\n"
         )
-        path = os.path.join(self.config or _CONFIG, "99-podwire-cni.hcl")
-        return drop_in(path, text if desired.present else None, not self.has(desired))
+        return self.drop_in(desired, text, ".hcl")
 
 
 def _files(path: str) -> List[str]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import List, Sequence, Tuple
 
 from .. import commands
 from ..errors import HostError
 from ..processes import Process
 from . import reading
-from .runtime import Runtime
+from .runtime import Keys, Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .settings import FileChange, RuntimeSettings
 
 _CONFIGS = ("/usr/share/containers/containers.conf", "/etc/containers/containers.conf")
-_DROP_INS = "/etc/containers/containers.conf.d"
 _STORAGE = "/etc/containers/storage.conf"
 _GRAPH_ROOT = "/var/lib/containers/storage"
 # containers/common pkg/config/config_linux.go: helper_binaries_dir
@@ -36,6 +35,8 @@ class Podman(Runtime):
     """podman. ``databases`` is the directory where it keeps them, ``release`` that of a recent one if not known."""
 
     answer = "podman network inspect"
+    drop_ins = "/etc/containers/containers.conf.d"
+    keys = Keys("network_config_dir", "cni_plugin_dirs", "default_network")
     databases = ""
 
     @classmethod
@@ -44,7 +45,7 @@ class Podman(Runtime):
         runtime = cls.evident("podman", running, "podman", version="--version")
         if runtime is None:
             return []
-        runtime.config = _DROP_INS
+        runtime.config = cls.drop_ins
         with runtime.read_settings():
             runtime._read()
         return [runtime]
@@ -55,12 +56,9 @@ class Podman(Runtime):
         return super().release if self.version else (5, 0)
 
     def _read(self) -> None:
-        network: Dict[str, Any] = {}
-        helpers: List[str] = []
-        for path in [*_CONFIGS, *reading.listed(_DROP_INS, ".conf")]:
-            tables = reading.parsed(path) or {}
-            network.update(reading.section(tables, "network"))
-            helpers = reading.directories(reading.section(tables, "engine"), "helper_binaries_dir") or helpers
+        paths = [*_CONFIGS, *reading.listed(self.config, ".conf")]
+        network = reading.merged(paths, "network")
+        helpers = reading.directories(reading.merged(paths, "engine"), "helper_binaries_dir")
         backend, why = self._backend(reading.text_of_key(network, "network_backend"), helpers or list(_HELPERS))
         if backend != "cni":
             self.reads = False
@@ -68,9 +66,7 @@ class Podman(Runtime):
             return
         if why:
             self.notes.append(f"it uses CNI, {why}")
-        self.set_conf(reading.directory(network, "network_config_dir") or self.conf_dir)
-        self.bin_dirs = reading.directories(network, "cni_plugin_dirs") or self.bin_dirs
-        self.default_network = reading.text_of_key(network, "default_network") or self.default_network
+        self.take(network)
         self.databases = os.path.join(_root(), "libpod")
 
     def _backend(self, configured: str, helpers: List[str]) -> Tuple[str, str]:
@@ -121,7 +117,6 @@ class Podman(Runtime):
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_cni``."""
-        from .settings import drop_in
         from .toml import rendered
 
         # For one that is not installed yet, the task says that it has CNI.
@@ -141,8 +136,7 @@ class Podman(Runtime):
         text = "[network]\n" + ('network_backend = "cni"\n' if release >= (4, 0) else "")
         text += f"network_config_dir = {rendered(desired.conf_dir)}\n"
         text += f"cni_plugin_dirs = {rendered(list(desired.bin_dirs))}\n"
-        path = os.path.join(self.config or _DROP_INS, "99-podwire-cni.conf")
-        return drop_in(path, text if desired.present else None, not self.has(desired))
+        return self.drop_in(desired, text)
 
 
 def settled() -> Tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import glob
 import os
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from .. import commands
 from ..confdir import read_regular
@@ -60,6 +60,14 @@ def toml(text: str) -> Dict[str, Any]:
     return load_toml(text)
 
 
+def merged(paths: Iterable[str], *keys: str) -> Dict[str, Any]:
+    """Return the table under *keys* of TOML files, a later one over an earlier one. Raises as :func:`parsed`."""
+    table: Dict[str, Any] = {}
+    for path in paths:
+        table.update(section(parsed(path), *keys))
+    return table
+
+
 def listed(directory: str, ending: str = "") -> List[str]:
     """Return the paths of the files in *directory* whose names have this ending, sorted; none if it does not exist."""
     try:
@@ -103,7 +111,7 @@ def section(tables: Any, *keys: str) -> Dict[str, Any]:
     return tables if isinstance(tables, dict) else {}
 
 
-def text_of_key(table: Dict[str, Any], key: str) -> str:
+def text_of_key(table: Mapping[str, Any], key: str) -> str:
     """Return a string, "" if there is none. Raises HostError ``not_understood`` for any other type."""
     value = table.get(key, "")
     if not isinstance(value, str):
@@ -112,14 +120,19 @@ def text_of_key(table: Dict[str, Any], key: str) -> str:
     return value.encode("utf-8", "replace").decode("utf-8")
 
 
-def directory(table: Dict[str, Any], key: str) -> str:
+def directory(table: Mapping[str, Any], key: str) -> str:
     """Return a path, cleaned, "" if there is none. Raises HostError ``not_understood``."""
     return plain_path(table[key], key) if text_of_key(table, key) else ""
 
 
-def directories(table: Dict[str, Any], key: str) -> List[str]:
-    """Return a list of paths, cleaned. Raises HostError ``not_understood``."""
+def directories(table: Mapping[str, Any], key: str, separator: Optional[str] = None) -> List[str]:
+    """Return a list of paths, cleaned. Raises HostError ``not_understood``.
+
+    *separator*: what is between those of a text, "" if it is one path; None: a text is not understood.
+    """
     values = table.get(key) or []
+    if isinstance(values, str) and separator is not None:
+        values = values.split(separator) if separator else [values]
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise HostError(f"{key} is not a list of strings", code="not_understood")
     return [plain_path(value, key) for value in values if value]

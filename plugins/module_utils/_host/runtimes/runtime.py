@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar
 
 from ..errors import HostError
 from ..processes import Process
@@ -21,6 +21,19 @@ Found = TypeVar("Found", bound="Runtime")
 
 # The releases of containerd that ignore use_internal_loopback.
 _WITHOUT_INTERNAL = ("1.6", "1.7")
+
+
+class Keys(NamedTuple):
+    """The names of a runtime's settings in its configuration, and the options of its command line that override them.
+
+    ``separator``: what is between ``bin_dirs`` that are one text, None if they are a list.
+    """
+
+    conf_dir: str = ""
+    bin_dirs: str = ""
+    default_network: str = ""
+    separator: Optional[str] = None
+    options: Mapping[str, Sequence[str]] = {}
 
 
 class Runtime:
@@ -40,11 +53,14 @@ class Runtime:
     these settings ("" for all others), ``tables`` its whole configuration (containerd), ``allowed`` the ``networks``,
     ``users`` and ``groups`` that Apptainer's configuration allows.
 
+    ``keys`` are the names of its settings, ``drop_ins`` is the directory of its drop-ins by default.
     ``answer`` says what it answers when it is asked. ``settles``: for how many more seconds its answer may be old.
     """
 
     answer = "its answer to Status of CRI"
     settles = 0.0
+    keys = Keys()
+    drop_ins = ""
 
     def __init__(
         self, name: str, version: str = "", found: str = "", conf_dir: str = "", bin_dirs: Sequence[str] = ()
@@ -121,6 +137,17 @@ class Runtime:
             path = os.path.dirname(path)
         self.conf_dir = path
 
+    def take(self, table: Mapping[str, Any]) -> None:
+        """Take the settings of its configuration and of its command line. Raises HostError ``not_understood``."""
+        keys, settings = self.keys, dict(table)
+        for key, names in keys.options.items():
+            values = self.process.options(*names)
+            if values:
+                settings[key] = values if key == keys.bin_dirs and keys.separator is None else values[-1]
+        self.set_conf(reading.directory(settings, keys.conf_dir) or self.conf_file or self.conf_dir)
+        self.bin_dirs = reading.directories(settings, keys.bin_dirs, keys.separator) or self.bin_dirs
+        self.default_network = reading.text_of_key(settings, keys.default_network) or self.default_network
+
     def searched(self, kind: str) -> List[str]:
         """Return the directories that it searches for the plugins of a network whose first plugin is *kind*."""
         extra = vendor_dir(kind) if self.rules.vendor_dirs else ""
@@ -188,6 +215,13 @@ class Runtime:
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Return the changes of its files that give it the settings *desired*. Raises HostError."""
         raise NotImplementedError
+
+    def drop_in(self, desired: RuntimeSettings, text: str, extension: str = ".conf") -> List[FileChange]:
+        """Return the change after which a drop-in has *text*, or is gone. Raises HostError ``not_ours``."""
+        from .settings import drop_in
+
+        path = os.path.join(self.config or self.drop_ins, f"99-podwire-cni{extension}")
+        return drop_in(path, text if desired.present else None, not self.has(desired))
 
     @property
     def how_to_load(self) -> str:

@@ -18,8 +18,10 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import 
 )
 
 CONSTANTS = {
-    crio: ["_CONFIG", "_DROP_INS"],
-    podman: ["_DROP_INS", "_STORAGE", "_GRAPH_ROOT"],
+    crio: ["_CONFIG"],
+    crio.Crio: ["drop_ins"],
+    podman: ["_STORAGE", "_GRAPH_ROOT"],
+    podman.Podman: ["drop_ins"],
     nomad: ["_CONFIG"],
     profiles: ["CONTAINERD_CONFIG", "APPTAINER_CONFIG", "ECS_CONFIG"],
     others: ["_NERDCTL_CONFIG", "_BUILDKIT_CONFIG"],
