@@ -473,7 +473,6 @@ code:
 from ..module_utils._host.errors import HostError
 from ..module_utils._host.networks.planner import plan_networks
 from ..module_utils._host.networks.request import NETWORKS_ARGUMENTS, RUNTIME_ARGUMENTS, conf_request
-from ..module_utils._host.readiness.confirm import confirm_plan
 from ..module_utils._module import (
     CLASSES_ARGUMENTS,
     COMMON_ARGUMENTS,
@@ -495,10 +494,7 @@ def main():
     except HostError as error:
         fail(module, error)
     plan = execute(module, lambda: plan_networks(request), "cni_conf")
-    # A runtime cannot have loaded what is only planned.
-    confirmed, unconfirmed = (None, []) if module.check_mode else confirm_plan(plan, request.bin_dirs)
-    for text in unconfirmed:
-        plan.warn("not_confirmed", text)
+    confirmed = plan.confirm(request.bin_dirs, module.check_mode)
     result = dict(result_of(module, plan), confirmed=confirmed)
     if module.params["configure"] is not None:
         result["configured"] = plan.configured

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 from .errors import coded
 from .secrets import mask_text
@@ -39,6 +39,11 @@ def problem(
         "column": column,
         "message": message,
     }
+
+
+def rows(findings: Iterable[Finding]) -> List[Dict[str, Any]]:
+    """Return *findings* as rows of a validation."""
+    return [finding.problem() for finding in findings]
 
 
 def errors_of(problems: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
@@ -84,26 +89,48 @@ def place(entry: Dict[str, Any]) -> str:
 _LEVELS = (ERROR, WARNING, INFO)
 
 
-class Obstacle(NamedTuple):
-    """``code`` and ``message`` say what is wrong, ``evidence`` what was seen, ``remedy`` what to do about it.
+class Finding(NamedTuple):
+    """Something that is wrong or odd: *what* it is, and the *remedy*, what to do about it ("" if *what* says it).
 
-    An error: no container of this runtime gets a working network. A warning: some do not, or it cannot be told. An
-    info: it is odd, and no obstacle. ``runtime`` is "" for what concerns the host, ``network`` "" for all networks.
+    ``file`` and the JSON ``pointer`` in it say where, ``evidence`` what was seen. ``runtime`` is "" for what concerns
+    the host, ``network`` "" for all networks; ``vulnerability`` is the name of a known one.
+
+    In readiness, no container of the runtime gets a working network because of an error; because of a warning, some
+    do not, or it cannot be told. ``decides`` is False if that is left open.
     """
 
+    level: str
     code: str
-    message: str
-    evidence: str
-    remedy: str
-    level: str = ERROR
+    what: str
+    remedy: str = ""
+    file: str = ""
+    pointer: str = ""
+    evidence: str = ""
     runtime: str = ""
     network: str = ""
-    file: str = ""
+    decides: bool = True
+    vulnerability: str = ""
 
     @property
     def rank(self) -> int:
         return _LEVELS.index(self.level)
 
-    def row(self) -> Dict[str, Any]:
-        texts = {key: mask_text(getattr(self, key)) for key in ("message", "evidence", "remedy")}
-        return dict(self._asdict(), **texts)
+    @property
+    def message(self) -> str:
+        return f"{self.what}; {self.remedy}" if self.remedy else self.what
+
+    def problem(self) -> Dict[str, Any]:
+        """Return it as a row of a validation, see :func:`problem`."""
+        row = problem(self.level, self.code, self.message, self.file or None, self.pointer)
+        return dict(row, vulnerability=self.vulnerability) if self.vulnerability else row
+
+    def obstacle(self) -> Dict[str, Any]:
+        """Return it as a row of readiness."""
+        plain = {key: getattr(self, key) for key in ("code", "level", "runtime", "network", "file")}
+        texts = {"message": self.what, "evidence": self.evidence, "remedy": self.remedy}
+        return {**plain, **{key: mask_text(text) for key, text in texts.items()}}
+
+
+def obstacle(code: str, what: str, evidence: str, remedy: str, level: str = ERROR, file: str = "") -> Finding:
+    """Return what keeps containers from their network."""
+    return Finding(level, code, what, remedy, file, evidence=evidence)

@@ -140,6 +140,6 @@ def _as_hosts_say(text: str) -> Iterator[Finding]:
         return
     view = ConfView("", [], [file], set(), {file.name}, folder_of=lambda _directory, _network: [])
     for entry in network_problems(view, file, uses_of_network(view, file)):
-        parts = entry["pointer"].split("/")[1:]
+        parts = entry.pointer.split("/")[1:]
         pointer = tuple(int(part) if part.isdigit() else part for part in parts)
-        yield Finding(entry["level"], entry["code"], entry["message"], pointer)
+        yield Finding(entry.level, entry.code, entry.message, pointer)

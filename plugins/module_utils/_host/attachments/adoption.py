@@ -14,7 +14,7 @@ from ...libcni.conf import NetworkConfigList
 from ...libcni.errors import CNIError
 from .. import leases
 from ..addresses import packed
-from ..checks.view import address_number, ranges_of
+from ..checks.view import ip_of, ranges_of
 from ..footprints.object_kinds import destination_of, text_of_mac
 from ..footprints.state import other_end
 from ..kernel.objects import State, read_objects
@@ -55,10 +55,9 @@ def _leased(wanted: WantedAttachment, config: NetworkConfigList) -> Set[bytes]:
     found = set()
     for data_dir, name in leases.lease_stores(plugins):
         for lease in leases.read_leases(data_dir, name)[0] if name == network else ():
-            family, number = address_number(packed(lease.ip))
             # Old releases of host-local do not write the interface's name.
             own = lease.container_id == container_id and lease.ifname in ("", ifname)
-            if own and any(one.family == family and one.first <= number <= one.last for one in ranges):
+            if own and any(ip_of(lease.ip) in one.subnet for one in ranges):
                 found.add(packed(lease.ip))
     return found
 

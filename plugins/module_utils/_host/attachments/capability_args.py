@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ...libcni.conf import NetworkConfigList
 from ..addresses import packed
-from ..checks.view import Range, address_number, range_of, ranges_of
+from ..checks.view import Range, interface_of, ip_of, range_of, ranges_of
 from ..errors import HostError
 from ..kinds import object_of
 
@@ -52,13 +52,9 @@ def check_ranges(config: NetworkConfigList, arguments: Mapping[str, Any], what: 
         configured = ranges_of(ipam) if plugin.capabilities.get("ipRanges") else []
         for one in given:
             for other in configured:
-                if _overlap(one, other):
+                if one.overlaps(other):
                     text = f"{what}: ipRanges: {one.text} overlaps {other.text}, which is a range of the network itself"
                     raise HostError(text, code="bad_capability_args")
-
-
-def _overlap(one: Range, other: Range) -> bool:
-    return one.family == other.family and one.start <= other.end and other.start <= one.end
 
 
 def sound(arguments: Mapping[str, Any]) -> Dict[str, Any]:
@@ -206,13 +202,13 @@ def _ip_ranges(value: Any, where: str) -> None:
         for at, entry in enumerate(entries):
             place = f"{where}[{index}][{at}]"
             found.append((place, _range(_object((), _RANGE, entry, place), place)))
-        if len({one.family for _where, one in found[first:]}) > 1:
+        if len({one.subnet.version for _where, one in found[first:]}) > 1:
             raise Unsound(
                 f"{where}[{index}]: the ranges of a set must have one address family; give each family its own set"
             )
     for at, (place, one) in enumerate(found):
         for other_place, other in found[:at]:
-            if _overlap(one, other):
+            if one.overlaps(other):
                 raise Unsound(f"{place}: {one.text} overlaps {other.text} of {other_place}, which host-local refuses")
 
 
@@ -221,12 +217,11 @@ def _range(entry: Mapping[str, Any], where: str) -> Range:
     whole = range_of({"subnet": entry["subnet"]})
     if whole is None:
         raise Unsound(f"{where}.subnet: {entry['subnet']} is too small to assign addresses from")
-    if address_number(_split(entry["subnet"])[0])[1] != whole.first:
+    if getattr(interface_of(entry["subnet"]), "ip", None) != whole.subnet.network_address:
         raise Unsound(f"{where}.subnet: {entry['subnet']} has host bits set; write {whole.subnet}")
     for key in ("rangeStart", "rangeEnd"):
-        raw = packed(entry.get(key) or "")
-        family, number = address_number(raw)
-        if raw and not (family == whole.family and whole.first <= number <= whole.last):
+        ip = ip_of(entry.get(key) or "")
+        if ip and ip not in whole.subnet:
             raise Unsound(f"{where}.{key}: {entry[key]} is not in the subnet {whole.subnet}")
     one = range_of(entry)
     if one is None:

@@ -158,9 +158,9 @@ class Networks:
             self._binaries = Binaries(self._bin_dirs, self._view)
         problems = check_uses(self._binaries, config.name, config.cni_version, uses, tolerate_missing=False)
         # A missing plugin may be installed before the run; other problems stay.
-        problems.sort(key=lambda entry: bool(entry["code"] == "missing_plugin"))
+        problems.sort(key=lambda finding: finding.code == "missing_plugin")
         if problems:
-            raise HostError(problems[0]["message"], code=problems[0]["code"])
+            raise HostError(problems[0].message, code=problems[0].code)
 
 
 def _bad_config(name: str, error: CNIError) -> HostError:

@@ -12,7 +12,7 @@ from ...libcni.errors import CNIError
 from ..errors import HostError
 from ..hostview import HostView
 from ..manifest import digest_of, identity, is_settled
-from ..problems import ERROR, WARNING, problem
+from ..problems import ERROR, WARNING, Finding
 from ..trust import check_plugin
 from .types import named_plugins
 
@@ -165,7 +165,7 @@ def uses_of(file: str, pointer: str, plugin: Dict[str, Any]) -> List[Use]:
 
 def check_uses(
     binaries: Binaries, network: str, cni_version: str, uses: Sequence[Use], tolerate_missing: bool
-) -> List[Dict[str, Any]]:
+) -> List[Finding]:
     """Return the problems of a network with the plugins that it names.
 
     A missing binary is a warning if *tolerate_missing*. A binary that cannot be asked or does not support *cni_version*
@@ -181,23 +181,18 @@ def check_uses(
         except HostError as error:
             level = WARNING if tolerate_missing and error.code == "missing_plugin" else ERROR
             message = f"network {network!r}: {error.msg}"
-            problems.append(problem(level, error.code, message, use.file, use.pointer))
+            problems.append(Finding(level, error.code, message, "", use.file, use.pointer))
             continue
         answers[use.plugin] = versions
         if needed not in versions:
             refusing.append((use, path, versions))
     best = highest_common(answers.values())
     for use, path, versions in refusing:
-        problems.append(
-            problem(
-                ERROR,
-                "unsupported_by_plugin",
-                f"network {network!r}: the plugin {use.plugin} ({path}) supports {', '.join(versions)}, but not the "
-                f"cniVersion {needed} of the conflist; {_advice(best)}",
-                use.file,
-                use.pointer,
-            )
+        what = (
+            f"network {network!r}: the plugin {use.plugin} ({path}) supports {', '.join(versions)}, but not the "
+            f"cniVersion {needed} of the conflist"
         )
+        problems.append(Finding(ERROR, "unsupported_by_plugin", what, _advice(best), use.file, use.pointer))
     return problems
 
 

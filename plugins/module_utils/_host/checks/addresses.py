@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ..errors import HostError
 from ..host_routes import explain_uplinks, uplinks_of_routers
 from ..kinds import kind_of, member_of, object_of, text_of
 from ..netlink import MAIN_TABLE, host_addresses, links, routes
-from ..problems import INFO, WARNING, problem
-from .network import gateway_text
-from .view import Bridge, ConfView, Pool, Uses, address_number, address_text
-
-Problem = Dict[str, Any]
+from ..problems import INFO, WARNING, Finding
+from .view import Bridge, ConfView, Interface, Pool, Subnet, Uses
 
 
-def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
+def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Finding]:
     """Yield the conflicts between networks; *uses* are those of the networks of *view*, in its order."""
     yield from _bridges(view, [bridge for use in uses for bridge in use.bridges])
     yield from _overlaps(view, [pool for use in uses for pool in use.pools])
@@ -27,7 +25,7 @@ def address_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
 # ---- bridges
 
 
-def _bridges(view: ConfView, bridges: Sequence[Bridge]) -> Iterator[Problem]:
+def _bridges(view: ConfView, bridges: Sequence[Bridge]) -> Iterator[Finding]:
     users: Dict[Tuple[str, int], List[Bridge]] = {}
     for bridge in bridges:
         others = users.setdefault((bridge.name, bridge.vlan), [])
@@ -37,57 +35,54 @@ def _bridges(view: ConfView, bridges: Sequence[Bridge]) -> Iterator[Problem]:
         others.append(bridge)
 
 
-def _shared_bridge(view: ConfView, bridge: Bridge, others: Sequence[Bridge]) -> Problem:
+def _shared_bridge(view: ConfView, bridge: Bridge, others: Sequence[Bridge]) -> Finding:
     """Return the worst problem of a bridge that *others* use, too."""
+    place = bridge.path, bridge.pointer + "/bridge"
     for other in others:
-        clash = _clash(other, bridge)  # pylint: disable=arguments-out-of-order
+        clash = _clash(bridge, other)
         if clash is not None:
-            message = (
-                f"the bridge {bridge.name} gets {clash[1]} here and {clash[0]} for the network {other.file.network!r} "
+            what = (
+                f"the bridge {bridge.name} gets {clash[0]} here and {clash[1]} for the network {other.file.network!r} "
                 f"in {other.file.name}, but can have only one of them: ADD fails for the network that comes second "
-                "('already has an IP address different from'); give one of them another bridge"
+                "('already has an IP address different from')"
             )
-            return _at_bridge(bridge, view.level(bridge.file, other.file), "bridge_two_subnets", message)
+            level = view.level(bridge.file, other.file)
+            return Finding(level, "bridge_two_subnets", what, "give one of them another bridge", *place)
     other = next((other for other in others if other.gateway), others[0])
     level = view.level(bridge.file, other.file) if bridge.gateway or other.gateway else INFO
-    message = (
+    what = (
         f"the network {other.file.network!r} in {other.file.name} also uses the bridge {bridge.name}, so containers of "
-        "both reach each other; give one of them another bridge if this is not intended"
+        "both reach each other"
     )
-    return _at_bridge(bridge, level, "bridge_shared", message)
+    return Finding(level, "bridge_shared", what, "give one of them another bridge if this is not intended", *place)
 
 
-def _clash(bridge: Bridge, other: Bridge) -> Any:
-    """Return two gateways that cannot be on one bridge, as text; None if there are none.
+def _clash(bridge: Bridge, other: Bridge) -> Optional[Tuple[str, str]]:
+    """Return two gateways that cannot be on one bridge, None if there are none.
 
     A bridge gets one IPv4 address, or several of IPv6 unless their subnets overlap
     (plugins/main/bridge/bridge.go:ensureAddr).
     """
-    if not bridge.gateway or not other.gateway:
-        return None
-    for left in bridge.pools:
+    if bridge.gateway and other.gateway:
         for right in other.pools:
-            both = (gateway_text(left), gateway_text(right))
-            alike = left.range.family == right.range.family and both[0] != both[1]
-            if alike and (left.range.family == socket.AF_INET or _subnets_overlap(left, right)):
-                return both
+            for left in bridge.pools:
+                versions = {left.range.subnet.version, right.range.subnet.version}
+                together = versions == {6} and not left.range.subnet.overlaps(right.range.subnet)
+                if len(versions) == 1 and not together and left.gateway != right.gateway:
+                    return left.gateway, right.gateway
     return None
-
-
-def _at_bridge(bridge: Bridge, level: str, code: str, message: str) -> Problem:
-    return problem(level, code, message, bridge.path, bridge.pointer + "/bridge")
 
 
 # ---- addresses
 
 
-def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
+def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Finding]:
     """Yield the pairs of networks that overlap, each once. Pools are sorted, so that few pairs are compared."""
-    ordered = sorted(pools, key=lambda pool: (pool.range.family, pool.range.first))
+    ordered = sorted(pools, key=lambda pool: (pool.range.subnet.version, int(pool.range.subnet.network_address)))
     seen = set()
     for index, left in enumerate(ordered):
         for right in ordered[index + 1 :]:
-            if right.range.family != left.range.family or right.range.first > left.range.last:
+            if not left.range.subnet.overlaps(right.range.subnet):
                 break
             pair = frozenset((left.file.name, right.file.name))
             if left.file.network == right.file.network or pair in seen:
@@ -95,35 +90,31 @@ def _overlaps(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
             # The problem is reported at the requested network, or else at the later file.
             earlier, later = sorted((left, right), key=lambda pool: (pool.file.name in view.wanted, pool.file.name))
             for pool, rival in ((later, earlier), (earlier, later))[: 2 if view.at_each else 1]:
-                conflict = _overlap(pool, rival)
-                if conflict:
+                overlap = _overlap(view, pool, rival)
+                if overlap is not None:
                     seen.add(pair)
-                    place = pool.pointer + "/subnet"
-                    yield problem(view.level(pool.file, rival.file), conflict[0], conflict[1], pool.path, place)
+                    yield overlap
 
 
-def _overlap(pool: Pool, other: Pool) -> Tuple[str, ...]:
-    """Return code and message of the problem between two pools of different networks; () if there is none."""
+def _overlap(view: ConfView, pool: Pool, other: Pool) -> Optional[Finding]:
+    """Return the problem between two pools of different networks, None if there is none."""
     same_link = bool(pool.link) and pool.link == other.link
     of_containers = pool.routed and other.routed and not pool.link and not other.link
-    network = f"the network {other.file.network!r} in {other.file.name}"
-    text = f"{pool.range.subnet} overlaps with {other.range.subnet} of {network}"
+    what = (
+        f"{pool.range.subnet} overlaps with {other.range.subnet} of the network {other.file.network!r} in "
+        f"{other.file.name}"
+    )
     if same_link or of_containers:
-        if pool.range.start > other.range.end or other.range.start > pool.range.end:
-            return ()
-        text += (
-            " on the same link, and each network keeps its own leases, so addresses are assigned twice; give them "
-            "separate ranges (rangeStart, rangeEnd)"
-        )
-        return ("range_overlap", text)
-    if pool.routed or other.routed:
-        text += ", and the host can send packets for an address to only one of them; choose another subnet"
-        return ("subnet_overlap", text)
-    return ()
-
-
-def _subnets_overlap(pool: Pool, other: Pool) -> bool:
-    return pool.range.first <= other.range.last and other.range.first <= pool.range.last
+        if not pool.range.overlaps(other.range):
+            return None
+        code, remedy = "range_overlap", "give them separate ranges (rangeStart, rangeEnd)"
+        what += " on the same link, and each network keeps its own leases, so addresses are assigned twice"
+    elif pool.routed or other.routed:
+        code, remedy = "subnet_overlap", "choose another subnet"
+        what += ", and the host can send packets for an address to only one of them"
+    else:
+        return None
+    return Finding(view.level(pool.file, other.file), code, what, remedy, pool.path, pool.pointer + "/subnet")
 
 
 # ---- leases
@@ -133,7 +124,7 @@ def _subnets_overlap(pool: Pool, other: Pool) -> bool:
 Place = Tuple[str, str]
 
 
-def _stores(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
+def _stores(view: ConfView, pools: Sequence[Pool]) -> Iterator[Finding]:
     """Yield the problems with host-local's lease directories. The directory of a network is ``dataDir/NETWORK``."""
     stores: Dict[str, Dict[Place, List[Pool]]] = {}
     for pool in pools:
@@ -146,47 +137,36 @@ def _stores(view: ConfView, pools: Sequence[Pool]) -> Iterator[Problem]:
             yield _nested(view, store, places, outer, stores[outer])
 
 
-def _shared(view: ConfView, store: str, places: Dict[Place, List[Pool]]) -> Iterator[Problem]:
+def _shared(view: ConfView, store: str, places: Dict[Place, List[Pool]]) -> Iterator[Finding]:
     (first, theirs), *others = places.items()
     for place, mine in others:
         same_list = place[0] == first[0]
-        if not same_list and _ranges(mine) == _ranges(theirs):
+        if not same_list and [pool.range for pool in mine] == [pool.range for pool in theirs]:
             # One network in two files, which duplicate_name reports.
             continue
-        if same_list and any(_ranges_overlap(pool, other) for pool in mine for other in theirs):
+        if same_list and any(pool.range.overlaps(other.range) for pool in mine for other in theirs):
             effect = "the second of them fails (duplicate allocation is not allowed)"
         else:
             effect = "an address that one of them reserves or frees counts for the other, too"
-        other = first[1] if same_list else f"{first[0]}, {first[1]}"
-        message = (
-            f"this configuration of host-local and {other} store their leases in the same directory, {store}: "
-            f"{effect}; give one of them another 'dataDir'"
+        what = (
+            f"this configuration of host-local and {first[1] if same_list else ', '.join(first)} store their leases in "
+            f"the same directory, {store}: {effect}"
         )
-        yield problem(view.level(mine[0].file, theirs[0].file), "shared_store", message, *place)
+        level = view.level(mine[0].file, theirs[0].file)
+        yield Finding(level, "shared_store", what, "give one of them another 'dataDir'", *place)
 
 
 def _nested(
     view: ConfView, store: str, places: Dict[Place, List[Pool]], outer: str, around: Dict[Place, List[Pool]]
-) -> Problem:
+) -> Finding:
     place, mine = next(iter(places.items()))
     theirs = next(iter(around.values()))[0]
-    message = (
+    what = (
         f"host-local's directory for this network, {store}, is inside its directory for the network "
-        f"{theirs.file.network!r}, {outer}; give this network another 'dataDir'"
+        f"{theirs.file.network!r}, {outer}"
     )
-    return problem(view.level(mine[0].file, theirs.file), "shared_store", message, *place)
-
-
-def _ranges(pools: Sequence[Pool]) -> List[Tuple[int, int, int]]:
-    return [(pool.range.family, pool.range.start, pool.range.end) for pool in pools]
-
-
-def _ranges_overlap(pool: Pool, other: Pool) -> bool:
-    return (
-        pool.range.family == other.range.family
-        and pool.range.start <= other.range.end
-        and other.range.start <= pool.range.end
-    )
+    level = view.level(mine[0].file, theirs.file)
+    return Finding(level, "shared_store", what, "give this network another 'dataDir'", *place)
 
 
 # ---- the host
@@ -198,59 +178,45 @@ _LISTED = 3
 
 
 class Taken(NamedTuple):
-    """Addresses that the host uses: numbers from ``first`` to ``last``, on the interface ``link`` ("" for none)."""
+    """A ``subnet`` that the host uses, on the interface ``link`` ("" for none). ``remote``: behind a gateway."""
 
-    family: int
-    first: int
-    last: int
+    subnet: Subnet
     link: str
     text: str
     remote: bool
 
 
 class HostKernel(NamedTuple):
-    """``addresses``: name of each interface -> its (family, number, prefix length); ``taken``: all that is in use."""
+    """``addresses`` of each interface by its name; ``taken``: all that is in use."""
 
-    addresses: Dict[str, List[Tuple[int, int, int]]]
+    addresses: Dict[str, List[Interface]]
     taken: List[Taken]
 
 
 def read_host_kernel() -> HostKernel:
     """Return the addresses and routes of the host's network namespace. Raises HostError ``kernel_unreadable``."""
-    names = {index: link for index, link in links().items() if link.kind not in _OF_CONTAINERS}
+    names = {index: link.name for index, link in links().items() if link.kind not in _OF_CONTAINERS}
     kernel = HostKernel({}, [])
-    seen = set()
     for raw, (index, length) in host_addresses().items():
         if index in names:
-            family, number = address_number(raw)
-            name = names[index].name
-            kernel.addresses.setdefault(name, []).append((family, number, length))
-            text = f"the address {address_text(family, number)}/{length} of the interface {name}"
-            taken = _taken(family, number, length, name, text, False)
-            seen.add((taken.family, taken.first, taken.last, name))
-            kernel.taken.append(taken)
+            address, name = ipaddress.ip_interface((raw[1:], length)), names[index]
+            kernel.addresses.setdefault(name, []).append(address)
+            text = f"the address {address} of the interface {name}"
+            kernel.taken.append(Taken(address.network, name, text, False))
+    # The kernel creates such a route for every address.
+    seen = {(taken.subnet, taken.link) for taken in kernel.taken}
     for route in routes():
         # A default route conflicts with nothing.
         if route.table != MAIN_TABLE or not route.length or (route.link and route.link not in names):
             continue
-        family, number = address_number(route.raw)
-        name = names[route.link].name if route.link else ""
-        text = f"the host's route to {address_text(family, number)}/{route.length}"
-        text += " on the interface " + name if name else ""
-        taken = _taken(family, number, route.length, name, text, route.remote)
-        # The kernel creates such a route for every address.
-        if (taken.family, taken.first, taken.last, name) not in seen:
-            kernel.taken.append(taken)
+        subnet, name = ipaddress.ip_network((route.raw[1:], route.length), False), names.get(route.link, "")
+        if (subnet, name) not in seen:
+            text = f"the host's route to {subnet}" + (f" on the interface {name}" if name else "")
+            kernel.taken.append(Taken(subnet, name, text, route.remote))
     return kernel
 
 
-def _taken(family: int, number: int, length: int, link: str, text: str, remote: bool) -> Taken:
-    hosts = (32 if family == socket.AF_INET else 128) - length
-    first = number >> hosts << hosts
-    return Taken(family, first, first + (1 << hosts) - 1, link, text, remote)
-
-
-def host_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
+def host_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Finding]:
     """Yield the conflicts between networks and host; *uses* are those of the networks of *view*, in its order."""
     yield from _masters(view, {bridge.link for use in uses for bridge in use.bridges})
     yield from _uplinks(view)
@@ -261,9 +227,8 @@ def host_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
     try:
         kernel = read_host_kernel()
     except HostError as error:
-        yield problem(
-            INFO, error.code, f"cannot compare the networks with the host's own addresses and routes: {error.msg}"
-        )
+        what = f"cannot compare the networks with the host's own addresses and routes: {error.msg}"
+        yield Finding(INFO, error.code, what)
         return
     for pool in pools:
         yield from _host_overlaps(view, pool, kernel)
@@ -271,7 +236,7 @@ def host_problems(view: ConfView, uses: Sequence[Uses]) -> Iterator[Problem]:
         yield from _bridge_address(view, bridge, kernel)
 
 
-def _masters(view: ConfView, made: Set[str]) -> Iterator[Problem]:
+def _masters(view: ConfView, made: Set[str]) -> Iterator[Finding]:
     """Yield the missing interfaces that networks are put on, except *made*, which networks create."""
     for file in view.loaded():
         for index, (path, pointer, plugin) in enumerate(view.chain(file)):
@@ -280,22 +245,21 @@ def _masters(view: ConfView, made: Set[str]) -> Iterator[Problem]:
                 if kind_of(part).parent != "master" or member_of(part, "linkincontainer") is True:
                     continue
                 if name and name not in made and not _is_there(name):
-                    text = (
-                        f"{kind}: the host has no interface {name}, so every ADD fails; write the name of an existing "
-                        "one (ip link), or create it first"
-                    )
-                    yield problem(view.level(file), "master_missing", text, path, place + "/master")
+                    what = f"{kind}: the host has no interface {name}, so every ADD fails"
+                    remedy = "write the name of an existing one (ip link), or create it first"
+                    yield Finding(view.level(file), "master_missing", what, remedy, path, place + "/master")
                 # ipvlan uses the interface of the plugin before it; the schema of vlan requires a master.
                 chained = kind == "ipvlan" and index
                 if not name and kind != "vlan" and not chained and not _has_default_route():
-                    text = (
+                    what = (
                         f"{kind}: master is not set, and the host has no default route to take an interface from, so "
-                        'every ADD fails; write one, such as "master": "eth0"'
+                        "every ADD fails"
                     )
-                    yield problem(view.level(file), "master_missing", text, path, place)
+                    remedy = 'write one, such as "master": "eth0"'
+                    yield Finding(view.level(file), "master_missing", what, remedy, path, place)
 
 
-def _uplinks(view: ConfView) -> Iterator[Problem]:
+def _uplinks(view: ConfView) -> Iterator[Finding]:
     """Yield the networks whose first ADD takes the host's announced default route, whoever runs it."""
     for file in view.loaded():
         try:
@@ -304,9 +268,8 @@ def _uplinks(view: ConfView) -> Iterator[Problem]:
             # The comparison of addresses reports that they cannot be read.
             return
         if uplinks:
-            yield problem(
-                WARNING, "host_route_lost", f"{file.network}: {explain_uplinks(uplinks)}", file.path, "/plugins"
-            )
+            what = f"{file.network}: {explain_uplinks(uplinks)}"
+            yield Finding(WARNING, "host_route_lost", what, "", file.path, "/plugins")
 
 
 def _has_default_route() -> bool:
@@ -326,31 +289,23 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _host_overlaps(view: ConfView, pool: Pool, kernel: HostKernel) -> Iterator[Problem]:
-    span = pool.range
+def _host_overlaps(view: ConfView, pool: Pool, kernel: HostKernel) -> Iterator[Finding]:
+    subnet = pool.range.subnet
     overlapping = [
         taken
         for taken in kernel.taken
-        if taken.family == span.family
-        and taken.first <= span.last
-        and span.first <= taken.last
-        and not (taken.link and taken.link == pool.link)
+        if taken.subnet.overlaps(subnet) and not (taken.link and taken.link == pool.link)
     ]
     # A wider route, such as one to a company's whole network, is fine: the subnet takes a part of it.
-    wider = [taken for taken in overlapping if taken.remote and taken.first <= span.first and span.last <= taken.last]
+    wider = [taken for taken in overlapping if taken.remote and taken.subnet.prefixlen <= subnet.prefixlen]
     other = [taken for taken in overlapping if taken not in wider]
     place = (pool.path, pool.pointer + "/subnet")
     if other:
-        text = (
-            f"{span.subnet} overlaps with {_listed(other)}, and packets reach only one of them; choose another subnet"
-        )
-        yield problem(view.level(pool.file), "host_overlap", text, *place)
+        what = f"{subnet} overlaps with {_listed(other)}, and packets reach only one of them"
+        yield Finding(view.level(pool.file), "host_overlap", what, "choose another subnet", *place)
     if wider:
-        text = (
-            f"{span.subnet} is a part of {_listed(wider)}, and can no longer be reached there; choose another subnet "
-            "if this is not intended"
-        )
-        yield problem(INFO, "host_overlap", text, *place)
+        what = f"{subnet} is a part of {_listed(wider)}, and can no longer be reached there"
+        yield Finding(INFO, "host_overlap", what, "choose another subnet if this is not intended", *place)
 
 
 def _listed(taken: Sequence[Taken]) -> str:
@@ -359,24 +314,18 @@ def _listed(taken: Sequence[Taken]) -> str:
     return " and ".join(texts) + (f" and {more} more" if more else "")
 
 
-def _bridge_address(view: ConfView, bridge: Bridge, kernel: HostKernel) -> Iterator[Problem]:
+def _bridge_address(view: ConfView, bridge: Bridge, kernel: HostKernel) -> Iterator[Finding]:
     """Yield a problem if an existing bridge has another address than the network's gateway."""
-    if bridge.force or not bridge.pools:
-        return
-    name = bridge.link
     # A bridge can have several IPv6 addresses.
-    present = [
-        (number, length) for family, number, length in kernel.addresses.get(name, ()) if family == socket.AF_INET
-    ]
-    for pool in [pool for pool in bridge.pools if pool.range.family == socket.AF_INET][:1]:
-        if not present or (pool.range.gateway, pool.range.length) in present:
-            continue
-        old = address_text(socket.AF_INET, present[0][0])
-        new = address_text(socket.AF_INET, pool.range.gateway)
-        message = (
-            f"the bridge {name} exists with the address {old}/{present[0][1]}, but the network's gateway is "
-            f"{new}/{pool.range.length}: every ADD fails ('already has an IP address different from'); detach its "
-            f'containers and remove the bridge (ip link delete dev {name}), or write "forceAddress": true'
-        )
-        level = view.level(bridge.file)
-        yield problem(level, "bridge_address", message, bridge.path, bridge.pointer + "/bridge")
+    present = [str(address) for address in kernel.addresses.get(bridge.link, ()) if address.version == 4]
+    gateways = [pool.gateway for pool in bridge.pools if pool.range.subnet.version == 4]
+    if bridge.force or not present or not gateways or gateways[0] in present:
+        return
+    what = (
+        f"the bridge {bridge.link} exists with the address {present[0]}, but the network's gateway is {gateways[0]}: "
+        "every ADD fails ('already has an IP address different from')"
+    )
+    remedy = (
+        f'detach its containers and remove the bridge (ip link delete dev {bridge.link}), or write "forceAddress": true'
+    )
+    yield Finding(view.level(bridge.file), "bridge_address", what, remedy, bridge.path, bridge.pointer + "/bridge")

@@ -10,7 +10,7 @@ from ..binaries.usable import Binaries
 from ..commands import find_command
 from ..errors import HostError
 from ..kinds import text_of
-from ..problems import INFO, WARNING, problem
+from ..problems import INFO, WARNING, Finding
 from .view import ConfView, Placed
 
 Plugin = Dict[str, Any]
@@ -93,7 +93,7 @@ ADVISORIES = (
 )
 
 
-def security_problems(view: ConfView, binaries: Binaries) -> Iterator[Dict[str, Any]]:
+def security_problems(view: ConfView, binaries: Binaries) -> Iterator[Finding]:
     """Yield the known vulnerabilities in the plugins of the requested and of the other managed networks."""
     known: Dict[str, bool] = {}
 
@@ -116,7 +116,7 @@ def _is_there(command: str) -> bool:
         return True
 
 
-def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has) -> Iterator[Dict[str, Any]]:
+def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has) -> Iterator[Finding]:
     kind = text_of(placed.plugin, "type")
     used = advisory.used(placed.plugin, has) if kind in advisory.plugins else ""
     if not used:
@@ -141,10 +141,9 @@ def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has
         if release
         else f"the release of {path} is unknown; releases before {advisory.fixed} have"
     )
-    message = f"{affected} {advisory.name} {used}: {advisory.effect}; install {advisory.fixed} or later"
-    level = WARNING if release else INFO
-    row = problem(level, "known_vulnerability", message, placed.path, placed.pointer)
-    yield dict(row, vulnerability=advisory.name)
+    what = f"{affected} {advisory.name} {used}: {advisory.effect}"
+    level, remedy = WARNING if release else INFO, f"install {advisory.fixed} or later"
+    yield Finding(level, "known_vulnerability", what, remedy, placed.path, placed.pointer, vulnerability=advisory.name)
 
 
 def numbers(release: str) -> Tuple[int, ...]:

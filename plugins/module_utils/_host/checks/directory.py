@@ -14,18 +14,16 @@ from ..binaries.usable import Binaries, Use, check_uses, uses_of
 from ..confdir import ConfFile, drop_ins, sort_key
 from ..errors import HostError
 from ..kinds import kind_of, text_of
-from ..problems import ERROR, INFO, WARNING, problem
+from ..problems import ERROR, INFO, WARNING, Finding
 from .addresses import address_problems, host_problems
 from .advisories import security_problems
 from .network import network_problems
 from .view import ConfView, uses_of_network
 
-Problem = Dict[str, Any]
 
-
-def directory_problems(view: ConfView, binaries: Binaries) -> List[Problem]:
-    """Return the problems of the planned directory. *binaries* are asked for their releases only if that matters."""
-    problems: List[Problem] = []
+def directory_problems(view: ConfView, binaries: Binaries) -> List[Finding]:
+    """Return what is wrong with the planned directory. *binaries* are asked for their releases only if that matters."""
+    problems: List[Finding] = []
     problems.extend(_order(view))
     problems.extend(_names(view))
     problems.extend(file_problems(view))
@@ -44,7 +42,7 @@ def directory_problems(view: ConfView, binaries: Binaries) -> List[Problem]:
     return problems
 
 
-def _order(view: ConfView) -> Iterator[Problem]:
+def _order(view: ConfView) -> Iterator[Finding]:
     """Yield a problem if another network becomes the first: in another file, or by another name in the same file."""
     if not view.before or not view.files:
         return
@@ -53,20 +51,22 @@ def _order(view: ConfView) -> Iterator[Problem]:
         return
     change = f"runtimes that go by order (containerd, CRI-O) change from the network {old.network!r} to {new.network!r}"
     if old.name == new.name:
-        text = (
+        what = (
             f"the name of the network in this file, the first one, changes, so {change}; firewall rules and leases of "
-            "attached containers go by the name: detach them first, and choose another 'file' if this is not intended"
+            "attached containers go by the name"
         )
-        yield problem(WARNING, "name_flip", text, new.path, "/name")
+        remedy = "detach them first, and choose another 'file' if this is not intended"
+        yield Finding(WARNING, "name_flip", what, remedy, new.path, "/name")
         return
-    text = (
-        f"this file becomes the first one in place of {old.name}, so {change}; choose another 'priority' if this is "
-        "not intended (names are compared as text: 100- comes before 20-, capitals and dots before lowercase letters)"
+    what = f"this file becomes the first one in place of {old.name}, so {change}"
+    remedy = (
+        "choose another 'priority' if this is not intended (names are compared as text: 100- comes before 20-, "
+        "capitals and dots before lowercase letters)"
     )
-    yield problem(WARNING, "order_flip", text, new.path)
+    yield Finding(WARNING, "order_flip", what, remedy, new.path)
 
 
-def _names(view: ConfView) -> Iterator[Problem]:
+def _names(view: ConfView) -> Iterator[Finding]:
     first: Dict[str, ConfFile] = {}
     for file in view.files:
         if not file.network:
@@ -76,36 +76,36 @@ def _names(view: ConfView) -> Iterator[Problem]:
             continue
         if (file.kind == "conflist") != (other.kind == "conflist"):
             listed, single = (file, other) if file.kind == "conflist" else (other, file)
-            message = (
+            what = (
                 f"the network {file.network!r} is also in {other.name}: by name, libcni loads the conflist "
-                f"({listed.name}); by order, runtimes load {other.name}, and some load both; remove one"
+                f"({listed.name}); by order, runtimes load {other.name}, and some load both"
             )
-            yield problem(WARNING, "conf_and_conflist", message, single.path)
+            yield Finding(WARNING, "conf_and_conflist", what, "remove one", single.path)
             continue
-        text = (
+        what = (
             f"the network {file.network!r} is also in {other.name}; runtimes load the file that sorts first, and some "
-            "load both; remove one"
+            "load both"
         )
-        yield problem(WARNING, "duplicate_name", text, file.path)
+        yield Finding(WARNING, "duplicate_name", what, "remove one", file.path)
 
 
-def _drop_ins(view: ConfView, file: ConfFile) -> Iterator[Problem]:
+def _drop_ins(view: ConfView, file: ConfFile) -> Iterator[Finding]:
     for extra in view.drop_ins(file):
         if extra.error:
-            text = (
+            what = (
                 f"{extra.error}; no runtime with libcni 1.3 or later loads the network {file.network!r} because of "
-                "this file: fix or remove it"
+                "this file"
             )
             level = ERROR if file.name in view.wanted else WARNING
-            yield problem(level, "drop_in_broken", text, extra.path)
+            yield Finding(level, "drop_in_broken", what, "fix or remove it", extra.path)
             continue
         if os.path.join(file.network or "", extra.name) in view.own_drop_ins:
             continue
-        text = (
+        what = (
             f"libcni 1.3 and later append this plugin to the network {file.network!r}, older versions do not; the file "
             "is unmanaged and stays"
         )
-        yield problem(view.level(file), "drop_in", text, extra.path)
+        yield Finding(view.level(file), "drop_in", what, "", extra.path)
 
 
 # ---- files
@@ -117,7 +117,7 @@ _BACKUP = re.compile(
 )
 
 
-def file_problems(view: ConfView) -> Iterator[Problem]:
+def file_problems(view: ConfView) -> Iterator[Finding]:
     """Yield the problems of the unmanaged files that stay."""
     last_managed = max((sort_key(name) for name in view.managed | view.wanted), default=b"")
     for file in view.files:
@@ -125,45 +125,45 @@ def file_problems(view: ConfView) -> Iterator[Problem]:
             yield from _unmanaged_file(file, sort_key(file.name) < last_managed)
 
 
-def _unmanaged_file(file: ConfFile, before_managed: bool) -> Iterator[Problem]:
+def _unmanaged_file(file: ConfFile, before_managed: bool) -> Iterator[Finding]:
     """Yield the problems of an unmanaged file; *before_managed*: it sorts before a managed network."""
     if file.name.startswith(".ansible_tmp"):
-        text = "Ansible's copy or template left this half-written file, and runtimes read it; remove it"
-        yield problem(WARNING, "temp_file", text, file.path)
+        what = "Ansible's copy or template left this half-written file, and runtimes read it"
+        yield Finding(WARNING, "temp_file", what, "remove it", file.path)
         return
     if file.error:
         yield _broken(file, before_managed)
     if file.name.startswith("."):
-        text = "runtimes read hidden files, too, and before all others; remove it, or give it another extension"
-        yield problem(WARNING, "hidden_file", text, file.path)
+        what = "runtimes read hidden files, too, and before all others"
+        yield Finding(WARNING, "hidden_file", what, "remove it, or give it another extension", file.path)
     elif _BACKUP.search(file.name[: file.name.rfind(".")]):
-        text = "looks like a backup, but runtimes read it; give it an extension such as .bak at the end"
-        yield problem(WARNING, "backup_file", text, file.path)
+        remedy = "give it an extension such as .bak at the end"
+        yield Finding(WARNING, "backup_file", "looks like a backup, but runtimes read it", remedy, file.path)
     elif not file.error and file.kind != "conflist":
-        text = (
+        what = (
             "is a single plugin, not a conflist; libcni loads it by name only if no conflist has the name, but "
             "runtimes that go by order use it"
         )
-        yield problem(INFO, "single_plugin", text, file.path)
+        yield Finding(INFO, "single_plugin", what, "", file.path)
 
 
-def _broken(file: ConfFile, before_managed: bool) -> Problem:
+def _broken(file: ConfFile, before_managed: bool) -> Finding:
     effect = "containerd then loads no network at all, others skip it" if before_managed else "most runtimes skip it"
     name = file.name[: file.name.rfind(".")]
     data = None if file.kind == "conflist" else _json(file.text or b"")
     if isinstance(data, dict) and "plugins" in data:
-        text = (
-            f"is a conflist, and conflists are read only from .conflist files; {effect}: rename it to {name}.conflist"
-        )
-        return problem(WARNING, "list_in_conf", text, file.path)
-    if file.kind == "json" and data is not None:
-        text = (
+        code, remedy = "list_in_conf", f"rename it to {name}.conflist"
+        what = f"is a conflist, and conflists are read only from .conflist files; {effect}"
+    elif file.kind == "json" and data is not None:
+        code, remedy = "stray_json", "move it to another directory, or give it another extension"
+        what = (
             f"is not a network configuration, but runtimes read every .json file here as one; {effect}, and Nomad and "
-            "cnitool fail: move it to another directory, or give it another extension"
+            "cnitool fail"
         )
-        return problem(WARNING, "stray_json", text, file.path)
-    text = f"cannot be loaded: {file.error}; {effect}: fix it, remove it, or give it another extension"
-    return problem(WARNING, "broken_file", text, file.path)
+    else:
+        code, remedy = "broken_file", "fix it, remove it, or give it another extension"
+        what = f"cannot be loaded: {file.error}; {effect}"
+    return Finding(WARNING, code, what, remedy, file.path)
 
 
 def _json(text: bytes) -> Any:
@@ -181,15 +181,15 @@ def check_plugins(
     files: Sequence[ConfFile],
     tolerate_missing: bool,
     folder_of: Callable[[str, str], Sequence[ConfFile]] = drop_ins,
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """Yield the problems with the plugins that *files*, the planned files of a request, name.
 
     *folder_of* returns the drop-ins of a network.
     """
     for file in files:
         if file.error or not file.network:
-            text = f"libcni cannot load this network: {file.error or 'it has no name'}"
-            yield problem(ERROR, "not_loadable", text, file.path)
+            what = f"libcni cannot load this network: {file.error or 'it has no name'}"
+            yield Finding(ERROR, "not_loadable", what, "", file.path)
             continue
         uses: List[Use] = []
         for index, plugin in enumerate(file.plugins):
@@ -202,7 +202,7 @@ def check_plugins(
         yield from problems or _missing_tools(file, binaries)
 
 
-def _missing_tools(file: ConfFile, binaries: Binaries) -> Iterator[Problem]:
+def _missing_tools(file: ConfFile, binaries: Binaries) -> Iterator[Finding]:
     """Yield a warning about each missing command that a plugin needs.
 
     It is not an error: the runtime may have another PATH, and the command may be installed later.
@@ -216,12 +216,12 @@ def _missing_tools(file: ConfFile, binaries: Binaries) -> Iterator[Problem]:
             bin_dirs = None if binaries.is_changing(plugin) else binaries.bin_dirs
             require_tools(f"network {file.network!r}", [plugin], {"portMappings": True}, bin_dirs)
         except HostError as error:
-            yield problem(WARNING, error.code, error.msg, file.path, f"/plugins/{index}")
+            yield Finding(WARNING, error.code, error.msg, "", file.path, f"/plugins/{index}")
 
 
-def _delegate_problems(file: ConfFile, binaries: Binaries, tolerate_missing: bool) -> List[Problem]:
+def _delegate_problems(file: ConfFile, binaries: Binaries, tolerate_missing: bool) -> List[Finding]:
     """Return the problems with the plugins of the networks in a configuration of Multus; each has its own version."""
-    problems: List[Problem] = []
+    problems: List[Finding] = []
     for index, plugin in enumerate(file.plugins):
         pointer = f"/plugins/{index}" if file.kind == "conflist" else ""
         for place, network in delegates_of(plugin, pointer):

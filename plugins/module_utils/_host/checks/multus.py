@@ -14,12 +14,11 @@ from ..binaries.types import MULTINET, delegates_of, inner_plugins, is_multus, n
 from ..binaries.usable import Binaries
 from ..confdir import ConfFile
 from ..kinds import member_of, text_of
-from ..problems import WARNING, Obstacle, problem
+from ..problems import WARNING, Finding, obstacle
 from ..runtimes.through import network_file
 from .plugins import found_plugin, why_not_there
 from .view import ConfView, Placed
 
-Problem = Dict[str, Any]
 # Multus' own defaults.
 _SOCKET_DIR, _SOCKET = "/run/multus", "multus.sock"
 
@@ -29,7 +28,7 @@ class _Multus(NamedTuple):
     placed: Placed
 
 
-def multus_problems(view: ConfView) -> Iterator[Problem]:
+def multus_problems(view: ConfView) -> Iterator[Finding]:
     """Yield the problems of Multus' files in the planned directory."""
     files = view.loaded()
     every = [_Multus(file, placed) for file in files for placed in view.chain(file) if is_multus(placed.plugin)]
@@ -41,33 +40,36 @@ def multus_problems(view: ConfView) -> Iterator[Problem]:
     first = every[0]
     for other in every[1:]:
         if other.file is not first.file:
-            text = (
+            what = (
                 f"{first.file.name} runs Multus, too; runtimes use only the first of them, and Multus could run the "
-                "other as a network: remove one of them"
+                "other as a network"
             )
-            yield problem(view.level(first.file, other.file), "multus_twice", text, other.file.path)
+            level = view.level(first.file, other.file)
+            yield Finding(level, "multus_twice", what, "remove one of them", other.file.path)
     yield from _beside(view, first.file, [file for file in files if file not in [entry.file for entry in every]])
 
 
-def _beside(view: ConfView, multus: ConfFile, others: Sequence[ConfFile]) -> Iterator[Problem]:
+def _beside(view: ConfView, multus: ConfFile, others: Sequence[ConfFile]) -> Iterator[Finding]:
     place = view.files.index(multus)
     before = [file for file in others if view.files.index(file) < place]
     level = view.level(multus)
     if before:
-        text = (
+        what = (
             f"{before[0].name} sorts before it, so runtimes that go by order do not run Multus, and pods get one "
-            f"network: give {before[0].name} a higher priority, or move it to a directory of its own"
+            "network"
         )
-        yield problem(level, "multus_not_first", text, multus.path)
+        remedy = f"give {before[0].name} a higher priority, or move it to a directory of its own"
+        yield Finding(level, "multus_not_first", what, remedy, multus.path)
     elif others:
-        text = (
+        what = (
             f"{others[0].name} is beside it: if this file goes, runtimes use the network {others[0].network!r} without "
-            "an error, and pods lose their other networks; move the networks of Multus to a directory of their own"
+            "an error, and pods lose their other networks"
         )
-        yield problem(level, "multus_fallback", text, multus.path)
+        remedy = "move the networks of Multus to a directory of their own"
+        yield Finding(level, "multus_fallback", what, remedy, multus.path)
 
 
-def _target(view: ConfView, multus: _Multus) -> Iterator[Problem]:
+def _target(view: ConfView, multus: _Multus) -> Iterator[Finding]:
     """Yield a problem if Multus refers to a file that will not exist: it keeps the path even if the file is gone."""
     file, placed = multus
     target = text_of(placed.plugin, "clusternetwork")
@@ -80,10 +82,11 @@ def _target(view: ConfView, multus: _Multus) -> Iterator[Problem]:
     names = {other.name for other in view.files}
     if (os.path.basename(target) in names) if in_conf_dir else _will_exist(view, target):
         return
-    text = f"Multus reads its default network from {target}, which will not exist; write it there, or change this path"
+    what = f"Multus reads its default network from {target}, which will not exist"
     # In an unmanaged conflist this matters only if the plan itself removes the file.
     taken = in_conf_dir and os.path.basename(target) in {other.name for other in view.before}
-    yield problem(WARNING if taken else view.level(file), "multus_target_missing", text, placed.path, pointer)
+    level, remedy = WARNING if taken else view.level(file), "write it there, or change this path"
+    yield Finding(level, "multus_target_missing", what, remedy, placed.path, pointer)
 
 
 def _will_exist(view: ConfView, target: str) -> bool:
@@ -95,29 +98,30 @@ def _will_exist(view: ConfView, target: str) -> bool:
     )
 
 
-def _networks(view: ConfView, multus: _Multus) -> Iterator[Problem]:
+def _networks(view: ConfView, multus: _Multus) -> Iterator[Finding]:
     file, placed = multus
     version = _version(file.cni_version)
     declared = _capabilities([placed.plugin])
     for name, pointer, cni_version, plugins in _inner(view, placed):
         if any(map(is_multus, plugins)):
-            text = f"the network {name!r} runs Multus again, which calls itself without end; name another network"
-            yield problem(view.certain(file), "multus_loop", text, placed.path, pointer)
+            what = f"the network {name!r} runs Multus again, which calls itself without end"
+            yield Finding(view.certain(file), "multus_loop", what, "name another network", placed.path, pointer)
             continue
         missing = [key for key in _capabilities(plugins) if key not in declared]
         if missing:
-            text = (
+            what = (
                 f"the network {name!r} declares the capabilities {', '.join(missing)}, but Multus does not, so the "
-                "runtime never sends them; add them to the capabilities of Multus"
+                "runtime never sends them"
             )
-            yield problem(view.level(file), "multus_capabilities", text, placed.path, pointer)
+            remedy = "add them to the capabilities of Multus"
+            yield Finding(view.level(file), "multus_capabilities", what, remedy, placed.path, pointer)
         # podwire-multinet answers in its own version.
         if _version(cni_version) != version and text_of(placed.plugin, "type") != MULTINET:
-            text = (
+            what = (
                 f"Multus is at cniVersion {version} and the network {name!r} at {_version(cni_version)}; Multus "
-                "answers in the version of its first network, and thick Multus refuses some pairs: write one version"
+                "answers in the version of its first network, and thick Multus refuses some pairs"
             )
-            yield problem(view.level(file), "multus_version", text, placed.path, pointer)
+            yield Finding(view.level(file), "multus_version", what, "write one version", placed.path, pointer)
 
 
 def _version(text: str) -> str:
@@ -150,26 +154,26 @@ def _inner(view: ConfView, placed: Placed) -> Iterator[_Inner]:
 # ---- for a runtime
 
 
-def multus_obstacles(plugin: Dict[str, Any], binaries: Binaries) -> Iterator[Obstacle]:
+def multus_obstacles(plugin: Dict[str, Any], binaries: Binaries) -> Iterator[Finding]:
     """Yield the obstacles in the configuration *plugin* of Multus. *binaries* are those that the runtime finds."""
     ready = text_of(plugin, "readinessindicatorfile")
     if ready and not os.path.exists(ready):
         text = "Multus waits for the network of the cluster, and every ADD fails after 45 seconds"
         remedy = "start the daemon that writes the file, or correct readinessindicatorfile"
-        yield Obstacle("no_readiness_file", text, f"{ready} does not exist", remedy)
+        yield obstacle("no_readiness_file", text, f"{ready} does not exist", remedy)
     target = text_of(plugin, "clusternetwork")
     if text_of(plugin, "type") == "multus-shim":
         path = os.path.join(text_of(plugin, "daemonsocketdir") or _SOCKET_DIR, _SOCKET)
         if not os.path.exists(path):
             text = "the daemon of Multus, which does the work of its shim, does not run"
-            yield Obstacle("no_multus_daemon", text, f"its socket {path} does not exist", "start it (DaemonSet)")
+            yield obstacle("no_multus_daemon", text, f"its socket {path} does not exist", "start it (DaemonSet)")
     elif target and not text_of(plugin, "kubeconfig"):
         text = "Multus asks a cluster for clusterNetwork, and no kubeconfig names one"
-        yield Obstacle("no_kubeconfig", text, "kubeconfig is not set", "write it, or write delegates instead")
+        yield obstacle("no_kubeconfig", text, "kubeconfig is not set", "write it, or write delegates instead")
     if target.startswith("/") and not os.path.exists(target):
         text = "Multus does not find the network of every pod"
         remedy = "write the network there, or correct clusterNetwork"
-        yield Obstacle("no_cluster_network", text, f"{target} does not exist", remedy)
+        yield obstacle("no_cluster_network", text, f"{target} does not exist", remedy)
     inner = [delegate for _place, network in delegates_of(plugin) for _at, delegate in inner_plugins(network)]
     names = [name for delegate in inner for _pointer, name in named_plugins(delegate)]
     directory = text_of(plugin, "bindir")

@@ -3,21 +3,17 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any, Dict, Iterator, List, Tuple
 
-from ..addresses import packed, prefix_length
 from ..confdir import ConfFile
 from ..kinds import META, kind_of, member_of, object_of, text_of
-from ..problems import problem
-from .view import Bridge, ConfView, Placed, Pool, Uses, address_number, address_text
-
-Problem = Dict[str, Any]
+from ..problems import Finding
+from .view import IP, Bridge, ConfView, Placed, Pool, Subnet, Uses, interface_of, ip_of
 
 _RATES = ("ingressrate", "egressrate")
 
 
-def network_problems(view: ConfView, file: ConfFile, uses: Uses) -> Iterator[Problem]:
+def network_problems(view: ConfView, file: ConfFile, uses: Uses) -> Iterator[Finding]:
     """Yield the problems of the chain of one network, and of the addresses that it *uses*."""
     chain = view.chain(file)
     yield from _chain_order(view, file, chain)
@@ -30,75 +26,70 @@ def network_problems(view: ConfView, file: ConfFile, uses: Uses) -> Iterator[Pro
         yield from _two_gateways(view, bridge)
 
 
-def _chain_order(view: ConfView, file: ConfFile, chain: List[Placed]) -> Iterator[Problem]:
+def _chain_order(view: ConfView, file: ConfFile, chain: List[Placed]) -> Iterator[Finding]:
     makers = [placed for placed in chain if kind_of(placed.plugin).alone]
-    first = text_of(chain[0].plugin, "type") if chain else ""
     if chain and kind_of(chain[0].plugin).role == META:
-        after = f"put it after {text_of(makers[0].plugin, 'type')}" if makers else "begin with one such as bridge"
-        text = (
-            f"{first} comes first, but works on the interface that another plugin creates, so every ADD fails; {after}"
-        )
-        yield _at(view.certain(file), "chain_order", text, chain[0])
+        first = text_of(chain[0].plugin, "type")
+        what = f"{first} comes first, but works on the interface that another plugin creates, so every ADD fails"
+        remedy = f"put it after {text_of(makers[0].plugin, 'type')}" if makers else "begin with one such as bridge"
+        yield _at(view.certain(file), "chain_order", what, remedy, chain[0])
     for placed in makers[1:]:
-        message = (
+        what = (
             f"{text_of(placed.plugin, 'type')} creates the container's interface, which "
-            f"{text_of(makers[0].plugin, 'type')} has created already, so every ADD fails; move it to a network of its "
-            "own"
+            f"{text_of(makers[0].plugin, 'type')} has created already, so every ADD fails"
         )
-        yield _at(view.certain(file), "chain_order", message, placed)
+        yield _at(view.certain(file), "chain_order", what, "move it to a network of its own", placed)
 
 
-def _capability(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Problem]:
+def _capability(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Finding]:
     plugin, kind = placed.plugin, text_of(placed.plugin, "type")
     capabilities = object_of(plugin, "capabilities")
     # Values written there stay unless a runtime passes other ones.
     written = object_of(plugin, "runtimeconfig")
     ports = capabilities.get("portMappings") is True or member_of(written, "portmappings")
     if kind == "portmap" and not ports:
-        text = (
-            "portmap never gets port mappings, because runtimes pass them only to plugins that declare the capability; "
-            'write "capabilities": {"portMappings": true}'
+        what = (
+            "portmap never gets port mappings, because runtimes pass them only to plugins that declare the capability"
         )
-        yield _at(view.level(file), "capability_missing", text, placed)
+        remedy = 'write "capabilities": {"portMappings": true}'
+        yield _at(view.level(file), "capability_missing", what, remedy, placed)
     limits = [plugin, object_of(written, "bandwidth")]
     # A runtime may spell its key in any way in which the capability is spelled: the plugin ignores case.
     limited = member_of(capabilities, "bandwidth") is True or any(
         member_of(place, rate) for place in limits for rate in _RATES
     )
     if kind == "bandwidth" and not limited:
-        text = (
-            "bandwidth has no limits, and runtimes pass none without the capability; write "
-            '"capabilities": {"bandwidth": true}, or ingressRate and ingressBurst'
-        )
-        yield _at(view.level(file), "capability_missing", text, placed)
+        what = "bandwidth has no limits, and runtimes pass none without the capability"
+        remedy = 'write "capabilities": {"bandwidth": true}, or ingressRate and ingressBurst'
+        yield _at(view.level(file), "capability_missing", what, remedy, placed)
 
 
-def _at(level: str, code: str, message: str, placed: Placed) -> Problem:
-    return problem(level, code, message, placed.path, placed.pointer)
+def _at(level: str, code: str, what: str, remedy: str, placed: Placed, place: str = "") -> Finding:
+    return Finding(level, code, what, remedy, placed.path, placed.pointer + place)
 
 
-def _static_gateways(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Problem]:
+def _static_gateways(view: ConfView, file: ConfFile, placed: Placed) -> Iterator[Finding]:
     for place, address, gateway in _static(placed.plugin):
-        if not _is_in(address, gateway):
-            text = (
-                f"static: the gateway {gateway} is not in the subnet of {address}, so no container can reach it; write "
-                "an address of that subnet"
-            )
-            yield problem(view.level(file), "gateway_outside", text, placed.path, placed.pointer + place)
+        interface, ip = interface_of(address), ip_of(gateway)
+        if interface and ip and interface.version == ip.version and not _reaches(interface.network, ip):
+            what = f"static: the gateway {gateway} is not in the subnet of {address}, so no container can reach it"
+            remedy = "write an address of that subnet"
+            yield _at(view.level(file), "gateway_outside", what, remedy, placed, place)
 
 
-def _gateway(view: ConfView, pool: Pool) -> Iterator[Problem]:
-    span = pool.range
-    bits = 32 if span.family == socket.AF_INET else 128
-    link_local = span.family == socket.AF_INET6 and span.gateway >> (bits - 10) == 0xFE80 >> 6
-    if span.first <= span.gateway <= span.last or link_local:
-        return
-    text = (
-        "host-local: the gateway %s is not in the subnet %s, so no container can reach it, and ADD fails where a route "
-        "leads through it (network is unreachable); write an address of the subnet, such as %s"
-    )
-    message = text % (address_text(span.family, span.gateway), span.subnet, address_text(span.family, span.first + 1))
-    yield problem(view.level(pool.file), "gateway_outside", message, pool.path, pool.pointer + "/gateway")
+def _gateway(view: ConfView, pool: Pool) -> Iterator[Finding]:
+    subnet, gateway = pool.range.subnet, pool.range.gateway
+    if not _reaches(subnet, gateway):
+        what = (
+            f"host-local: the gateway {gateway} is not in the subnet {subnet}, so no container can reach it, and ADD "
+            "fails where a route leads through it (network is unreachable)"
+        )
+        remedy = f"write an address of the subnet, such as {subnet.network_address + 1}"
+        yield Finding(view.level(pool.file), "gateway_outside", what, remedy, pool.path, pool.pointer + "/gateway")
+
+
+def _reaches(subnet: Subnet, gateway: IP) -> bool:
+    return gateway in subnet or (subnet.version == 6 and gateway.is_link_local)
 
 
 def _static(plugin: Dict[str, Any]) -> Iterator[Tuple[str, str, str]]:
@@ -109,35 +100,18 @@ def _static(plugin: Dict[str, Any]) -> Iterator[Tuple[str, str, str]]:
             yield f"/ipam/addresses/{index}/gateway", text_of(entry, "address"), text_of(entry, "gateway")
 
 
-def _is_in(address: str, gateway: str) -> bool:
-    """Tell whether *gateway* is in the subnet of *address*; True if one of them is not an address."""
-    ip, _slash, text = address.partition("/")
-    raw, other = packed(ip), packed(gateway)
-    bits = 8 * (len(raw) - 1)
-    length = prefix_length(text, bits)
-    if not other or length is None or raw[:1] != other[:1]:
-        return True
-    hosts = bits - length
-    number = address_number(other)[1]
-    return address_number(raw)[1] >> hosts == number >> hosts or (bits == 128 and number >> 118 == 0xFE80 >> 6)
-
-
-def _two_gateways(view: ConfView, bridge: Bridge) -> Iterator[Problem]:
+def _two_gateways(view: ConfView, bridge: Bridge) -> Iterator[Finding]:
     """Yield the problem of a single network with two IPv4 gateways on its bridge, which can have only one."""
-    pools = [pool for pool in bridge.pools if pool.range.family == socket.AF_INET] if bridge.gateway else []
+    pools = [pool for pool in bridge.pools if pool.range.subnet.version == 4] if bridge.gateway else []
     for pool in pools[1:]:
-        if gateway_text(pool) == gateway_text(pools[0]):
+        if pool.gateway == pools[0].gateway:
             continue
         always = pool.group != pools[0].group and not bridge.force
         effect = "every ADD fails" if always else "containers of one of the subnets lose their gateway"
-        message = (
-            f"the bridge {bridge.name} would get the gateways {gateway_text(pools[0])} and {gateway_text(pool)}, but "
-            f"can have only one IPv4 address: {effect}; keep one subnet here, and move the other to a network with a "
-            "bridge of its own"
+        what = (
+            f"the bridge {bridge.name} would get the gateways {pools[0].gateway} and {pool.gateway}, but can have only "
+            f"one IPv4 address: {effect}"
         )
+        remedy = "keep one subnet here, and move the other to a network with a bridge of its own"
         level = view.certain(bridge.file) if always else view.level(bridge.file)
-        yield problem(level, "bridge_two_subnets", message, pool.path, pool.pointer)
-
-
-def gateway_text(pool: Pool) -> str:
-    return f"{address_text(pool.range.family, pool.range.gateway)}/{pool.range.length}"
+        yield Finding(level, "bridge_two_subnets", what, remedy, pool.path, pool.pointer)

@@ -10,7 +10,7 @@ from typing import Iterator, Optional, Sequence
 
 from ..binaries.usable import Binaries
 from ..errors import HostError
-from ..problems import WARNING, Obstacle
+from ..problems import WARNING, Finding, obstacle
 from ..processes import mounts
 from ..trust import ELF_HEADER_SIZE, elf_machine, host_machine
 
@@ -22,7 +22,7 @@ _UNLABELLED = {"unlabeled_t", "default_t", "tmp_t", "user_tmp_t", "user_home_t",
 _INTERPRETER = 3
 
 
-def plugin_obstacles(kind: str, cni_version: str, binaries: Binaries, other_dirs: Sequence[str]) -> Iterator[Obstacle]:
+def plugin_obstacles(kind: str, cni_version: str, binaries: Binaries, other_dirs: Sequence[str]) -> Iterator[Finding]:
     """Yield why a runtime that searches the directories of *binaries* cannot execute the plugin *kind*."""
     path = found_plugin(kind, binaries.bin_dirs)
     if not path:
@@ -31,21 +31,22 @@ def plugin_obstacles(kind: str, cni_version: str, binaries: Binaries, other_dirs
     seen = why_not_executed(path)
     if seen is not None:
         # A label alone is no proof.
-        yield seen._replace(level=WARNING) if seen.code == "selinux_label" else seen
+        yield seen._replace(level=WARNING, decides=False) if seen.code == "selinux_label" else seen
         return
     try:
         _path, versions = binaries.ask(kind)
     except HostError as error:
         if error.code == "plugin_failed":
             text = f"the plugin {kind} ({path}) does not work"
-            yield Obstacle("plugin_failed", text, error.msg, "install it again (podwire.cni.cni_plugins)")
+            yield obstacle("plugin_failed", text, error.msg, "install it again (podwire.cni.cni_plugins)")
         else:
             text = f"the plugin {kind} ({path}) was not asked for its versions, because root must not run it"
-            yield Obstacle(error.code, text, error.msg, "install it as root, in a directory of root", WARNING)
+            remedy = "install it as root, in a directory of root"
+            yield obstacle(error.code, text, error.msg, remedy, WARNING)._replace(decides=False)
         return
     if cni_version not in versions:
         text = f"the plugin {kind} ({path}) does not support the version {cni_version} of the network"
-        yield Obstacle("unsupported_by_plugin", text, f"{kind} supports {', '.join(versions)}", "")
+        yield obstacle("unsupported_by_plugin", text, f"{kind} supports {', '.join(versions)}", "")
 
 
 def found_plugin(name: str, bin_dirs: Sequence[str]) -> str:
@@ -54,7 +55,7 @@ def found_plugin(name: str, bin_dirs: Sequence[str]) -> str:
     return next((path for path in paths if os.path.isfile(path)), "")
 
 
-def why_not_there(name: str, bin_dirs: Sequence[str], other_dirs: Sequence[str]) -> Obstacle:
+def why_not_there(name: str, bin_dirs: Sequence[str], other_dirs: Sequence[str]) -> Finding:
     """Return the obstacle of a plugin that is in none of *bin_dirs*; *other_dirs* are where else it may be."""
     searched = ", ".join(bin_dirs) or "no directory"
     message = f"the plugin {name!r} is not in {searched}"
@@ -62,17 +63,17 @@ def why_not_there(name: str, bin_dirs: Sequence[str], other_dirs: Sequence[str])
         path = os.path.join(directory, name)
         if os.path.islink(path):
             evidence = f"{path} is a link to {os.readlink(path)}, which does not exist"
-            return Obstacle("missing_plugin", message, evidence, "install it again (podwire.cni.cni_plugins)")
+            return obstacle("missing_plugin", message, evidence, "install it again (podwire.cni.cni_plugins)")
     elsewhere = next((path for path in other_dirs if path not in bin_dirs and found_plugin(name, [path])), "")
     if elsewhere:
         remedy = f"install it in {searched}, or configure the runtime to search {elsewhere}"
-        return Obstacle("missing_plugin", message, f"{os.path.join(elsewhere, name)} exists", remedy)
+        return obstacle("missing_plugin", message, f"{os.path.join(elsewhere, name)} exists", remedy)
     missing = [path for path in bin_dirs if not os.path.isdir(path)]
     evidence = f"the directory {', '.join(missing)} does not exist" if missing else f"no file {name} in {searched}"
-    return Obstacle("missing_plugin", message, evidence, f"install it (podwire.cni.cni_plugins) in {searched}")
+    return obstacle("missing_plugin", message, evidence, f"install it (podwire.cni.cni_plugins) in {searched}")
 
 
-def why_not_executed(path: str) -> Optional[Obstacle]:
+def why_not_executed(path: str) -> Optional[Finding]:
     """Return why the kernel would not execute the file at *path*, None if it would."""
     try:
         status = os.stat(path)
@@ -82,29 +83,29 @@ def why_not_executed(path: str) -> Optional[Obstacle]:
             stream.seek(0)
             machine = elf_machine(stream)
     except OSError as error:
-        return Obstacle("plugin_failed", f"{path} cannot be read", str(error), "install it again")
+        return obstacle("plugin_failed", f"{path} cannot be read", str(error), "install it again")
     if not status.st_mode & 0o111:
         mode = f"its mode is {stat.S_IMODE(status.st_mode):04o}"
-        return Obstacle("not_executable", f"{path} is not executable", mode, f"chmod 0755 {path}")
+        return obstacle("not_executable", f"{path} is not executable", mode, f"chmod 0755 {path}")
     if mount.f_flag & os.ST_NOEXEC:
         point = mount_point(path)
         text = f"the kernel executes no plugin in {os.path.dirname(path)}"
-        return Obstacle(
+        return obstacle(
             "noexec_mount", text, f"the mount {point} has the option noexec", f"mount -o remount,exec {point}"
         )
     if len(head) < ELF_HEADER_SIZE and not head.startswith(b"#!"):
         text = f"{path} is no program"
-        return Obstacle("not_a_program", text, f"it has {status.st_size} bytes", "install it again")
+        return obstacle("not_a_program", text, f"it has {status.st_size} bytes", "install it again")
     native = host_machine()
     if machine is not None and machine != native and machine not in _ALSO.get(native, ()):
         text = f"{path} is built for another machine"
-        return Obstacle(
+        return obstacle(
             "wrong_machine", text, f"it is for {machine}, and this host is {native}", f"install it for {native}"
         )
     loader = _loader(head) if machine is not None else _shebang(head)
     if loader and not os.path.exists(loader):
         text = f"{path} needs the program {loader} to start, which does not exist"
-        return Obstacle("missing_loader", text, f"{loader} does not exist", "install a static build of the plugin")
+        return obstacle("missing_loader", text, f"{loader} does not exist", "install a static build of the plugin")
     return _denied(path)
 
 
@@ -142,7 +143,7 @@ def mount_point(path: str) -> str:
     return max((point for point in points if point == "/" or f"{real}/".startswith(f"{point}/")), key=len, default="/")
 
 
-def _denied(path: str) -> Optional[Obstacle]:
+def _denied(path: str) -> Optional[Finding]:
     """Return whether SELinux is likely to deny the execution: only its label can be seen from here."""
     try:
         with open(_SELINUX, encoding="ascii") as stream:
@@ -154,6 +155,6 @@ def _denied(path: str) -> Optional[Obstacle]:
     if kind not in _UNLABELLED:
         return None
     text = f"SELinux probably does not let a runtime execute {path}"
-    return Obstacle(
+    return obstacle(
         "selinux_label", text, f"SELinux enforces, and the label of the file is {label}", f"restorecon {path}"
     )

@@ -6,9 +6,9 @@ Ranges are read as host-local reads them (plugins/ipam/host-local/backend/alloca
 
 from __future__ import annotations
 
+import ipaddress
 import os
-import socket
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ..addresses import packed, prefix_length
 from ..confdir import ConfFile, drop_ins
@@ -89,42 +89,49 @@ class ConfView:
 
 # ---- ranges of host-local
 
-_FAMILIES: Dict[int, str] = {socket.AF_INET: "ipv4", socket.AF_INET6: "ipv6"}
+IP = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
+Interface = Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
+Subnet = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
 
 
-class Range:
-    """Addresses from ``start`` to ``end`` (numbers, both inclusive), without ``gateway``, which is never assigned.
+def ip_of(text: str) -> Optional[IP]:
+    """Return an address, None if the text is none."""
+    raw = packed(text)
+    return ipaddress.ip_address(raw[1:]) if raw else None
 
-    ``first`` and ``last`` are the bounds of the whole subnet, ``length`` is the length of its prefix.
-    """
 
-    __slots__ = ("end", "family", "first", "gateway", "last", "length", "start")
+def interface_of(text: str) -> Optional[Interface]:
+    """Return an address with its subnet, such as 10.1.0.1/24; None if the text is neither."""
+    address, _slash, bits = text.partition("/")
+    ip = ip_of(address)
+    length = prefix_length(bits, ip.max_prefixlen) if ip else None
+    return ipaddress.ip_interface((ip.packed, length)) if ip and length is not None else None
 
-    def __init__(self, family: int, first: int, length: int, start: int, end: int, gateway: int) -> None:
-        self.family = family
-        self.first = first
-        self.length = length
-        self.last = first + (1 << ((32 if family == socket.AF_INET else 128) - length)) - 1
-        self.start = start
-        self.end = end
-        self.gateway = gateway
+
+class Range(NamedTuple):
+    """Addresses of a ``subnet`` from ``start`` to ``end``, both inclusive; ``gateway`` is never assigned."""
+
+    subnet: Subnet
+    start: IP
+    end: IP
+    gateway: IP
 
     @property
     def size(self) -> int:
-        return self.end - self.start + 1 - (1 if self.start <= self.gateway <= self.end else 0)
+        return int(self.end) - int(self.start) + 1 - (1 if self.has(self.gateway) else 0)
 
-    def __contains__(self, raw: bytes) -> bool:
-        """Tell whether a packed address is in it."""
-        family, number = address_number(raw)
-        return family == self.family and self.start <= number <= self.end
+    def has(self, ip: Optional[IP]) -> bool:
+        """Tell whether an address is in it."""
+        if ip is None or ip.version != self.subnet.version:
+            return False
+        return int(self.start) <= int(ip) <= int(self.end)
+
+    def overlaps(self, other: Range) -> bool:
+        return self.has(other.start) or other.has(self.start)
 
     @property
     def text(self) -> str:
-        return f"{address_text(self.family, self.start)}-{address_text(self.family, self.end)}"
-
-    @property
-    def subnet(self) -> str:
-        return f"{address_text(self.family, self.first)}/{self.length}"
+        return f"{self.start}-{self.end}"
 
 
 def pool_rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequence[Lease]) -> List[Dict[str, Any]]:
@@ -143,19 +150,19 @@ def pool_rows(networks: Iterable[Tuple[str, Mapping[str, Any]]], leases: Sequenc
     rows = []
     for (network, place), ranges in sorted(pools.items()):
         reserved = [lease for lease in leases if (lease.network, lease.data_dir) == (network, place)]
-        for family in _FAMILIES:
-            parts = [entry for entry in ranges.values() if entry.family == family]
-            held = [lease for lease in reserved if address_number(packed(lease.ip))[0] == family]
+        for version in (4, 6):
+            parts = [entry for entry in ranges.values() if entry.subnet.version == version]
+            held = [lease for lease in reserved if (":" in lease.ip) == (version == 6)]
             # A network without ranges gets a row, too.
-            if parts or held or (family == socket.AF_INET and not ranges and not reserved):
-                rows.append(_row(network, place, family, parts, held))
+            if parts or held or (version == 4 and not ranges and not reserved):
+                rows.append(_row(network, place, f"ipv{version}", parts, held))
     return rows
 
 
 def _row(
-    network: str, data_dir: str, family: int, ranges: Sequence[Range], reserved: Sequence[Lease]
+    network: str, data_dir: str, family: str, ranges: Sequence[Range], reserved: Sequence[Lease]
 ) -> Dict[str, Any]:
-    inside = [lease for lease in reserved if any(packed(lease.ip) in part for part in ranges)]
+    inside = [lease for lease in reserved if any(part.has(ip_of(lease.ip)) for part in ranges)]
     owners: Dict[str, List[str]] = {}
     for lease in reserved:
         owners.setdefault(lease.container_id, []).append(lease.ip)
@@ -163,7 +170,7 @@ def _row(
     return {
         "network": network,
         "data_dir": data_dir,
-        "family": _FAMILIES[family],
+        "family": family,
         "ranges": [part.text for part in ranges],
         "size": size,
         "used": len(inside),
@@ -182,10 +189,9 @@ def ranges_of(ipam: Mapping[str, Any]) -> List[Range]:
 def range_sets(ipam: Mapping[str, Any]) -> List[Tuple[str, List[Mapping[str, Any]]]]:
     """Return the JSON pointer and the entries of each set of ranges; a container gets one address from each set."""
     ranges = member_of(ipam, "ranges")
-    sets = [(f"/ranges/{number}", entries) for number, entries in enumerate(ranges if isinstance(ranges, list) else [])]
     listed: List[Tuple[str, List[Mapping[str, Any]]]] = [
-        (pointer, [entry for entry in entries if isinstance(entry, dict)])
-        for pointer, entries in sets
+        (f"/ranges/{number}", [entry for entry in entries if isinstance(entry, dict)])
+        for number, entries in enumerate(ranges if isinstance(ranges, list) else [])
         if isinstance(entries, list)
     ]
     return [("", [ipam]), *listed] if text_of(ipam, "subnet") else listed
@@ -193,37 +199,16 @@ def range_sets(ipam: Mapping[str, Any]) -> List[Tuple[str, List[Mapping[str, Any
 
 def range_of(entry: Mapping[str, Any]) -> Optional[Range]:
     """Return one range, None if host-local would refuse it."""
-    address, _slash, text = text_of(entry, "subnet").partition("/")
-    raw = packed(address)
-    family, number = address_number(raw)
-    bits = 32 if family == socket.AF_INET else 128
-    length = prefix_length(text, bits - 2)
-    if not raw or length is None:
+    interface = interface_of(text_of(entry, "subnet"))
+    if interface is None or interface.network.prefixlen > interface.max_prefixlen - 2:
         return None
-    hosts = bits - length
-    first = number >> hosts << hosts
-    last = first + (1 << hosts) - 1
-    if family == socket.AF_INET:
-        # The broadcast address.
-        last -= 1
-    start, end = _given(entry, "rangestart", first + 1), _given(entry, "rangeend", last)
-    gateway = _given(entry, "gateway", first + 1)
-    return Range(family, first, length, start, end, gateway) if first <= start <= end else None
-
-
-def _given(entry: Mapping[str, Any], key: str, default: int) -> int:
-    raw = packed(text_of(entry, key))
-    return address_number(raw)[1] if raw else default
-
-
-def address_number(raw: bytes) -> Tuple[int, int]:
-    """Return (family, number) of a packed address."""
-    return socket.AF_INET6 if raw[:1] == b"6" else socket.AF_INET, int.from_bytes(raw[1:], "big")
-
-
-def address_text(family: int, number: int) -> str:
-    """Return an address as text."""
-    return socket.inet_ntop(family, number.to_bytes(4 if family == socket.AF_INET else 16, "big"))
+    subnet = interface.network
+    first = subnet.network_address + 1
+    # Without the broadcast address of IPv4.
+    last = subnet.broadcast_address - (1 if subnet.version == 4 else 0)
+    start, end = ip_of(text_of(entry, "rangestart")) or first, ip_of(text_of(entry, "rangeend")) or last
+    sound = start.version == end.version == subnet.version and int(first) <= int(start) <= int(end)
+    return Range(subnet, start, end, ip_of(text_of(entry, "gateway")) or first) if sound else None
 
 
 # ---- what a network takes of the host
@@ -244,6 +229,11 @@ class Pool(NamedTuple):
     store: str
     link: str
     routed: bool
+
+    @property
+    def gateway(self) -> str:
+        """Its gateway as an address of an interface."""
+        return f"{self.range.gateway}/{self.range.subnet.prefixlen}"
 
 
 class Bridge(NamedTuple):

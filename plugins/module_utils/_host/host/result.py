@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 from ..errors import HostError
 from ..plan import FOREIGN
@@ -65,18 +65,8 @@ def _runtime(plan: Any, check_mode: bool) -> Result:
 
 
 def _about_runtimes(plan: Any, check_mode: bool) -> Result:
-    # A runtime cannot have loaded what is only planned.
-    confirmed, unconfirmed = (None, []) if check_mode else _confirm(plan)
-    for text in unconfirmed:
-        plan.warn("not_confirmed", text)
+    confirmed = plan.confirm((), check_mode)
     return {"effective": plan.effective, "confirmed": confirmed, "problems": plan.problems}
-
-
-def _confirm(plan: Any) -> Tuple[Optional[bool], List[str]]:
-    # Imported late: check mode asks no runtime.
-    from ..readiness.confirm import confirm_plan
-
-    return confirm_plan(plan, ())
 
 
 def _netns(plan: Any, _check_mode: bool) -> Result:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, Optional, Set
+from typing import Any, Collection, Dict, Iterable, List, Optional, Set
 
 from ..confdir import ConfFile
 from ..files import Attributes
@@ -71,6 +71,22 @@ class ConfPlan(Plan):
             row.update(action="none" if row["action"] == "none" else "left", restart=False)
         # With steps left out, the predicted networks are not what the runtimes load.
         self.judged = None
+
+    def confirm(self, bin_dirs: Collection[str], check_mode: bool) -> Optional[bool]:
+        """Return whether runtimes have loaded what they should, None if that is not known; warn if they have not.
+
+        Those that have to be restarted are not asked.
+        """
+        # A runtime cannot have loaded what is only planned.
+        if check_mode or self.judged is None:
+            return None
+        from ..checks.readiness import confirm
+
+        restarting = [row["runtime"] for row in self.configured if row["restart"]]
+        confirmed, texts = confirm(self.judged, restarting, bin_dirs)
+        for text in texts:
+            self.warn("not_confirmed", text)
+        return confirmed
 
     def apply(self, workers: int = 1) -> None:
         """Execute the steps, in order, without the deferred ones."""

@@ -15,7 +15,7 @@ from ..files import Attributes
 from ..hostview import HostView
 from ..kinds import text_of
 from ..plan import DISRUPTIVE, SAFE
-from ..problems import WARNING, errors_of, place, strict, summary
+from ..problems import ERROR, WARNING, errors_of, place, rows, strict, summary
 from ..runtimes.effective import Effective
 from ..secrets import mask
 from ..trust import untrusted
@@ -62,7 +62,8 @@ class ConfPlanner:
         if "plugins" in request.levels:
             wanted_names = set(targets.values())
             wished = [f for f in planned if f.name in wanted_names]
-            state.plan.problems += check_plugins(self.binaries, wished, request.tolerate_missing, state.drop_ins)
+            findings = check_plugins(self.binaries, wished, request.tolerate_missing, state.drop_ins)
+            state.plan.problems += rows(findings)
         self._test_access(present, targets)
         if "directory" in request.levels:
             before = list(state.files.values())
@@ -79,7 +80,7 @@ class ConfPlanner:
                 os.path.join(network.name, name) for network in present for name in network.drop_ins or ()
             }
             view.own_drop_ins.update(os.path.relpath(path, request.conf_dir) for path in state.manifest.networks)
-            self.plan.problems.extend(directory_problems(view, self.binaries))
+            self.plan.problems += rows(directory_problems(view, self.binaries))
             if state.disturbed:
                 self._removals().note_packages()
         self.binaries.forget_missing()
@@ -183,17 +184,16 @@ class ConfPlanner:
         unmet = effective.unmet() if "plugins" in request.levels else []
         if request.ensure_effective is not None:
             problems = effective.ensure(request.ensure_effective)
-            messages = [entry["message"] for entry in problems]
-            unmet = [entry for entry in unmet if entry["message"] not in messages]
+            unmet = [finding for finding in unmet if finding._replace(level=ERROR) not in problems]
             if setup and not problems:
                 problems = setup.not_loaded(request.ensure_effective)
-            self.plan.problems.extend(problems)
-        self.plan.problems.extend(unmet)
+            self.plan.problems += rows(problems)
+        self.plan.problems += rows(unmet)
         wished = {
             network.name: network.drop_ins for network in request.networks if network.present and network.drop_ins
         }
         if wished:
-            self.plan.problems.extend(effective.ignored_drop_ins(wished))
+            self.plan.problems += rows(effective.ignored_drop_ins(wished))
 
     def _search_vendor_dirs(self, effective: Effective, files: Sequence[ConfFile]) -> None:
         """Check the networks whose plugins are not in bin_dirs again, with the directories that old kubelets search."""
@@ -203,9 +203,8 @@ class ConfPlanner:
             if extra:
                 self.plan.problems = [entry for entry in self.plan.problems if entry["file"] != file.path]
                 binaries = Binaries([*self.request.bin_dirs, extra], self.view)
-                self.plan.problems += check_plugins(
-                    binaries, [file], self.request.tolerate_missing, self.state.drop_ins
-                )
+                findings = check_plugins(binaries, [file], self.request.tolerate_missing, self.state.drop_ins)
+                self.plan.problems += rows(findings)
 
     def _tell_nomad(self, effective: Effective) -> None:
         readers = [

@@ -94,7 +94,8 @@ class Crio(Runtime):
         for what, name in zip(self.keys, ("conf_dir", "bin_dirs", "default_network")):
             current, configured = getattr(runs, name), getattr(self, name)
             if current != configured:
-                return f"it runs with {what} {_words(current)}, but its configuration says {_words(configured)}; restart it"
+                says = f"but its configuration says {_words(configured)}"
+                return f"it runs with {what} {_words(current)}, {says}; restart it"
         return ""
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:

@@ -12,7 +12,7 @@ from ..confdir import ConfFile, drop_ins, scan_conf_dir
 from ..errors import HostError
 from ..hostview import HostView
 from ..kinds import text_of
-from ..problems import ERROR, WARNING, problem
+from ..problems import ERROR, WARNING, Finding
 from ..trust import check_trusted
 from . import discover
 from .profiles import FIRST, NAMED, OWN, BuiltIn, vendor_dir
@@ -85,7 +85,7 @@ class Effective:
         text = f"the plugin {plugin} supports {', '.join(versions)}, but not {network.cni_version}"
         return {"plugin": plugin, "code": "unsupported_by_plugin", "problem": f"{text}; install another release"}
 
-    def unmet(self) -> Rows:
+    def unmet(self) -> List[Finding]:
         """Return a problem for each plugin that runtimes need beyond those in files, and that they could not execute.
 
         That is an error for runtimes that the task names, and a warning for others that read conf_dir.
@@ -94,7 +94,7 @@ class Effective:
         about = [pair for pair in zip(self.runtimes, self.verdicts) if self._counts(pair[0])]
         return [entry for runtime, verdict in about if runtime.reads for entry in self._unmet(runtime, verdict, level)]
 
-    def _unmet(self, runtime: Runtime, verdict: Verdict, level: str) -> Rows:
+    def _unmet(self, runtime: Runtime, verdict: Verdict, level: str) -> List[Finding]:
         built_in = runtime.built_in
         if built_in is None or verdict.network is None:
             return []
@@ -103,8 +103,9 @@ class Effective:
             if need["problem"]:
                 tolerated = self.tolerate_missing and need["code"] == "missing_plugin"
                 text = f"{runtime.name} runs the plugin {need['plugin']} for {built_in.purpose}, and would fail"
-                row = problem(WARNING if tolerated else level, need["code"], f"{text}: {need['problem']}")
-                problems.append(dict(row, file=verdict.file or runtime.conf_dir))
+                level_of = WARNING if tolerated else level
+                what = f"{text}: {need['problem']}"
+                problems.append(Finding(level_of, need["code"], what, "", verdict.file or runtime.conf_dir))
         return problems
 
     def _appended(self, runtime: Runtime, verdict: Verdict) -> List[str]:
@@ -120,7 +121,7 @@ class Effective:
             for extra in self._folder_of(os.path.dirname(network.file.path), network.name)
         ]
 
-    def ignored_drop_ins(self, by_network: Mapping[str, Collection[str]]) -> Rows:
+    def ignored_drop_ins(self, by_network: Mapping[str, Collection[str]]) -> List[Finding]:
         """Return a warning for each runtime that ignores the drop-ins *by_network*; they do not change it."""
         problems = []
         for runtime, verdict in zip(self.runtimes, self.verdicts):
@@ -132,13 +133,13 @@ class Effective:
                     older = f"contains libcni {runtime.libcni}, which is older than 1.3, and so"
                     text = (
                         f"{runtime.name} {older if runtime.rules.drop_ins else 'reads no drop-in folders, and so'} "
-                        f"ignores the drop-ins of the network {network.name!r} ({names}); for this runtime, write "
-                        "their plugins into the conflist"
+                        f"ignores the drop-ins of the network {network.name!r} ({names})"
                     )
-                    problems.append(problem(WARNING, "drop_in_ignored", text, network.file.path))
+                    remedy = "for this runtime, write their plugins into the conflist"
+                    problems.append(Finding(WARNING, "drop_in_ignored", text, remedy, network.file.path))
         return problems
 
-    def ensure(self, network: str) -> Rows:
+    def ensure(self, network: str) -> List[Finding]:
         """Return the problems if containers of these runtimes would not get *network*.
 
         If the task names no runtimes, only those that read conf_dir count.
@@ -146,9 +147,7 @@ class Effective:
         about = [pair for pair in zip(self.runtimes, self.verdicts) if self._counts(pair[0])]
         if about:
             return [
-                problem(
-                    ERROR, "not_effective", self._why_not(runtime, verdict, network), verdict.file or runtime.conf_dir
-                )
+                self._not_effective(runtime, verdict, network)
                 for runtime, verdict in about
                 if not self._is_effective(runtime, verdict, network)
             ] + [
@@ -161,16 +160,12 @@ class Effective:
             readers = ", ".join(
                 f"{runtime.name} reads {runtime.conf_dir}" for runtime in self.runtimes if runtime.reads
             )
-            text = (
-                f"ensure_effective: no runtime of this host reads {self.conf_dir} ({readers}); set conf_dir to a "
-                "directory that a runtime reads"
-            )
-            return [problem(ERROR, "not_effective", text, self.conf_dir)]
-        text = (
-            "ensure_effective: no runtime that uses CNI was found on this host; install one, or set 'runtime' to the "
-            "one that will be installed"
-        )
-        return [problem(WARNING if self.tolerate_missing else ERROR, "missing_runtime", text, self.conf_dir)]
+            text = f"ensure_effective: no runtime of this host reads {self.conf_dir} ({readers})"
+            remedy = "set conf_dir to a directory that a runtime reads"
+            return [Finding(ERROR, "not_effective", text, remedy, self.conf_dir)]
+        text = "ensure_effective: no runtime that uses CNI was found on this host"
+        remedy = "install one, or set 'runtime' to the one that will be installed"
+        return [Finding(WARNING if self.tolerate_missing else ERROR, "missing_runtime", text, remedy, self.conf_dir)]
 
     def _counts(self, runtime: Runtime) -> bool:
         if self.names is None:
@@ -208,28 +203,32 @@ class Effective:
     def _reads_here(self, runtime: Runtime) -> bool:
         return discover.same_directory(runtime.conf_dir, self.conf_dir)
 
-    def _why_not(self, runtime: Runtime, verdict: Verdict, network: str) -> str:
+    def _not_effective(self, runtime: Runtime, verdict: Verdict, network: str) -> Finding:
+        remedy = ""
         if not runtime.reads:
-            return f"ensure_effective: {runtime.name} uses no network: {'; '.join(runtime.notes)}"
-        if not self._reads_here(runtime) and runtime.rules.choice != OWN:
-            return (
-                f"ensure_effective: {runtime.name} reads {runtime.conf_file or runtime.conf_dir}, not "
-                f"{self.conf_dir}; write the network there, or configure the runtime to read {self.conf_dir}"
-            )
+            text = f"{runtime.name} uses no network: {'; '.join(runtime.notes)}"
+        elif not self._reads_here(runtime) and runtime.rules.choice != OWN:
+            text = f"{runtime.name} reads {runtime.conf_file or runtime.conf_dir}, not {self.conf_dir}"
+            remedy = f"write the network there, or configure the runtime to read {self.conf_dir}"
+        else:
+            text = self._why_not(runtime, verdict, network)
+            if runtime.rules.choice == FIRST:
+                remedy = "set a lower 'priority', or remove or rename the file that takes precedence"
+        file = verdict.file or runtime.conf_dir
+        return Finding(ERROR, "not_effective", f"ensure_effective: {text}", remedy, file)
+
+    @staticmethod
+    def _why_not(runtime: Runtime, verdict: Verdict, network: str) -> str:
         others = [entry for entry in verdict.not_chosen if entry["network"] == network]
-        text = f"ensure_effective: {runtime.name} would not use the network {network!r}"
+        text = f"{runtime.name} would not use the network {network!r}"
         if others:
             text += f" in {os.path.basename(others[0]['file'])} ({others[0]['reason']})"
         elif runtime.rules.choice != OWN:
             text += ", which no file has"
-        if verdict.network is not None:
-            reasons = "; ".join([verdict.reason, *(note for note in verdict.notes[-1:] if verdict.through)])
-            text += f"; it would use {verdict.network!r}: {reasons}"
-        else:
-            text += f": {verdict.reason}"
-        if runtime.rules.choice == FIRST:
-            return text + "; set a lower 'priority', or remove or rename the file that takes precedence"
-        return text
+        if verdict.network is None:
+            return f"{text}: {verdict.reason}"
+        reasons = "; ".join([verdict.reason, *(note for note in verdict.notes[-1:] if verdict.through)])
+        return f"{text}; it would use {verdict.network!r}: {reasons}"
 
     # ---- one runtime
 

@@ -10,10 +10,10 @@ from typing import Any, Dict, List, Optional, Sequence
 from ..errors import HostError
 from ..hostview import HostView
 from ..plan import DISRUPTIVE, Plan, Step
-from ..problems import ERROR, WARNING, problem
+from ..problems import ERROR, WARNING, Finding
 from ..processes import processes
 from . import discover, reading
-from .loaded import ask_once, ask_until
+from .asking import ask_once, ask_until
 from .profiles import CONFIGURABLE, CONTAINERD_CONFIG, CONTAINERD_CRI, PROFILES
 from .restarts import forget_restart, note_restart, restart_pending
 from .runtime import Runtime
@@ -135,7 +135,7 @@ class Setup:
         self.configured.append(row)
         self._runtimes.append(runtime)
 
-    def not_loaded(self, network: str) -> List[Dict[str, Any]]:
+    def not_loaded(self, network: str) -> List[Finding]:
         """Return the problems if runtimes have not loaded *network* within ``wait`` seconds, or cannot be asked."""
         if not self.desired.wait or not self.desired.present or self.plan.pending:
             return []
@@ -145,16 +145,16 @@ class Setup:
             for runtime, row in zip(self._runtimes, self.configured)
             if not row["restart"] and runtime.config
         ]
-        return [row for row in problems if row]
+        return [finding for finding in problems if finding is not None]
 
-    def _why_not(self, runtime: Runtime, row: Dict[str, Any], network: str, end: float) -> Dict[str, Any]:
+    def _why_not(self, runtime: Runtime, row: Dict[str, Any], network: str, end: float) -> Optional[Finding]:
         if runtime.address and not runtime.pid:
             runtime = self._await_start(runtime, end)
         if not runtime.can_be_asked and not runtime.address:
             # Apptainer, and a podman that was never used, read their files when they start a container.
             text = f"{runtime.name} does not run, so it is not known whether it will load the network {network!r}"
             unit = runtime.profile.unit
-            return problem(WARNING, "not_loaded", f"{text}; start it", runtime.conf_dir) if unit else {}
+            return Finding(WARNING, "not_loaded", text, "start it", runtime.conf_dir) if unit else None
         why = "it is not running"
         row.update(ready=False, message=why, networks=None)
         if runtime.pid or not runtime.address:
@@ -162,9 +162,9 @@ class Setup:
             why = answer.why
             row.update(answer.status.row() if answer.status else {"message": why})
         if not why:
-            return {}
+            return None
         text = f"{runtime.name} has not loaded the network {network!r} within {self.desired.wait:g} s: {why}"
-        return problem(ERROR, "not_loaded", text, runtime.conf_dir)
+        return Finding(ERROR, "not_loaded", text, "", runtime.conf_dir)
 
     def _await_start(self, runtime: Runtime, end: float) -> Runtime:
         """Return the runtime as it runs, or as it is if none has started in time."""

@@ -171,7 +171,7 @@ class SmokePlanner:
                 {"runtime": runtime.name, "network": verdict.network, "running": bool(runtime.pid), "requires": needs},
             )
         for entry in effective.unmet():
-            self._plan.warn(entry["code"], entry["message"])
+            self._plan.warn(entry.code, entry.message)
         return rows
 
     def _tell_missing(self, names: List[str]) -> None:

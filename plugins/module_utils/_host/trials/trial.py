@@ -329,7 +329,7 @@ class Trier:
 
     def _ask_status(self, trial: Trial, config: NetworkConfigList) -> None:
         """Ask the plugins whether they are ready. ADD is tried in any case: containerd does so, too."""
-        from ..runtimes.status import NOT_READY, READY, STATUS_TIMEOUT, status_of
+        from ..runtimes.asking import NOT_READY, READY, STATUS_TIMEOUT, status_of
 
         plugins = [plugin.network for plugin in config.plugins]
         timeout = min(self._settings.timeout, STATUS_TIMEOUT)

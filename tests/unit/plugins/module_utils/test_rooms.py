@@ -31,7 +31,6 @@ ORDER = [
     "runtimes",
     "checks",
     "networks",
-    "readiness",
     "attachments",
     "containers",
     "trials",

@@ -61,7 +61,7 @@ def directory():
 
 
 def _codes(problems):
-    return [(entry["level"], entry["code"], entry["file"], entry["pointer"]) for entry in problems]
+    return [(entry.level, entry.code, entry.file, entry.pointer) for entry in problems]
 
 
 @pytest.fixture

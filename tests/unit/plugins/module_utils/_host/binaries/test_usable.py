@@ -92,32 +92,32 @@ def test_what_is_remembered_of_a_removed_plugin_is_dropped(plugins, monkeypatch)
 
 def test_a_version_that_a_plugin_does_not_support_names_the_highest_common_one(plugins):
     (entry,) = check(plugins[2](), "1.1.0", "old", "new")
-    assert (entry["level"], entry["code"], entry["pointer"]) == ("error", "unsupported_by_plugin", "/plugins/0/type")
-    assert '"cniVersion": "1.0.0"' in entry["message"]
+    assert (entry.level, entry.code, entry.pointer) == ("error", "unsupported_by_plugin", "/plugins/0/type")
+    assert '"cniVersion": "1.0.0"' in entry.message
 
 
 def test_plugins_without_a_common_version(plugins):
     entries = check(plugins[2](), "1.0.0", "old", "odd")
-    assert [entry["pointer"] for entry in entries] == ["/plugins/1/type"]
-    assert "no version in common" in entries[0]["message"]
+    assert [entry.pointer for entry in entries] == ["/plugins/1/type"]
+    assert "no version in common" in entries[0].message
 
 
 def test_no_version_counts_as_the_first(plugins):
-    assert [entry["code"] for entry in check(plugins[2](), "", "old", "odd")] == ["unsupported_by_plugin"]
+    assert [entry.code for entry in check(plugins[2](), "", "old", "odd")] == ["unsupported_by_plugin"]
 
 
 def test_a_missing_plugin_is_an_error_in_a_run_and_a_warning_in_check_mode(plugins):
     (entry,) = check(plugins[2](), "1.0.0", "nowhere")
-    assert (entry["level"], entry["code"]) == ("error", "missing_plugin")
-    assert str(plugins[0]) in entry["message"]
+    assert (entry.level, entry.code) == ("error", "missing_plugin")
+    assert str(plugins[0]) in entry.message
     (entry,) = check(plugins[2](), "1.0.0", "nowhere", tolerate=True)
-    assert (entry["level"], entry["code"]) == ("warning", "missing_plugin")
+    assert (entry.level, entry.code) == ("warning", "missing_plugin")
 
 
 def test_a_plugin_that_does_not_answer_is_an_error_in_both_modes(plugins):
     for tolerate in (False, True):
         (entry,) = check(plugins[2](), "1.0.0", "hangs", tolerate=tolerate)
-        assert (entry["level"], entry["code"]) == ("error", "plugin_failed")
+        assert (entry.level, entry.code) == ("error", "plugin_failed")
 
 
 def test_what_root_may_not_execute_is_an_error(plugins, monkeypatch):
@@ -126,7 +126,7 @@ def test_what_root_may_not_execute_is_an_error(plugins, monkeypatch):
 
     monkeypatch.setattr(usable, "check_plugin", refuse)
     (entry,) = check(plugins[2](), "1.0.0", "old", tolerate=True)
-    assert (entry["level"], entry["code"]) == ("error", "unsafe_permissions")
+    assert (entry.level, entry.code) == ("error", "unsafe_permissions")
     assert plugins[1] == []
 
 
@@ -170,6 +170,6 @@ def test_file_names_and_priorities():
 def test_a_mistyped_plugin_type_is_told_with_the_one_that_is_there(plugins, mistyped, meant):
     _folder, _asked, binaries = plugins
     (entry,) = check(binaries(), "1.0.0", mistyped)
-    assert entry["code"] == "missing_plugin"
-    assert ("did you mean " in entry["message"]) is (meant is not None)
-    assert meant is None or f"did you mean {meant}? Otherwise install it" in entry["message"]
+    assert entry.code == "missing_plugin"
+    assert ("did you mean " in entry.message) is (meant is not None)
+    assert meant is None or f"did you mean {meant}? Otherwise install it" in entry.message

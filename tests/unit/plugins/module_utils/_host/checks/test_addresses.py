@@ -22,12 +22,12 @@ def rules(view, uses):
     for file, use in zip(view.loaded(), uses):
         yield from network_problems(view, file, use)
     for problem in addresses.address_problems(view, uses):
-        if problem["code"] != "shared_store":
+        if problem.code != "shared_store":
             yield problem
 
 
 def stores(view, uses):
-    return [row for row in addresses.address_problems(view, uses) if row["code"] == "shared_store"]
+    return [row for row in addresses.address_problems(view, uses) if row.code == "shared_store"]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def check(directory, codes):
 def messages(directory):
     def run(rule=rules):
         view = directory.view()
-        return [entry["message"] for entry in rule(view, [uses_of_network(view, file) for file in view.loaded()])]
+        return [entry.message for entry in rule(view, [uses_of_network(view, file) for file in view.loaded()])]
 
     return run
 

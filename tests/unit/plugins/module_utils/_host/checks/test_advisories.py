@@ -90,7 +90,7 @@ def test_the_message_says_what_and_what_to_do(directory):
     directory.add("a", NFT)
     (problem,) = advisories.security_problems(directory.view(), Binaries(NEW, "1.7.1"))
     words = ("/x/portmap", "1.7.1", "CVE-2025-67499", "backend nftables", "install 1.9.0 or later")
-    assert all(word in problem["message"] for word in words)
+    assert all(word in problem.message for word in words)
 
 
 def test_networks_of_others_are_not_looked_at(check):

@@ -27,7 +27,7 @@ def check(directory, tmp_path):
 
 
 def found(problems):
-    return [(entry["level"], entry["code"], entry["file"]) for entry in problems]
+    return [(entry.level, entry.code, entry.file) for entry in problems]
 
 
 def test_a_clean_directory_has_no_problems(directory, check):
@@ -41,7 +41,7 @@ def test_another_network_in_front_is_a_flip(directory, check):
     directory.add("a", LO)
     (problem,) = check(before, wanted=["10-a.conflist"])
     assert found([problem]) == [("warning", "order_flip", "/net.d/10-a.conflist")]
-    assert all(word in problem["message"] for word in ("87-podman.conflist", "'podman'", "'a'", "priority"))
+    assert all(word in problem.message for word in ("87-podman.conflist", "'podman'", "'a'", "priority"))
 
 
 def test_a_flip_is_seen_as_text_and_by_network(directory, check):
@@ -57,16 +57,16 @@ def test_a_flip_is_seen_as_text_and_by_network(directory, check):
 def test_a_file_without_a_network_is_no_first_one(directory, check):
     broken = directory.put("05-broken.conflist", b"{")
     network = directory.add("a", LO)
-    assert "order_flip" not in [problem["code"] for problem in check([broken], after=[network])]
-    assert "order_flip" not in [problem["code"] for problem in check([network], after=[broken, network])]
+    assert "order_flip" not in [problem.code for problem in check([broken], after=[network])]
+    assert "order_flip" not in [problem.code for problem in check([network], after=[broken, network])]
 
 
 def test_another_name_in_the_first_file_is_a_flip_of_the_name(directory, check):
     before = [directory.add("a", LO, name="main.conflist")]
     after = [directory.add("b", LO, name="main.conflist")]
     (problem,) = check(before, wanted=["main.conflist"], after=after)
-    assert (problem["code"], problem["pointer"]) == ("name_flip", "/name")
-    assert all(word in problem["message"] for word in ("'a'", "'b'", "detach"))
+    assert (problem.code, problem.pointer) == ("name_flip", "/name")
+    assert all(word in problem.message for word in ("'a'", "'b'", "detach"))
 
 
 def test_one_name_in_two_files_is_reported_at_the_second(directory, check):
@@ -79,10 +79,10 @@ def test_one_name_in_two_files_is_reported_at_the_second(directory, check):
 def test_one_network_as_list_and_single_plugin(directory, check, single):
     directory.add("a", LO)
     directory.add("a", LO, name=single)
-    problems = [entry for entry in check(directory.files) if entry["level"] == "warning"]
+    problems = [entry for entry in check(directory.files) if entry.level == "warning"]
     assert found(problems) == [("warning", "conf_and_conflist", "/net.d/" + single)]
     first = min("10-a.conflist", single)
-    assert f"loads the conflist (10-a.conflist); by order, runtimes load {first}," in problems[0]["message"]
+    assert f"loads the conflist (10-a.conflist); by order, runtimes load {first}," in problems[0].message
 
 
 def test_drop_ins_are_told_of_whoever_has_the_list(tmp_path, directory, check):

@@ -35,14 +35,14 @@ def test_files_of_others_that_a_runtime_reads_by_mistake(directory, name, text, 
     directory.put(name, text)
     directory.add("a", {"type": "loopback"})
     found = list(file_problems(directory.view(managed=["10-a.conflist"], wanted=[])))
-    assert [(entry["level"], entry["code"]) for entry in found] == expected
-    assert {entry["file"] for entry in found} <= {"/net.d/" + name}
+    assert [(entry.level, entry.code) for entry in found] == expected
+    assert {entry.file for entry in found} <= {"/net.d/" + name}
 
 
 def test_a_list_in_a_conf_is_to_be_renamed(directory):
     directory.put("50-x.conf", LIST)
     (problem,) = file_problems(directory.view(wanted=[]))
-    assert "rename it to 50-x.conflist" in problem["message"]
+    assert "rename it to 50-x.conflist" in problem.message
 
 
 def test_our_own_files_are_not_complained_about(directory):
@@ -56,4 +56,4 @@ def test_what_a_broken_file_does_depends_on_where_it_sorts(directory, name, fata
     directory.put(name, b"")
     directory.add("a", {"type": "loopback"})
     (problem,) = file_problems(directory.view(wanted=["10-a.conflist"]))
-    assert ("no network at all" in problem["message"]) == fatal
+    assert ("no network at all" in problem.message) == fatal

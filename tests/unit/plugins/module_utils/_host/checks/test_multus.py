@@ -110,14 +110,14 @@ def test_multus_that_points_at_a_file_that_goes(directory, codes):
     directory.files.clear()
     file = directory.add("m", {"type": "multus", "clusterNetwork": "/net.d/10-pods.conflist"}, name="00-multus.conf")
     (problem,) = multus_problems(directory.view(wanted=[], before=[gone, file]))
-    assert (problem["level"], problem["code"], problem["pointer"]) == (
+    assert (problem.level, problem.code, problem.pointer) == (
         "warning",
         "multus_target_missing",
         "/clusterNetwork",
     )
-    assert [entry["level"] for entry in multus_problems(directory.view(wanted=[]))] == ["info"]
+    assert [entry.level for entry in multus_problems(directory.view(wanted=[]))] == ["info"]
     directory.files.append(gone)
-    assert [entry["code"] for entry in multus_problems(directory.view(wanted=[]))] == ["multus_fallback"]
+    assert [entry.code for entry in multus_problems(directory.view(wanted=[]))] == ["multus_fallback"]
 
 
 def test_multus_may_point_at_a_network_by_name_or_elsewhere(tmp_path, directory, found):
@@ -144,13 +144,13 @@ def test_plugins_of_the_networks_have_to_be_there(directory):
     chain = {"cniVersion": "1.1.0", "name": "x", "plugins": [BRIDGE, PORTMAP]}
     file = multus(directory, delegates=[PODS, chain, "text"])
     found = rules._delegate_problems(file, Installed(), tolerate_missing=False)
-    assert [(entry["level"], entry["code"], entry["pointer"]) for entry in found] == [
+    assert [(entry.level, entry.code, entry.pointer) for entry in found] == [
         ("error", "missing_plugin", "/plugins/0/delegates/1/plugins/1/type"),
         ("error", "unsupported_by_plugin", "/plugins/0/delegates/1/plugins/0/type"),
     ]
-    assert rules._delegate_problems(file, Installed(), tolerate_missing=True)[0]["level"] == "warning"
+    assert rules._delegate_problems(file, Installed(), tolerate_missing=True)[0].level == "warning"
     single = directory.add("m", {"type": "multus", "delegates": [{"type": "nope"}]}, name="00-multus.conf")
-    assert [entry["pointer"] for entry in rules._delegate_problems(single, Installed(), False)] == ["/delegates/0/type"]
+    assert [entry.pointer for entry in rules._delegate_problems(single, Installed(), False)] == ["/delegates/0/type"]
 
 
 @pytest.mark.parametrize("delegates", [None, {}, "x", [None, 1, []]])

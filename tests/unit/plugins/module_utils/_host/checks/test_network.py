@@ -47,9 +47,9 @@ def test_between_others_it_is_only_to_be_known(check):
 
 def test_the_message_says_where_it_belongs(directory):
     first = directory.add("a", {"type": "tuning"}, {"type": "ptp"})
-    assert "put it after ptp" in next(problems_of(directory.view(), first))["message"]
+    assert "put it after ptp" in next(problems_of(directory.view(), first)).message
     alone = directory.add("b", {"type": "tuning"})
-    assert "begin with one such as bridge" in next(problems_of(directory.view(), alone))["message"]
+    assert "begin with one such as bridge" in next(problems_of(directory.view(), alone)).message
 
 
 @pytest.mark.parametrize(

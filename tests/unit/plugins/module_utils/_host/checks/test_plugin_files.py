@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins as plugin_files
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks import ready
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import readiness
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.plugins import (
     why_not_executed,
     why_not_there,
@@ -93,10 +93,10 @@ def test_a_plugin_that_is_elsewhere(plugin, tmp_path):
 
 
 def test_where_nothing_can_be_written(tmp_path):
-    assert ready._read_only_or_full(str(tmp_path / "a" / "b")) == ""
+    assert readiness._read_only_or_full(str(tmp_path / "a" / "b")) == ""
     (tmp_path / "file").write_text("")
-    assert ready._read_only_or_full(str(tmp_path / "file" / "b")) == f"{tmp_path}/file is not a directory"
+    assert readiness._read_only_or_full(str(tmp_path / "file" / "b")) == f"{tmp_path}/file is not a directory"
     assert (
-        "mounted read-only (/proc/sys)" in ready._read_only_or_full("/proc/sys/net")
-        or ready._read_only_or_full("/proc/sys/net") == ""
+        "mounted read-only (/proc/sys)" in readiness._read_only_or_full("/proc/sys/net")
+        or readiness._read_only_or_full("/proc/sys/net") == ""
     )

@@ -21,7 +21,7 @@ def problems(tmp_path, plugins, versions=("1.0.0",)):
     file.network, file.cni_version, file.plugins, file.error, file.inlined_only = "net", "1.0.0", plugins, "", True
     binaries = SimpleNamespace(ask=ask, bin_dirs=[str(tmp_path)], is_changing=lambda plugin: False)
     found = check_plugins(binaries, [file], True)
-    return [(entry["level"], entry["code"], entry["pointer"]) for entry in found]
+    return [(entry.level, entry.code, entry.pointer) for entry in found]
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ class Host:
 
     def ensure(self, network_name, names=None, **options):
         problems = self.effective(names, **options).ensure(network_name)
-        return [(entry["level"], entry["code"], entry["message"]) for entry in problems]
+        return [(entry.level, entry.code, entry.message) for entry in problems]
 
 
 @pytest.fixture
@@ -309,9 +309,9 @@ def test_a_runtime_that_brings_up_lo_itself_needs_no_loopback(sound):
 def test_what_the_task_names_is_an_error_and_what_it_finds_a_warning(sound):
     sound.lacks = ["loopback"]
     sound.has("containerd-1.6")
-    assert [entry["level"] for entry in sound.effective().unmet()] == ["warning"]
-    assert [entry["level"] for entry in sound.effective(["containerd"]).unmet()] == ["error"]
-    assert [entry["level"] for entry in sound.effective(["containerd"], tolerate_missing=True).unmet()] == ["warning"]
+    assert [entry.level for entry in sound.effective().unmet()] == ["warning"]
+    assert [entry.level for entry in sound.effective(["containerd"]).unmet()] == ["error"]
+    assert [entry.level for entry in sound.effective(["containerd"], tolerate_missing=True).unmet()] == ["warning"]
 
 
 def test_a_runtime_without_a_network_needs_nothing(sound):

@@ -253,7 +253,7 @@ def test_a_network_that_is_not_loaded_in_time_is_an_error(tmp_path, monkeypatch,
     again = read_again(monkeypatch, crio, "/n")
     answers(monkeypatch, status)
     [found] = plan(tmp_path, [again], WANTED._replace(wait=0.3)).not_loaded("new")
-    assert found["code"] == "not_loaded" and found["message"].endswith(words)
+    assert found.code == "not_loaded" and found.message.endswith(words)
 
 
 def test_a_daemon_that_does_not_run_has_loaded_nothing(tmp_path, monkeypatch, crio):
@@ -261,7 +261,7 @@ def test_a_daemon_that_does_not_run_has_loaded_nothing(tmp_path, monkeypatch, cr
     again.pid = 0
     planned = plan(tmp_path, [again], WANTED._replace(wait=0.1))
     assert planned.plan.configured[0]["ready"] is None
-    assert planned.not_loaded("new")[0]["message"].endswith("it is not running")
+    assert planned.not_loaded("new")[0].message.endswith("it is not running")
 
 
 def test_nobody_is_asked_who_is_to_be_changed_or_restarted(tmp_path, monkeypatch, crio):
@@ -298,8 +298,8 @@ def test_nomad_and_podman_are_waited_for_as_they_can_be_asked(tmp_path, monkeypa
     assert asked == [["new"]] * 2
     runtime.ask = lambda *_arguments: cri.CriStatus(False, "it has none", [])
     [found] = plan(tmp_path, [runtime], wanted).not_loaded("new")
-    assert (found["level"], found["code"]) == ("error", "not_loaded")
-    assert found["message"].endswith(f"{name} has not loaded the network 'new' within 0.3 s: it has none")
+    assert (found.level, found.code) == ("error", "not_loaded")
+    assert found.message.endswith(f"{name} has not loaded the network 'new' within 0.3 s: it has none")
 
 
 def test_a_nomad_that_does_not_run_is_not_known_and_a_podman_that_was_never_used_reads_later(tmp_path, monkeypatch):
@@ -308,5 +308,5 @@ def test_a_nomad_that_does_not_run_is_not_known_and_a_podman_that_was_never_used
     nomad.pid, podman.databases = 0, str(tmp_path / "none")
     host_has(monkeypatch, nomad, podman)
     [found] = plan(tmp_path, [nomad, podman], WANTED._replace(wait=0.1)).not_loaded("new")
-    assert (found["level"], found["code"]) == ("warning", "not_loaded")
-    assert "nomad does not run" in found["message"]
+    assert (found.level, found.code) == ("warning", "not_loaded")
+    assert "nomad does not run" in found.message

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks import ready
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import readiness
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.readiness import confirm
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
-from ansible_collections.podwire.cni.plugins.module_utils._host.problems import Obstacle
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import report
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.confirm import confirm
+from ansible_collections.podwire.cni.plugins.module_utils._host.problems import obstacle
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
@@ -61,8 +60,8 @@ def ready_host(tmp_path, monkeypatch):
     monkeypatch.setattr(cri, "cri_status", made.status)
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: [made.runtime])
     # The obstacles themselves have tests of their own.
-    monkeypatch.setattr(ready.NetworkCauses, "find", lambda _causes: list(made.obstacles))
-    monkeypatch.setattr(report, "plugin_obstacles", lambda *_arguments: [])
+    monkeypatch.setattr(readiness.NetworkCauses, "find", lambda _causes: list(made.obstacles))
+    monkeypatch.setattr(readiness, "plugin_obstacles", lambda *_arguments: [])
     return made
 
 
@@ -111,7 +110,7 @@ def test_a_runtime_that_has_loaded_its_network_and_is_not_ready_is_not_confirmed
 
 def test_what_keeps_a_container_from_its_network_is_not_confirmed(ready_host):
     ready_host.answers = [CriStatus(True, "", ["fleet"])]
-    ready_host.obstacles = [Obstacle("missing_plugin", "there is no bridge", "no file", "install it")]
+    ready_host.obstacles = [obstacle("missing_plugin", "there is no bridge", "no file", "install it")]
     told = "containerd-1.7 has loaded its network, but containers would not get it: "
     assert ready_host.confirm() == (False, [told + "there is no bridge (no file); install it"])
     ready_host.obstacles = [ready_host.obstacles[0]._replace(level="warning")]
@@ -121,7 +120,9 @@ def test_what_keeps_a_container_from_its_network_is_not_confirmed(ready_host):
 def test_what_cannot_be_told_is_not_confirmed(ready_host):
     ready_host.answers = [CriStatus(True, "", ["fleet"])]
     ready_host.obstacles = [
-        Obstacle("unsafe_permissions", "bridge was not asked", "it is a user's", "chown", "warning")
+        obstacle("unsafe_permissions", "bridge was not asked", "it is a user's", "chown", "warning")._replace(
+            decides=False
+        )
     ]
     answer, [told] = ready_host.confirm()
     assert answer is None

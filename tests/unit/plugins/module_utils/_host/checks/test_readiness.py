@@ -8,15 +8,14 @@ import os
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.usable import Binaries
-from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins, ready
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks import plugins, readiness
 from ansible_collections.podwire.cni.plugins.module_utils._host.checks.directory import directory_problems
+from ansible_collections.podwire.cni.plugins.module_utils._host.checks.readiness import Readiness
 from ansible_collections.podwire.cni.plugins.module_utils._host.confdir import scan_conf_dir
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness import report
-from ansible_collections.podwire.cni.plugins.module_utils._host.readiness.report import Readiness
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.cri import CriStatus
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.effective import Effective
@@ -69,19 +68,19 @@ def ready_host(tmp_path, monkeypatch):
     made = Host(tmp_path)
     monkeypatch.setattr(discover, "runtimes_on_host", lambda conf_dir, view: list(made.runtimes))
     monkeypatch.setattr(
-        report, "processes", lambda *names: [Process(1, ["kubelet"], "kubelet")] if made.kubelet else []
+        readiness, "processes", lambda *names: [Process(1, ["kubelet"], "kubelet")] if made.kubelet else []
     )
     monkeypatch.setattr(cri, "cri_status", made.status)
     monkeypatch.setattr(Binaries, "ask", lambda _binaries, name: (f"/opt/cni/bin/{name}", ALL))
     monkeypatch.setattr(plugins, "found_plugin", lambda name, bin_dirs: f"/opt/cni/bin/{name}")
     monkeypatch.setattr(plugins, "why_not_executed", lambda path: None)
-    monkeypatch.setattr(ready, "directory_problems", lambda view, binaries: [])
-    monkeypatch.setattr(ready, "_read_only_or_full", lambda path: "")
+    monkeypatch.setattr(readiness, "directory_problems", lambda view, binaries: [])
+    monkeypatch.setattr(readiness, "_read_only_or_full", lambda path: "")
     # A tree of /proc/sys/net of its own.
     proc = tmp_path / "proc"
     (proc / "ipv4").mkdir(parents=True)
     (proc / "ipv4" / "ip_forward").write_text("1\n")
-    monkeypatch.setattr(ready, "_PROC", str(proc))
+    monkeypatch.setattr(readiness, "_PROC", str(proc))
     return made
 
 
@@ -119,7 +118,7 @@ def test_a_runtime_without_cri_is_a_fault_only_for_a_kubelet(ready_host):
 )
 def test_a_kubelet_may_be_part_of_another_program(ready_host, monkeypatch, argv, contains):
     name = os.path.basename(argv[0].partition(" ")[0])
-    monkeypatch.setattr(report, "processes", lambda *names: [Process(1, argv, name)] if name in names else [])
+    monkeypatch.setattr(readiness, "processes", lambda *names: [Process(1, argv, name)] if name in names else [])
     ready_host.containerd.reads, ready_host.containerd.notes = False, ["its CRI plugin is disabled"]
     assert ready_host.levels() == [("error", "cri_disabled") if contains else ("info", "not_cni")]
 
@@ -156,7 +155,7 @@ def test_an_older_state_is_a_warning_and_another_network_an_error(ready_host):
 def test_forwarding_is_a_cause_only_where_it_cannot_be_switched_on(ready_host, monkeypatch):
     (ready_host.root / "proc" / "ipv4" / "ip_forward").write_text("0\n")
     assert ready_host.levels() == []
-    monkeypatch.setattr(ready, "_is_read_only", lambda path: True)
+    monkeypatch.setattr(readiness, "_is_read_only", lambda path: True)
     assert ready_host.levels() == [("error", "ip_forward")]
 
 
@@ -212,7 +211,7 @@ def test_the_directory_is_examined_once_for_all_networks_and_each_has_its_confli
         calls.append(len(view.files))
         return directory_problems(view, binaries)
 
-    monkeypatch.setattr(ready, "directory_problems", examined)
+    monkeypatch.setattr(readiness, "directory_problems", examined)
     for number in range(1, 12):
         # The last one has the addresses of the first one.
         ipam = {"type": "host-local", "ranges": [[{"subnet": f"10.1.{number % 11}.0/24"}]]}

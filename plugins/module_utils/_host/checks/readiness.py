@@ -1,0 +1,504 @@
+# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a container started now would get a working network, for each runtime, and what stands in between."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Collection, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ...libcni.cache import DEFAULT_DIR
+from ...libcni.errors import CNIError
+from ...libcni.validate import validate_network_name
+from ..binaries.types import is_multus, named_plugins
+from ..binaries.usable import Binaries, highest_common
+from ..errors import HostError
+from ..firewall.tools import missing_tool
+from ..kinds import INTERFACE, bridge_of, kind_of, lease_dir, member_of, object_of, text_of
+from ..leases import Lease, read_leases
+from ..problems import ERROR, INFO, WARNING, Finding, obstacle
+from ..processes import Process, processes
+from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, ask_once, ask_until, mismatch, status_of
+from ..runtimes.cri import CriStatus
+from ..runtimes.effective import Effective
+from ..runtimes.profiles import FIRST, NAMED, OWN
+from ..runtimes.rules import Network, Verdict
+from ..runtimes.runtime import Runtime
+from ..secrets import mask_text
+from .directory import directory_problems
+from .plugins import found_plugin, mount_point, plugin_obstacles
+from .view import ConfView, Range, ip_of, range_of, range_sets
+
+# A load takes milliseconds once the runtime has noticed the file.
+DEADLINE = 2.0
+# The most files that an explanation lists.
+_MOST = 10
+# Programs that are, or contain, a kubelet.
+_KUBELETS = ("kubelet", "k3s", "rke2", "kubelite")
+# The newest result that each release of libcni understands (Go: pkg/types/create).
+_NEWEST = {"1.1": (1, 0)}
+# The conflicts with host and other files that make every ADD fail; the level of others is that of the rules.
+_ALWAYS_FAIL = {"master_missing", "chain_order", "bridge_address"}
+_CONFLICTS = {"host_overlap", "range_overlap", "subnet_overlap", "bridge_two_subnets", "shared_store", *_ALWAYS_FAIL}
+_SOCKET = "/run/cni/dhcp.sock"
+_FLANNEL = "/run/flannel/subnet.env"
+_PROC = "/proc/sys/net"
+
+Answer = Tuple[Optional[bool], List[str]]
+
+
+def confirm(
+    effective: Effective,
+    restarting: Collection[str] = (),
+    bin_dirs: Collection[str] = (),
+    deadline: float = DEADLINE,
+) -> Answer:
+    """Ask the runtimes until *deadline* seconds have passed which networks they have loaded.
+
+    Returns True if all have loaded what their verdicts say and nothing else is known to keep a container from its
+    network, False if one has not, None if that is not known; and a sentence for each that is not confirmed. Runtimes
+    that are not running, read another directory, or are in *restarting* are not asked.
+    """
+    asked = [
+        (runtime, verdict)
+        for runtime, verdict in zip(effective.runtimes, effective.verdicts)
+        if effective.reads_here(runtime) and runtime.name not in restarting and runtime.can_be_asked
+    ]
+    end = time.monotonic() + deadline
+    answers = [_confirm_one(effective, runtime, verdict, list(bin_dirs), end) for runtime, verdict in asked]
+    confirmed = _all_of([answer for answer, _texts in answers])
+    return confirmed, [text for _answer, texts in answers for text in texts]
+
+
+def _confirm_one(effective: Effective, runtime: Runtime, verdict: Verdict, bin_dirs: List[str], end: float) -> Answer:
+    end += runtime.settles
+    answer = ask_until(runtime, verdict.names, end, lambda status: mismatch(runtime, verdict, status).text)
+    if answer.status is None:
+        return None, [f"{runtime.name} cannot be asked which networks it has loaded: {answer.why}"]
+    if answer.why:
+        return False, [f"{runtime.name} {answer.why}; check its log, or restart it"]
+    if verdict.network is None and not verdict.networks:
+        # It agrees that there is none, which is no network for a container.
+        return None, []
+    row = Readiness(effective, bin_dirs, max(ANSWER, end - time.monotonic())).of(runtime, verdict)
+    if row.ready:
+        return True, []
+    if row.ready is None:
+        return None, [f"{runtime.name} has loaded its network, but it is not known whether it works: {row.doubt}"]
+    texts = [f"{found.what} ({found.evidence}); {found.remedy}" for found in row.obstacles if found.level == ERROR]
+    return False, [f"{runtime.name} has loaded its network, but containers would not get it: {'; '.join(texts)}"]
+
+
+def _all_of(answers: Sequence[Optional[bool]]) -> Optional[bool]:
+    """Return False if one is, None if one is not known or there is none, else True."""
+    return False if False in answers else None if None in answers or not answers else True
+
+
+class RuntimeReadiness(NamedTuple):
+    """``ready`` is None if it is not known, as ``doubt`` explains. ``reported``: its own answer, None if not asked."""
+
+    runtime: Runtime
+    verdict: Verdict
+    ready: Optional[bool]
+    doubt: str
+    reported: Optional[CriStatus]
+    status: List[Tuple[Network, PluginsStatus]]
+    obstacles: List[Finding]
+
+    def row(self) -> Dict[str, Any]:
+        answer = self.reported
+        return {
+            "runtime": self.runtime.name,
+            "handler": self.runtime.handler,
+            "conf_dir": self.runtime.conf_file or self.runtime.conf_dir,
+            "network": self.verdict.network,
+            "ready": self.ready,
+            "unknown": mask_text(self.doubt),
+            "reported": answer and dict(answer.row(), message=mask_text(answer.message)),
+            "status": [
+                dict(answer.row(), network=network.name, file=network.file.path) for network, answer in self.status
+            ],
+        }
+
+
+class Readiness:
+    """Examines the runtimes of *effective*: asks plugins (VERSION, STATUS) and runtimes, and changes nothing.
+
+    A runtime gets *timeout* seconds for an answer: one whose plugin hangs in STATUS never gives it.
+    """
+
+    def __init__(self, effective: Effective, bin_dirs: Sequence[str], timeout: float = ANSWER) -> None:
+        self._effective = effective
+        self._timeout = timeout
+        self.other_dirs = [*bin_dirs, *(path for runtime in effective.runtimes for path in runtime.bin_dirs)]
+        self.kubelet = any(_is_kubelet(process) for process in processes(*_KUBELETS))
+        self._conflicts: Dict[Tuple[str, ...], List[Finding]] = {}
+        self._running = [runtime for runtime in effective.runtimes if runtime.reads and runtime.pid]
+
+    def rows(self) -> Dict[str, Any]:
+        """Return ``{ready, runtimes, obstacles}``: the obstacles of all runtimes, the worst first, in their order."""
+        rows = [self.of(*pair) for pair in zip(self._effective.runtimes, self._effective.verdicts)]
+        obstacles = sorted((found for each in rows for found in each.obstacles), key=lambda found: found.rank)
+        if not self._effective.runtimes:
+            text = "no runtime that uses CNI was found on this host"
+            obstacles.append(obstacle("missing_runtime", text, "no process and no program of one", "install one", INFO))
+        return {
+            "ready": _all_of([each.ready for each in rows if each.runtime.reads]),
+            "runtimes": [each.row() for each in rows],
+            "obstacles": [found.obstacle() for found in dict.fromkeys(obstacles)],
+        }
+
+    def of(self, runtime: Runtime, verdict: Verdict) -> RuntimeReadiness:
+        """Return what stands between a container of *runtime* and its network."""
+        if not runtime.reads:
+            why = "; ".join(runtime.notes)
+            return RuntimeReadiness(runtime, verdict, None, why, None, [], [self._unused(runtime, why)])
+        obstacles = [*self._not_running(runtime), *self._no_network(runtime, verdict)]
+        status = []
+        for network, level in self._used(runtime, verdict):
+            of_network = list(NetworkCauses(self, runtime, network).find())
+            loaded, binaries = network.loaded, self.binaries_of(runtime, network)
+            answer = status_of(network.name, loaded.version, loaded.plugins, network.file.path, binaries)
+            status.append((network, answer))
+            # A runtime that does not understand the network's version never asks.
+            understood = all(found.code != "unsupported_by_runtime" for found in of_network)
+            if answer.state == NOT_READY and understood:
+                of_network.append(_not_ready(network, answer))
+            obstacles += [found._replace(level=level) if found.level == ERROR else found for found in of_network]
+        mounts = [found.evidence for found in obstacles if found.code == "noexec_mount"]
+        obstacles += [found for found in self._built_in(runtime, verdict) if found.evidence not in mounts]
+        reported, doubt = ask_once(runtime, verdict.names, self._timeout) if runtime.can_be_asked else (None, "")
+        if reported is not None:
+            explained = any(found.level == ERROR for found in obstacles)
+            obstacles += self._reported(runtime, verdict, reported, explained)
+        doubts = [doubt, *(found.what for found in obstacles if not found.decides)]
+        doubt = next(filter(None, [*doubts, *(answer.message for _network, answer in status if answer.hangs)]), "")
+        if doubt and reported is None and runtime.can_be_asked:
+            text = f"it is not known whether {runtime.name} has loaded its network"
+            remedy = f"{_log_of(runtime)}; a plugin that hangs in STATUS blocks this answer"
+            obstacles.append(obstacle("not_answered", text, doubt, remedy, WARNING))
+        obstacles = [found._replace(runtime=runtime.name) for found in obstacles]
+        ready = False if any(found.level == ERROR for found in obstacles) else None if doubt else True
+        return RuntimeReadiness(runtime, verdict, ready, doubt, reported, status, obstacles)
+
+    def binaries_of(self, runtime: Runtime, network: Network) -> Binaries:
+        """Return the plugins that *runtime* finds for a network."""
+        return self._effective.binaries_of(runtime, (network.loaded.types or [""])[0])
+
+    def conflicts_of(self, runtime: Runtime, network: Network) -> List[Finding]:
+        """Return where *network* conflicts with the host, or with other networks of its directory."""
+        place = runtime.conf_dir, runtime.conf_file, runtime.folder
+        if place not in self._conflicts:
+            # Once for all networks: each is compared with all others.
+            files = self._effective.files_of(runtime)
+            view = ConfView(runtime.conf_dir, files, files, set(), {file.name for file in files})
+            view.at_each = True
+            problems = directory_problems(view, self.binaries_of(runtime, network))
+            self._conflicts[place] = [found for found in problems if found.code in _CONFLICTS]
+        return [found for found in self._conflicts[place] if found.file == network.file.path]
+
+    # ---- the runtime
+
+    def _unused(self, runtime: Runtime, why: str) -> Finding:
+        text = f"{runtime.name} uses no CNI network"
+        code, level, remedy = "not_cni", INFO, "none, if that is intended"
+        if self.kubelet and runtime.address and not self._running:
+            code, level = "cri_disabled", ERROR
+            remedy = f"remove cri from disabled_plugins in {runtime.config}, and restart it"
+        return obstacle(code, text, why, remedy, level)._replace(runtime=runtime.name)
+
+    def _not_running(self, runtime: Runtime) -> List[Finding]:
+        if not runtime.profile.unit or runtime.pid:
+            return []
+        text = f"{runtime.name} is installed, but does not run"
+        remedy = f"start it (systemctl start {runtime.unit}), and {_log_of(runtime)}"
+        evidence = f"it was found by {runtime.found}, and no process of root is one"
+        return [obstacle("not_running", text, evidence, remedy, WARNING if self._running else ERROR)]
+
+    def _no_network(self, runtime: Runtime, verdict: Verdict) -> List[Finding]:
+        if verdict.network is not None or (verdict.networks and not verdict.failed):
+            return []
+        where = runtime.conf_file or runtime.conf_dir
+        reasons = [f"{os.path.basename(entry['file'])}: {entry['reason']}" for entry in verdict.not_chosen[:_MOST]]
+        if verdict.broken:
+            text = f"{runtime.name} loads no network, because it cannot load {verdict.broken[0]}"
+            remedy = "fix the file, remove it, or give it another extension"
+            return [obstacle("broken_file", text, "; ".join(reasons), remedy, file=verdict.broken[0])]
+        reason = verdict.failed or verdict.reason or "none of the files is used"
+        text = f"{runtime.name} has no network: {reason}"
+        evidence = "; ".join(reasons) or (f"{where} is empty" if os.path.isdir(where) else f"{where} does not exist")
+        remedy = f"write a network to {where} (podwire.cni.cni_conf), or start the daemon that writes it"
+        if self._effective.files and not self._effective.reads_here(runtime):
+            remedy += f"; {self._effective.conf_dir} has networks, but {runtime.name} does not read it"
+        return [obstacle("no_network", text, evidence, remedy, file=where)]
+
+    @staticmethod
+    def _used(runtime: Runtime, verdict: Verdict) -> List[Tuple[Network, str]]:
+        """Return the networks of the runtime's containers, with the level of what is wrong with each."""
+        every = runtime.rules.choice == FIRST and not runtime.default_network
+        named = verdict.network is None
+        return [
+            (network, ERROR if every or network.name == verdict.network else WARNING)
+            for network in verdict.networks
+            if every or named or network.name == verdict.network or runtime.rules.choice == NAMED
+        ]
+
+    def _built_in(self, runtime: Runtime, verdict: Verdict) -> Iterator[Finding]:
+        built_in = runtime.built_in
+        if built_in is None or (verdict.network is None and runtime.rules.choice != OWN):
+            return
+        for plugin in built_in.plugins:
+            binaries = self._effective.binaries_of(runtime, plugin)
+            for found in plugin_obstacles(plugin, built_in.cni_version, binaries, self.other_dirs):
+                text = f"{found.what}, and {runtime.name} runs it for {built_in.purpose}"
+                remedy = found.remedy or "install plugins of a release that supports it"
+                yield found._replace(what=text, remedy=remedy, network=built_in.name)
+
+    @staticmethod
+    def _reported(runtime: Runtime, verdict: Verdict, status: CriStatus, explained: bool) -> Iterator[Finding]:
+        """Yield what is wrong with what the runtime says; *explained*: an error says already why it is not ready."""
+        differs = mismatch(runtime, verdict, status)
+        if differs.text:
+            # An older state of the same network works, too; only another network is an obstacle.
+            level, file = WARNING if differs.stale else ERROR, verdict.file or runtime.conf_dir
+            text, evidence = f"{runtime.name} {differs.text}", status.message or runtime.answer
+            yield obstacle("not_loaded", text, evidence, runtime.how_to_load, level, file)
+        elif not (status.ready or explained or runtime.handler):
+            text = f"{runtime.name} reports that its network is not ready"
+            yield obstacle("network_not_ready", text, status.message, _log_of(runtime))
+
+
+def _log_of(runtime: Runtime) -> str:
+    return f"read its log (journalctl -u {runtime.unit})"
+
+
+def _is_kubelet(process: Process) -> bool:
+    """Tell it from other commands of the same program, such as ``k3s kubectl``. k3s writes its command line again."""
+    return process.name.startswith("kube") or " ".join(process.argv[:2]).endswith((" server", " agent"))
+
+
+def _not_ready(network: Network, answer: PluginsStatus) -> Finding:
+    text = f"the network {network.name!r} is not ready: {answer.message}"
+    remedy = "start or fix what the plugin needs, usually the daemon of its network"
+    evidence = f"{answer.plugin} answers STATUS with the code {answer.code}"
+    file = network.file.path
+    return obstacle("status_not_ready", text, evidence, remedy, file=file)._replace(network=network.name)
+
+
+class NetworkCauses:
+    """What would make an ADD of one *network* of *runtime* fail."""
+
+    def __init__(self, readiness: Readiness, runtime: Runtime, network: Network) -> None:
+        self.readiness = readiness
+        self.runtime = runtime
+        self.network = network
+        self.binaries = readiness.binaries_of(runtime, network)
+        self.plugins: List[Dict[str, Any]] = list(network.loaded.plugins)
+        self.version = network.loaded.version or "0.1.0"
+
+    def find(self) -> Iterator[Finding]:
+        """Yield the obstacles in the order in which an ADD meets them."""
+        for finding in self._find():
+            yield finding._replace(network=self.network.name, file=finding.file or self.network.file.path)
+
+    def _find(self) -> Iterator[Finding]:
+        yield from self._name()
+        yield from self._binaries()
+        yield from self._versions()
+        yield from self._state()
+        for plugin in self.plugins:
+            yield from self._needs(plugin)
+        yield from self._conflicts()
+        yield from self._tools()
+        yield from self._kernel()
+        yield from self._addresses()
+
+    def _name(self) -> Iterator[Finding]:
+        try:
+            validate_network_name(self.network.name)
+        except CNIError as error:
+            text = f"the name {self.network.name!r} of the network is not valid, and plugins refuse it"
+            yield obstacle("bad_name", text, str(error), "rename the network; use letters, digits, '.', '_' and '-'")
+
+    def _binaries(self) -> Iterator[Finding]:
+        names = [name for plugin in self.plugins for _pointer, name in named_plugins(plugin)]
+        found: List[Finding] = []
+        for name in dict.fromkeys(names):
+            if name in self.runtime.rules.bundled and not found_plugin(name, self.binaries.bin_dirs):
+                continue
+            found.extend(plugin_obstacles(name, self.version, self.binaries, self.readiness.other_dirs))
+        # One mount, or one version, is one cause, however many plugins it concerns.
+        refusing = [finding for finding in found if finding.code == "unsupported_by_plugin"]
+        yield from {(finding.code, finding.what): finding for finding in found if finding not in refusing}.values()
+        if refusing:
+            evidence = "; ".join(finding.evidence for finding in refusing)
+            yield refusing[0]._replace(evidence=evidence, remedy=self._advice(names))
+
+    def _advice(self, names: Sequence[str]) -> str:
+        answers = []
+        for name in names:
+            try:
+                answers.append(self.binaries.ask(name)[1])
+            except HostError:
+                continue
+        best = highest_common(answers)
+        write = f'write "cniVersion": "{best}", which all its plugins support, or ' if best else ""
+        return write + "install plugins of a release that supports it"
+
+    def _versions(self) -> Iterator[Finding]:
+        newest = _NEWEST.get(self.runtime.libcni)
+        if newest and _pair(self.version) > newest:
+            text = f"{self.runtime.name} loads the network, but does not understand its version {self.version}"
+            evidence = f"it contains libcni {self.runtime.libcni}, which refuses the result of every ADD"
+            remedy = 'write "cniVersion": "1.0.0", or update the runtime'
+            yield obstacle("unsupported_by_runtime", text, evidence, remedy)
+
+    def _state(self) -> Iterator[Finding]:
+        """Yield directories that plugins and libcni write to, and cannot."""
+        stores = [data_dir for data_dir in map(lease_dir, self.plugins) if data_dir]
+        reasons: Dict[str, str] = {}
+        for path in [*stores, DEFAULT_DIR]:
+            reasons.setdefault(_read_only_or_full(path), path)
+        for why, path in reasons.items():
+            if why:
+                text = f"nothing can be written to {path}, where every ADD keeps its state"
+                yield obstacle("state_unwritable", text, why, "free space, or mount it writable")
+
+    def _needs(self, plugin: Dict[str, Any]) -> Iterator[Finding]:
+        """Yield what single plugins need of the host."""
+        kind, ipam = text_of(plugin, "type"), object_of(plugin, "ipam")
+        if is_multus(plugin):
+            from .multus import multus_obstacles
+
+            yield from multus_obstacles(plugin, self.binaries)
+        if kind == "flannel":
+            path = text_of(plugin, "subnetfile") or _FLANNEL
+            if not os.path.exists(path):
+                text = "the plugin flannel does not know the subnet of this node"
+                yield obstacle("no_flannel", text, f"{path} does not exist", "start flanneld, which writes the file")
+        if text_of(ipam, "type") == "dhcp":
+            path = text_of(ipam, "daemonsocketpath") or _SOCKET
+            if not os.path.exists(path):
+                text = "the CNI DHCP daemon, which assigns the addresses, does not run"
+                remedy = "start it (cni_dhcp_daemon of the role podwire.cni.plugins)"
+                yield obstacle("no_dhcp_daemon", text, f"its socket {path} does not exist", remedy)
+        for path in (text_of(plugin, "kubeconfig"), text_of(object_of(plugin, "kubernetes"), "kubeconfig")):
+            if path and not os.path.exists(path):
+                text = f"the plugin {kind} cannot reach the API of Kubernetes"
+                remedy = "start the daemon of the network (DaemonSet), which writes the file"
+                yield obstacle("no_kubeconfig", text, f"{path} does not exist", remedy)
+        device = text_of(plugin, "device") if kind == "host-device" else ""
+        if device and not os.path.exists(f"/sys/class/net/{device}") and "/" not in device:
+            text = f"host-device: the host has no interface {device} to give to a container"
+            yield obstacle("no_device", text, f"/sys/class/net/{device} does not exist", "write an existing interface")
+        data_dir = lease_dir(plugin)
+        if data_dir:
+            yield from self._pools(ipam, data_dir)
+
+    def _pools(self, ipam: Mapping[str, Any], data_dir: str) -> Iterator[Finding]:
+        """Yield the sets of ranges that have no free address: a container needs one of each."""
+        sets = [entries for _pointer, entries in range_sets(ipam)]
+        if not any(sets):
+            text = "host-local has no range to take an address from"
+            yield obstacle("no_range", text, "its configuration has neither subnet nor ranges", 'write "ranges"')
+        leases = read_leases(data_dir, self.network.name)[0] if sets else []
+        for entries in sets:
+            known = [part for part in map(range_of, entries) if part is not None]
+            if entries and len(known) < len(entries):
+                text = "host-local refuses one of its ranges, and so every ADD"
+                evidence = "; ".join(str(member_of(entry, "subnet")) for entry in entries)
+                yield obstacle(
+                    "bad_range", text, f"the subnets are {evidence}", "correct subnet, rangeStart and rangeEnd"
+                )
+            elif entries:
+                yield from _full(known, leases)
+
+    def _conflicts(self) -> Iterator[Finding]:
+        for entry in self.readiness.conflicts_of(self.runtime, self.network):
+            level = ERROR if entry.code in _ALWAYS_FAIL and entry.level != INFO else entry.level
+            yield entry._replace(level=level, evidence=f"{entry.file}, {entry.pointer}")
+
+    def _tools(self) -> Iterator[Finding]:
+        missing = missing_tool(self.plugins, {}, self.binaries.bin_dirs)
+        if missing:
+            text = f"the plugin {missing[0]} needs the command {missing[1]}"
+            evidence = f"{missing[1]} is not in PATH ({os.environ.get('PATH', '')})"
+            yield obstacle("missing_tool", text, evidence, f"install it (package {missing[1]})")
+
+    def _kernel(self) -> Iterator[Finding]:
+        bridges = [plugin for plugin in self.plugins if bridge_of(plugin)]
+        forwards = any(member_of(bridge, "isgateway") is True for bridge in bridges)
+        forwards = forwards or any(text_of(plugin, "type") == "ptp" for plugin in self.plugins)
+        path = f"{_PROC}/ipv4/ip_forward"
+        if forwards and _first_line(path) == "0" and os.path.exists(path) and _is_read_only(path):
+            text = "the plugin cannot switch on the forwarding of packets"
+            evidence = f"{path} is 0, and /proc/sys is mounted read-only"
+            yield obstacle("ip_forward", text, evidence, "sysctl -w net.ipv4.ip_forward=1 outside of this namespace")
+        path = f"{_PROC}/bridge/bridge-nf-call-iptables"
+        if bridges and _first_line(path) != "1" and self.readiness.kubelet:
+            text = "packets between pods of this node do not pass iptables, so that addresses of services do not work"
+            evidence = f"{path} is {_first_line(path) or 'missing'}"
+            remedy = "modprobe br_netfilter; sysctl -w net.bridge.bridge-nf-call-iptables=1"
+            yield obstacle("bridge_netfilter", text, evidence, remedy, WARNING)
+
+    def _addresses(self) -> Iterator[Finding]:
+        """Yield an obstacle if the runtime wants an address, and no plugin assigns one."""
+        if self.runtime.rules.choice != FIRST or not self.runtime.address:
+            return
+        makers = [plugin for plugin in self.plugins if kind_of(plugin).role == INTERFACE]
+        third = [plugin for plugin in self.plugins if not kind_of(plugin).reference]
+        if makers and not third and not any(text_of(object_of(plugin, "ipam"), "type") for plugin in makers):
+            text = f"the network assigns no address, and {self.runtime.name} refuses a pod without one"
+            kinds = ", ".join(text_of(plugin, "type") for plugin in makers)
+            evidence = f'{kinds} has no "ipam" with a type'
+            yield obstacle("no_addresses", text, evidence, 'write "ipam", for example with the type host-local')
+
+
+def _full(ranges: Sequence[Range], leases: Sequence[Lease]) -> Iterator[Finding]:
+    inside = [lease for lease in leases if any(part.has(ip_of(lease.ip)) for part in ranges)]
+    size = sum(part.size for part in ranges)
+    if ranges and len(inside) >= size:
+        owners = sorted({lease.container_id or "(nobody)" for lease in inside})
+        text = f"host-local has no free address in {', '.join(part.text for part in ranges)}"
+        evidence = f"{len(inside)} of {size} addresses are reserved, by {', '.join(owners[:5])}"
+        evidence += f" and {len(owners) - 5} more" if len(owners) > 5 else ""
+        remedy = "collect what dead containers have left (podwire.cni.cni_gc), or configure a larger range"
+        yield obstacle("pool_full", text, evidence, remedy)
+
+
+def _pair(version: str) -> Tuple[int, int]:
+    major, _dot, rest = version.partition(".")
+    minor = rest.partition(".")[0]
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (0, 0)
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as stream:
+            return stream.readline().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _is_read_only(path: str) -> bool:
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+def _read_only_or_full(path: str) -> str:
+    """Return why nothing can be written to the directory *path*, or to where it would be made; "" if it can."""
+    existing = path
+    while not os.path.lexists(existing) and existing != "/":
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        return f"{existing} is not a directory"
+    try:
+        status = os.statvfs(existing)
+    except OSError as error:
+        raise HostError(f"cannot examine {existing}: {error.strerror}", code="unreadable") from error
+    if status.f_flag & os.ST_RDONLY:
+        return f"{existing} is on a file system that is mounted read-only ({mount_point(existing)})"
+    if status.f_blocks and not status.f_bavail:
+        return f"the file system of {existing} is full ({mount_point(existing)})"
+    if status.f_files and not status.f_favail:
+        return f"the file system of {existing} has no free inodes ({mount_point(existing)})"
+    return ""
