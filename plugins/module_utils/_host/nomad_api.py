@@ -32,8 +32,14 @@ def get(host: str, port: int, path: str, secure: bool, timeout: float) -> Tuple[
     with contextlib.ExitStack() as ending:
         ending.callback(connection.close)
         connection.sock = plain = socket.create_connection((host, port), timeout)
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            plain.shutdown(socket.SHUT_RDWR)
+
         # The timeout of a socket starts again with each byte that arrives.
-        timer = threading.Timer(timeout, plain.shutdown, (socket.SHUT_RDWR,))
+        timer = threading.Timer(timeout, end)
         ending.callback(timer.cancel)
         timer.start()
         try:
@@ -43,7 +49,7 @@ def get(host: str, port: int, path: str, secure: bool, timeout: float) -> Tuple[
             response = connection.getresponse()
             body = response.read(ANSWER_LIMIT + 1)
         except (OSError, http.client.HTTPException) as error:
-            if isinstance(error, socket.timeout) or timer.finished.is_set():
+            if isinstance(error, socket.timeout) or late.is_set():
                 raise socket.timeout("no complete answer in time") from error
             raise
     if len(body) > ANSWER_LIMIT:

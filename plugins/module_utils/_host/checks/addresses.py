@@ -107,10 +107,12 @@ def _overlap(view: ConfView, pool: Pool, other: Pool) -> Optional[Finding]:
     if same_link or of_containers:
         if not pool.range.overlaps(other.range):
             return None
-        code, remedy = "range_overlap", "give them separate ranges (rangeStart, rangeEnd)"
+        code = "range_overlap"
+        remedy = "give them separate ranges (rangeStart, rangeEnd)"
         what += " on the same link, and each network keeps its own leases, so addresses are assigned twice"
     elif pool.routed or other.routed:
-        code, remedy = "subnet_overlap", "choose another subnet"
+        code = "subnet_overlap"
+        remedy = "choose another subnet"
         what += ", and the host can send packets for an address to only one of them"
     else:
         return None

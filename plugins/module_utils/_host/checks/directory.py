@@ -152,16 +152,19 @@ def _broken(file: ConfFile, before_managed: bool) -> Finding:
     name = file.name[: file.name.rfind(".")]
     data = None if file.kind == "conflist" else _json(file.text or b"")
     if isinstance(data, dict) and "plugins" in data:
-        code, remedy = "list_in_conf", f"rename it to {name}.conflist"
+        code = "list_in_conf"
+        remedy = f"rename it to {name}.conflist"
         what = f"is a conflist, and conflists are read only from .conflist files; {effect}"
     elif file.kind == "json" and data is not None:
-        code, remedy = "stray_json", "move it to another directory, or give it another extension"
+        code = "stray_json"
+        remedy = "move it to another directory, or give it another extension"
         what = (
             f"is not a network configuration, but runtimes read every .json file here as one; {effect}, and Nomad and "
             "cnitool fail"
         )
     else:
-        code, remedy = "broken_file", "fix it, remove it, or give it another extension"
+        code = "broken_file"
+        remedy = "fix it, remove it, or give it another extension"
         what = f"cannot be loaded: {file.error}; {effect}"
     return Finding(WARNING, code, what, remedy, file.path)
 

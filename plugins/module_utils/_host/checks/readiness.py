@@ -201,11 +201,11 @@ class Readiness:
 
     def _unused(self, runtime: Runtime, why: str) -> Finding:
         text = f"{runtime.name} uses no CNI network"
-        code, level, remedy = "not_cni", INFO, "none, if that is intended"
+        found = obstacle("not_cni", text, why, "none, if that is intended", INFO)
         if self.kubelet and runtime.address and not self._running:
-            code, level = "cri_disabled", ERROR
             remedy = f"remove cri from disabled_plugins in {runtime.config}, and restart it"
-        return obstacle(code, text, why, remedy, level)._replace(runtime=runtime.name)
+            found = obstacle("cri_disabled", text, why, remedy)
+        return found._replace(runtime=runtime.name)
 
     def _not_running(self, runtime: Runtime) -> List[Finding]:
         if not runtime.profile.unit or runtime.pid:
