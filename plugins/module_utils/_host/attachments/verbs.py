@@ -402,7 +402,9 @@ class Verbs:
 
 def lost_race(error: HostError) -> bool:
     """Tell whether a plugin failed for a reason that passes in a moment."""
-    return error.facts.get("plugin_code") == ERR_TRY_AGAIN_LATER or _RACE.search(error.msg) is not None
+    # What the plugin says; it has no code for it.
+    said = str(error.__cause__)
+    return error.facts.get("plugin_code") == ERR_TRY_AGAIN_LATER or _RACE.search(said) is not None
 
 
 def require_container(key: Key, netns: str, seen: Seen) -> None:
