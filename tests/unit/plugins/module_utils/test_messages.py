@@ -19,8 +19,7 @@ ATTRIBUTES = {"message", "msg", "what", "remedy", "doubt", "reason"}
 MEMBERS = {"message", "msg", "remedy", "reason"}
 # What asks for words, or cuts.
 METHODS = set(
-    "startswith endswith split rsplit partition rpartition replace removeprefix removesuffix find index count "
-    "splitlines translate".split()
+    ["startswith", "endswith", "split", "rsplit", "partition", "rpartition", "replace", "removeprefix", "removesuffix", "find", "index", "count", "splitlines", "translate"]
 )
 REGULAR = {"search", "match", "fullmatch", "findall", "finditer", "sub", "split"}
 # What returns the text, or a form of it.
