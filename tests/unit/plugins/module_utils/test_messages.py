@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""A message is for people: no code decides on its words, or cuts it into parts. Decisions are taken on codes and values.
+"""A message is for people: no code decides on its words or cuts it into parts. Decisions are taken on codes, values.
 
 What is looked at is the source: an expression that is a message of ours (an attribute such as ``error.msg``, a member
 of a row such as ``entry["remedy"]``, or either in a call such as ``str()``) may be printed, stored and compared as a
@@ -18,9 +18,19 @@ PLUGINS = Path(__file__).parents[4] / "plugins"
 ATTRIBUTES = {"message", "msg", "what", "remedy", "doubt", "reason"}
 MEMBERS = {"message", "msg", "remedy", "reason"}
 # What asks for words, or cuts.
-METHODS = set(
-    ["startswith", "endswith", "split", "rsplit", "partition", "rpartition", "replace", "removeprefix", "removesuffix", "find", "index", "count", "splitlines", "translate"]
-)
+METHODS = {
+    "startswith",
+    "endswith",
+    "split",
+    "rsplit",
+    "partition",
+    "rpartition",
+    "splitlines",
+    "find",
+    "index",
+    "count",
+}
+METHODS |= {"replace", "removeprefix", "removesuffix", "translate"}
 REGULAR = {"search", "match", "fullmatch", "findall", "finditer", "sub", "split"}
 # What returns the text, or a form of it.
 SAME = {"str", "strip", "rstrip", "lstrip", "lower", "upper", "casefold", "get"}
