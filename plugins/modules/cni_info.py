@@ -359,114 +359,28 @@ audit:
 garbage:
   description:
     - What M(podwire.cni.cni_gc) would find with all kinds of O(podwire.cni.cni_gc#module:scope) and regardless of age.
+      The entries are those of RV(podwire.cni.cni_gc#module:collected), without C(addresses), C(action) and C(error), and
+      with C(collectable) (whether the module would collect it once it is old enough).
     - V(null) if a source of live containers cannot be asked, see RV(problems).
   returned: success
   type: list
   elements: dict
-  contains:
-    kind:
-      description: Kind of object, as in RV(podwire.cni.cni_gc#module:collected[].kind).
-      type: str
-      sample: lease
-    network:
-      description: Name of the network. Empty if it is unknown.
-      type: str
-      sample: demo
-    id:
-      description: Identifier of the object, as in RV(podwire.cni.cni_gc#module:collected[].id).
-      type: str
-      sample: 10.88.0.2
-    container_id:
-      description: Container ID. Empty if it is unknown.
-      type: str
-      sample: web
-    ifname:
-      description: Name of the interface in the container. Empty if it is unknown.
-      type: str
-      sample: eth0
-    evidence:
-      description: The evidence, in human-readable sentences.
-      type: list
-      elements: str
-    collectable:
-      description: Whether M(podwire.cni.cni_gc) would collect it once it is old enough.
-      type: bool
-    reason:
-      description: Why it would or would not be collected, as in RV(podwire.cni.cni_gc#module:collected[].reason).
-      type: str
+  sample:
+    - kind: lease
+      network: demo
+      id: 10.88.0.2
+      container_id: web
+      ifname: eth0
+      evidence: ["no source names container web; asked: cache (3), podman (2)"]
+      collectable: true
+      reason: owner_dead
 runtime:
   description:
     - The runtimes of the host that use CNI, sorted by name and directory, and what each does with the directory that it
-      reads, as in RV(podwire.cni.cni_conf#module:effective).
+      reads. The entries are those of RV(podwire.cni.cni_conf#module:effective).
   returned: success
   type: list
   elements: dict
-  contains:
-    runtime:
-      description: Name of the runtime, as in O(podwire.cni.cni_conf#module:runtime).
-      type: str
-      sample: containerd-1.7
-    version:
-      description: Version of the runtime. Empty if it is unknown.
-      type: str
-      sample: 1.7.24
-    found:
-      description: Evidence that the runtime is on the host.
-      type: str
-      sample: a running containerd
-    conf_dir:
-      description: The directory that it reads (for buildkit, the file). Empty if it reads none.
-      type: str
-      sample: /etc/cni/net.d
-    bin_dirs:
-      description: The directories that it searches for plugins.
-      type: list
-      elements: str
-      sample: [/opt/cni/bin]
-    network:
-      description: The network of containers that name no network. V(null) if there is none.
-      type: str
-      sample: demo
-    file:
-      description: The file of that network. V(null) if it is in no file.
-      type: str
-      sample: /etc/cni/net.d/10-demo.conflist
-    reason:
-      description: Why it uses that network, or the error that leaves it without one, and what could not be determined.
-      type: str
-      sample: 10-demo.conflist is the first file
-    networks:
-      description: All networks that it uses at once or finds by name, each with C(network) and C(file).
-      type: list
-      elements: dict
-    through:
-      description:
-        - If RV(runtime[].network) is Multus, the networks that it gives every pod, as in
-          RV(podwire.cni.cni_conf#module:effective[].through).
-      type: list
-      elements: dict
-    not_chosen:
-      description:
-        - Every other file of its directory, with C(file), C(network) (V(null) if it cannot be determined) and
-          C(reason).
-      type: list
-      elements: dict
-    drop_ins:
-      description: The drop-ins whose plugins the runtime appends to the networks that it loads.
-      type: list
-      elements: str
-    verified:
-      description:
-        - Whether its rules were compared with the real runtime (V(run)) or are taken from its source code (V(source)).
-      type: str
-      sample: run
-    requires:
-      description:
-        - The plugins that it executes although no file names them, with C(plugin), C(code) and C(problem).
-        - Code and problem are empty if the runtime can execute the plugin.
-      type: list
-      elements: dict
-      sample: [{plugin: loopback, code: "", problem: ""}]
 readiness:
   description: Whether a container started now would get a working network, and what stands in between.
   returned: success

@@ -14,10 +14,11 @@ from ..module_utils._host.binaries.checksum import parse_checksum, verify
 from ..module_utils._host.binaries.download import check_url, shown_url
 from ..module_utils._host.binaries.store import plugin_name, scripts_in, select
 from ..module_utils._host.errors import HostError
+from ..module_utils._host.manifest import digest_of
 from ..module_utils._host.paths import is_url
 from ..module_utils._host.trust import MACHINES
 from ..module_utils.libcni.files import open_file
-from . import archive_cache, builtin_plugins, file_memory, releases
+from . import archive_cache, builtin_plugins, releases
 
 
 class Need:
@@ -95,7 +96,8 @@ class PluginSource:
             self.where = find(src)
         elif src and not src.startswith("/"):
             raise HostError(f"src: {src!r} is not an absolute path, which remote_src needs", code="path_not_absolute")
-        self._is_directory = find is not None and not self._is_url and bool(src) and os.path.isdir(self.where)
+        self._is_here = find is not None and not self._is_url
+        self._is_directory = self._is_here and bool(src) and os.path.isdir(self.where)
         if self._is_directory and (checksum or version):
             raise HostError(
                 f"{'checksum' if checksum else 'version'}: {self.where} is a directory; only an archive has a checksum",
@@ -103,25 +105,19 @@ class PluginSource:
             )
 
     def question(self, only_ask: bool) -> dict[str, Any]:
-        """Return the module's ``_source`` for the first call: all that is cheap to compute."""
+        """Return the module's ``_source`` for the first call, with the digests of what is on the controller."""
         told: dict[str, Any] = {"where": self.where, "only_ask": only_ask, "last": False, "urls": self.urls}
         if self._is_directory:
-            with file_memory.FileMemory() as memory:
-                found = DirectorySource(self.where, memory.member).members()
-            members = select(found, self.plugins, self.where, _scripts(found))
-            return {**told, **_files(members)}
-        return {**told, "checksum": self.checksum, "checksums": self.checksums}
-
-    def question_for_archive_here(self, only_ask: bool) -> dict[str, Any]:
-        """Like :meth:`question`, but reads an archive on the controller to compute its checksum if it is not known."""
-        told = self.question(only_ask)
-        if not self._is_directory and not self._is_url and self.where and not self.checksum and not self.checksums:
+            found = DirectorySource(self.where).members()
+            return {**told, **_files(select(found, self.plugins, self.where, _scripts(found)))}
+        checksum = self.checksum
+        if self._is_here and self.where and not checksum and not self.checksums:
             try:
-                with open_file(self.where) as stream, file_memory.FileMemory() as memory:
-                    told["checksum"] = f"sha256:{memory.sha256(stream)}"
+                with open_file(self.where) as stream:
+                    checksum = f"sha256:{digest_of(stream)}"
             except OSError as error:
                 raise HostError(f"src: cannot read {self.where}: {error.strerror}", code="bad_source") from error
-        return told
+        return {**told, "checksum": checksum, "checksums": self.checksums}
 
     @contextlib.contextmanager
     def opened(self, machine: str) -> Iterator[Shipment]:

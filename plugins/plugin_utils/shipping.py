@@ -36,7 +36,7 @@ class ShippingAction(ModuleAction):
         source = PluginSource(options, self._find)
         # An asynchronous task cannot ask for more files, so the host is asked first.
         only_ask = bool(self._task.async_val)
-        result = call(source.question_for_archive_here(only_ask), False)
+        result = call(source.question(only_ask), False)
         answer = result.pop("plugins_needed", None)
         if answer is None or result.get("failed"):
             return result

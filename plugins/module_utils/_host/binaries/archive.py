@@ -63,11 +63,10 @@ def inspect(stream: BinaryIO) -> Optional[Member]:
 
 
 class DirectorySource:
-    """The regular ELF files and scripts of a directory, without links. *look* may know a file without reading it."""
+    """The regular ELF files and scripts of a directory, without links."""
 
-    def __init__(self, path: str, look: Callable[[BinaryIO], Optional[Member]] = inspect) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._look = look
 
     def members(self) -> Dict[str, Member]:
         """Return the plugins by name. Raises HostError ``bad_source``."""
@@ -77,7 +76,7 @@ class DirectorySource:
                 names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
             for name in sorted(filter(PLAIN_NAME.match, names)):
                 with _open_regular(os.path.join(self.path, name)) as stream:
-                    member = self._look(stream)
+                    member = inspect(stream)
                 if member is not None:
                     members[name] = member
         except OSError as error:

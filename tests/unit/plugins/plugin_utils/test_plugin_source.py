@@ -91,7 +91,7 @@ def test_wrong_options_end_before_any_host_is_asked(options, code):
 
 
 def test_a_release_asks_by_machine():
-    asked = request(version="v1.9.1").question_for_archive_here(False)
+    asked = request(version="v1.9.1").question(False)
     assert asked["where"] == "" and asked["checksum"] == ""
     assert asked["urls"]["aarch64"].endswith("linux-arm64-v1.9.1.tgz")
     assert asked["checksums"]["aarch64"].startswith("sha256:5617")
@@ -104,7 +104,7 @@ def test_a_mirror_takes_only_the_checksum_of_the_release():
 
 
 def test_empty_texts_are_not_set():
-    asked = request(src="", version="1.9.1", checksum="").question_for_archive_here(False)
+    asked = request(src="", version="1.9.1", checksum="").question(False)
     assert asked["urls"] and asked["checksums"] and asked["checksum"] == ""
     asked = request(src="https://mirror/a.tgz", version="", checksum=ZEROS).question(False)
     assert (asked["where"], asked["checksum"]) == ("https://mirror/a.tgz", ZEROS)
@@ -113,20 +113,20 @@ def test_empty_texts_are_not_set():
 def test_a_fifo_as_src_on_the_controller_is_an_error(tmp_path):
     os.mkfifo(tmp_path / "a.tar")
     source = request(src=str(tmp_path / "a.tar"))
-    for ask in (lambda: source.question_for_archive_here(False), source.opened("x86_64").__enter__):
+    for ask in (lambda: source.question(False), source.opened("x86_64").__enter__):
         with pytest.raises(HostError) as caught:
             ask()
         assert caught.value.code == "bad_source" and "Not a regular file" in caught.value.msg
 
 
 def test_an_archive_with_a_checksum_is_not_even_opened_for_the_question(tmp_path):
-    asked = request(src=str(tmp_path / "none.tgz"), checksum=ZEROS).question_for_archive_here(False)
+    asked = request(src=str(tmp_path / "none.tgz"), checksum=ZEROS).question(False)
     assert asked["checksum"] == ZEROS
 
 
 def test_an_archive_without_a_checksum_is_hashed_but_not_unpacked(archive, monkeypatch):
     monkeypatch.setattr(ArchiveSource, "_walk", lambda self: pytest.fail("unpacked"))
-    assert request(src=archive).question_for_archive_here(False)["checksum"] == checksum_of(archive)
+    assert request(src=archive).question(False)["checksum"] == checksum_of(archive)
 
 
 def test_of_a_directory_the_digests_are_sent_at_once(folder):
