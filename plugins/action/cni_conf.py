@@ -7,8 +7,8 @@ from typing import Any
 
 from ..module_utils._host.errors import HostError
 from ..modules.cni_conf import ARGUMENTS
+from ..plugin_utils.reading import RenderingAction
 from ..plugin_utils.remedies import no_options
-from ..plugin_utils.rendering import RenderingAction
 
 
 class ActionModule(RenderingAction):

@@ -10,8 +10,8 @@ from ..module_utils._host.errors import HostError
 from ..module_utils._host.host.request import SECTIONS_ARGUMENTS, HostRequest
 from ..modules.cni_host import ARGUMENTS
 from ..plugin_utils.module_action import INTERNAL, Result
+from ..plugin_utils.reading import RenderingAction
 from ..plugin_utils.remedies import no_options
-from ..plugin_utils.rendering import RenderingAction
 from ..plugin_utils.shipping import ShippingAction, check_version
 
 OPTIONS = {name: spec for name, spec in ARGUMENTS.items() if name not in INTERNAL}

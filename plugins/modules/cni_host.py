@@ -1,7 +1,5 @@
 #!/usr/bin/python
-
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# Copyright (c) 2026 the podwire.cni authors; GNU General Public License v3.0+
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 from __future__ import annotations
@@ -63,17 +61,6 @@ options:
   _refused:
     description: For internal use between the action plugin and the module. Do not set it.
     type: dict
-attributes:
-  check_mode:
-    support: full
-    description: Can run in check_mode and return changed status prediction without modifying target.
-  diff_mode:
-    support: full
-    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
-  idempotent:
-    support: full
-    description:
-      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 seealso:
   - module: podwire.cni.cni_plugins
   - module: podwire.cni.cni_conf

@@ -1,7 +1,5 @@
 #!/usr/bin/python
-
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# Copyright (c) 2026 the podwire.cni authors; GNU General Public License v3.0+
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 from __future__ import annotations
@@ -359,8 +357,8 @@ audit:
 garbage:
   description:
     - What M(podwire.cni.cni_gc) would find with all kinds of O(podwire.cni.cni_gc#module:scope) and regardless of age.
-      The entries are those of RV(podwire.cni.cni_gc#module:collected), without C(addresses), C(action) and C(error), and
-      with C(collectable) (whether the module would collect it once it is old enough).
+      The entries are those of RV(podwire.cni.cni_gc#module:collected), without C(addresses), C(action) and C(error),
+      and with C(collectable) (whether the module would collect it once it is old enough).
     - V(null) if a source of live containers cannot be asked, see RV(problems).
   returned: success
   type: list

@@ -1,7 +1,5 @@
 #!/usr/bin/python
-
-# Copyright: (c) 2026, the podwire.cni authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# Copyright (c) 2026 the podwire.cni authors; GNU General Public License v3.0+
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.plugin_utils.variables import DECLARING
+from ansible_collections.podwire.cni.plugins.plugin_utils.preflight import DECLARING
 from ansible_collections.podwire.cni.tests.host.host import sh
 
 pytestmark = pytest.mark.usefixtures("empty_host")

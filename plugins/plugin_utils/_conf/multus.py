@@ -43,16 +43,14 @@ def multus_network(
             "cluster_network needs a cluster: without kubeconfig in settings every ADD fails; write it, or leave "
             "cluster_network out"
         )
-    plugin: dict[str, Any] = {"type": "multus-shim" if shim else "multus"}
-    capabilities = _capabilities(found, settings.get("capabilities"))
-    if capabilities:
-        plugin["capabilities"] = capabilities
-    plugin.update({key: value for key, value in settings.items() if key != "capabilities"})
-    plugin.update({"clusterNetwork": cluster_network} if cluster_network else {"delegates": found})
-    version = found[0].get("cniVersion")
-    conflist = {**({"cniVersion": version} if version else {}), "name": name, "plugins": [plugin]}
-    _accept(Checked(DataSource(conflist), "the configuration of Multus", None, levels).problems)
-    return conflist
+    capabilities = _capabilities(found, settings)
+    plugin: dict[str, Any] = {
+        "type": "multus-shim" if shim else "multus",
+        **({"capabilities": capabilities} if capabilities else {}),
+        **{key: value for key, value in settings.items() if key != "capabilities"},
+        **({"clusterNetwork": cluster_network} if cluster_network else {"delegates": found}),
+    }
+    return _conflist(name, plugin, found[0], levels)
 
 
 def absent_networks(networks: Sequence[Any], name: str) -> list[dict[str, Any]]:
@@ -79,16 +77,23 @@ def multinet_networks(
     if not inner:
         raise ValueError(f"the network {name!r} is to be removed; nothing can be put in front of it")
     network = inner[0]
-    plugin: dict[str, Any] = {"type": MULTINET}
-    plugin["capabilities"] = {_ANNOTATIONS: True, **_capabilities([network], settings.get("capabilities"))}
-    plugin.update({key: value for key, value in settings.items() if key != "capabilities"})
-    plugin["delegates"] = [network]
-    version = network.get("cniVersion")
-    conflist = {**({"cniVersion": version} if version else {}), "name": name, "plugins": [plugin]}
-    _accept(Checked(DataSource(conflist), f"the configuration of {MULTINET}", None, levels).problems)
+    plugin: dict[str, Any] = {
+        "type": MULTINET,
+        "capabilities": {_ANNOTATIONS: True, **_capabilities([network], settings)},
+        **{key: value for key, value in settings.items() if key != "capabilities"},
+        "delegates": [network],
+    }
     kept = {key: value for key, value in entry.items() if key not in ("conflist", "content")}
-    found[at[0]] = {**kept, "name": name, "conflist": conflist}
+    found[at[0]] = {**kept, "name": name, "conflist": _conflist(name, plugin, network, levels)}
     return found
+
+
+def _conflist(name: str, plugin: dict[str, Any], first: Mapping[str, Any], levels: Sequence[str]) -> dict[str, Any]:
+    """Return the conflist of a plugin that runs others, with the version of the *first* network."""
+    version = first.get("cniVersion")
+    conflist = {**({"cniVersion": version} if version else {}), "name": name, "plugins": [plugin]}
+    _accept(Checked(DataSource(conflist), f"the configuration of {plugin['type']}", None, levels).problems)
+    return conflist
 
 
 def _name_of(entry: Any) -> Any:
@@ -126,8 +131,9 @@ def _accept(problems: list[dict[str, Any]]) -> None:
         raise ValueError(summary(problems))
 
 
-def _capabilities(networks: Sequence[Mapping[str, Any]], given: Any) -> dict[str, bool]:
-    """Return what any plugin of the networks declares: a runtime sends Multus nothing else."""
+def _capabilities(networks: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> dict[str, bool]:
+    """Return what the settings or any plugin of the networks declare: a runtime sends Multus nothing else."""
+    given = settings.get("capabilities")
     found = dict(given) if isinstance(given, dict) else {}
     for network in networks:
         for plugin in network["plugins"]:

@@ -9,12 +9,11 @@ import itertools
 from typing import Any, Iterator, NamedTuple, Optional
 
 from ...module_utils._host.problems import ERROR, INFO, WARNING
-from .chain import chain_findings
 from .fold import LIMIT, Folded
 from .formats import FORMATS
 from .ipam import before, ipam_findings
 from .schema_files import Schema, resolved, shape, types
-from .semantics import plugin_findings
+from .semantics import chain_findings, plugin_findings
 from .source import Finding
 from .syntax import member
 from .wording import message_of

@@ -14,7 +14,7 @@ import re
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
 from .findings import Finding
-from .fleet import LEVELS, level, one_line, seconds
+from .fleet import level, one_line, seconds
 from .record import FORMAT
 from .values import number, table, text
 
@@ -208,19 +208,14 @@ def _time(name: str) -> str:
 
 def _checked(value: Any) -> Run:
     run = table(value)
-    if run.get("format") != FORMAT or not isinstance(run.get("hosts"), dict):
-        raise NoRun("it has another format")
-    counts = {key: number(table(run.get("counts")).get(key)) for key in _COUNTS}
     begin, end = text(run.get("begin")), text(run.get("end"))
-    if seconds(begin) is None or seconds(end) is None:
-        raise NoRun("it does not say when the run was")
-    return Run(begin, end, counts, dict(_hosts(run["hosts"].items())))
-
-
-def _hosts(items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, value in items:
-        host = table(value)
-        since = {key: text(when) for key, when in table(host.get("found")).items()}
-        known = text(host.get("level"))
-        of_run = {"time": text(host.get("time")), "run": text(host.get("run"))}
-        yield name, {**of_run, "level": known if known in LEVELS else "", "found": since}
+    if run.get("format") != FORMAT or seconds(begin) is None or seconds(end) is None:
+        raise NoRun("it has another format, or does not say when the run was")
+    hosts = {
+        name: {
+            **{key: text(table(host).get(key)) for key in ("time", "run", "level")},
+            "found": {key: text(when) for key, when in table(table(host).get("found")).items()},
+        }
+        for name, host in table(run.get("hosts")).items()
+    }
+    return Run(begin, end, {key: number(table(run.get("counts")).get(key)) for key in _COUNTS}, hosts)

@@ -28,7 +28,7 @@ MOST_CAUSES = 8
 _ALL_CAUSES = 200
 MOST_HOSTS = 1000
 """The hosts of a page. A browser opens it in less than three seconds."""
-_STYLE, _SCRIPT = ("style.css", "media.css"), ("script.js",)
+_STYLE, _SCRIPT = "style.css", "script.js"
 _MOST_CHANGES = 20
 _TILES = {ERROR: "With an error", DRIFT: "With drift", ATTENTION: "Clean, need attention", CLEAN: "Clean"}
 
@@ -89,8 +89,8 @@ def pages(
         "changes": Bounded(list(past.changes), _MOST_CHANGES),
         "first": times[0] if times else "",
         "last": times[-1] if times else "",
-        "style": Markup(_assets(*_STYLE)),
-        "script": Markup(_assets(*_SCRIPT)),
+        "style": Markup(_asset(_STYLE)),
+        "script": Markup(_asset(_SCRIPT)),
         "policy": _policy(),
         "several": several,
         "shorten": _shorten,
@@ -129,24 +129,20 @@ def _template() -> Template:
 
 
 @functools.lru_cache(maxsize=None)
-def _assets(*names: str) -> str:
-    """Return these files, one after another."""
-    texts = []
-    for name in names:
-        with open(os.path.join(FOLDER, name), encoding="utf-8") as stream:
-            texts.append(stream.read())
-    return "".join(texts)
+def _asset(name: str) -> str:
+    with open(os.path.join(FOLDER, name), encoding="utf-8") as stream:
+        return stream.read()
 
 
 @functools.lru_cache(maxsize=1)
 def _policy() -> str:
     """Return the Content-Security-Policy: only the style and the script of the page, by their digests."""
-    rules = ["default-src 'none'", f"style-src {_hash(*_STYLE)}", f"script-src {_hash(*_SCRIPT)}"]
+    rules = ["default-src 'none'", f"style-src {_hash(_STYLE)}", f"script-src {_hash(_SCRIPT)}"]
     return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 
 
-def _hash(*names: str) -> str:
-    digest = hashlib.sha256(_assets(*names).encode("utf-8")).digest()
+def _hash(name: str) -> str:
+    digest = hashlib.sha256(_asset(name).encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 

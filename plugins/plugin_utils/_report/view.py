@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Mapping, Sequence
+import difflib
+import json
+from typing import Any, Collection, Mapping, NamedTuple, Sequence
 
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
-from .differences import diff
 from .findings import Finding, finding_of_step, repairs
 from .fleet import CUT, level, tags_of
 from .record import ERROR, Record, classes_of, leaks_of, problems_of
@@ -19,6 +20,10 @@ MOST_CONTAINERS = 12
 """The most containers of a host: those with something wrong come first, and the page must stay small."""
 _MOST_CHARACTERS = 100_000
 """The most characters of any list of a host."""
+MOST_LINES = 120
+"""The most lines of one difference. A longer one reports how many were left out."""
+_MOST_READ = 500
+_LONGEST_LINE = 400
 _NEARLY_FULL = 80
 _LEVELS = ("bad", "warn", "muted", "good")
 
@@ -269,3 +274,41 @@ def _leak(row: Mapping[str, Any]) -> dict[str, Any]:
         "collectable": row.get("collectable") is True,
         "evidence": texts(row.get("evidence"))[:10],
     }
+
+
+# ---- differences
+
+
+class Diff(NamedTuple):
+    """Lines with their sign (``+``, ``-``, `` `` or ``@`` for a gap), and how many more there are.
+
+    ``whole`` is "+" or "-" if all of it appears or goes, so that there is nothing to compare.
+    """
+
+    lines: list[tuple[str, str]]
+    more: int
+    whole: str = ""
+
+
+def diff(before: Any, after: Any) -> Diff:
+    """Return the difference between two states; None and "" are the state of a missing object."""
+    try:
+        old, new = _lines_of(before), _lines_of(after)
+    except RecursionError:
+        return Diff([], 0)
+    lines = []
+    for line in list(difflib.unified_diff(old[:_MOST_READ], new[:_MOST_READ], lineterm="", n=3))[2:]:
+        lines.append(("@", "") if line.startswith("@@") else (line[0], line[1:_LONGEST_LINE]))
+    if lines and lines[0][0] == "@":
+        del lines[0]
+    unread = max(0, len(old) - _MOST_READ) + max(0, len(new) - _MOST_READ)
+    whole = "" if old and new else "+" if new else "-" if old else ""
+    return Diff(lines[:MOST_LINES], max(0, len(lines) - MOST_LINES) + unread, whole)
+
+
+def _lines_of(state: Any) -> list[str]:
+    if state is None or state == "":
+        return []
+    if not isinstance(state, str):
+        state = json.dumps(state, indent=2, sort_keys=True, ensure_ascii=False)
+    return state.split("\n")[:-1] if state.endswith("\n") else state.split("\n")

@@ -10,7 +10,7 @@ import yaml
 from ansible_collections.podwire.cni.plugins.action import cni_conf
 from ansible_collections.podwire.cni.plugins.doc_fragments import _common, _conf, _networks
 from ansible_collections.podwire.cni.plugins.modules import cni_conf as cni_conf_module
-from ansible_collections.podwire.cni.plugins.plugin_utils import module_action, reading, rendering
+from ansible_collections.podwire.cni.plugins.plugin_utils import module_action, reading
 
 GOOD = {"name": "a", "content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge", "isGatway": true}]}'}
 
@@ -29,7 +29,7 @@ def action(monkeypatch):
     plugin._execute_module = execute
     monkeypatch.setattr(module_action.ActionBase, "run", lambda self, tmp, task_vars: {})
     plugin.warnings = []
-    monkeypatch.setattr(rendering.Display, "warning", lambda self, text: plugin.warnings.append(text))
+    monkeypatch.setattr(reading.Display, "warning", lambda self, text: plugin.warnings.append(text))
     return plugin
 
 
@@ -68,7 +68,7 @@ def test_bad_input_never_reaches_the_host(action):
 
 
 def test_a_missing_library_matters_only_for_the_schema(action, monkeypatch):
-    monkeypatch.setattr(rendering, "MISSING", ImportError("No module named 'jsonschema'"))
+    monkeypatch.setattr(reading, "MISSING", ImportError("No module named 'jsonschema'"))
     action._task.args = {"networks": [{"name": "a", "state": "absent"}]}
     assert "failed" not in action.run(None, {})
     action._task.args = {"networks": [GOOD], "validate": ["syntax"]}

@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.plugins.doc_fragments import _attachments, 
 from ansible_collections.podwire.cni.plugins.module_utils._host.trust import host_machine
 from ansible_collections.podwire.cni.plugins.modules import cni_attach, cni_conf, cni_netns, cni_plugins
 from ansible_collections.podwire.cni.plugins.modules import cni_host as cni_host_module
-from ansible_collections.podwire.cni.plugins.plugin_utils import module_action, rendering, shipping
+from ansible_collections.podwire.cni.plugins.plugin_utils import module_action, reading, shipping
 
 GOOD = {"name": "a", "content": '{"cniVersion": "1.0.0", "plugins": [{"type": "bridge"}]}'}
 WEB = {"network": "a", "container_id": "web", "netns": "web"}
@@ -60,7 +60,7 @@ def run(monkeypatch):
     plugin._transfer_file = transfer
     plugin._execute_module = execute
     warnings = []
-    monkeypatch.setattr(rendering.Display, "warning", lambda self, text: warnings.append(text))
+    monkeypatch.setattr(reading.Display, "warning", lambda self, text: warnings.append(text))
     call.calls, call.background, call.sent, call.warnings = [], [], [], warnings
     call.answers = [{"changed": False, "problems": []}]
     return call

@@ -10,7 +10,6 @@ from ansible.errors import AnsibleFilterError
 
 from ansible_collections.podwire.cni.plugins.filter import cni as module
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.configuration import load_multus_conf
-from ansible_collections.podwire.cni.plugins.plugin_utils import filters
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
 
 cni_multus = module.FilterModule().filters()["cni_multus"]
@@ -90,7 +89,7 @@ def test_what_cannot_be_made(networks, options, words):
 
 
 def test_a_missing_library_is_named_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(filters, "MISSING", ImportError("No module named 'jsonschema'"))
+    monkeypatch.setattr(module, "MISSING", ImportError("No module named 'jsonschema'"))
     with pytest.raises(AnsibleFilterError, match=r"jsonschema.*install"):
         cni_multus([PODS])
     assert cni_multus([PODS], validate=["syntax"])

@@ -9,7 +9,6 @@ import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.podwire.cni.plugins.filter import cni as module
-from ansible_collections.podwire.cni.plugins.plugin_utils import filters
 
 cni_nads = module.FilterModule().filters()["cni_nads"]
 
@@ -218,7 +217,7 @@ def test_misuse_is_an_error_of_the_filter(value, options):
 
 
 def test_a_missing_library_is_named_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(filters, "MISSING", ImportError("No module named 'jsonschema'"))
+    monkeypatch.setattr(module, "MISSING", ImportError("No module named 'jsonschema'"))
     with pytest.raises(AnsibleFilterError, match=r"jsonschema.*install"):
         cni_nads(manifest())
     assert cni_nads(manifest(), validate=["syntax"])

@@ -6,7 +6,6 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.podwire.cni.plugins.filter import cni as module
-from ansible_collections.podwire.cni.plugins.plugin_utils import filters
 
 cni_problems = module.FilterModule().filters()["cni_problems"]
 GOOD = {"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "bridge", "mtu": 1500}]}
@@ -46,7 +45,7 @@ def test_misuse_is_an_error_of_the_filter(value, options):
 
 
 def test_a_missing_library_is_named_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(filters, "MISSING", ImportError("No module named 'jsonschema'"))
+    monkeypatch.setattr(module, "MISSING", ImportError("No module named 'jsonschema'"))
     with pytest.raises(AnsibleFilterError, match=r"jsonschema.*install"):
         cni_problems(GOOD)
     assert cni_problems(GOOD, validate=["syntax"]) == []

@@ -8,7 +8,7 @@ from ansible.template import Templar, trust_as_template
 
 from ansible_collections.podwire.cni.plugins.lookup import cni_value as module
 from ansible_collections.podwire.cni.plugins.plugin_utils import preflight as preflight_module
-from ansible_collections.podwire.cni.plugins.plugin_utils.variables import DECLARING
+from ansible_collections.podwire.cni.plugins.plugin_utils.preflight import DECLARING
 
 
 @pytest.fixture

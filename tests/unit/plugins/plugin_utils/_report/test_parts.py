@@ -11,13 +11,14 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.parsing.splitter import parse_kv
 
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.commands import MOST_NAMES, Commands, pattern
-from ansible_collections.podwire.cni.plugins.plugin_utils._report.differences import MOST_LINES, diff
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.findings import repairs
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.record import build
 from ansible_collections.podwire.cni.plugins.plugin_utils._report.view import (
+    MOST_LINES,
     MOST_ROWS,
     Bounded,
     containers_of,
+    diff,
     files_of,
 )
 

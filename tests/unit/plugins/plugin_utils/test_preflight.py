@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.podwire.cni.plugins.plugin_utils.preflight import DECLARING, SET, unknown_variables
 from ansible_collections.podwire.cni.plugins.plugin_utils.settings import SECTIONS_DECLARING, VARIABLES
-from ansible_collections.podwire.cni.plugins.plugin_utils.variables import DECLARING, SET, unknown_variables
 
 ROOT = Path(__file__).parents[4]
 WORD = re.compile(r"(?<![.\w/])cni_\w+")
