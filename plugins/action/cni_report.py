@@ -1,5 +1,9 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole of cni_report, which runs on the controller and needs a connection to a host only to inspect it."""
+"""The whole of cni_report, which runs on the controller and needs a connection to a host only to inspect it.
+
+A host is inspected in one task: each costs the controller a process for each host, whatever it does, so that the number
+of tasks limits the size of a fleet.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,25 @@ import os
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
 
 from ..plugin_utils._report import fleet, folder, history
 from ..plugin_utils._report.artifact import artifact, goes_with_the_container
 from ..plugin_utils._report.bounds import bounded, reduced
 from ..plugin_utils._report.compare import worse
 from ..plugin_utils._report.record import RESULTS, RETURNED, Record, build, problems_of, summary_of
-from ..plugin_utils.inspection import Inspection
+from ..plugin_utils.preflight import preflight
+from ..plugin_utils.settings import Settings
+from ..plugin_utils.values import BadValue
+
+# Imported here, and not when a host is inspected: Ansible imports this once, before it starts a process for each host.
+from .cni_host import ActionModule as HostAction
+
+Result = dict[str, Any]
+
+GATHERED = ["conf", "plugins", "attachments", "leases", "kernel", "garbage", "runtime", "readiness"]
 
 
 class ActionModule(ActionBase):
@@ -49,9 +63,10 @@ class ActionModule(ActionBase):
             )
         path = os.path.abspath(given["dir"])
         if given["inspect"]:
-            inspection = Inspection(self, variables)
-            given["results"] = inspection.results
-            result.update(planned=inspection.planned, warnings=inspection.warnings)
+            given["results"] = results = self._inspected(variables)
+            warnings = [entry.get("warnings") for entry in results.values() if isinstance(entry, dict)]
+            result["warnings"] = [warning for entry in warnings if isinstance(entry, list) for warning in entry]
+            result["planned"] = isinstance(results["host"].get("plan"), list)
             # With --diff, every step is printed with what it would change.
             result["_ansible_verbose_always"] = bool(self._task.diff)
         try:
@@ -72,6 +87,54 @@ class ActionModule(ActionBase):
                 f"cni_report: cannot write to {error.filename or path} on the controller: {error.strerror}"
             ) from error
         result["changed"] = False
+        return result
+
+    def _inspected(self, variables: Result) -> Result:
+        """Return ``host``, ``info`` and ``error`` as the option ``results`` takes them.
+
+        They are what the role host would change, and the state of the host. What goes wrong is the error of this host,
+        never the end of the play.
+        """
+        results: Result = {"host": {"skipped": True}, "error": ""}
+        settings = Settings(variables, self._templar.template)
+        try:
+            results["error"] = preflight(variables, settings, Display().warning)
+            if not results["error"]:
+                results["host"] = self._planned(settings, variables)
+        except AnsibleConnectionFailure as error:
+            results["host"] = {"unreachable": True, "msg": error.message}
+        except BadValue as error:
+            results["error"] = str(error)
+        except AnsibleError as error:
+            results["error"] = error.message
+        if not isinstance(results["host"].get("plan"), list) and not results["host"].get("unreachable"):
+            # Variables that cannot be used do not hide the state of the host.
+            results["info"] = self._gathered(settings, variables)
+        return results
+
+    def _planned(self, settings: Settings, variables: Result) -> Result:
+        arguments = {**settings.options_of_host(), "gather": GATHERED, "audit": settings.value("cni_audit")}
+        if "attachments" in arguments:
+            # This makes drift that CHECK finds a step of the plan. Check mode does not apply it.
+            arguments["attachments"]["on_drift"] = "repair"
+        task = self._task.copy(exclude_parent=True, exclude_tasks=True)
+        task._parent = self._task._parent
+        task.args, task.check_mode, task.diff = arguments, True, True
+        parts = ("connection", "play_context", "loader", "templar", "shared_loader_obj")
+        plugin = HostAction(task=task, **{name: getattr(self, f"_{name}") for name in parts})
+        return plugin.run(task_vars=variables)
+
+    def _gathered(self, settings: Settings, variables: Result) -> Result:
+        try:
+            options = settings.options("common")
+        except (AnsibleError, BadValue):
+            options = {}
+        try:
+            result: Result = self._execute_module("podwire.cni.cni_info", module_args=options, task_vars=variables)
+        except AnsibleConnectionFailure as error:
+            return {"unreachable": True, "msg": error.message}
+        except AnsibleError as error:
+            return {"failed": True, "msg": error.message}
         return result
 
     @staticmethod

@@ -83,7 +83,6 @@ def pages(
         "other_causes": Bounded(causes[MOST_CAUSES:], _ALL_CAUSES),
         "summary": summary_of_fleet(report).partition(": ")[2],
         "command": next(repairs(ranked, commands), again),
-        "shares": _shares(levels),
         "trend": _trend(past.runs),
         "before": summary_of_differences(past.before, past.changes) if past.before else "",
         "changes": Bounded(list(past.changes), _MOST_CHANGES),
@@ -178,24 +177,10 @@ def _tags(hosts: Sequence[Record]) -> list[dict[str, Any]]:
     ]
 
 
-def _shares(levels: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the parts of the bar that shows the fleet, out of 1,000."""
-    parts, start = [], 0.0
-    for name in LEVELS:
-        if name in levels:
-            # One host of a thousand must be visible.
-            width = max(4.0, levels.count(name) * 1000 / len(levels))
-            parts.append({"level": name, "start": round(start, 1), "width": round(width, 1)})
-            start += width
-    return parts
-
-
-def _trend(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Return the bars of the trend: the share of hosts that need no attention in each run, out of 100."""
-    bars = []
-    for index, run in enumerate(runs):
-        every = run.counts["hosts"]
-        good = every - run.counts["attention"]
-        percent = good * 100 // every if every > 0 and good > 0 else 0
-        bars.append({"x": index * 10, "height": max(2, percent * 4 // 10), "percent": percent, "run": run})
-    return bars if len(bars) > 1 else []
+def _trend(runs: Sequence[Run]) -> list[tuple[Run, int]]:
+    """Return the percentage of hosts that need no attention in each run, if there are several."""
+    shares = [
+        (run, max(0, run.counts["hosts"] - run.counts["attention"]) * 100 // max(1, run.counts["hosts"]))
+        for run in runs
+    ]
+    return shares if len(shares) > 1 else []
