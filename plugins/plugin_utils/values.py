@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
@@ -33,6 +33,13 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
+_SCALARS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
+    "bool": (boolean, "not a boolean; write true or false"),
+    "int": (int, "not an integer; write digits only, such as 60"),
+    "float": (float, "not a number; write digits only, such as 60"),
+}
+
+
 def read_value(name: str, given: Any, spec: Mapping[str, Any]) -> Any:
     """Return the value of the variable *name* in the type of its argument specification, or UNSET.
 
@@ -41,28 +48,31 @@ def read_value(name: str, given: Any, spec: Mapping[str, Any]) -> Any:
     """
     if isinstance(given, str):
         given = given.strip()
-    if given is None or (isinstance(given, str) and not given):
-        return UNSET
     kind = spec.get("type", "str")
     # Empty, and no value of its own type: what is left of a variable that was emptied.
-    if (given == [] and kind != "list") or (given == {} and kind != "dict"):
+    if given is None or given == "" or (given == [] and kind != "list") or (given == {} and kind != "dict"):
         return UNSET
+    value = given
     if kind == "list":
         value = _list(name, given, spec)
-    elif kind == "bool":
-        value = _bool(name, given)
-    elif kind == "dict" and not isinstance(given, (str, dict)):
-        raise BadValue(f"{name}: {_short(str(given))} is no mapping; write a mapping, as JSON or YAML")
-    elif not isinstance(given, str):
-        return given
-    elif kind == "dict":
+    elif kind == "dict" and not isinstance(given, dict):
+        if not isinstance(given, str):
+            raise BadValue(f"{name}: {_short(str(given))} is no mapping; write a mapping, as JSON or YAML")
         value = _structure(name, given, dict)
-    elif kind in ("int", "float"):
-        value = _number(name, given, kind)
-    else:
-        value = given
-    _check_choices(name, value, spec.get("choices"))
-    _check_pattern(name, value, spec.get("pattern"))
+    elif kind == "bool" or (kind in _SCALARS and isinstance(given, str)):
+        convert, needed = _SCALARS[kind]
+        try:
+            value = convert(given)
+        except (TypeError, ValueError):
+            raise BadValue(f"{name}: {_short(str(given))} is {needed}") from None
+    choices, pattern = spec.get("choices"), spec.get("pattern")
+    for entry in value if isinstance(value, list) else [value]:
+        if choices and isinstance(entry, str) and entry not in choices:
+            raise BadValue(f"{name}: {_short(entry)} is none of its values, which are {', '.join(map(str, choices))}")
+        if pattern and value is not UNSET and not re.fullmatch(pattern, str(entry)):
+            raise BadValue(
+                f"{name}: {_short(str(entry))} is no number of hosts; write numbers or percentages: 1,10%,25%"
+            )
     return value
 
 
@@ -104,39 +114,6 @@ def _why(error: Exception) -> str:
     mark = getattr(error, "problem_mark", None)
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
     return one_line(f"{place}{getattr(error, 'problem', None) or error}")
-
-
-def _bool(name: str, given: Any) -> bool:
-    try:
-        return bool(boolean(given))
-    except TypeError:
-        raise BadValue(f"{name}: {_short(str(given))} is not a boolean; write true or false") from None
-
-
-def _number(name: str, given: str, kind: str) -> Any:
-    try:
-        return int(given) if kind == "int" else float(given)
-    except ValueError:
-        word = "an integer" if kind == "int" else "a number"
-        raise BadValue(f"{name}: {_short(given)} is not {word}; write digits only, such as 60") from None
-
-
-def _check_choices(name: str, value: Any, choices: Any) -> None:
-    if not choices or value is UNSET:
-        return
-    for entry in value if isinstance(value, list) else [value]:
-        if isinstance(entry, str) and entry not in choices:
-            raise BadValue(f"{name}: {_short(entry)} is none of its values, which are {', '.join(map(str, choices))}")
-
-
-def _check_pattern(name: str, value: Any, pattern: Any) -> None:
-    if not pattern or value is UNSET:
-        return
-    for entry in value if isinstance(value, list) else [value]:
-        if not re.fullmatch(pattern, str(entry)):
-            raise BadValue(
-                f"{name}: {_short(str(entry))} is no number of hosts; write numbers or percentages: 1,10%,25%"
-            )
 
 
 def _short(given: str) -> str:

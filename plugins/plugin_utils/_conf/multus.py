@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from ...module_utils._host.binaries.types import MULTINET
 from ...module_utils._host.problems import errors_of, summary
-from .networks import CheckedNetworks
+from .networks import CheckedNetworks, no_files
 from .source import DataSource
 from .validate import Checked
 
@@ -117,13 +117,9 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
 
 
 def _networks(networks: Any, levels: Sequence[str]) -> list[dict[str, Any]]:
-    checked = CheckedNetworks(networks, list(levels), _read, may_be_empty=True)
+    checked = CheckedNetworks(networks, list(levels), no_files, may_be_empty=True)
     _accept(checked.problems)
     return [json.loads(entry["content"]) for entry in checked.rendered if entry["state"] == "present"]
-
-
-def _read(_src: str) -> tuple[str, bytes]:
-    raise ValueError("a filter reads no files; write content: \"{{ lookup('ansible.builtin.file', ...) }}\" instead")
 
 
 def _accept(problems: list[dict[str, Any]]) -> None:

@@ -16,10 +16,11 @@ from ...module_utils.libcni.multi.definitions import API_VERSION, KIND
 from ...module_utils.libcni.multi.delegates import load_delegate
 from ...module_utils.libcni.multi.errors import NetworksError
 from ..remedies import no_options
-from .positions import UNKNOWN, Position
-from .source import DataSource, TextSource, Unreadable
+from .networks import SOURCES, CheckedNetworks, no_files
+from .positions import UNKNOWN, Position, text_of
+from .source import TextSource, Unreadable
 from .syntax import name_findings, shown
-from .validate import Checked, Source
+from .validate import Checked
 
 # Only manifests in YAML need it; Ansible has it, and the linter runs without Ansible.
 YAML_MISSING: Optional[ImportError] = None
@@ -129,10 +130,10 @@ class CheckedNads:
         name = metadata.get("name") if isinstance(metadata, dict) else None
         label = self._label or (f"NetworkAttachmentDefinition {name}" if isinstance(name, str) and name else where)
         for level, code, text, pointer in _manifest_findings(manifest):
-            self._problem(level, code, text, label, _pointer(at + pointer), find(at + pointer))
+            self._problem(level, code, text, label, text_of(at + pointer), find(at + pointer))
         if not isinstance(manifest, dict) or not isinstance(metadata, dict) or not isinstance(name, str):
             return
-        self._unique(str(metadata.get("namespace") or ""), name, label, _pointer((*at, "metadata", "name")))
+        self._unique(str(metadata.get("namespace") or ""), name, label, text_of((*at, "metadata", "name")))
         config = manifest["spec"].get("config") if isinstance(manifest.get("spec"), dict) else None
         if isinstance(config, str) and config:
             self._config(str(config), name, label, at, place)
@@ -141,9 +142,11 @@ class CheckedNads:
     def _config(self, text: str, name: str, label: str, at: tuple[Any, ...], place: Optional[_TextPlace]) -> None:
         source = _Config(text)
         checked = Checked(source, label, _given_name(source, name), self._levels)
-        problems = checked.problems + _refused(checked, label)
+        problems = checked.problems
+        if not errors_of(problems):
+            problems += _refused(checked.text, label)
         for entry in problems:
-            entry["pointer"] = _pointer((*at, *_CONFIG)) + (entry["pointer"] or "")
+            entry["pointer"] = text_of((*at, *_CONFIG)) + (entry["pointer"] or "")
             position = place.inside((*at, *_CONFIG), entry["line"], entry["column"]) if place else None
             if position is not None:
                 entry["line"], entry["column"] = position
@@ -161,43 +164,30 @@ class CheckedNads:
     # ---- entries of cni_networks
 
     def _entry(self, where: str, entry: dict[str, Any]) -> None:
-        entry = {key: value for key, value in entry.items() if value is not None}
-        for text in no_options(entry, _ENTRY_KEYS):
+        for text in no_options((key for key, value in entry.items() if value is not None), _ENTRY_KEYS):
             self._problem(ERROR, "bad_argument", text, where)
-        if entry.get("state", "present") != "present":
+        if entry.get("state") not in (None, "present"):
             return
-        source = self._source(where, entry)
+        source = next((key for key in SOURCES if entry.get(key) is not None), None)
         if source is None:
-            return
-        name = entry.get("name")
-        label = f"{where}.{'conflist' if 'conflist' in entry else 'content'}"
-        checked = Checked(source, label, name if isinstance(name, str) else None, self._levels)
-        self.problems += checked.problems + _refused(checked, label)
-        if not checked.name:
-            return
-        for text in _name_texts(checked.name):
-            self._problem(ERROR, "nad_name", text, where)
-        self._unique(self._namespace, checked.name, where, "")
-        metadata = {"name": checked.name, **({"namespace": self._namespace} if self._namespace else {})}
-        self.manifests.append(
-            {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": {"config": checked.text}}
-        )
-
-    def _source(self, where: str, entry: dict[str, Any]) -> Optional[Source]:
-        if isinstance(entry.get("conflist"), dict) and "content" not in entry and "src" not in entry:
-            return DataSource(entry["conflist"])
-        if isinstance(entry.get("content"), str) and "conflist" not in entry and "src" not in entry:
-            return TextSource(entry["content"])
-        text = (
-            "this is neither a manifest nor a network; write a manifest with kind, or an entry of cni_networks with "
-            "exactly one of conflist (a mapping) and content (JSON text)"
-        )
-        if "src" in entry:
             text = (
-                "a filter reads no files; write content: \"{{ lookup('ansible.builtin.file', ...) }}\" instead of src"
+                "this is neither a manifest nor a network; write a manifest with kind, or an entry of cni_networks "
+                "with exactly one of conflist (a mapping) and content (JSON text)"
             )
-        self._problem(ERROR, "bad_argument", text, where)
-        return None
+            self._problem(ERROR, "bad_argument", text, where)
+            return
+        network = {key: entry.get(key) for key in ("name", *SOURCES)}
+        checked = CheckedNetworks([network], list(self._levels), no_files, place=where)
+        self.problems += checked.problems
+        for rendered in checked.rendered:
+            name, content = rendered["name"], rendered["content"]
+            self.problems += _refused(content, f"{where}.{source}")
+            for text in _name_texts(name):
+                self._problem(ERROR, "nad_name", text, where)
+            self._unique(self._namespace, name, where, "")
+            metadata = {"name": name, **({"namespace": self._namespace} if self._namespace else {})}
+            manifest = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": {"config": content}}
+            self.manifests.append(manifest)
 
     def _problem(
         self,
@@ -261,10 +251,6 @@ def _finder(root: yaml.Node) -> _Find:
         return UNKNOWN
 
     return find
-
-
-def _pointer(pointer: Sequence[Any]) -> str:
-    return "".join(f"/{part}" for part in pointer)
 
 
 def _is_label(text: Any) -> bool:
@@ -342,13 +328,10 @@ def _given_name(source: Union[_Config, TextSource], name: str) -> Optional[str]:
     return name if has_none and not list(name_findings(name)) else None
 
 
-def _refused(checked: Checked, label: str) -> list[dict[str, Any]]:
-    """Return what Multus refuses although libcni takes it."""
-    if errors_of(checked.problems):
-        return []
+def _refused(text: str, label: str) -> list[dict[str, Any]]:
+    """Return what Multus refuses of a network although libcni takes it."""
     try:
-        load_delegate(checked.text.encode("utf-8"))
+        load_delegate(text.encode("utf-8"))
     except NetworksError as error:
-        text = f"Multus cannot load this: {error.msg}"
-        return [problem(ERROR, "refused_by_multus", text, label, error.pointer)]
+        return [problem(ERROR, "refused_by_multus", f"Multus cannot load this: {error.msg}", label, error.pointer)]
     return []

@@ -22,8 +22,13 @@ from .source import DataSource, TextSource, Unreadable
 from .syntax import name_findings, shown
 from .validate import Checked, Source
 
-_SOURCES = ("conflist", "content", "src")
+SOURCES = ("conflist", "content", "src")
 _STATES = NETWORK_ARGUMENTS["state"]["choices"]
+
+
+def no_files(_src: str) -> tuple[str, bytes]:
+    """Raise ValueError: what has no task reads no files."""
+    raise ValueError("a filter reads no files; write content: \"{{ lookup('ansible.builtin.file', ...) }}\" instead")
 
 
 class CheckedNetworks:
@@ -31,11 +36,16 @@ class CheckedNetworks:
     findings, ``present`` is the number of networks with state present.
 
     *read* returns path and content of a file on the controller, or raises ValueError. *may_be_empty*: the task has
-    other work than networks.
+    other work than networks. *place* is that of the only network in problems.
     """
 
     def __init__(
-        self, networks: Any, levels: Any, read: Callable[[str], tuple[str, bytes]], may_be_empty: bool = False
+        self,
+        networks: Any,
+        levels: Any,
+        read: Callable[[str], tuple[str, bytes]],
+        may_be_empty: bool = False,
+        place: str = "",
     ) -> None:
         self.problems: list[dict[str, Any]] = []
         self.rendered: list[dict[str, Any]] = []
@@ -55,7 +65,7 @@ class CheckedNetworks:
             )
             return
         for index, given in enumerate(networks):
-            self._network(f"networks[{index}]", given)
+            self._network(place or f"networks[{index}]", given)
         self._entry = networks
         self._unique()
 
@@ -104,7 +114,7 @@ class CheckedNetworks:
             self._error(where, error.msg, error.code, given.get("file"))
 
     def _configuration(self, where: str, given: dict[str, Any], out: dict[str, Any]) -> None:
-        sources = [key for key in _SOURCES if key in given]
+        sources = [key for key in SOURCES if key in given]
         if len(sources) != 1:
             what = f"{' and '.join(sources)} are mutually exclusive" if sources else "the configuration is missing"
             rule = "write exactly one of conflist (a mapping), content (JSON text) and src (a file on the controller)"
