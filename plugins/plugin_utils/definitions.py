@@ -21,6 +21,7 @@ Manifest = dict[str, Any]
 
 # Manifests of thousands of networks are common, and the loader in Python is ten times slower.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LEVELS = ("syntax", "schema")
 _FILE = b'{"plugins":[{"type":"in-a-file-of-the-host"}],"name":'
 
 
@@ -100,19 +101,18 @@ class Definitions:
                 self._add(manifest, path)
 
     def _add(self, manifest: Any, where: str) -> None:
-        metadata = manifest.get("metadata") if isinstance(manifest, dict) else None
-        name = metadata.get("name") if isinstance(metadata, dict) else None
-        if not isinstance(name, str) or not isinstance(metadata, dict) or manifest.get("kind") != KIND:
-            if isinstance(manifest, dict) and "kind" in manifest and manifest.get("kind") != KIND:
-                # A file may hold other objects, too.
-                return
+        if isinstance(manifest, dict) and manifest.get("kind", KIND) != KIND:
+            # A file may hold other objects, too.
+            return
+        metadata = manifest.get("metadata") if isinstance(manifest, dict) and "kind" in manifest else None
+        if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
             raise HostError(
                 f"{where}: {manifest!r:.60} is no NetworkAttachmentDefinition; write apiVersion: {API_VERSION}, "
                 f"kind: {KIND} and metadata.name",
                 code="bad_definitions",
             )
         # The first one counts, so that variables stand before files, and both before a cluster.
-        self._found.setdefault((str(metadata.get("namespace") or "default"), str(name)), manifest)
+        self._found.setdefault((str(metadata.get("namespace") or "default"), str(metadata["name"])), manifest)
 
 
 def check_nads(options: Any, known: Mapping[str, Any]) -> Manifest:
@@ -134,22 +134,17 @@ def networks_of_nads(options: Any, sources: Sources) -> list[dict[str, Any]]:
     given = check_nads(options, NETWORKS_ARGUMENTS["nads"]["options"])
     namespace = str(given.get("namespace") or "")
     manifests = Definitions(given, sources).every(namespace)
-    problems = errors_of(CheckedNads(manifests, ("syntax", "schema")).problems)
+    problems = errors_of(CheckedNads(manifests, LEVELS).problems)
     if problems:
         raise HostError(summary(problems), problems[0]["code"], problems=problems)
     found = []
     for manifest in manifests:
         config = (manifest.get("spec") or {}).get("config")
         if config:
-            found.append(_entry(str(manifest["metadata"]["name"]), gojson.loads(str(config))))
+            name = str(manifest["metadata"]["name"])
+            network = {**gojson.loads(str(config)), "name": name}
+            found.append({"name": name, "content": gojson.dumps(network, 2).decode("utf-8")})
     return sorted(found, key=lambda entry: str(entry["name"]))
-
-
-def _entry(name: str, network: dict[str, Any]) -> dict[str, Any]:
-    if "plugins" not in network:
-        plugin = {key: value for key, value in network.items() if key not in ("name", "cniVersion")}
-        network = {**{key: network[key] for key in ("cniVersion",) if key in network}, "plugins": [plugin]}
-    return {"name": name, "content": gojson.dumps({**network, "name": name}, 2).decode("utf-8")}
 
 
 def _documents(given: Any, where: str) -> Iterator[Any]:

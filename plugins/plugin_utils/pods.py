@@ -19,12 +19,11 @@ from ..module_utils.libcni.multi.routes import DefaultRoutes, default_route_chan
 from ..module_utils.libcni.multi.runtime import network_capabilities
 from ..module_utils.libcni.multi.selection import DEFAULT_NETWORK, NETWORKS, check_selections, parse_networks
 from ._conf.nads import CheckedNads
-from .definitions import Definitions, FileDefinition, Sources, check_nads
+from .definitions import LEVELS, Definitions, FileDefinition, Sources, check_nads
 
 Result = dict[str, Any]
 
 _OPTIONS = ATTACHMENTS_ARGUMENTS["nads"]["options"]
-_LEVELS = ("syntax", "schema")
 
 
 class PodEntries:
@@ -71,19 +70,16 @@ class PodEntries:
 
     def _networks(self, entry: Mapping[str, Any], pod: Mapping[str, Any], annotations: dict[str, str]) -> list[Result]:
         name, namespace = pod["name"], str(pod.get("namespace") or "default")
-        absent = entry.get("state") == "absent"
         try:
             return self._resolve(entry, Pod(namespace, name, annotations))
-        except NetworksError as error:
-            if absent:
+        except (NetworksError, HostError) as error:
+            if entry.get("state") == "absent":
                 # What was attached is recorded on the host.
                 return []
+            if isinstance(error, HostError):
+                raise
             code = "bad_annotation" if error.annotation else "bad_pod"
             raise HostError(f"{namespace}/{name}: {error.explain()}", code) from error
-        except HostError:
-            if absent:
-                return []
-            raise
 
     def _resolve(self, entry: Mapping[str, Any], pod: Pod) -> list[Result]:
         own = Delegate(b"", str(entry.get("network")), "", None)
@@ -112,11 +108,8 @@ class PodEntries:
         if manifest is None:
             return None
         if key not in self._checked:
-            checked = CheckedNads([manifest], _LEVELS)
-            self._checked[key] = None
-            if errors_of(checked.problems):
-                found = errors_of(checked.problems)
-                self._checked[key] = HostError(summary(found), found[0]["code"], problems=found)
+            found = errors_of(CheckedNads([manifest], LEVELS).problems)
+            self._checked[key] = HostError(summary(found), found[0]["code"], problems=found) if found else None
         error = self._checked[key]
         if error is not None:
             raise error

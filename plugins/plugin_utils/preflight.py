@@ -12,21 +12,13 @@ from typing import Any
 from ansible.errors import AnsibleError
 
 from .remedies import jsonschema_needed
-from .settings import VARIABLES, Settings
+from .settings import SECTIONS_DECLARING, VARIABLES, Settings
 from .values import BadValue
 
 DECLARING = (
     "cni_networks",
-    "cni_pod_networks",
-    "cni_pod_networks_nads",
-    "cni_attachments",
-    "cni_attachments_watch",
-    "cni_netns",
-    "cni_runtime",
-    "cni_plugins_version",
-    "cni_plugins_src",
-    "cni_plugins_builtin",
-    "cni_plugins_dhcp_daemon",
+    *(name for names in SECTIONS_DECLARING.values() for name in names if name != "cni_networks"),
+    *("cni_attachments_watch", "cni_plugins_builtin", "cni_plugins_dhcp_daemon"),
 )
 """The roles do not change a host for which none of these is set."""
 

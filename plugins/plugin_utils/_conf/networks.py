@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Callable, Optional, Sequence
 
 from ...module_utils._host.errors import HostError
@@ -163,13 +164,9 @@ class CheckedNetworks:
         return None
 
     def _unique(self) -> None:
-        seen: dict[str, int] = {}
-        for index, network in enumerate(self.rendered):
-            name = network.get("name")
-            if name is not None and name in seen:
+        for name, count in Counter(network.get("name") for network in self.rendered).items():
+            if name is not None and count > 1:
                 self._error("networks", f"the network {name!r} is listed twice; keep one of the entries", "name_twice")
-            if name is not None:
-                seen[name] = index
 
 
 def _integer(value: Any) -> int:
@@ -193,51 +190,49 @@ class CheckedDropIns:
         self.problems: list[dict[str, Any]] = []
         self.rendered: list[dict[str, str]] = []
         self._levels = levels
-        self._names: set[str] = set()
         if not isinstance(given, list):
             self._error(
                 where, f"it is {shown(given)}; write a list such as [{{'file': '10-x.conf', 'plugin': {{...}}}}]"
             )
             return
         self._document = parse(conflist)
-        if given and self._inlined_only():
+        if given and str(self._document.get("loadOnlyInlinedPlugins", False)).lower() == "true":
             self._error(
                 where, "the conflist says loadOnlyInlinedPlugins, so no runtime reads drop-ins; remove one of both"
             )
         # Runtimes read them in the order of their names.
-        entries = [(self._file(one, f"{where}[{index}]"), index, one) for index, one in enumerate(given)]
+        files: dict[str, tuple[str, Any]] = {}
+        for index, entry in enumerate(given):
+            place = f"{where}[{index}]"
+            name = self._file(entry, place)
+            if name in files:
+                self._error(place, f"the file {name} is listed twice; keep one of the entries", "name_twice")
+            elif name:
+                files[name] = (place, entry)
         chain = list(self._document.get("plugins") or [])
-        for file, index, one in sorted((entry for entry in entries if entry[0]), key=lambda entry: str(entry[0])):
-            plugin = self._plugin(one, f"{where}[{index}]")
+        for name, (place, entry) in sorted(files.items()):
+            plugin = self._plugin(entry, place)
             if plugin is not None:
-                self._check(chain, plugin, f"{where}[{index}]")
+                self._check(chain, plugin, place)
                 chain.append(plugin)
-                self.rendered.append({"file": str(file), "content": render(plugin)})
+                self.rendered.append({"file": name, "content": render(plugin)})
 
     def _error(self, where: str, message: str, code: str = "bad_argument") -> None:
         self.problems.append(problem(ERROR, code, message, where))
 
-    def _inlined_only(self) -> bool:
-        return str(self._document.get("loadOnlyInlinedPlugins", False)).lower() == "true"
-
-    def _file(self, given: Any, where: str) -> Optional[str]:
+    def _file(self, given: Any, where: str) -> str:
         if not isinstance(given, dict):
             self._error(
                 where, "a drop-in is a mapping such as {'file': '10-tuning.conf', 'plugin': {'type': 'tuning'}}"
             )
-            return None
+            return ""
         for text in no_options(given, NETWORK_ARGUMENTS["drop_ins"]["options"]):
             self._error(where, text)
         try:
-            name = read_drop_in_name(str(given.get("file") or ""), "file")
+            return read_drop_in_name(str(given.get("file") or ""), "file")
         except HostError as error:
             self._error(where, error.msg, error.code)
-            return None
-        if name in self._names:
-            self._error(where, f"the file {name} is listed twice; keep one of the entries", "name_twice")
-            return None
-        self._names.add(name)
-        return name
+            return ""
 
     def _plugin(self, given: dict[str, Any], where: str) -> Optional[dict[str, Any]]:
         sources = [key for key in ("plugin", "content") if given.get(key) is not None]

@@ -11,7 +11,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 from ...module_utils._host.checks.advisories import ADVISORIES, numbers
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
-from .fleet import ATTENTION, CODES, CUT, LEAKS, LOST, NOT_READY, POOL_FULL, PROBLEM, STALE, VULNERABLE
+from .fleet import ATTENTION, CODES, CUT, LEAKS, LEVELS, LOST, NOT_READY, POOL_FULL, PROBLEM, STALE, VULNERABLE
 from .record import DRIFT, ERROR, Record, classes_of, leaks_of
 from .values import text
 
@@ -67,7 +67,6 @@ _OFFERS = (
 # The release without a vulnerability that is known here. What a host returns must not choose a version.
 _RELEASE = max((advisory.fixed for advisory in ADVISORIES), key=numbers)
 _ADVISED = {advisory.name for advisory in ADVISORIES}
-_WEIGHT = {ERROR: 0, DRIFT: 1, ATTENTION: 2}
 
 
 class Finding(NamedTuple):
@@ -154,9 +153,6 @@ class Cause:
 
     def __init__(self, first: Finding) -> None:
         self.first = first
-        self.level = first.level
-        self.step_class = first.step_class
-        self.price = first.price
         self.subject = first.cause[3]
         self.reason = first.reason
         self.hosts: list[str] = []
@@ -178,20 +174,20 @@ class Cause:
     @property
     def rank(self) -> tuple[int, int, int, str, str]:
         code = list(CODES).index(self.first.kind) if self.first.kind in CODES else 0
-        return _WEIGHT[self.level], code, -len(self.hosts), self.subject, self.reason
+        return LEVELS.index(self.first.level), code, -len(self.hosts), self.subject, self.reason
 
     def dealt_with(self, commands: Commands) -> tuple[str, str]:
         """Return the description and the command."""
         kind = self.first.kind
-        if self.step_class in ALL_CLASSES:
-            return "Repair", repair(commands, self.hosts, self.step_class)
+        if self.first.step_class in ALL_CLASSES:
+            return "Repair", repair(commands, self.hosts, self.first.step_class)
         if kind == LEAKS:
             return "Collect", repair(commands, self.hosts, LEAKS)
         if kind == VULNERABLE and self.first.reason in _ADVISED:
             return f"Upgrade to {_RELEASE}", commands.playbook("upgrade", self.hosts, cni_plugins_version=_RELEASE)
         if kind == NOT_READY:
             return "Explain", commands.playbook("explain", self.hosts)
-        if kind == STALE or self.level == ERROR:
+        if kind == STALE or self.first.level == ERROR:
             return "Inspect again", commands.playbook("drift", self.hosts)
         return "", ""
 

@@ -178,7 +178,7 @@ def test_networks_of_definitions():
     found = networks_of_nads({"manifests": manifests}, World().sources())
     assert [(entry["name"], json.loads(entry["content"])) for entry in found] == [
         ("backup", {"cniVersion": "0.4.0", "name": "backup", "plugins": [MACVLAN]}),
-        ("storage", {"cniVersion": "1.0.0", "name": "storage", "plugins": [MACVLAN]}),
+        ("storage", {**MACVLAN, "cniVersion": "1.0.0", "name": "storage"}),
     ]
     of_one = networks_of_nads({"manifests": manifests, "namespace": "other"}, World().sources())
     assert [entry["name"] for entry in of_one] == ["backup"]

@@ -39,7 +39,7 @@ def unreachable(host, message):
 def test_hosts_with_the_same_difference_have_one_cause():
     found = causes(*(drifted(f"h{number}", step("mtu 1500, want 1450")) for number in range(3)))
     (cause,) = found
-    assert (cause.subject, cause.reason, cause.step_class, cause.price) == (
+    assert (cause.subject, cause.reason, cause.first.step_class, cause.first.price) == (
         "10-pods.conflist",
         "mtu 1500, want 1450",
         "safe",
@@ -135,7 +135,7 @@ def test_what_deals_with_a_cause_is_offered(record, words):
 def test_a_step_of_another_owner_is_no_cause_unless_a_container_has_lost_its_network():
     assert causes(drifted("h", step("istio", "leave", step_class="foreign"))) == []
     (cause,) = causes(drifted("h", step("eth0 is gone", "repair", "pods/c/eth0", "foreign")))
-    assert (cause.level, cause.command) == ("attention", ("", ""))
+    assert (cause.first.level, cause.command) == ("attention", ("", ""))
 
 
 @pytest.mark.parametrize(
