@@ -40,21 +40,6 @@ def test_long_differences_open(started, tmp_path):
 # ---- the rest of the page
 
 
-def test_the_buttons_of_the_head(started, address):
-    with opened(started, address, color_scheme="dark") as page:
-        root, theme = page.locator("html"), page.locator("#theme")
-        assert theme.text_content() == "Light"
-        theme.click()
-        assert (root.get_attribute("data-theme"), theme.text_content()) == ("light", "Dark")
-        theme.click()
-        assert (root.get_attribute("data-theme"), theme.text_content()) == ("dark", "Light")
-    with opened(started, address, color_scheme="dark") as page:
-        # As long as nobody has chosen, the system decides.
-        page.emulate_media(color_scheme="light")
-        page.locator("#theme", has_text="Dark").wait_for()
-        assert page.locator("html").get_attribute("data-theme") is None
-
-
 def test_the_first_stop_skips_to_the_hosts(started, address):
     with opened(started, address) as page:
         page.keyboard.press("Tab")
@@ -72,8 +57,6 @@ def test_the_data_for_programs_is_beside_the_page(started, address):
 # What can be operated, and the tests that do it.
 CONTROLS = {
     ".skip": "test_the_first_stop_skips_to_the_hosts",
-    "#buttons button": "test_the_buttons_of_the_head",
-    "#close": "test_keys",
     ".command button": "test_a_command_is_copied_in_full",
     ".tile > a": "test_a_tile_shows_its_hosts",
     ".on > a": "test_a_cause_shows_its_hosts",

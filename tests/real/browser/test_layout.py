@@ -45,12 +45,6 @@ def test_axe_finds_nothing_and_nothing_is_cut(started, address, width, scheme):
         assert page.complaints == []
 
 
-def test_axe_finds_nothing_in_the_help(started, address):
-    with opened(started, address) as page:
-        page.keyboard.press("?")
-        assert Axe().run(page).response["violations"] == []
-
-
 def test_on_a_phone_each_host_is_a_card(started, address):
     with opened(started, address) as page:
         page.set_viewport_size({"width": 360, "height": 740})
@@ -91,11 +85,8 @@ def test_light_and_dark(started, address):
     colours = {}
     for scheme in ("light", "dark"):
         with opened(started, address, color_scheme=scheme) as page:
-            colour = "getComputedStyle(document.body).backgroundColor"
-            colours[scheme] = page.evaluate(colour)
-            page.locator("#theme").click()
-            colours[scheme + " switched"] = page.evaluate(colour)
-    assert colours["light"] == colours["dark switched"] != colours["dark"] == colours["light switched"]
+            colours[scheme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert colours["light"] != colours["dark"]
 
 
 def test_words_can_be_read_in_both(started, address):

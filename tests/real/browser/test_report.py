@@ -296,44 +296,6 @@ def test_every_command_can_be_copied(started, address):
         assert page.locator(".command button").count() == page.locator(".command code").count() > 5
 
 
-# ---- keys
-
-
-def test_keys(started, address):
-    with opened(started, address, permissions=["clipboard-read", "clipboard-write"]) as page:
-        focused = "document.activeElement.textContent.trim()"
-        names = page.evaluate(NAMES)
-        for key, at in (("j", 0), ("j", 1), ("j", 2), ("k", 1), ("k", 0), ("k", 0)):
-            page.keyboard.press(key)
-            assert page.evaluate(focused) == names[at].strip()
-        page.keyboard.press("Enter")
-        page.locator("details.host[open]").wait_for()
-        page.keyboard.press("a")
-        needy = page.evaluate(NAMES)
-        assert len(needy) == int(page.locator("h1").text_content().split()[0]) and query(page)["show"] == "needy"
-        page.keyboard.press("x")
-        assert page.evaluate(NAMES) == names
-        page.keyboard.press("/")
-        page.keyboard.type("ja?")
-        assert page.locator("#find").input_value() == "ja?"
-        page.keyboard.press("Escape")
-        page.keyboard.press("c")
-        page.locator("#said", has_text="Copied").wait_for()
-        assert page.evaluate("navigator.clipboard.readText()") == page.locator(".now code").text_content()
-        page.keyboard.press("d")
-        assert page.locator("html").get_attribute("data-theme") == "dark"
-        page.keyboard.press("?")
-        assert page.locator("#help").is_visible()
-        shown = set(page.locator("#help kbd").all_text_contents())
-        assert shown == {"/", "j", "k", "Enter", "a", "x", "c", "d", "?", "Esc"}
-        page.keyboard.press("Escape")
-        assert not page.locator("#help").is_visible()
-        page.locator("#keys").click()
-        page.locator("#close").click()
-        assert not page.locator("#help").is_visible()
-        assert page.complaints == []
-
-
 def test_more_causes_and_changes_open(started, address):
     with opened(started, address) as page:
         others = page.locator("details.others").first

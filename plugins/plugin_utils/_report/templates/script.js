@@ -1,8 +1,7 @@
 "use strict";
-// Sorting, filtering, copying, keys, and the choice of light or dark. Without this script, the page is complete and readable.
+// Sorting, filtering and copying. Without this script, the page is complete and readable.
 // What is shown is in the address (#show=drift&group=web), so that it can be sent to somebody.
 (() => {
-  const root = document.documentElement;
   const $ = (id) => document.getElementById(id);
   const matrix = $("matrix");
   const body = matrix.tBodies[0];
@@ -102,10 +101,9 @@
   }
 
   const find = $("find");
-  const NEEDY = ["error", "drift", "attention"];
 
   function fits(entry, words) {
-    if (state.show && !(state.show === "needy" ? NEEDY : [state.show]).some((tag) => entry.tags.includes(tag))) return false;
+    if (state.show && !entry.tags.includes(state.show)) return false;
     if (state.runtime && !entry.runtimes.includes(state.runtime)) return false;
     if (state.group && !entry.groups.includes(state.group)) return false;
     if (state.cause && !entry.causes.includes(state.cause)) return false;
@@ -151,8 +149,7 @@
   find.addEventListener("input", () => go({ q: find.value }, true));
   $("runtime").addEventListener("change", () => go({ runtime: $("runtime").value }));
   $("group").addEventListener("change", () => go({ group: $("group").value }));
-  const clear = () => go({ show: "", runtime: "", group: "", cause: "", q: "" });
-  $("clear").addEventListener("click", clear);
+  $("clear").addEventListener("click", () => go({ show: "", runtime: "", group: "", cause: "", q: "" }));
 
   // Tiles and causes become links, which keep the rest of the filter.
   function link(element, key, value) {
@@ -235,42 +232,6 @@
   }
   addCopyButtons(document);
 
-  // ---- keys
-
-  const help = $("help");
-  $("keys").addEventListener("click", () => help.showModal());
-  $("close").addEventListener("click", () => help.close());
-
-  function step(by) {
-    const links = rows.filter((entry) => !entry.row.hidden).map((entry) => entry.row.cells[0].firstElementChild);
-    const at = links.indexOf(document.activeElement);
-    const next = links[at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + by))];
-    if (next) next.focus();
-  }
-
-  const actions = {
-    "/": () => find.focus(),
-    j: () => step(1),
-    k: () => step(-1),
-    a: () => go({ show: state.show === "needy" ? "" : "needy" }),
-    x: clear,
-    c: () => document.querySelector(".command > code") && copy(document.querySelector(".command > code")),
-    d: () => $("theme").click(),
-    "?": () => help.showModal(),
-  };
-  addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
-    if (event.target.matches("input, select")) {
-      if (event.key === "Escape") event.target.blur();
-      return;
-    }
-    const action = actions[event.key];
-    if (action) {
-      event.preventDefault();
-      action();
-    }
-  });
-
   // ---- printing: what is on the screen, and the sections of the hosts that need attention
 
   let opened = [];
@@ -282,20 +243,6 @@
     });
   });
   addEventListener("afterprint", () => opened.forEach((section) => (section.open = false)));
-
-  // ---- light and dark
-
-  const theme = $("theme");
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
-  const label = () => (theme.textContent = isDark() ? "Light" : "Dark");
-  theme.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    label();
-  });
-  dark.addEventListener("change", label);
-  label();
-  $("buttons").hidden = false;
 
   rows.filter((entry) => entry.section.open).forEach((entry) => build(entry.section));
   follow();
