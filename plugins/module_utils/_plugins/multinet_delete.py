@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..libcni import cache
 from ..libcni.errors import ERR_TRY_AGAIN_LATER, CacheError, CNIError, PluginError
-from ..libcni.multi.records import NetworkRecord, open_record, record_path, record_paths, remove_unfinished
+from ..libcni.multi.records import NetworkRecord, open_record, record_path, record_paths
 from ..libcni.multi.runner import DelNetworksError, PodRunner, delete_networks
 from .multinet_pod import PATIENCE, PodCall, Settings, joined, note
 
@@ -35,7 +35,7 @@ def delete(args: CmdArgs) -> None:
     else:
         with file:
             _delete_file(file, args, settings)
-    remove_unfinished(path)
+    cache.remove_unfinished(path)
 
 
 def _delete_file(file: RecordFile, args: CmdArgs, settings: Settings) -> None:

@@ -250,9 +250,7 @@ def write_entry(directory: str, entry: Entry) -> str:
     if len(data) > LARGEST:
         raise CacheError(f"a cache entry of {len(data)} bytes is too large")
     path = prepare(directory, entry.network_name, entry.container_id, entry.if_name)
-    # Not in results/, where every file counts as an entry.
-    parent = os.path.dirname(os.path.dirname(path))
-    temporary = temporary_path(parent, _temporary_name(path))
+    temporary = unfinished_path(path)
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
@@ -280,11 +278,20 @@ def remove_entry(directory: str, network: str, container_id: str, if_name: str) 
     entry = read_entry(path)
     if entry is None or entry.is_of(network, container_id, if_name):
         _remove(path)
-        remove_temporaries(os.path.dirname(os.path.dirname(path)), _temporary_name(path))
+        remove_unfinished(path)
 
 
-def _temporary_name(path: str) -> str:
-    return f"{KIND}-{os.path.basename(path)}"
+def unfinished_path(path: str) -> str:
+    """Return a new path on which to write what is to become the file `path`, in the directory above that of `path`.
+
+    There it counts as no entry, and what killed writers have left is found without reading the names of all entries.
+    """
+    return temporary_path(os.path.dirname(os.path.dirname(path)), f"{KIND}-{os.path.basename(path)}")
+
+
+def remove_unfinished(path: str) -> None:
+    """Remove what writers of `path` that were killed have left, as far as it can be removed."""
+    remove_temporaries(os.path.dirname(os.path.dirname(path)), f"{KIND}-{os.path.basename(path)}")
 
 
 def _remove(path: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle, cache, files
+from ansible_collections.podwire.cni.plugins.module_utils.libcni import bundle, cache
 from ansible_collections.podwire.cni.tests.host.host import COLLECTION, delete_netns, sh, wait_until
 
 STATE = Path("/var/lib/cni")
@@ -115,8 +115,8 @@ def test_files_that_were_being_written(gc, pods, collect):
     for name in ("pwg-live", "pwg-dead"):
         add(pods, name, "")
         written[name] = [
-            files.temporary_path(str(multinet / "pods"), f"{name}:eth0"),
-            files.temporary_path(str(multinet), f"{cache.KIND}-pwgpods-{name}-eth0"),
+            cache.unfinished_path(str(multinet / "pods" / f"{name}:eth0")),
+            cache.unfinished_path(str(multinet / "results" / f"pwgpods-{name}-eth0")),
         ]
         for path in written[name]:
             Path(path).write_text("")

@@ -16,7 +16,7 @@ from ...libcni.invoke import find_in_path
 from .. import leases
 from ..addresses import packed
 from ..attachments import cache
-from ..attachments.cache import OTHER, UNREADABLE, CacheContents, CachedAttachment, remove_files
+from ..attachments.cache import LEFTOVER, OTHER, UNREADABLE, CacheContents, CachedAttachment, remove_files
 from ..attachments.records import Attached, check_cache_dir
 from ..attachments.verbs import Verbs
 from ..binaries.types import MULTINET, MULTINET_DIR, types_of
@@ -266,9 +266,7 @@ class Inventory:
         """Find files that no DEL can use. If attachments are not in scope, also those from before the boot."""
         entries = list(self.contents.entries)
         for contents in self.of_pods:
-            from .pods import unfinished
-
-            entries += unfinished(contents)
+            entries += [entry for entry in contents.entries if entry.problem == LEFTOVER]
         for entry in entries:
             network = entry.key.network if entry.key else ""
             if not self.settings.wants(network) or not (entry.problem or entry.attached):

@@ -13,7 +13,7 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 from ...libcni.conf import NetworkConfigList, conf_list_from_conf, network_plugin_conf_from_bytes
 from ...libcni.errors import CacheError, CNIError
 from ...libcni.multi.records import FOLDER, NetworkRecord, PodRecord, open_record, record_paths
-from ..attachments.cache import LEFTOVER, CacheContents, CachedAttachment, read_cache, read_leftovers
+from ..attachments.cache import CacheContents, CachedAttachment, read_cache
 from ..attachments.records import Attached, check_cache_dir, load_config
 from ..attachments.request import Key
 from ..attachments.verbs import Verbs
@@ -43,15 +43,6 @@ def pod_caches(
             check_trusted(os.path.join(folder, FOLDER))
             caches.append(found.get(folder) or read_cache(folder, f"cache {folder}"))
     return caches
-
-
-def unfinished(contents: CacheContents) -> List[CachedAttachment]:
-    """Return the files of such a cache that were being written when their writers died.
-
-    Raises HostError ``source_unusable``.
-    """
-    entries = [entry for entry in contents.entries if entry.problem == LEFTOVER]
-    return entries + read_leftovers(os.path.join(contents.cache_dir, FOLDER), ".")
 
 
 class Pods:

@@ -14,7 +14,7 @@ import time
 
 from .. import gojson
 from ..errors import CacheError, JSONError, os_error_text
-from ..files import open_file, remove_temporaries, temporary_path
+from ..files import open_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,13 +185,12 @@ def record_path(directory: str, container_id: str, ifname: str) -> str:
 
 def create_record(directory: str, record: PodRecord) -> RecordFile:
     """Write a record and return its locked file. Raises `CacheError`, FileExistsError if there is one."""
-    from ..cache import make_dirs
+    from ..cache import make_dirs, unfinished_path
 
     path = record_path(directory, record.container_id, record.ifname)
     folder = os.path.dirname(path)
     make_dirs(folder)
-    # Its name starts with a dot, which no container ID does.
-    temporary = temporary_path(folder, os.path.basename(path))
+    temporary = unfinished_path(path)
     try:
         fd = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -213,11 +212,6 @@ def create_record(directory: str, record: PodRecord) -> RecordFile:
     except OSError as exc:
         raise CacheError(os_error_text("open", path, exc), path) from exc
     return RecordFile(path, fd, record)
-
-
-def remove_unfinished(path: str) -> None:
-    """Remove what ADDs that were killed while they wrote the record have left beside it."""
-    remove_temporaries(os.path.dirname(path), os.path.basename(path))
 
 
 def open_record(path: str, patience: float) -> RecordFile | None:

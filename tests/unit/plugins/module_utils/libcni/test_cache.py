@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import cache
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.errors import CacheError, JSONError, ValidationError
+from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi import records
 
 SAMPLE = (
     b'{"kind":"cniCacheV1","containerId":"cid","config":"eyJjbmlWZXJzaW9uIjoiMS4wLjAifQ==","ifName":"eth0",'
@@ -325,6 +326,23 @@ def test_remove_takes_what_killed_writers_have_left(tmp_path, monkeypatch):
         cache.remove_entry(str(tmp_path), "net", container_id, "eth0")
         del written[container_id]
         assert set(os.listdir(tmp_path)) == {"results"}.union(*written.values())
+
+
+def test_removing_reads_no_directory_that_grows_with_attachments(tmp_path, monkeypatch):
+    """Detaching all containers of a host would take time that grows with the square of their number."""
+    sizes = []
+    listdir = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: sizes.append(len(listdir(folder))) or listdir(folder))
+    paths = {}
+    for number in range(20):
+        name = f"c{number}"
+        cache.write_entry(str(tmp_path), sample(container_id=name))
+        with records.create_record(str(tmp_path), records.PodRecord("net", name, "eth0", "", "", [])) as record:
+            paths[name] = record.path
+    for name, path in paths.items():
+        cache.remove_entry(str(tmp_path), "net", name, "eth0")
+        cache.remove_unfinished(path)
+    assert set(sizes) == {len(["pods", "results"])}
 
 
 def test_remove_without_a_directory(tmp_path):
