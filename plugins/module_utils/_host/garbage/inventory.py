@@ -301,7 +301,7 @@ class Inventory:
         elif entry.key is None:
             # There may be no other sign of its owner.
             for container_id in self.live.ids():
-                if f"-{container_id}-" in entry.name or entry.name.startswith(f".{container_id}:"):
+                if f"-{container_id}-" in entry.name or f"-{container_id}:" in entry.name:
                     candidate.leave("live", f"its name is that of an attachment of {container_id}, which is alive")
                     break
         return candidate
