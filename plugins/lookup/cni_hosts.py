@@ -1,4 +1,5 @@
-# Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright (c) 2026 the podwire.cni authors; GNU General Public License v3.0+
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Lookup cni_hosts: return the hosts of a playbook, or fail with the reason why there are none."""
 
 from __future__ import annotations
