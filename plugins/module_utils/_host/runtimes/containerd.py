@@ -4,10 +4,23 @@
 The command line of a running daemon tells which configuration it reads; a daemon that is not running is found by its
 binary or its configuration. ``containerd config dump`` includes the defaults of the package and all imports. If it
 cannot be run, the configuration is read here.
+
+Settings are written to a drop-in that the configuration imports; in 1.x, where that loses settings, to lines in the
+file itself. Observed with 1.6.20, 1.7.24 and 2.1.9 through ``containerd config dump``:
+
+- In 1.x, an import replaces all settings of a plugin. A drop-in for CRI would discard, now or later, what the main
+  file sets for sandboxes, registries and control groups. So the file whose CRI settings take effect is changed.
+- 2.x merges imports, but only those written for the same version: an import of version 3 makes it ignore all
+  plugins of a main file of version 2. So the drop-in has the version of the main file.
+- ``bin_dirs`` is new in 2.1, and only in version 3. Setting it together with ``bin_dir`` is an error.
+
+From the source of 2.2 and 2.3, not observed: version 4 has the same section for CRI as version 3, and a configuration
+without ``imports`` imports nothing, although ``containerd config default`` prints ``/etc/containerd/conf.d/*.toml``.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from typing import Any, Dict, List, Sequence, Tuple
 
@@ -17,10 +30,12 @@ from ..trust import check_trusted
 from . import profiles, reading
 from .profiles import CONTAINERD_CRI, containerd_profile
 from .runtime import Runtime
+from .settings import FileChange, RuntimeSettings, drop_in
+from .toml import MARK, rendered, with_import, with_setting, without_managed_lines
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .settings import FileChange, RuntimeSettings
+_NAME = "99-podwire-cni.toml"
+_MADE = "# file made by podwire.cni"
+_SECTION = {1: CONTAINERD_CRI[2], 2: CONTAINERD_CRI[1], 3: CONTAINERD_CRI[0], 4: CONTAINERD_CRI[0]}
 
 
 class Containerd(Runtime):
@@ -136,9 +151,15 @@ class Containerd(Runtime):
         return runtimes
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
-        from .containerd_files import containerd_changes
-
-        return containerd_changes(self, desired)
+        """Raises HostError ``not_understood``, ``one_bin_dir``, ``unsupported_setting``."""
+        main = self.config or profiles.CONTAINERD_CONFIG
+        try:
+            return _Files(self, desired).changes()
+        except HostError:
+            # A configuration without managed settings needs no removal, even if it cannot be interpreted.
+            if desired.present or MARK in (reading.read_text(main) or "") or os.path.exists(_drop_in_of(main)):
+                raise
+            return []
 
 
 def _merge(base: Dict[str, Any], other: Dict[str, Any]) -> None:
@@ -148,3 +169,130 @@ def _merge(base: Dict[str, Any], other: Dict[str, Any]) -> None:
             _merge(inner, value)
         else:
             base[key] = value
+
+
+# ---- its files
+
+
+def _drop_in_of(main: str) -> str:
+    return os.path.join(os.path.dirname(main), "conf.d", _NAME)
+
+
+class _Files:
+    def __init__(self, runtime: Runtime, desired: RuntimeSettings) -> None:
+        self.runtime = runtime
+        self.desired = desired
+        self.main = runtime.config or profiles.CONTAINERD_CONFIG
+        self.drop_in = _drop_in_of(self.main)
+        self.first_generation = runtime.name in ("containerd-1.6", "containerd-1.7")
+        self.before: Dict[str, str] = {}
+        # Starts without managed lines. A file that has no other lines counts as missing.
+        self.after: Dict[str, str] = {}
+        self._read(self.main)
+        self.tables = reading.toml(self.after.get(self.main, ""))
+        for path in reading.imported(self.main, self.tables):
+            if path != self.drop_in:
+                self._read(path)
+
+    def _read(self, path: str) -> None:
+        text = reading.read_text(path)
+        if text is not None:
+            reading.parsed(path)
+            self.before[path], rest = text, without_managed_lines(text)
+            # In a file that this collection made, the version line stays as long as unmanaged lines do.
+            if any(line.strip() and not line.endswith(_MADE) for line in rest.splitlines()):
+                self.after[path] = rest
+
+    def changes(self) -> List[FileChange]:
+        desired = self.desired
+        managed = (
+            any(text != self.after.get(path) for path, text in self.before.items() if text)
+            or reading.read_text(self.drop_in) is not None
+        )
+        text = None
+        if desired.present and (managed or not self.runtime.has(desired)):
+            if self.after.get(self.main) is None:
+                self.tables["version"] = 2 if self.first_generation else 3
+                self.after[self.main] = f"version = {self.tables['version']}  {_MADE}\n"
+            if self.first_generation:
+                self._change_in_place()
+            else:
+                text = self._drop_in()
+                self._import_it()
+        changes = drop_in(self.drop_in, text, True)
+        for path in sorted({*self.before, *self.after}):
+            before, after = self.before.get(path), self.after.get(path)
+            if before != after and (before or after):
+                changes.append(FileChange(path, before, after))
+        return changes
+
+    # ---- 2.x
+
+    def _version(self) -> int:
+        version = self.tables.get("version")
+        if version in _SECTION:
+            return int(version)
+        # 2.x ignores the CRI settings of a file without a version; 1.x reads it as version 1.
+        return 1 if self.first_generation else 3
+
+    def _drop_in(self) -> str:
+        version = max(2, self._version())
+        lines = [f"version = {version}", f'[plugins."{_SECTION[version]}".cni]']
+        lines += [f"  {key} = {rendered(value)}" for key, value in self._keys(version).items()]
+        return "\n".join(lines) + "\n"
+
+    def _keys(self, version: int) -> Dict[str, Any]:
+        desired = self.desired
+        settings: Dict[str, Any] = {"conf_dir": desired.conf_dir}
+        if version >= 3 and self.runtime.name != "containerd-2.0":
+            settings["bin_dirs"] = list(desired.bin_dirs)
+            if reading.section(self.tables, "plugins", _SECTION[version], "cni").get("bin_dir"):
+                settings["bin_dir"] = ""
+        elif len(desired.bin_dirs) == 1:
+            settings["bin_dir"] = desired.bin_dirs[0]
+        else:
+            raise HostError(
+                f"bin_dirs: {self.runtime.name} with a configuration of version {version} searches only one directory "
+                f"for plugins, but bin_dirs has {', '.join(desired.bin_dirs)}; set one directory (several need "
+                "containerd 2.1 and a configuration of version 3: containerd config migrate)",
+                code="one_bin_dir",
+            )
+        if desired.max_conf_num is not None:
+            settings["max_conf_num"] = desired.max_conf_num
+        if desired.setup_serially is not None and self.runtime.name != "containerd-1.6":
+            settings["setup_serially"] = desired.setup_serially
+        elif desired.setup_serially:
+            raise HostError(
+                "setup_serially: containerd 1.6 does not support it; use containerd 1.7 or later, or leave it out",
+                code="unsupported_setting",
+            )
+        return settings
+
+    def _import_it(self) -> None:
+        # An existing import pattern may already match the drop-in.
+        folder, name = os.path.split(self.drop_in)
+        patterns = [os.path.split(os.path.join(os.path.dirname(self.main), path)) for path in self._imports()]
+        if not any(where == folder and fnmatch.fnmatchcase(name, pattern) for where, pattern in patterns):
+            self.after[self.main] = self._edited(self.main, with_import, self.drop_in)
+
+    def _imports(self) -> List[str]:
+        imports = self.tables.get("imports")
+        return [path for path in imports if isinstance(path, str)] if isinstance(imports, list) else []
+
+    # ---- 1.x
+
+    def _change_in_place(self) -> None:
+        path, table = self.main, ["plugins", _SECTION[self._version()], "cni"]
+        for other in self.after:
+            plugins = reading.section(reading.toml(self.after[other]), "plugins")
+            section = next((name for name in CONTAINERD_CRI if name in plugins), None)
+            if section is not None:
+                path, table = other, ["plugins", section, "cni"]
+        for key, value in self._keys(2).items():
+            self.after[path] = self._edited(path, with_setting, table, key, value)
+
+    def _edited(self, path: str, edit: Any, *arguments: Any) -> str:
+        try:
+            return str(edit(self.after[path], *arguments))
+        except HostError as error:
+            raise HostError(f"{path}: {error.msg}", code=error.code) from error
