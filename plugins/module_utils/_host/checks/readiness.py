@@ -235,17 +235,17 @@ class Readiness:
     @staticmethod
     def _used(runtime: Runtime, verdict: Verdict) -> List[Tuple[Network, str]]:
         """Return the networks of the runtime's containers, with the level of what is wrong with each."""
-        every = runtime.rules.choice == FIRST and not runtime.default_network
+        every = runtime.profile.choice == FIRST and not runtime.default_network
         named = verdict.network is None
         return [
             (network, ERROR if every or network.name == verdict.network else WARNING)
             for network in verdict.networks
-            if every or named or network.name == verdict.network or runtime.rules.choice == NAMED
+            if every or named or network.name == verdict.network or runtime.profile.choice == NAMED
         ]
 
     def _built_in(self, runtime: Runtime, verdict: Verdict) -> Iterator[Finding]:
         built_in = runtime.built_in
-        if built_in is None or (verdict.network is None and runtime.rules.choice != OWN):
+        if built_in is None or (verdict.network is None and runtime.profile.choice != OWN):
             return
         for plugin in built_in.plugins:
             binaries = self._effective.binaries_of(runtime, plugin)
@@ -324,7 +324,7 @@ class NetworkCauses:
         names = [name for plugin in self.plugins for _pointer, name in named_plugins(plugin)]
         found: List[Finding] = []
         for name in dict.fromkeys(names):
-            if name in self.runtime.rules.bundled and not found_plugin(name, self.binaries.bin_dirs):
+            if name in self.runtime.profile.bundled and not found_plugin(name, self.binaries.bin_dirs):
                 continue
             found.extend(plugin_obstacles(name, self.version, self.binaries, self.readiness.other_dirs))
         # One mount, or one version, is one cause, however many plugins it concerns.
@@ -443,7 +443,7 @@ class NetworkCauses:
 
     def _addresses(self) -> Iterator[Finding]:
         """Yield an obstacle if the runtime wants an address, and no plugin assigns one."""
-        if self.runtime.rules.choice != FIRST or not self.runtime.address:
+        if self.runtime.profile.choice != FIRST or not self.runtime.address:
             return
         makers = [plugin for plugin in self.plugins if kind_of(plugin).role == INTERFACE]
         third = [plugin for plugin in self.plugins if not kind_of(plugin).reference]

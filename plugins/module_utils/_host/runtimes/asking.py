@@ -75,7 +75,7 @@ def mismatch(runtime: Runtime, verdict: Verdict, status: CriStatus) -> Mismatch:
     expected = [network.name for network in verdict.networks]
     if runtime.handler:
         return Mismatch(_of_handler(runtime, expected, status))
-    if runtime.rules.choice == NAMED:
+    if runtime.profile.choice == NAMED:
         # They may have others, such as those of files that are gone.
         lost = [name for name in expected if name not in (status.networks or [])]
         why = f" ({status.message})" if status.message else ""

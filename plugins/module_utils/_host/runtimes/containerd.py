@@ -51,10 +51,10 @@ class Containerd(Runtime):
                 config = (process.paths("-c", "--config", "-config") or [profiles.CONTAINERD_CONFIG])[-1]
                 program = process.program or installed
                 evidence.setdefault(os.path.realpath(config), (config, program, f"a running {process.name}", process))
-        for distribution in profiles.DISTRIBUTIONS:
-            config = distribution.config
-            if os.path.exists(config):
-                evidence.setdefault(os.path.realpath(config), (config, distribution.program, config, Process()))
+        for profile in profiles.PROFILES.values():
+            config = profile.config
+            if config and os.path.exists(config):
+                evidence.setdefault(os.path.realpath(config), (config, profile.program, config, Process()))
         if installed:
             evidence.setdefault(
                 os.path.realpath(profiles.CONTAINERD_CONFIG),
@@ -66,7 +66,7 @@ class Containerd(Runtime):
     def _of_config(cls, config: str, program: str, evidence: str, process: Process) -> List[Runtime]:
         notes: List[str] = []
         version = reading.version(program, "--version", notes)
-        marked = (distribution.name for distribution in profiles.DISTRIBUTIONS if distribution.mark in config)
+        marked = (name for name, profile in profiles.PROFILES.items() if profile.mark and profile.mark in config)
         runtime = cls(next(marked, "") or containerd_profile(version), version, evidence)
         runtime.notes, runtime.config, runtime.program = notes, config, program
         runtime.process, runtime.pid = process, process.pid

@@ -46,7 +46,7 @@ def find_runtimes() -> List[Runtime]:
     """Return the runtimes that run on this host or are installed."""
     running = processes(*_DAEMONS)
     configs = {
-        CONTAINERD: [distribution.config for distribution in profiles.DISTRIBUTIONS],
+        CONTAINERD: [profile.config for profile in profiles.PROFILES.values()],
         "apptainer": [profiles.APPTAINER_CONFIG],
         "others": [profiles.ECS_CONFIG],
     }
@@ -131,7 +131,7 @@ def _absent(name: str, conf_dir: str, bin_dirs: Sequence[str]) -> Runtime:
         runtime.set_conf(conf_dir)
         runtime.bin_dirs = list(bin_dirs)
         runtime.notes.append(f"it was not found on this host; it is assumed to read {conf_dir}")
-    elif runtime.rules.choice != OWN:
+    elif runtime.profile.choice != OWN:
         runtime.notes.append("it was not found on this host; the directory is its default")
     return runtime
 
@@ -151,7 +151,7 @@ def built_in_users(view: HostView, bin_dir: str) -> Users:
         network = runtime.built_in
         if network is None or not any(same_directory(bin_dir, path) for path in runtime.bin_dirs):
             continue
-        if runtime.rules.choice == OWN or view.conf_files(runtime.conf_dir):
+        if runtime.profile.choice == OWN or view.conf_files(runtime.conf_dir):
             text = f"{runtime.name} for {network.purpose} (its built-in network {network.name!r})"
             users.append((text, network.cni_version, [{"type": plugin} for plugin in network.plugins]))
     return users

@@ -132,7 +132,7 @@ class Effective:
                     names = ", ".join(by_network[network.name])
                     older = f"contains libcni {runtime.libcni}, which is older than 1.3, and so"
                     text = (
-                        f"{runtime.name} {older if runtime.rules.drop_ins else 'reads no drop-in folders, and so'} "
+                        f"{runtime.name} {older if runtime.profile.drop_ins else 'reads no drop-in folders, and so'} "
                         f"ignores the drop-ins of the network {network.name!r} ({names})"
                     )
                     remedy = "for this runtime, write their plugins into the conflist"
@@ -174,31 +174,31 @@ class Effective:
         # count, else those that read any directory.
         same = [other for other in self.runtimes if other.name == runtime.name]
         readers = [other for other in same if other.reads] or same
-        reading = [other for other in readers if other.rules.choice == OWN or self._reads_here(other)] or readers
+        reading = [other for other in readers if other.profile.choice == OWN or self._reads_here(other)] or readers
         return runtime in reading
 
     def _is_reader(self, runtime: Runtime) -> bool:
         return (
             runtime.reads
-            and runtime.rules.choice != OWN
+            and runtime.profile.choice != OWN
             and runtime.name != "multus"
             and not runtime.conf_file
             and self._reads_here(runtime)
         )
 
     def _is_effective(self, runtime: Runtime, verdict: Verdict, network: str) -> bool:
-        if not runtime.reads or not (runtime.rules.choice == OWN or self._reads_here(runtime)):
+        if not runtime.reads or not (runtime.profile.choice == OWN or self._reads_here(runtime)):
             return False
         if any(row["network"] == network for row in verdict.through[:1]):
             # Multus gives every pod this network as its own.
             return True
-        if runtime.rules.choice == NAMED:
+        if runtime.profile.choice == NAMED:
             return verdict.can_use(network)
         return verdict.network == network
 
     def reads_here(self, runtime: Runtime) -> bool:
         """Tell whether it reads networks from conf_dir."""
-        return runtime.reads and runtime.rules.choice != OWN and self._reads_here(runtime)
+        return runtime.reads and runtime.profile.choice != OWN and self._reads_here(runtime)
 
     def _reads_here(self, runtime: Runtime) -> bool:
         return discover.same_directory(runtime.conf_dir, self.conf_dir)
@@ -207,12 +207,12 @@ class Effective:
         remedy = ""
         if not runtime.reads:
             text = f"{runtime.name} uses no network: {'; '.join(runtime.notes)}"
-        elif not self._reads_here(runtime) and runtime.rules.choice != OWN:
+        elif not self._reads_here(runtime) and runtime.profile.choice != OWN:
             text = f"{runtime.name} reads {runtime.conf_file or runtime.conf_dir}, not {self.conf_dir}"
             remedy = f"write the network there, or configure the runtime to read {self.conf_dir}"
         else:
             text = self._why_not(runtime, verdict, network)
-            if runtime.rules.choice == FIRST:
+            if runtime.profile.choice == FIRST:
                 remedy = "set a lower 'priority', or remove or rename the file that takes precedence"
         file = verdict.file or runtime.conf_dir
         return Finding(ERROR, "not_effective", f"ensure_effective: {text}", remedy, file)
@@ -223,7 +223,7 @@ class Effective:
         text = f"{runtime.name} would not use the network {network!r}"
         if others:
             text += f" in {os.path.basename(others[0]['file'])} ({others[0]['reason']})"
-        elif runtime.rules.choice != OWN:
+        elif runtime.profile.choice != OWN:
             text += ", which no file has"
         if verdict.network is None:
             return f"{text}: {verdict.reason}"
@@ -254,7 +254,7 @@ class Effective:
 
     def files_of(self, runtime: Runtime) -> List[ConfFile]:
         """Return the files that it reads, in order. Raises HostError if its directory cannot be read."""
-        if runtime.rules.choice == OWN:
+        if runtime.profile.choice == OWN:
             return []
         if self._reads_here(runtime):
             files = list(self.files)
@@ -277,7 +277,7 @@ class Effective:
     def vendor_dirs(self) -> bool:
         """Whether each runtime that reads conf_dir also searches the directories of vendors."""
         readers = [runtime for runtime in self.runtimes if self.reads_here(runtime)]
-        return bool(readers) and all(runtime.rules.vendor_dirs for runtime in readers)
+        return bool(readers) and all(runtime.profile.vendor_dirs for runtime in readers)
 
     @staticmethod
     def vendor_dir(file: ConfFile) -> str:
@@ -300,7 +300,7 @@ class Effective:
 
 def _appends(runtime: Runtime) -> bool:
     """Tell whether the runtime appends drop-ins to its networks."""
-    return runtime.rules.drop_ins and runtime.libcni == "1.3"
+    return runtime.profile.drop_ins and runtime.libcni == "1.3"
 
 
 def _row(runtime: Runtime, verdict: Verdict) -> Dict[str, Any]:
@@ -309,7 +309,7 @@ def _row(runtime: Runtime, verdict: Verdict) -> Dict[str, Any]:
         "runtime": runtime.name,
         "version": runtime.version,
         "found": runtime.found,
-        "conf_dir": runtime.conf_file or ("" if runtime.rules.choice == OWN else runtime.conf_dir),
+        "conf_dir": runtime.conf_file or ("" if runtime.profile.choice == OWN else runtime.conf_dir),
         "bin_dirs": runtime.bin_dirs,
         "network": verdict.network,
         "file": verdict.file,

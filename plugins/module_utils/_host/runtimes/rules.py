@@ -18,8 +18,6 @@ from .runtime import Runtime
 _PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 _LIST_WORDS = "failed to load CNI config list file %s: %s"
 _SINGLE_WORDS = "failed to load CNI config file %s: %s"
-# nerdctl/pkg/labels:NerdctlDefaultNetwork
-_NERDCTL_LABEL = "nerdctl/default-network"
 
 Ask = Callable[[str], Sequence[str]]
 """Returns the versions that a plugin supports, or raises HostError ``missing_plugin`` and others."""
@@ -84,7 +82,7 @@ def judge(
     *ask* is called for runtimes that ask their plugins. *folder_of* returns the drop-ins of a network.
     """
     verdict = Verdict()
-    if runtime.rules.choice == OWN:
+    if runtime.profile.choice == OWN:
         verdict.network, verdict.reason = runtime.default_network or None, runtime.profile.own
         for file in files:
             verdict.leave(file, "it reads no files")
@@ -104,7 +102,7 @@ class _Judge:
         verdict: Verdict,
     ) -> None:
         self.runtime = runtime
-        self.rules = runtime.rules
+        self.rules = runtime.profile
         self.files = files
         self.ask = ask
         self.verdict = verdict
@@ -187,7 +185,7 @@ class _Judge:
             for kind in self._missing(loaded) if self.rules.notes_missing else ():
                 where = ", ".join(self.runtime.bin_dirs)
                 verdict.notes.append(f"the network {name!r} needs the plugin {kind}, which is not in {where}")
-            if self.runtime.profile.rules == "nerdctl" and self.labelled is None and _is_nerdctl_default(file):
+            if self.labelled is None and _is_labelled(file, self.rules.label):
                 self.labelled = network
 
     def _missing(self, loaded: Loaded) -> Iterator[str]:
@@ -265,7 +263,7 @@ class _Judge:
         default = runtime.default_network
         chosen = self.labelled or next((network for network in verdict.networks if network.name == default), None)
         if chosen is not None and chosen is self.labelled:
-            verdict.choose(chosen, f"it has the label {_NERDCTL_LABEL}")
+            verdict.choose(chosen, f"it has the label {self.rules.label}")
         elif chosen is not None:
             verdict.choose(chosen, f"{default!r} is the name of the default network")
         elif broken and not verdict.networks:
@@ -296,11 +294,11 @@ class _Judge:
                 )
 
 
-def _is_nerdctl_default(file: ConfFile) -> bool:
-    if _NERDCTL_LABEL.encode() not in (file.text or b""):
+def _is_labelled(file: ConfFile, label: str) -> bool:
+    if not label or label.encode() not in (file.text or b""):
         return False
     try:
         labels = json.loads((file.text or b"").decode("utf-8")).get("nerdctlLabels")
     except (ValueError, AttributeError, RecursionError):
         return False
-    return isinstance(labels, dict) and _NERDCTL_LABEL in labels
+    return isinstance(labels, dict) and label in labels

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from ..errors import HostError
 from ..processes import Process
 from . import reading
-from .profiles import CONTAINERD, OWN, PROFILES, RULES, BuiltIn, Rules, libcni_of, pair, vendor_dir
+from .profiles import CONTAINERD, OWN, PROFILES, BuiltIn, pair, vendor_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,13 +118,12 @@ class Runtime:
         return pair(self.version) if self.version else (0, 0)
 
     @property
-    def rules(self) -> Rules:
-        return RULES[self.profile.rules]
-
-    @property
     def libcni(self) -> str:
         """The release of libcni that it contains, such as 1.1."""
-        return libcni_of(self.profile, self.version)
+        releases = self.profile.libcni
+        if not self.version:
+            return releases[0][1]
+        return next(level for first, level in releases if pair(self.version) >= first)
 
     def become(self, name: str) -> None:
         """Take another profile, whose defaults are the same but for what is configured."""
@@ -132,7 +131,7 @@ class Runtime:
 
     def set_conf(self, path: str) -> None:
         """Set the directory that it reads; for buildkit the file."""
-        if self.profile.rules == "buildkit":
+        if self.profile.one_file:
             self.conf_file = path
             path = os.path.dirname(path)
         self.conf_dir = path
@@ -150,12 +149,12 @@ class Runtime:
 
     def searched(self, kind: str) -> List[str]:
         """Return the directories that it searches for the plugins of a network whose first plugin is *kind*."""
-        extra = vendor_dir(kind) if self.rules.vendor_dirs else ""
+        extra = vendor_dir(kind) if self.profile.vendor_dirs else ""
         return [*self.bin_dirs, extra] if extra else self.bin_dirs
 
     def may_read(self, conf_dir: str) -> bool:
         """Tell whether its conf_dir is *conf_dir*, or could be configured to be."""
-        return self.conf_dir == conf_dir or not (self.profile.fixed or self.conf_file or self.rules.choice == OWN)
+        return self.conf_dir == conf_dir or not (self.profile.fixed or self.conf_file or self.profile.choice == OWN)
 
     @property
     def unit(self) -> str:

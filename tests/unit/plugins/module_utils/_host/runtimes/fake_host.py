@@ -45,8 +45,9 @@ class FakeHost:
                 monkeypatch.setattr(module, name, self.path(getattr(module, name)))
         monkeypatch.setattr(podman, "_CONFIGS", tuple(self.path(path) for path in podman._CONFIGS))
         monkeypatch.setattr(podman, "_HELPERS", (self.path("/usr/libexec/podman"),))
-        moved = [one._replace(config=self.path(one.config)) for one in profiles.DISTRIBUTIONS]
-        monkeypatch.setattr(profiles, "DISTRIBUTIONS", tuple(moved))
+        for name, profile in profiles.PROFILES.items():
+            if profile.config:
+                monkeypatch.setitem(profiles.PROFILES, name, profile._replace(config=self.path(profile.config)))
         simple = [row._replace(config=row.config and self.path(row.config)) for row in others.SIMPLE]
         monkeypatch.setattr(others, "SIMPLE", tuple(simple))
         monkeypatch.setattr(others, "_NERDCTL_BIN_DIRS", (self.path("/opt/a"), self.path("/opt/b")))

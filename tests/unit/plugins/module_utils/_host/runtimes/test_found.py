@@ -21,6 +21,8 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad i
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.others import Other
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.podman import Podman
 
+DISTRIBUTIONS = {name: profile.config for name, profile in profiles.PROFILES.items() if profile.config}
+
 # --- CRI-O
 
 
@@ -308,10 +310,10 @@ def test_a_runtime_is_found_by_its_program_alone(fake_host, monkeypatch, program
     assert [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())] == names
 
 
-@pytest.mark.parametrize("one", profiles.DISTRIBUTIONS, ids=lambda one: one.name)
-def test_the_containerd_of_a_distribution_is_found_by_its_configuration_alone(fake_host, one):
-    fake_host.put(one.config, "version = 2\n")
-    assert [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())] == [one.name]
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_the_containerd_of_a_distribution_is_found_by_its_configuration_alone(fake_host, name):
+    fake_host.put(DISTRIBUTIONS[name], "version = 2\n")
+    assert [runtime.name for runtime in discover.runtimes_on_host(fake_host.path("/net.d"), HostView())] == [name]
 
 
 def test_runtimes_are_sorted_by_name_and_directory(fake_host):

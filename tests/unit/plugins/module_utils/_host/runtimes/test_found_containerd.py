@@ -162,18 +162,18 @@ def test_a_template_is_mentioned(fake_host):
     assert "10-containerd-net.conflist itself, from conf_template /etc/t" in find(fake_host)[0].notes[0]
 
 
-@pytest.mark.parametrize("index", range(4))
-def test_distributions_are_found_by_their_files_and_their_processes(fake_host, index):
-    one = profiles.DISTRIBUTIONS[index]
-    relative = one.config[len(str(fake_host.root)) :]
+@pytest.mark.parametrize("name", ["k3s", "rke2", "microk8s", "k0s"])
+def test_distributions_are_found_by_their_files_and_their_processes(fake_host, name):
+    config = profiles.PROFILES[name].config
+    relative = config[len(str(fake_host.root)) :]
     fake_host.put(
         relative, '[plugins."io.containerd.grpc.v1.cri".cni]\nconf_dir = "/var/lib/x/net.d"\nbin_dir = "/var/lib/x"\n'
     )
     [runtime] = find(fake_host)
-    assert (runtime.name, runtime.found, runtime.conf_dir) == (one.name, one.config, "/var/lib/x/net.d")
-    fake_host.run("containerd", "-c", one.config)
+    assert (runtime.name, runtime.found, runtime.conf_dir) == (name, config, "/var/lib/x/net.d")
+    fake_host.run("containerd", "-c", config)
     [runtime] = find(fake_host)
-    assert (runtime.name, runtime.found) == (one.name, "a running containerd")
+    assert (runtime.name, runtime.found) == (name, "a running containerd")
 
 
 def test_k3s_without_flannel_has_containerds_defaults(fake_host):
