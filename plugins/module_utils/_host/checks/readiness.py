@@ -157,8 +157,8 @@ class Readiness:
         status = []
         for network, level in self._used(runtime, verdict):
             of_network = list(NetworkCauses(self, runtime, network).find())
-            loaded, binaries = network.loaded, self.binaries_of(runtime, network)
-            answer = status_of(network.name, loaded.version, loaded.plugins, network.file.path, binaries)
+            binaries, file = self.binaries_of(runtime, network), network.file.path
+            answer = status_of(network.name, network.version, network.plugins, file, binaries)
             status.append((network, answer))
             # A runtime that does not understand the network's version never asks.
             understood = all(found.code != "unsupported_by_runtime" for found in of_network)
@@ -183,7 +183,7 @@ class Readiness:
 
     def binaries_of(self, runtime: Runtime, network: Network) -> Binaries:
         """Return the plugins that *runtime* finds for a network."""
-        return self._effective.binaries_of(runtime, (network.loaded.types or [""])[0])
+        return self._effective.binaries_of(runtime, (network.types or [""])[0])
 
     def conflicts_of(self, runtime: Runtime, network: Network) -> List[Finding]:
         """Return where *network* conflicts with the host, or with other networks of its directory."""
@@ -293,8 +293,8 @@ class NetworkCauses:
         self.runtime = runtime
         self.network = network
         self.binaries = readiness.binaries_of(runtime, network)
-        self.plugins: List[Dict[str, Any]] = list(network.loaded.plugins)
-        self.version = network.loaded.version or "0.1.0"
+        self.plugins: List[Dict[str, Any]] = list(network.plugins)
+        self.version = network.version or "0.1.0"
 
     def find(self) -> Iterator[Finding]:
         """Yield the obstacles in the order in which an ADD meets them."""

@@ -106,7 +106,7 @@ def _of_handler(runtime: Runtime, expected: List[str], status: CriStatus) -> str
 
 def _plain(network: Network) -> List[Any]:
     """Return the plugin objects as Python's own JSON reads them, as in the answer."""
-    return [json.loads(gojson.dumps(plugin)) for plugin in network.loaded.plugins]
+    return [json.loads(gojson.dumps(plugin)) for plugin in network.plugins]
 
 
 # ---- STATUS

@@ -110,7 +110,7 @@ class Effective:
 
     def _appended(self, runtime: Runtime, verdict: Verdict) -> List[str]:
         """Return the paths of the drop-ins that the runtime appends to the networks that it loads."""
-        if not _appends(runtime):
+        if not runtime.appends_drop_ins:
             return []
         lists = [
             network for network in verdict.networks if network.file.kind == "conflist" and not network.file.inlined_only
@@ -125,7 +125,7 @@ class Effective:
         """Return a warning for each runtime that ignores the drop-ins *by_network*; they do not change it."""
         problems = []
         for runtime, verdict in zip(self.runtimes, self.verdicts):
-            if not self._counts(runtime) or not runtime.reads or _appends(runtime):
+            if not self._counts(runtime) or not runtime.reads or runtime.appends_drop_ins:
                 continue
             for network in verdict.networks:
                 if network.name in by_network:
@@ -296,11 +296,6 @@ class Effective:
                 raise
 
         return ask
-
-
-def _appends(runtime: Runtime) -> bool:
-    """Tell whether the runtime appends drop-ins to its networks."""
-    return runtime.profile.drop_ins and runtime.libcni == "1.3"
 
 
 def _row(runtime: Runtime, verdict: Verdict) -> Dict[str, Any]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .. import commands
+from ..addresses import packed, prefix_length
 from ..errors import HostError
+from ..kinds import HOST_LOCAL, member_of, object_of, text_of
 from ..processes import Process
 from . import reading
 from .runtime import Keys, Runtime
@@ -29,6 +31,11 @@ _HELPERS = ("/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/
 _MOST = 4 << 20
 # More networks than any host has.
 _MOST_NETWORKS = 200
+# What podman understands of a plugin (containers/common libnetwork/cni/cni_conversion.go).
+_TEXTS = ("type", "bridge", "master", "mode")
+_NUMBERS = ("mtu", "vlan")
+_FLAGS = ("isGateway", "isDefaultGateway", "forceAddress", "ipMasq", "hairpinMode", "promiscMode")
+_ADDRESSES = ("gateway", "rangeStart", "rangeEnd")
 
 
 class Podman(Runtime):
@@ -148,3 +155,48 @@ def settled() -> Tuple[str, str]:
 
 def _root() -> str:
     return reading.directory(reading.section(reading.parsed(_STORAGE) or {}, "storage"), "graphroot") or _GRAPH_ROOT
+
+
+def unconvertible(plugin: Dict[str, Any]) -> str:
+    """Return why podman cannot convert *plugin*, "" if it can."""
+    if text_of(plugin, "type") not in ("bridge", "macvlan", "ipvlan"):
+        return ""
+    for keys, kind in ((_TEXTS, str), (_NUMBERS, int), (_FLAGS, bool)):
+        for key in keys:
+            value = member_of(plugin, key.lower())
+            if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+                return f"{key} is not understood"
+    ipam = object_of(plugin, "ipam")
+    parts = _parts(member_of(ipam, "ranges"))
+    routes = member_of(ipam, "routes") or []
+    if parts is None or not isinstance(routes, list) or not all(isinstance(route, dict) for route in routes):
+        return "the ranges or routes are not understood"
+    if text_of(ipam, "type") != HOST_LOCAL:
+        return ""
+    for part in parts:
+        if not _is_subnet(member_of(part, "subnet")):
+            return "a subnet is not understood"
+        for key in _ADDRESSES:
+            value = member_of(part, key.lower())
+            if value not in (None, "") and not _is_address(value):
+                return f"{key} is not understood"
+    return ""
+
+
+def _parts(ranges: Any) -> Optional[List[Dict[str, Any]]]:
+    """Return all ranges of a list of lists of objects, None for any other type; null counts as empty."""
+    parts: List[Dict[str, Any]] = []
+    for entry in [] if ranges is None else ranges if isinstance(ranges, list) else [ranges]:
+        if entry is not None and not isinstance(entry, list):
+            return None
+        parts.extend(entry or [])
+    return parts if all(isinstance(part, dict) for part in parts) else None
+
+
+def _is_subnet(value: Any) -> bool:
+    address, _slash, bits = value.partition("/") if isinstance(value, str) else ("", "", "")
+    return _is_address(address) and prefix_length(bits, 128 if ":" in address else 32) is not None
+
+
+def _is_address(value: Any) -> bool:
+    return isinstance(value, str) and bool(packed(value))

@@ -1,5 +1,11 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The rule engine: what a runtime does with the files of a directory, current or planned."""
+"""The rule engine: what a runtime does with the files of a directory, current or planned.
+
+It loads them with its release of libcni. The port here is of libcni 1.3. libcni 1.1 knows neither ``cniVersions`` nor
+``disableGC``, and accepts only a boolean for ``disableCheck``, where later releases also accept a string. Drop-in
+folders, ``loadOnlyInlinedPlugins`` and conflists without ``plugins`` are new in 1.3.
+(Go: libcni/conf.go of v1.1.2, v1.2.3 and v1.3.0.)
+"""
 
 from __future__ import annotations
 
@@ -8,27 +14,41 @@ import os
 import re
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
+from ...libcni import conf, gojson
+from ...libcni.errors import ConfigError, JSONError
 from ..binaries.types import types_of
 from ..confdir import ConfFile, drop_ins
 from ..errors import HostError
-from .loading import Loaded, Loader, unconvertible
-from .profiles import ENDS, FIRST, OWN, SPOILS
+from ..kinds import text_of
+from .profiles import ENDS, FIRST, OWN, SKIPPED, SPOILS
 from .runtime import Runtime
 
 _PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
-_LIST_WORDS = "failed to load CNI config list file %s: %s"
-_SINGLE_WORDS = "failed to load CNI config file %s: %s"
+_LIST = "error parsing configuration list: "
+# All releases load a text without any of these in the same way.
+_MARKS = (b"cniVersions", b"disableCheck", b"disableGC", b"loadOnlyInlinedPlugins", b"valid-attachments", b"\\u")
 
 Ask = Callable[[str], Sequence[str]]
 """Returns the versions that a plugin supports, or raises HostError ``missing_plugin`` and others."""
 
 
 class Network(NamedTuple):
-    """A network that a runtime can use, its file, and what the runtime makes of it."""
+    """A file as a runtime loads it: the network's ``name``, ``version`` and ``plugins`` (parsed), or the ``error``.
 
-    name: str
+    ``untyped``: it is an object without a type, which is no configuration of a plugin.
+    """
+
     file: ConfFile
-    loaded: Loaded = Loaded()
+    name: str = ""
+    version: str = ""
+    plugins: Sequence[Dict[str, Any]] = ()
+    error: str = ""
+    untyped: bool = False
+
+    @property
+    def types(self) -> List[str]:
+        """The types of the plugins."""
+        return [text_of(plugin, "type") for plugin in self.plugins]
 
 
 class Verdict:
@@ -81,13 +101,14 @@ def judge(
 
     *ask* is called for runtimes that ask their plugins. *folder_of* returns the drop-ins of a network.
     """
-    verdict = Verdict()
+    judge_of = _Judge(runtime, files, ask, folder_of)
+    verdict = judge_of.verdict
     if runtime.profile.choice == OWN:
         verdict.network, verdict.reason = runtime.default_network or None, runtime.profile.own
         for file in files:
             verdict.leave(file, "it reads no files")
     else:
-        _Judge(runtime, files, ask, folder_of, verdict).judge()
+        judge_of.judge()
     verdict.not_chosen.sort(key=lambda entry: os.fsencode(str(entry["file"])))
     return verdict
 
@@ -99,17 +120,15 @@ class _Judge:
         files: Sequence[ConfFile],
         ask: Ask,
         folder_of: Callable[[str, str], List[ConfFile]],
-        verdict: Verdict,
     ) -> None:
         self.runtime = runtime
         self.rules = runtime.profile
+        self.newest = runtime.libcni == "1.3"
         self.files = files
         self.ask = ask
-        self.verdict = verdict
-        self.loader = Loader(runtime.libcni, files, self.rules.drop_ins, folder_of)
-        # A network that is chosen by name can be in any file.
-        by_order = self.rules.choice == FIRST and not runtime.default_network
-        self.most = runtime.max_networks if by_order and runtime.max_networks > 0 else len(files) + 1
+        self.folder_of = folder_of
+        self.verdict = Verdict()
+        self.by_order = self.rules.choice == FIRST and not runtime.default_network
         self.labelled: Optional[Network] = None
 
     def judge(self) -> None:
@@ -117,13 +136,12 @@ class _Judge:
         candidates = self._candidates()
         broken = self._walk(candidates)
         if broken and (rules.choice == FIRST or rules.broken == SPOILS):
+            why_not = "it is valid, but no network is loaded while that file is broken"
             for network in verdict.networks:
-                verdict.leave(
-                    network.file, "it is valid, but no network is loaded while that file is broken", network.name
-                )
+                verdict.leave(network.file, why_not, network.name)
             verdict.networks = []
             verdict.fail(broken)
-        elif rules.choice == FIRST and not self.runtime.default_network:
+        elif self.by_order:
             self._choose_first(bool(candidates))
         else:
             self._choose_named(broken)
@@ -148,49 +166,46 @@ class _Judge:
     def _walk(self, candidates: Sequence[ConfFile]) -> str:
         """Sort the candidates into networks and others. Return the error that ends or prevents loading, "" if none."""
         rules, verdict = self.rules, self.verdict
+        # A network that is chosen by name can be in any file.
+        most = self.runtime.max_networks if self.by_order else 0
         broken = ""
         for file in candidates:
             if broken and rules.broken == ENDS:
                 verdict.leave(file, "it is not read after the error")
                 continue
-            if len(verdict.networks) >= self.most:
+            if most and len(verdict.networks) >= most:
                 verdict.leave(file, f"{os.path.basename(verdict.networks[-1].file.name)} sorts before it")
                 continue
-            as_list = not rules.all_single and (rules.all_lists or file.kind == "conflist")
-            loaded = self.loader.load(file, as_list)
-            untyped = rules.untyped and loaded.untyped
-            if loaded.error and rules.broken in (ENDS, SPOILS) and not untyped:
-                words = _LIST_WORDS if file.kind == "conflist" else _SINGLE_WORDS
-                broken = broken or words % (file.path, loaded.error)
-                verdict.leave(file, f"it cannot be loaded: {loaded.error}")
+            network = self._load(file)
+            if network.error and rules.broken != SKIPPED and not (rules.untyped and network.untyped):
+                what = "CNI config list file" if file.kind == "conflist" else "CNI config file"
+                broken = broken or f"failed to load {what} {file.path}: {network.error}"
+                verdict.leave(file, f"it cannot be loaded: {network.error}")
                 verdict.broken.append(file.path)
-            else:
-                self._sort_in(file, loaded)
+                continue
+            why_not = self._why_not(network)
+            if why_not:
+                verdict.leave(file, why_not, network.name)
+                continue
+            verdict.networks.append(network)
+            for kind in self._missing(network) if rules.notes_missing else ():
+                where = ", ".join(self.runtime.bin_dirs)
+                verdict.notes.append(f"the network {network.name!r} needs the plugin {kind}, which is not in {where}")
+            if self.labelled is None and _is_labelled(file, rules.label):
+                self.labelled = network
         return broken
 
-    def _sort_in(self, file: ConfFile, loaded: Loaded) -> None:
-        verdict = self.verdict
-        name = loaded.name
-        if not loaded.error and not name and self.rules.named_by_file:
-            name = file.name
-        reason = loaded.error or self._refusal(file, name, loaded)
-        same = [network for network in verdict.networks if network.name == name]
-        if reason:
-            verdict.leave(file, f"it is skipped: {reason}", name)
-        elif same and self._counts_once():
-            verdict.leave(file, f"{same[0].file.name} has the network {name!r} already", name)
-        else:
-            network = Network(name, file, loaded)
-            verdict.networks.append(network)
-            for kind in self._missing(loaded) if self.rules.notes_missing else ():
-                where = ", ".join(self.runtime.bin_dirs)
-                verdict.notes.append(f"the network {name!r} needs the plugin {kind}, which is not in {where}")
-            if self.labelled is None and _is_labelled(file, self.rules.label):
-                self.labelled = network
+    def _why_not(self, network: Network) -> str:
+        """Return why the runtime does not use a network, "" if it does."""
+        refusal = network.error or self._refusal(network)
+        if refusal:
+            return f"it is skipped: {refusal}"
+        same = [other for other in self.verdict.networks if other.name == network.name]
+        return f"{same[0].file.name} has the network {network.name!r} already" if same and self._counts_once() else ""
 
-    def _missing(self, loaded: Loaded) -> Iterator[str]:
+    def _missing(self, network: Network) -> Iterator[str]:
         """Yield the plugins of a network that the runtime does not find."""
-        for kind in types_of(list(loaded.plugins)):
+        for kind in types_of(list(network.plugins)):
             try:
                 self.ask(kind)
             except HostError as error:
@@ -201,28 +216,26 @@ class _Judge:
         # go-cni attaches a container to the network of every file that it has loaded, even if names are equal.
         return not (self.rules.choice == FIRST and self.rules.broken == ENDS)
 
-    def _refusal(self, file: ConfFile, name: str, loaded: Loaded) -> str:
+    def _refusal(self, network: Network) -> str:
         """Return why a runtime with more rules than libcni's skips a network that loads, "" if it does not."""
-        if self.rules.valid_names and not _PODMAN_NAME.fullmatch(name):
-            return f"the name {name!r} is not valid"
-        if self.rules.validates:
-            version = loaded.version or "0.1.0"
-            for kind in loaded.types:
-                refusal = self._ask(kind, version, file)
-                if refusal:
-                    return refusal
-        if self.rules.finds:
-            missing = next(self._missing(loaded), "") if name else ""
-            return self._nowhere(missing) if missing else "" if name else "it has no name"
-        return unconvertible(loaded.plugins[0]) if self.rules.converts and loaded.plugins else ""
+        rules = self.rules
+        if rules.valid_names and not _PODMAN_NAME.fullmatch(network.name):
+            return f"the name {network.name!r} is not valid"
+        if rules.finds:
+            missing = next(self._missing(network), "") if network.name else ""
+            return self._nowhere(missing) if missing else "" if network.name else "it has no name"
+        refusals = (self._refused_by(kind, network) for kind in network.types if rules.validates)
+        refusal = next(filter(None, refusals), "")
+        if rules.converts and network.plugins and not refusal:
+            from .podman import unconvertible
 
-    def _searched(self, loaded: Loaded) -> List[str]:
-        return self.runtime.searched(loaded.types[0] if loaded.types else "")
+            refusal = unconvertible(network.plugins[0])
+        return refusal
 
     def _nowhere(self, kind: str) -> str:
         return f"the plugin {kind} is not in {', '.join(self.runtime.bin_dirs)}"
 
-    def _ask(self, kind: str, version: str, file: ConfFile) -> str:
+    def _refused_by(self, kind: str, network: Network) -> str:
         try:
             versions = self.ask(kind)
         except HostError as error:
@@ -231,12 +244,85 @@ class _Judge:
             if error.code == "plugin_failed":
                 return f"the plugin {kind} does not answer VERSION"
             self.verdict.notes.append(
-                f"the plugin {kind} of {file.name} was not asked ({error.msg}) and is assumed to work"
+                f"the plugin {kind} of {network.file.name} was not asked ({error.msg}) and is assumed to work"
             )
             return ""
-        if version not in versions:
-            return f"the plugin {kind} does not support the version {version}"
-        return ""
+        version = network.version or "0.1.0"
+        return "" if version in versions else f"the plugin {kind} does not support the version {version}"
+
+    # ---- how a file is loaded
+
+    def _load(self, file: ConfFile) -> Network:
+        """Load *file* as the runtime does: as a conflist, or as the configuration of a single plugin."""
+        as_list = not self.rules.all_single and (self.rules.all_lists or file.kind == "conflist")
+        known = Network(file, file.network or "", file.cni_version, file.plugins, file.error)
+        if file.text is None:
+            # An unmanaged file that was not read, or a file that is known without its text.
+            network = known
+        else:
+            depends = not self.newest and any(mark in file.text for mark in _MARKS)
+            parsed = as_list != (file.kind == "conflist") or file.error or depends
+            network = self._parse(file, file.text, as_list) if parsed else known
+            if as_list and not network.error:
+                network = self._with_drop_ins(network)
+        if self.rules.named_by_file and not network.error and not network.name:
+            return network._replace(name=file.name)
+        return network
+
+    def _parse(self, file: ConfFile, text: bytes, as_list: bool) -> Network:
+        try:
+            if not self.newest:
+                text = self._without_later_keys(text)
+            if as_list:
+                loaded = conf.network_conf_from_bytes(text)
+                plugins = [plugin.network for plugin in loaded.plugins]
+                return Network(file, loaded.name, loaded.cni_version, plugins)
+            plugin = conf.network_plugin_conf_from_bytes(text)
+        except ConfigError as error:
+            return Network(file, error=str(error), untyped=_is_untyped(text))
+        return Network(file, plugin.name, plugin.cni_version, [plugin.network])
+
+    def _without_later_keys(self, text: bytes) -> bytes:
+        """Return *text* without the keys that this release ignores. ConfigError for what only later ones accept."""
+        try:
+            data = gojson.loads(text)
+        except JSONError:
+            return text
+        if not isinstance(data, dict):
+            return text
+        data.pop("loadOnlyInlinedPlugins", None)
+        if self.runtime.libcni == "1.1":
+            check = data.get("disableCheck", False)
+            if not isinstance(check, bool):
+                raise ConfigError(f"{_LIST}invalid disableCheck type {gojson.type_name(check)}")
+            data.pop("cniVersions", None)
+            data.pop("disableGC", None)
+            plugins = data.get("plugins")
+            for plugin in [data, *(plugins if isinstance(plugins, list) else [])]:
+                if isinstance(plugin, dict):
+                    for key in [key for key in plugin if key.lower() == "cni.dev/valid-attachments"]:
+                        del plugin[key]
+        return gojson.dumps(data)
+
+    def _with_drop_ins(self, network: Network) -> Network:
+        appends = self.runtime.appends_drop_ins
+        if appends and not network.file.inlined_only:
+            if network.name:
+                extras = self.folder_of(os.path.dirname(network.file.path), network.name)
+            else:
+                # Joined with an empty name, the path would be the directory itself.
+                extras = [other for other in self.files if other.kind == "conf"]
+            broken = next((extra for extra in extras if extra.error), None)
+            if broken is not None:
+                return Network(network.file, error=f"{broken.error} (in {broken.path})")
+            network = network._replace(
+                plugins=[*network.plugins, *(part for extra in extras for part in extra.plugins)]
+            )
+        if not network.plugins and not self.newest:
+            return Network(network.file, error=_LIST + "no 'plugins' key")
+        if not network.plugins and appends:
+            return Network(network.file, error="no plugin configs found")
+        return network
 
     # ---- which of the networks is chosen
 
@@ -256,7 +342,9 @@ class _Judge:
             reason += f"; containers also get {', '.join(others)}"
         verdict.choose(first, reason)
         if self.rules.vendor_dirs:
-            verdict.notes.append(f"it searches {', '.join(self._searched(first.loaded))} for the network's plugins")
+            verdict.notes.append(
+                f"it searches {', '.join(self.runtime.searched((first.types or [''])[0]))} for the network's plugins"
+            )
 
     def _choose_named(self, broken: str) -> None:
         verdict, runtime = self.verdict, self.runtime
@@ -302,3 +390,11 @@ def _is_labelled(file: ConfFile, label: str) -> bool:
     except (ValueError, AttributeError, RecursionError):
         return False
     return isinstance(labels, dict) and label in labels
+
+
+def _is_untyped(text: bytes) -> bool:
+    try:
+        data = gojson.loads(text)
+    except JSONError:
+        return False
+    return isinstance(data, dict) and not text_of(data, "type")

@@ -125,6 +125,11 @@ class Runtime:
             return releases[0][1]
         return next(level for first, level in releases if pair(self.version) >= first)
 
+    @property
+    def appends_drop_ins(self) -> bool:
+        """Whether it appends the plugins of a network's drop-ins to the network."""
+        return self.profile.drop_ins and self.libcni == "1.3"
+
     def become(self, name: str) -> None:
         """Take another profile, whose defaults are the same but for what is configured."""
         self.name, self.profile = name, PROFILES[name]
