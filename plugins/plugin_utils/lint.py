@@ -14,10 +14,10 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Optional
 
-from ..module_utils._host.problems import ERROR, INFO, WARNING, problem
+from ..module_utils._host.problems import ERROR, problem
 from ..module_utils._host.problems import strict as with_strict
 from ..module_utils.libcni.multi.definitions import KIND
 from ._conf.nads import YAML_MISSING, CheckedNads
@@ -42,7 +42,14 @@ def problems_of(path: str) -> list[dict[str, Any]]:
         return [text]
     if path.endswith(MANIFESTS):
         # Many manifests of other kinds are templates, which are not YAML.
-        return _manifests(path, text) if KIND in text else []
+        if KIND not in text:
+            return []
+        if YAML_MISSING is not None:
+            raise Unavailable(
+                f"{path} is a manifest in YAML, and PyYAML is missing ({YAML_MISSING}); "
+                f"run {sys.executable} -m pip install PyYAML"
+            )
+        return CheckedNads(text, LEVELS, "", path, True).problems
     if path.endswith(".json"):
         kind = _kind(text)
         if kind in (KIND, "List"):
@@ -81,15 +88,6 @@ def _kind(text: str) -> Optional[str]:
     return "network" if "cniVersion" in document or "plugins" in document else None
 
 
-def _manifests(path: str, text: str) -> list[dict[str, Any]]:
-    if YAML_MISSING is not None:
-        raise Unavailable(
-            f"{path} is a manifest in YAML, and PyYAML is missing ({YAML_MISSING}); "
-            f"run {sys.executable} -m pip install PyYAML"
-        )
-    return CheckedNads(text, LEVELS, "", path, True).problems
-
-
 def line_of(entry: dict[str, Any]) -> str:
     """Return a problem as compilers write it: FILE:LINE:COLUMN: LEVEL: MESSAGE [CODE]."""
     place = [entry["file"] or "", *([str(entry["line"]), str(entry["column"])] if entry["line"] else [])]
@@ -123,16 +121,12 @@ def main(words: Optional[Sequence[str]] = None) -> int:
             status = 2
             continue
         found = with_strict(found) if arguments.strict else found
-        _print(found, (ERROR,) if arguments.quiet else (ERROR, WARNING, INFO))
+        for entry in found:
+            if entry["level"] == ERROR or not arguments.quiet:
+                print(line_of(entry))
         if status == 0 and any(entry["level"] == ERROR for entry in found):
             status = 1
     return status
-
-
-def _print(found: Iterable[dict[str, Any]], levels: Sequence[str]) -> None:
-    for entry in found:
-        if entry["level"] in levels:
-            print(line_of(entry))
 
 
 if __name__ == "__main__":

@@ -21,25 +21,18 @@ from ..module_utils.libcni.files import open_file
 from . import archive_cache, builtin_plugins, releases
 
 
-class Need:
-    """A host's answer to the first question; a host is not trusted, so every part is checked."""
-
-    def __init__(self, answer: object) -> None:
-        machine = answer.get("machine") if isinstance(answer, Mapping) else None
-        have = answer.get("have") if isinstance(answer, Mapping) else None
-        if machine not in MACHINES.values() or not isinstance(have, Mapping):
-            raise HostError(
-                "the host did not return the answer of this collection's module, or its machine architecture is one "
-                "that CNI plugins do not exist for",
-                code="bad_answer",
-            )
-        # The word from the table of the collection, not from the host.
-        self.machine: str = next(word for word in MACHINES.values() if word == machine)
-        self._have = have
-
-    def has(self, name: str, sha256: str) -> bool:
-        """Tell whether the host reports that it has this file."""
-        return self._have.get(name) == sha256
+def read_answer(answer: object) -> tuple[str, Mapping[Any, Any]]:
+    """Return the machine of a host, and the digests of the files that it has. It is not trusted: all is checked."""
+    machine = answer.get("machine") if isinstance(answer, Mapping) else None
+    have = answer.get("have") if isinstance(answer, Mapping) else None
+    if machine not in MACHINES.values() or not isinstance(have, Mapping):
+        raise HostError(
+            "the host did not return the answer of this collection's module, or its machine architecture is one that "
+            "CNI plugins do not exist for",
+            code="bad_answer",
+        )
+    # The word from the table of the collection, not from the host.
+    return next(word for word in MACHINES.values() if word == machine), have
 
 
 class PluginSource:
@@ -167,9 +160,9 @@ class Shipment:
             plugins = {name: member.sha256 for name, member in members.items()}
             self._told["archive"] = {**found, "plugins": plugins, "scripts": _scripts(members)}
 
-    def lacking(self, need: Need) -> list[str]:
-        """Return the plugins that the host does not have with this content; always names from the source."""
-        return sorted(name for name, member in self._chosen.items() if not need.has(name, member.sha256))
+    def lacking(self, have: Mapping[Any, Any]) -> list[str]:
+        """Return the plugins that a host with these digests lacks; always names from the source."""
+        return sorted(name for name, member in self._chosen.items() if have.get(name) != member.sha256)
 
     def told(self, bundle: str | None, shipped: list[str]) -> dict[str, Any]:
         """Return the module's ``_source`` for the second call; *bundle* is the path on the host of the sent file."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ansible.errors import AnsibleError
 
-from ..filter.cni import cni_multinet, cni_multus
+from ..filter.networks import cni_multinet, cni_multus
 from ..module_utils._host.runtimes.profiles import CONFIGURABLE
 from ..modules.cni_host import ARGUMENTS as HOST_ARGUMENTS
 from .builtin_plugins import NAMES as BUILTIN

@@ -13,7 +13,7 @@ from ansible.errors import AnsibleError
 
 from ..module_utils._host.errors import HostError
 from .module_action import ModuleAction, Result
-from .plugin_source import Need, PluginSource
+from .plugin_source import PluginSource, read_answer
 
 
 class ShippingAction(ModuleAction):
@@ -40,10 +40,10 @@ class ShippingAction(ModuleAction):
         answer = result.pop("plugins_needed", None)
         if answer is None or result.get("failed"):
             return result
-        need = Need(answer)
+        machine, have = read_answer(answer)
         try:
-            with source.opened(need.machine) as shipment:
-                lacking = shipment.lacking(need)
+            with source.opened(machine) as shipment:
+                lacking = shipment.lacking(have)
                 bundle = self._send(shipment, lacking) if lacking and not self._task.check_mode else None
                 return call(shipment.told(bundle, lacking if bundle else []), True)
         except HostError as error:

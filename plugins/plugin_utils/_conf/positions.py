@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import json
 import re
-from typing import Any, Iterator, Optional, Sequence, Union
+from typing import Any, Iterator, Optional, Sequence
 
 Origin: Any
 try:
@@ -76,14 +77,14 @@ class TextPositions:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._root: Union[_Node, bool, None] = False
-        self._breaks: list[int] = []
 
-    def _node(self) -> Optional[_Node]:
-        if isinstance(self._root, bool):
-            self._root = _scan(self._text)
-            self._breaks = [match.end() for match in _LINE_BREAK.finditer(self._text)]
-        return self._root
+    @functools.cached_property
+    def _root(self) -> Optional[_Node]:
+        return _scan(self._text)
+
+    @functools.cached_property
+    def _breaks(self) -> list[int]:
+        return [match.end() for match in _LINE_BREAK.finditer(self._text)]
 
     def _position(self, start: int) -> Position:
         line = bisect.bisect_right(self._breaks, start)
@@ -91,7 +92,7 @@ class TextPositions:
 
     def find(self, pointer: Pointer, key: bool = False) -> Position:
         """Return line and column, from 1, of the value at *pointer* (*key*: of its key), or of what contains it."""
-        node = self._node()
+        node = self._root
         if node is None:
             return UNKNOWN
         start = node.start
@@ -109,23 +110,20 @@ class TextPositions:
                 break
         return self._position(start)
 
-    def duplicate_keys(self) -> Iterator[tuple[list[Any], Position]]:
-        """Yield pointer and position of every key that occurs earlier in its object."""
-        node = self._node()
-        if node is not None:
-            for pointer, start in _duplicates(node, []):
-                yield pointer, self._position(start)
+    def duplicate_keys(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the pointer of every key that occurs earlier in its object."""
+        return _duplicates(self._root, ()) if self._root else iter(())
 
 
-def _duplicates(node: _Node, pointer: list[Any]) -> Iterator[tuple[list[Any], int]]:
+def _duplicates(node: _Node, pointer: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     seen = set()
-    for name, start, value in node.members or ():
+    for name, _start, value in node.members or ():
         if name in seen:
-            yield [*pointer, name], start
+            yield (*pointer, name)
         seen.add(name)
-        yield from _duplicates(value, [*pointer, name])
+        yield from _duplicates(value, (*pointer, name))
     for index, value in enumerate(node.elements or ()):
-        yield from _duplicates(value, [*pointer, index])
+        yield from _duplicates(value, (*pointer, index))
 
 
 class DataPositions:

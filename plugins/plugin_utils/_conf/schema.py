@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 import functools
 import itertools
-from typing import Any, Iterator, NamedTuple, Optional
+from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 from ...module_utils._host.problems import ERROR, INFO, WARNING
 from .fold import LIMIT, Folded
@@ -61,22 +61,16 @@ def _check_list(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Outc
 
 
 def _check_plugin(data: dict[str, Any], at: tuple[Any, ...], task: _Task) -> _Outcome:
-    kind = _type(data)
-    known = types("plugin")
-    findings = [_unknown(kind, "plugin", known, at)] if kind and kind not in known else []
-    value, own, inner = _check(known.get(kind, _ANY_PLUGIN), data, kind or "the plugin", at, task, task.partial)
-    own = _own_keys(own, at) if kind not in known else own
-    if not _broken(own):
-        own.extend(_moved(plugin_findings(value, task.partial), at))
-    return value, findings + own + inner
+    def rules(value: dict[str, Any]) -> Iterator[Finding]:
+        return plugin_findings(value, task.partial)
+
+    return _check_type("plugin", _type(data), types("plugin"), data, at, task, rules)
 
 
 def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: Any, without: str) -> _Outcome:
-    if not data:
-        return data, []
     known = types("ipam")
     kind = _type(data)
-    if not kind and without:
+    if data and not kind and without:
         kind = _stem(without)
         known = {**known, kind: without}
         data = {**data, "type": kind}
@@ -87,11 +81,31 @@ def _check_ipam(data: dict[str, Any], at: tuple[Any, ...], task: _Task, plugin: 
             "ipam has no type, so no IPAM plugin runs and its keys have no effect; write the type, or remove the keys"
         )
         return data, [Finding(WARNING, "no_ipam_type", text, at)]
-    findings = [] if kind in known else [_unknown(kind, "IPAM plugin", known, at)]
-    value, own, inner = _check(known.get(kind, _ANY_IPAM), data, kind, at, task, task.partial)
-    own = _own_keys(own, at) if kind not in known else own
-    if not _broken(own) and not task.partial:
-        own.extend(_moved(ipam_findings(value, plugin, task.version), at))
+
+    def rules(value: dict[str, Any]) -> Iterator[Finding]:
+        return iter(()) if task.partial else ipam_findings(value, plugin, task.version)
+
+    return _check_type("IPAM plugin", kind, known, data, at, task, rules)
+
+
+def _check_type(
+    what: str,
+    kind: str,
+    known: dict[str, str],
+    data: dict[str, Any],
+    at: tuple[Any, ...],
+    task: _Task,
+    rules: Callable[[dict[str, Any]], Iterator[Finding]],
+) -> _Outcome:
+    """Check a plugin by the schema of its *kind*, which is among the *known* ones or not, and by *rules*."""
+    findings = [_unknown(kind, what, known, at)] if kind and kind not in known else []
+    anything = _ANY_PLUGIN if what == "plugin" else _ANY_IPAM
+    value, own, inner = _check(known.get(kind, anything), data, kind or "the plugin", at, task, task.partial)
+    if kind not in known:
+        # Its own keys are unknown.
+        own = [entry for entry in own if entry.code != "unknown_key" or len(entry.pointer) > len(at) + 1]
+    if not _broken(own):
+        own.extend(_moved(rules(value), at))
     return value, findings + own + inner
 
 
@@ -165,11 +179,6 @@ def _unknown(kind: str, what: str, known: dict[str, str], at: tuple[Any, ...]) -
     if near:
         return Finding(WARNING, "unknown_plugin", f"{text}; did you mean {near[0]}?", at)
     return Finding(INFO, "unknown_plugin", text, at)
-
-
-def _own_keys(findings: list[Finding], at: tuple[Any, ...]) -> list[Finding]:
-    """Return *findings* without those on the keys of an unknown plugin."""
-    return [entry for entry in findings if entry.code != "unknown_key" or len(entry.pointer) > len(at) + 1]
 
 
 def _broken(findings: list[Finding]) -> bool:

@@ -63,7 +63,7 @@ class Checked:
         self._add(list(self._name_findings(data, name)))
         if "syntax" in levels:
             self._add(list_findings(data))
-            self._add(self._duplicate_keys())
+            self._add(list(self._duplicate_keys()))
         refused = [entry for entry in self.problems if entry["code"] == REFUSED]
         if "schema" in levels and errors_of(self.problems) == refused:
             findings = schema_findings(data)
@@ -106,15 +106,11 @@ class Checked:
             )
             yield Finding(ERROR, "name_differs", text, ("name",))
 
-    def _duplicate_keys(self) -> list[Finding]:
-        if not isinstance(self._source, TextSource) or not self._source.has_duplicate_keys:
-            return []
-        for pointer, (line, column) in self._source.positions.duplicate_keys():
-            message = f"the key {pointer[-1]!r} occurs twice in one object, and only the last one counts; remove one"
-            self.problems.append(
-                problem(WARNING, "duplicate_key", message, self._label, text_of(pointer), line, column)
-            )
-        return []
+    def _duplicate_keys(self) -> Iterator[Finding]:
+        if isinstance(self._source, TextSource) and self._source.has_duplicate_keys:
+            for pointer in self._source.positions.duplicate_keys():
+                text = f"the key {pointer[-1]!r} occurs twice in one object, and only the last one counts; remove one"
+                yield Finding(WARNING, "duplicate_key", text, pointer, key=True)
 
     def _add(self, findings: list[Finding]) -> None:
         for finding in findings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.podwire.cni.plugins.filter.cni import cni_multus
+from ansible_collections.podwire.cni.plugins.filter.networks import cni_multus
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.definitions import NetworkDefinition
 from ansible_collections.podwire.cni.tests.host.cni_conf.networks import network
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.podwire.cni.plugins.filter.cni import FilterModule
+from ansible_collections.podwire.cni.plugins.filter.networks import FilterModule
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.configuration import load_multus_conf
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.podwire.cni.plugins.filter import cni as module
+from ansible_collections.podwire.cni.plugins.filter import networks as module
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.multi.configuration import load_multus_conf
 from ansible_collections.podwire.cni.plugins.plugin_utils._conf.networks import LEVELS, CheckedNetworks
 
@@ -96,7 +96,7 @@ def test_a_missing_library_is_named_with_the_remedy(monkeypatch):
 
 
 def test_the_example_of_the_documentation_is_made():
-    with open(module.__file__[: -len(".py")] + "_multus.yml", encoding="utf-8") as stream:
+    with open(module.__file__[: -len("networks.py")] + "cni_multus.yml", encoding="utf-8") as stream:
         (task,) = yaml.safe_load(yaml.safe_load(stream)["EXAMPLES"])
     entry = cni_multus([task["vars"]["pods"], task["vars"]["storage"]], {"confDir": "/etc/cni/multus/net.d"})
     assert plugin_of(entry)["capabilities"] == {"portMappings": True}

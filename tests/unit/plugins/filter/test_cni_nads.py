@@ -8,7 +8,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.podwire.cni.plugins.filter import cni as module
+from ansible_collections.podwire.cni.plugins.filter import networks as module
 
 cni_nads = module.FilterModule().filters()["cni_nads"]
 

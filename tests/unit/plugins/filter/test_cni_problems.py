@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.podwire.cni.plugins.filter import cni as module
+from ansible_collections.podwire.cni.plugins.filter import networks as module
 
 cni_problems = module.FilterModule().filters()["cni_problems"]
 GOOD = {"cniVersion": "1.0.0", "name": "a", "plugins": [{"type": "bridge", "mtu": 1500}]}

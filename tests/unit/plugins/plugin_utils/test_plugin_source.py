@@ -12,7 +12,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.archive
 from ansible_collections.podwire.cni.plugins.module_utils._host.binaries.checksum import digests
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
 from ansible_collections.podwire.cni.plugins.plugin_utils import builtin_plugins, plugin_source
-from ansible_collections.podwire.cni.plugins.plugin_utils.plugin_source import Need, PluginSource
+from ansible_collections.podwire.cni.plugins.plugin_utils.plugin_source import PluginSource, read_answer
 
 ELF = b"\x7fELF\x02\x01\x01" + b"\0" * 11 + b"\x3e\x00"
 ZEROS = "sha256:" + "0" * 64
@@ -142,7 +142,9 @@ def test_only_what_differs_is_sent_and_only_names_of_our_own(archive, tmp_path, 
     source = request(src=archive, checksum=checksum_of(archive, algorithm))
     with source.opened("x86_64") as shipment:
         bridge = shipment.told(None, [])["files"]["bridge"]
-        need = Need({"machine": "x86_64", "have": {"bridge": bridge, "../../etc/passwd": "0", "ptp": {"a": 1}}})
+        _machine, need = read_answer(
+            {"machine": "x86_64", "have": {"bridge": bridge, "../../etc/passwd": "0", "ptp": {"a": 1}}}
+        )
         assert shipment.lacking(need) == ["ptp"]
         path = shipment.bundle(["ptp"], str(tmp_path / "b.tar"))
         told = shipment.told("/tmp/b.tar", ["ptp"])
@@ -191,5 +193,5 @@ def test_a_release_is_obtained_for_the_hosts_machine(archive, monkeypatch):
 )
 def test_an_answer_that_the_module_does_not_give_is_refused(answer):
     with pytest.raises(HostError) as caught:
-        Need(answer)
+        read_answer(answer)
     assert caught.value.code == "bad_answer"

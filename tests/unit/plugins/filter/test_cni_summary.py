@@ -7,8 +7,7 @@ import random
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.podwire.cni.plugins.filter.cni import cni_summary
-from ansible_collections.podwire.cni.plugins.plugin_utils.summaries import outcome, summaries
+from ansible_collections.podwire.cni.plugins.filter.cni_summary import cni_summary, outcome, summaries
 
 SAFE, DISRUPTIVE, FOREIGN = ({"kind": "write", "class": name} for name in ("safe", "disruptive", "foreign"))
 DONE, PLANNED, LEFT_OUT = ({"state": state} for state in ("done", "planned", "left_out"))

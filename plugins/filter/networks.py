@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The filters of the collection. Their documentation is in the files beside this one."""
+"""The filters that validate and make networks. Their documentation is in the files beside this one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from ..plugin_utils._conf.nads import CheckedNads
 from ..plugin_utils._conf.schema import MISSING
 from ..plugin_utils._conf.source import DataSource, TextSource
 from ..plugin_utils._conf.validate import ALONE, Checked
-from ..plugin_utils._report.bounds import plain
 from ..plugin_utils.remedies import jsonschema_needed
-from ..plugin_utils.summaries import summaries
 
 F = TypeVar("F", bound=Callable[..., Any])
 LEVELS = ("syntax", "schema")
@@ -129,18 +127,6 @@ def cni_problems(
     return with_strict(problems) if as_errors else problems
 
 
-def cni_summary(results: Any, active: Any = None, planned: bool = False) -> list[str]:
-    """Return the lines about *results*; see the filter's documentation."""
-    if not isinstance(results, dict):
-        raise AnsibleFilterError("cni_summary: the input must be a mapping from hosts to results")
-    if active is not None and not isinstance(active, list):
-        raise AnsibleFilterError("cni_summary: active must be a list of hosts")
-    try:
-        return summaries(plain(results), active, bool(planned))
-    except RecursionError as error:
-        raise AnsibleFilterError("cni_summary: a result is nested too deeply") from error
-
-
 class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
@@ -148,5 +134,4 @@ class FilterModule:
             "cni_multus": cni_multus,
             "cni_nads": cni_nads,
             "cni_problems": cni_problems,
-            "cni_summary": cni_summary,
         }

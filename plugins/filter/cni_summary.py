@@ -1,16 +1,19 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""What a playbook has done, in a line for each host and one for all of them. Results may have any shape."""
+"""Filter cni_summary: what a playbook has done, in a line for each host and one for all. Results may have any shape."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
+
+from ansible.errors import AnsibleFilterError
 
 from ..module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from ..module_utils._host.secrets import one_line
-from ._report.values import number, rows, table, text
+from ..plugin_utils._report.bounds import plain
+from ..plugin_utils._report.values import number, rows, table, text
 
 _LONGEST = 200
 _OF_HOSTS = {
@@ -28,6 +31,18 @@ _KINDS = {
     "cache": ("cache entry", "cache entries"),
     "link": ("interface", "interfaces"),
 }
+
+
+def cni_summary(results: Any, active: Any = None, planned: bool = False) -> list[str]:
+    """Return the lines about *results*; see the filter's documentation."""
+    if not isinstance(results, dict):
+        raise AnsibleFilterError("cni_summary: the input must be a mapping from hosts to results")
+    if active is not None and not isinstance(active, list):
+        raise AnsibleFilterError("cni_summary: active must be a list of hosts")
+    try:
+        return summaries(plain(results), active, bool(planned))
+    except RecursionError as error:
+        raise AnsibleFilterError("cni_summary: a result is nested too deeply") from error
 
 
 def summaries(results: Mapping[str, Any], active: Collection[str] | None = None, planned: bool = False) -> list[str]:
@@ -137,3 +152,8 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 def _parts(name: str) -> Iterator[tuple[int, int, str]]:
     for part in re.split(r"([0-9]+)", name):
         yield (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part.lower())
+
+
+class FilterModule:
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"cni_summary": cni_summary}
