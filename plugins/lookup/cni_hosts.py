@@ -84,7 +84,7 @@ class LookupModule(LookupBase):
         named = ",".join(map(str, settings.value("cni_hosts", default=[])))
         # Extra variables are all that is known here. The other variables of a host are checked with the host.
         warn_of_misspelled(variables, Display().warning)
-        limit = str(variables.get("ansible_limit") or "")
+        self._limit = limit = str(variables.get("ansible_limit") or "")
         pattern = named or ("all" if limit else kwargs.get("default"))
         if any(context.CLIARGS.get(key) for key in LISTINGS):
             return [pattern or "all"]
@@ -92,9 +92,10 @@ class LookupModule(LookupBase):
             raise AnsibleLookupError(f"{kwargs.get('why', WHY)}; name them: -e cni_hosts=PATTERN or --limit PATTERN")
         said = [f"cni_hosts={named}"] if named else []
         said += [f"--limit {limit}"] if limit else []
+        self._groups: dict[str, list[str]] = variables["groups"]
         remedy = "check the pattern against the inventory (ansible-inventory --graph)"
         try:
-            found = self._matches(pattern, limit, variables["groups"])
+            found = self._matches(pattern)
         except AnsibleError as error:
             # For example with host_pattern_mismatch = error in the configuration.
             raise AnsibleLookupError(f"{' with '.join(said)}: {error.message}; {remedy}") from error
@@ -105,30 +106,22 @@ class LookupModule(LookupBase):
                 else "the inventory has no hosts; name one that has: -i INVENTORY"
             )
         if kwargs.get("canaries"):
-            return self._with_canaries(pattern, found, settings, limit, variables["groups"], said)
+            return self._with_canaries(pattern, found, settings, said)
         if kwargs.get("after_drift") and not settings.value("cni_drift_fail"):
             return self._after_drift(found, variables.get("hostvars"))
         return [pattern]
 
-    def _with_canaries(
-        self,
-        pattern: str,
-        found: list[str],
-        settings: Settings,
-        limit: str,
-        groups: dict[str, list[str]],
-        said: list[str],
-    ) -> list[str]:
+    def _with_canaries(self, pattern: str, found: list[str], settings: Settings, said: list[str]) -> list[str]:
         canary, passed = ",".join(settings.value("cni_canary")), settings.value("cni_canary_passed")
         if not canary:
             # A single host is no rollout.
-            if passed or (limit and len(found) > 1):
+            if passed or (self._limit and len(found) > 1):
                 Display().warning(
                     "cni_canary is not set, so the first batch is the canary of this run. If other slices of the "
                     "inventory run at the same time, each has its own; see the page AWX."
                 )
             return [pattern]
-        canaries = set(self._matches(canary, limit, groups))
+        canaries = set(self._matches(canary))
         chosen = [host for host in found if (host in canaries) is not passed]
         if chosen:
             return [pattern_of(host) for host in chosen]
@@ -148,11 +141,11 @@ class LookupModule(LookupBase):
                 needed.append(host)
         return [pattern_of(host) for host in dict.fromkeys(needed)]
 
-    def _matches(self, pattern: str, limit: str, groups: dict[str, list[str]]) -> list[str]:
+    def _matches(self, pattern: str) -> list[str]:
         manager = InventoryManager(DataLoader(), parse=False)
-        for group, hosts in groups.items():
+        for group, hosts in self._groups.items():
             manager.add_group(group)
             for host in hosts:
                 manager.add_host(host, group=group)
-        manager.subset(limit or None)
+        manager.subset(self._limit or None)
         return [host.name for host in manager.get_hosts(pattern=pattern)]

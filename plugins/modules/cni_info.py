@@ -59,21 +59,17 @@ conf:
     network:
       description: Name of the network. Empty if it has none.
       type: str
-      sample: demo
     cni_version:
       description: CNI version of the network, after negotiation.
       type: str
-      sample: 1.0.0
     plugins:
       description: All plugins that the file makes a runtime execute, including IPAM plugins and delegates.
       type: list
       elements: str
-      sample: [bridge, host-local]
     drop_ins:
       description: Files of the network's drop-in directory, whose plugins come after those of the file.
       type: list
       elements: str
-      sample: []
     managed_drop_ins:
       description: Those that M(podwire.cni.cni_conf) wrote.
       type: list
@@ -90,7 +86,6 @@ conf:
     managed_as:
       description: The network that M(podwire.cni.cni_conf) wrote to the file. Empty if the file is unmanaged.
       type: str
-      sample: demo
     original:
       description: Whether an unmanaged file that this file replaced is kept, so that it can be restored.
       type: bool
@@ -108,7 +103,6 @@ conf:
     mode:
       description: Mode of the file, in octal.
       type: str
-      sample: "0644"
     uid:
       description: Owner of the file.
       type: int
@@ -134,7 +128,6 @@ aside:
     network:
       description: Name of the network in the file. Empty if it is unknown.
       type: str
-      sample: podman
     managed:
       description: Whether M(podwire.cni.cni_conf) wrote it.
       type: bool
@@ -147,11 +140,9 @@ plugins:
     name:
       description: Name of the file, which is the type of the plugin.
       type: str
-      sample: bridge
     path:
       description: Path of the file.
       type: str
-      sample: /opt/cni/bin/bridge
     link:
       description: Target of a symbolic link. Empty if the file is not a link.
       type: str
@@ -162,7 +153,6 @@ plugins:
       description: What the file is, V(elf), V(script), or empty for anything else.
       type: str
       choices: [elf, script, '']
-      sample: elf
     machine:
       description: Machine of an ELF file, as in C(uname -m). Empty if the file is not an ELF file.
       type: str
@@ -186,7 +176,6 @@ plugins:
     mode:
       description: Mode of the file, in octal.
       type: str
-      sample: "0755"
     uid:
       description: Owner of the file.
       type: int
@@ -204,19 +193,15 @@ attachments:
     network:
       description: Name of the network.
       type: str
-      sample: demo
     container_id:
       description: Container ID.
       type: str
-      sample: web
     ifname:
       description: Name of the interface.
       type: str
-      sample: eth0
     netns:
       description: Path of the namespace at the time of the ADD.
       type: str
-      sample: /run/netns/web
     netns_state:
       description:
         - V(same) means that the path still leads to the namespace of the ADD. V(other) means that another namespace has
@@ -237,12 +222,10 @@ attachments:
     cni_version:
       description: CNI version of the network at the time of the ADD.
       type: str
-      sample: 1.0.0
     plugins:
       description: The plugins that were executed.
       type: list
       elements: str
-      sample: [bridge, host-local]
     args:
       description: The arguments that were passed in C(CNI_ARGS).
       type: dict
@@ -253,7 +236,6 @@ attachments:
       description: The addresses that the ADD returned.
       type: list
       elements: str
-      sample: [10.88.0.2/24]
     result:
       description: The result of the ADD.
       type: dict
@@ -270,23 +252,18 @@ leases:
     network:
       description: Name of the network.
       type: str
-      sample: demo
     ip:
       description: The address.
       type: str
-      sample: 10.88.0.2
     container_id:
       description: Container ID. Empty for an empty file.
       type: str
-      sample: web
     ifname:
       description: Name of the interface. Empty in files of old releases.
       type: str
-      sample: eth0
     data_dir:
       description: Data directory of host-local.
       type: str
-      sample: /var/lib/cni/networks
 pools:
   description:
     - Usage of the address pools of each configured network that uses host-local. Returned with V(leases).
@@ -299,11 +276,9 @@ pools:
     network:
       description: Name of the network.
       type: str
-      sample: demo
     data_dir:
       description: Data directory of host-local.
       type: str
-      sample: /var/lib/cni/networks
     family:
       description: Address family of the entry, V(ipv4) or V(ipv6).
       type: str

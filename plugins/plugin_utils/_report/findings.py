@@ -11,7 +11,7 @@ from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 from ...module_utils._host.checks.advisories import ADVISORIES, numbers
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
-from .fleet import ATTENTION, CODES, CUT, LEAKS, LEVELS, LOST, NOT_READY, POOL_FULL, PROBLEM, STALE, VULNERABLE
+from .fleet import ATTENTION, CODES, CUT, LEAKS, LEVELS, LOST, NOT_READY, STALE, VULNERABLE
 from .record import DRIFT, ERROR, Record, classes_of, leaks_of
 from .values import text
 
@@ -46,17 +46,6 @@ _OF_MANY = {
     LEAKS: "leases, rules or interfaces of dead containers",
     CUT: "the record is too large, or not valid",
     STALE: "the record is too old",
-}
-_SUBJECTS = {
-    FAILED: "Failed",
-    UNREACHABLE: "Unreachable",
-    NOT_READY: "Not ready",
-    POOL_FULL: "Pool full",
-    PROBLEM: "Problem",
-    VULNERABLE: "Vulnerable",
-    LEAKS: "Leaks",
-    CUT: "Record cut",
-    STALE: "Not inspected lately",
 }
 ALL_CLASSES = [SAFE, DISRUPTIVE]
 _OFFERS = (
@@ -119,7 +108,7 @@ def _errors(host: Mapping[str, Any]) -> Iterator[Finding]:
         if len(host["host"]) > 2:
             # Many hosts have the same error about themselves.
             reason = re.sub(rf"(?:(?:\bthe )?\bhost )?{re.escape(host['host'])}", "the host", reason)
-        yield Finding(ERROR, kind, "", _SUBJECTS[kind], reason)
+        yield Finding(ERROR, kind, "", kind.capitalize(), reason)
 
 
 def finding_of_step(step: Mapping[str, Any]) -> Finding:
@@ -142,7 +131,12 @@ def _attention(host: Mapping[str, Any]) -> Iterator[Finding]:
         code = reason["code"]
         # It is a step, too.
         if code != LOST:
-            yield Finding(ATTENTION, code, "", _SUBJECTS.get(code, code), reason["message"])
+            yield Finding(ATTENTION, code, "", _subject_of_reason(code), reason["message"])
+
+
+def _subject_of_reason(code: str) -> str:
+    words = CODES[code].removeprefix("with ").removeprefix("a ")
+    return words[:1].upper() + words[1:]
 
 
 class Cause:
