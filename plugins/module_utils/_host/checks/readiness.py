@@ -22,8 +22,7 @@ from ..runtimes.asking import ANSWER, NOT_READY, PluginsStatus, ask_once, ask_un
 from ..runtimes.cri import CriStatus
 from ..runtimes.effective import Effective
 from ..runtimes.profiles import FIRST, NAMED, OWN
-from ..runtimes.rules import Network, Verdict
-from ..runtimes.runtime import Runtime
+from ..runtimes.runtime import Network, Runtime
 from ..secrets import mask_text
 from .directory import directory_problems
 from .plugins import found_plugin, mount_point, plugin_obstacles
@@ -60,19 +59,20 @@ def confirm(
     that are not running, read another directory, or are in *restarting* are not asked.
     """
     asked = [
-        (runtime, verdict)
-        for runtime, verdict in zip(effective.runtimes, effective.verdicts)
+        runtime
+        for runtime in effective.runtimes
         if effective.reads_here(runtime) and runtime.name not in restarting and runtime.can_be_asked
     ]
     end = time.monotonic() + deadline
-    answers = [_confirm_one(effective, runtime, verdict, list(bin_dirs), end) for runtime, verdict in asked]
+    answers = [_confirm_one(effective, runtime, list(bin_dirs), end) for runtime in asked]
     confirmed = _all_of([answer for answer, _texts in answers])
     return confirmed, [text for _answer, texts in answers for text in texts]
 
 
-def _confirm_one(effective: Effective, runtime: Runtime, verdict: Verdict, bin_dirs: List[str], end: float) -> Answer:
+def _confirm_one(effective: Effective, runtime: Runtime, bin_dirs: List[str], end: float) -> Answer:
+    verdict = runtime.verdict
     end += runtime.settles
-    answer = ask_until(runtime, verdict.names, end, lambda status: mismatch(runtime, verdict, status).text)
+    answer = ask_until(runtime, verdict.names, end, lambda status: mismatch(runtime, status).text)
     if answer.status is None:
         return None, [f"{runtime.name} cannot be asked which networks it has loaded: {answer.why}"]
     if answer.why:
@@ -80,7 +80,7 @@ def _confirm_one(effective: Effective, runtime: Runtime, verdict: Verdict, bin_d
     if verdict.network is None and not verdict.networks:
         # It agrees that there is none, which is no network for a container.
         return None, []
-    row = Readiness(effective, bin_dirs, max(ANSWER, end - time.monotonic())).of(runtime, verdict)
+    row = Readiness(effective, bin_dirs, max(ANSWER, end - time.monotonic())).of(runtime)
     if row.ready:
         return True, []
     if row.ready is None:
@@ -98,7 +98,6 @@ class RuntimeReadiness(NamedTuple):
     """``ready`` is None if it is not known, as ``doubt`` explains. ``reported``: its own answer, None if not asked."""
 
     runtime: Runtime
-    verdict: Verdict
     ready: Optional[bool]
     doubt: str
     reported: Optional[CriStatus]
@@ -111,7 +110,7 @@ class RuntimeReadiness(NamedTuple):
             "runtime": self.runtime.name,
             "handler": self.runtime.handler,
             "conf_dir": self.runtime.conf_file or self.runtime.conf_dir,
-            "network": self.verdict.network,
+            "network": self.runtime.verdict.network,
             "ready": self.ready,
             "unknown": mask_text(self.doubt),
             "reported": answer and dict(answer.row(), message=mask_text(answer.message)),
@@ -137,7 +136,7 @@ class Readiness:
 
     def rows(self) -> Dict[str, Any]:
         """Return ``{ready, runtimes, obstacles}``: the obstacles of all runtimes, the worst first, in their order."""
-        rows = [self.of(*pair) for pair in zip(self._effective.runtimes, self._effective.verdicts)]
+        rows = [self.of(runtime) for runtime in self._effective.runtimes]
         obstacles = sorted((found for each in rows for found in each.obstacles), key=lambda found: found.rank)
         if not self._effective.runtimes:
             text = "no runtime that uses CNI was found on this host"
@@ -148,14 +147,14 @@ class Readiness:
             "obstacles": [found.obstacle() for found in dict.fromkeys(obstacles)],
         }
 
-    def of(self, runtime: Runtime, verdict: Verdict) -> RuntimeReadiness:
+    def of(self, runtime: Runtime) -> RuntimeReadiness:
         """Return what stands between a container of *runtime* and its network."""
         if not runtime.reads:
             why = "; ".join(runtime.notes)
-            return RuntimeReadiness(runtime, verdict, None, why, None, [], [self._unused(runtime, why)])
-        obstacles = [*self._not_running(runtime), *self._no_network(runtime, verdict)]
+            return RuntimeReadiness(runtime, None, why, None, [], [self._unused(runtime, why)])
+        obstacles = [*self._not_running(runtime), *self._no_network(runtime)]
         status = []
-        for network, level in self._used(runtime, verdict):
+        for network, level in self._used(runtime):
             of_network = list(NetworkCauses(self, runtime, network).find())
             binaries, file = self.binaries_of(runtime, network), network.file.path
             answer = status_of(network.name, network.version, network.plugins, file, binaries)
@@ -166,11 +165,13 @@ class Readiness:
                 of_network.append(_not_ready(network, answer))
             obstacles += [found._replace(level=level) if found.level == ERROR else found for found in of_network]
         mounts = [found.evidence for found in obstacles if found.code == "noexec_mount"]
-        obstacles += [found for found in self._built_in(runtime, verdict) if found.evidence not in mounts]
-        reported, doubt = ask_once(runtime, verdict.names, self._timeout) if runtime.can_be_asked else (None, "")
+        obstacles += [found for found in self._built_in(runtime) if found.evidence not in mounts]
+        reported, doubt = (
+            ask_once(runtime, runtime.verdict.names, self._timeout) if runtime.can_be_asked else (None, "")
+        )
         if reported is not None:
             explained = any(found.level == ERROR for found in obstacles)
-            obstacles += self._reported(runtime, verdict, reported, explained)
+            obstacles += self._reported(runtime, reported, explained)
         doubts = [doubt, *(found.what for found in obstacles if not found.decides)]
         doubt = next(filter(None, [*doubts, *(answer.message for _network, answer in status if answer.hangs)]), "")
         if doubt and reported is None and runtime.can_be_asked:
@@ -179,7 +180,7 @@ class Readiness:
             obstacles.append(obstacle("not_answered", text, doubt, remedy, WARNING))
         obstacles = [found._replace(runtime=runtime.name) for found in obstacles]
         ready = False if any(found.level == ERROR for found in obstacles) else None if doubt else True
-        return RuntimeReadiness(runtime, verdict, ready, doubt, reported, status, obstacles)
+        return RuntimeReadiness(runtime, ready, doubt, reported, status, obstacles)
 
     def binaries_of(self, runtime: Runtime, network: Network) -> Binaries:
         """Return the plugins that *runtime* finds for a network."""
@@ -215,7 +216,8 @@ class Readiness:
         evidence = f"it was found by {runtime.found}, and no process of root is one"
         return [obstacle("not_running", text, evidence, remedy, WARNING if self._running else ERROR)]
 
-    def _no_network(self, runtime: Runtime, verdict: Verdict) -> List[Finding]:
+    def _no_network(self, runtime: Runtime) -> List[Finding]:
+        verdict = runtime.verdict
         if verdict.network is not None or (verdict.networks and not verdict.failed):
             return []
         where = runtime.conf_file or runtime.conf_dir
@@ -233,8 +235,9 @@ class Readiness:
         return [obstacle("no_network", text, evidence, remedy, file=where)]
 
     @staticmethod
-    def _used(runtime: Runtime, verdict: Verdict) -> List[Tuple[Network, str]]:
+    def _used(runtime: Runtime) -> List[Tuple[Network, str]]:
         """Return the networks of the runtime's containers, with the level of what is wrong with each."""
+        verdict = runtime.verdict
         every = runtime.profile.choice == FIRST and not runtime.default_network
         named = verdict.network is None
         return [
@@ -243,9 +246,9 @@ class Readiness:
             if every or named or network.name == verdict.network or runtime.profile.choice == NAMED
         ]
 
-    def _built_in(self, runtime: Runtime, verdict: Verdict) -> Iterator[Finding]:
+    def _built_in(self, runtime: Runtime) -> Iterator[Finding]:
         built_in = runtime.built_in
-        if built_in is None or (verdict.network is None and runtime.profile.choice != OWN):
+        if built_in is None or (runtime.verdict.network is None and runtime.profile.choice != OWN):
             return
         for plugin in built_in.plugins:
             binaries = self._effective.binaries_of(runtime, plugin)
@@ -255,12 +258,12 @@ class Readiness:
                 yield found._replace(what=text, remedy=remedy, network=built_in.name)
 
     @staticmethod
-    def _reported(runtime: Runtime, verdict: Verdict, status: CriStatus, explained: bool) -> Iterator[Finding]:
+    def _reported(runtime: Runtime, status: CriStatus, explained: bool) -> Iterator[Finding]:
         """Yield what is wrong with what the runtime says; *explained*: an error says already why it is not ready."""
-        differs = mismatch(runtime, verdict, status)
+        differs = mismatch(runtime, status)
         if differs.text:
             # An older state of the same network works, too; only another network is an obstacle.
-            level, file = WARNING if differs.stale else ERROR, verdict.file or runtime.conf_dir
+            level, file = WARNING if differs.stale else ERROR, runtime.verdict.file or runtime.conf_dir
             text, evidence = f"{runtime.name} {differs.text}", status.message or runtime.answer
             yield obstacle("not_loaded", text, evidence, runtime.how_to_load, level, file)
         elif not (status.ready or explained or runtime.handler):

@@ -28,8 +28,7 @@ from .profiles import NAMED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .cri import CriStatus
-    from .rules import Network, Verdict
-    from .runtime import Runtime
+    from .runtime import Network, Runtime
 
 # A load takes milliseconds once the runtime has noticed the file.
 _PAUSE = 0.05
@@ -70,9 +69,10 @@ def ask_once(runtime: Runtime, networks: Sequence[str], timeout: float = ANSWER)
         return Reply(None, error.msg)
 
 
-def mismatch(runtime: Runtime, verdict: Verdict, status: CriStatus) -> Mismatch:
+def mismatch(runtime: Runtime, status: CriStatus) -> Mismatch:
     """Return how the loaded networks differ from the verdict; "" if they do not or cannot be compared."""
-    expected = [network.name for network in verdict.networks]
+    networks = runtime.verdict.networks
+    expected = [network.name for network in networks]
     if runtime.handler:
         return Mismatch(_of_handler(runtime, expected, status))
     if runtime.profile.choice == NAMED:
@@ -88,7 +88,7 @@ def mismatch(runtime: Runtime, verdict: Verdict, status: CriStatus) -> Mismatch:
     if not right:
         why = f" ({status.message})" if status.message and not status.ready else ""
         return Mismatch(f"has loaded {loaded}{why} instead of {', '.join(expected) or 'none'}")
-    for network, chain in zip(verdict.networks, status.chains or []):
+    for network, chain in zip(networks, status.chains or []):
         if chain and chain != _plain(network):
             return Mismatch(f"has loaded an older state of {network.file.path}", stale=True)
     return Mismatch("")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..binaries.types import is_multus
 from ..binaries.usable import Binaries
@@ -16,11 +16,7 @@ from ..problems import ERROR, WARNING, Finding
 from ..trust import check_trusted
 from . import discover
 from .profiles import FIRST, NAMED, OWN, BuiltIn, vendor_dir
-from .runtime import Runtime
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .rules import Verdict
+from .runtime import Runtime, Verdict
 
 Rows = List[Dict[str, Any]]
 
@@ -57,18 +53,37 @@ class Effective:
             self.runtimes = discover.named_runtimes(names, conf_dir, bin_dirs, view) if names else []
         if prepare is not None:
             prepare(self.runtimes)
-        self.verdicts = [self._judge(runtime) for runtime in self.runtimes]
+        for runtime in self.runtimes:
+            runtime.verdict = self._judge(runtime)
 
     def rows(self) -> Rows:
         """Return a row for each runtime."""
-        return [
-            dict(
-                _row(runtime, verdict),
-                drop_ins=self._appended(runtime, verdict),
-                requires=self.requirements_of(runtime),
-            )
-            for runtime, verdict in zip(self.runtimes, self.verdicts)
-        ]
+        return [self._row(runtime) for runtime in self.runtimes]
+
+    def _row(self, runtime: Runtime) -> Dict[str, Any]:
+        verdict, own = runtime.verdict, runtime.profile.choice == OWN
+        sentences = [verdict.reason, *runtime.notes, *dict.fromkeys(verdict.notes)]
+        return {
+            "runtime": runtime.name,
+            "version": runtime.version,
+            "found": runtime.found,
+            "conf_dir": runtime.conf_file or ("" if own else runtime.conf_dir),
+            "bin_dirs": runtime.bin_dirs,
+            "network": verdict.network,
+            "file": verdict.file,
+            "reason": "; ".join(sentence for sentence in sentences if sentence),
+            "networks": [{"network": network.name, "file": network.file.path} for network in verdict.networks],
+            "through": verdict.through,
+            "not_chosen": verdict.not_chosen,
+            "verified": runtime.profile.verified,
+            "drop_ins": [
+                extra.path
+                for network in verdict.networks
+                if runtime.appends_drop_ins and network.file.kind == "conflist" and not network.file.inlined_only
+                for extra in self._folder_of(os.path.dirname(network.file.path), network.name)
+            ],
+            "requires": self.requirements_of(runtime),
+        }
 
     def requirements_of(self, runtime: Runtime) -> Rows:
         """Return ``{plugin, code, problem}`` for each plugin that it executes although no file names it."""
@@ -91,110 +106,76 @@ class Effective:
         That is an error for runtimes that the task names, and a warning for others that read conf_dir.
         """
         level = WARNING if self.names is None else ERROR
-        about = [pair for pair in zip(self.runtimes, self.verdicts) if self._counts(pair[0])]
-        return [entry for runtime, verdict in about if runtime.reads for entry in self._unmet(runtime, verdict, level)]
+        return [finding for runtime in self._counted() if runtime.reads for finding in self._unmet(runtime, level)]
 
-    def _unmet(self, runtime: Runtime, verdict: Verdict, level: str) -> List[Finding]:
-        built_in = runtime.built_in
+    def _unmet(self, runtime: Runtime, level: str) -> Iterator[Finding]:
+        built_in, verdict = runtime.built_in, runtime.verdict
         if built_in is None or verdict.network is None:
-            return []
-        problems = []
+            return
         for need in self.requirements_of(runtime):
             if need["problem"]:
                 tolerated = self.tolerate_missing and need["code"] == "missing_plugin"
-                text = f"{runtime.name} runs the plugin {need['plugin']} for {built_in.purpose}, and would fail"
-                level_of = WARNING if tolerated else level
-                what = f"{text}: {need['problem']}"
-                problems.append(Finding(level_of, need["code"], what, "", verdict.file or runtime.conf_dir))
-        return problems
+                what = f"{runtime.name} runs the plugin {need['plugin']} for {built_in.purpose}, and would fail"
+                file = verdict.file or runtime.conf_dir
+                yield Finding(WARNING if tolerated else level, need["code"], f"{what}: {need['problem']}", "", file)
 
-    def _appended(self, runtime: Runtime, verdict: Verdict) -> List[str]:
-        """Return the paths of the drop-ins that the runtime appends to the networks that it loads."""
-        if not runtime.appends_drop_ins:
-            return []
-        lists = [
-            network for network in verdict.networks if network.file.kind == "conflist" and not network.file.inlined_only
-        ]
-        return [
-            extra.path
-            for network in lists
-            for extra in self._folder_of(os.path.dirname(network.file.path), network.name)
-        ]
-
-    def ignored_drop_ins(self, by_network: Mapping[str, Collection[str]]) -> List[Finding]:
-        """Return a warning for each runtime that ignores the drop-ins *by_network*; they do not change it."""
-        problems = []
-        for runtime, verdict in zip(self.runtimes, self.verdicts):
-            if not self._counts(runtime) or not runtime.reads or runtime.appends_drop_ins:
+    def ignored_drop_ins(self, by_network: Mapping[str, Collection[str]]) -> Iterator[Finding]:
+        """Yield a warning for each runtime that ignores the drop-ins *by_network*; they do not change it."""
+        for runtime in self._counted():
+            if not runtime.reads or runtime.appends_drop_ins:
                 continue
-            for network in verdict.networks:
+            why = "reads no drop-in folders, and so"
+            if runtime.profile.drop_ins:
+                why = f"contains libcni {runtime.libcni}, which is older than 1.3, and so"
+            for network in runtime.verdict.networks:
                 if network.name in by_network:
                     names = ", ".join(by_network[network.name])
-                    older = f"contains libcni {runtime.libcni}, which is older than 1.3, and so"
-                    text = (
-                        f"{runtime.name} {older if runtime.profile.drop_ins else 'reads no drop-in folders, and so'} "
-                        f"ignores the drop-ins of the network {network.name!r} ({names})"
-                    )
+                    what = f"{runtime.name} {why} ignores the drop-ins of the network {network.name!r} ({names})"
                     remedy = "for this runtime, write their plugins into the conflist"
-                    problems.append(Finding(WARNING, "drop_in_ignored", text, remedy, network.file.path))
-        return problems
+                    yield Finding(WARNING, "drop_in_ignored", what, remedy, network.file.path)
 
     def ensure(self, network: str) -> List[Finding]:
         """Return the problems if containers of these runtimes would not get *network*.
 
         If the task names no runtimes, only those that read conf_dir count.
         """
-        about = [pair for pair in zip(self.runtimes, self.verdicts) if self._counts(pair[0])]
-        if about:
-            return [
-                self._not_effective(runtime, verdict, network)
-                for runtime, verdict in about
-                if not self._is_effective(runtime, verdict, network)
-            ] + [
-                entry
-                for runtime, verdict in about
-                if self._is_effective(runtime, verdict, network)
-                for entry in self._unmet(runtime, verdict, ERROR)
-            ]
-        if any(runtime.reads for runtime in self.runtimes):
-            readers = ", ".join(
-                f"{runtime.name} reads {runtime.conf_dir}" for runtime in self.runtimes if runtime.reads
-            )
-            text = f"ensure_effective: no runtime of this host reads {self.conf_dir} ({readers})"
+        counted = self._counted()
+        if counted:
+            effective = [runtime for runtime in counted if self._is_effective(runtime, network)]
+            others = [runtime for runtime in counted if runtime not in effective]
+            findings = [self._not_effective(runtime, network) for runtime in others]
+            return findings + [finding for runtime in effective for finding in self._unmet(runtime, ERROR)]
+        readers = [f"{runtime.name} reads {runtime.conf_dir}" for runtime in self.runtimes if runtime.reads]
+        if readers:
+            what = f"ensure_effective: no runtime of this host reads {self.conf_dir} ({', '.join(readers)})"
             remedy = "set conf_dir to a directory that a runtime reads"
-            return [Finding(ERROR, "not_effective", text, remedy, self.conf_dir)]
-        text = "ensure_effective: no runtime that uses CNI was found on this host"
+            return [Finding(ERROR, "not_effective", what, remedy, self.conf_dir)]
+        what = "ensure_effective: no runtime that uses CNI was found on this host"
         remedy = "install one, or set 'runtime' to the one that will be installed"
-        return [Finding(WARNING if self.tolerate_missing else ERROR, "missing_runtime", text, remedy, self.conf_dir)]
+        return [Finding(WARNING if self.tolerate_missing else ERROR, "missing_runtime", what, remedy, self.conf_dir)]
 
-    def _counts(self, runtime: Runtime) -> bool:
+    def _counted(self) -> List[Runtime]:
+        """Return the runtimes that have to use the requested networks."""
         if self.names is None:
-            return self._is_reader(runtime)
+            special = [runtime for runtime in self.runtimes if runtime.name == "multus" or runtime.conf_file]
+            return [runtime for runtime in self.runtimes if self.reads_here(runtime) and runtime not in special]
+        return [runtime for runtime in self.runtimes if runtime in self._best(runtime.name)]
+
+    def _best(self, name: str) -> List[Runtime]:
         # Several can have one name: daemons, and runtime handlers with their own directories. Those that read conf_dir
         # count, else those that read any directory.
-        same = [other for other in self.runtimes if other.name == runtime.name]
-        readers = [other for other in same if other.reads] or same
-        reading = [other for other in readers if other.profile.choice == OWN or self._reads_here(other)] or readers
-        return runtime in reading
+        same = [runtime for runtime in self.runtimes if runtime.name == name]
+        readers = [runtime for runtime in same if runtime.reads] or same
+        return [runtime for runtime in readers if runtime.profile.choice == OWN or self._reads_here(runtime)] or readers
 
-    def _is_reader(self, runtime: Runtime) -> bool:
-        return (
-            runtime.reads
-            and runtime.profile.choice != OWN
-            and runtime.name != "multus"
-            and not runtime.conf_file
-            and self._reads_here(runtime)
-        )
-
-    def _is_effective(self, runtime: Runtime, verdict: Verdict, network: str) -> bool:
+    def _is_effective(self, runtime: Runtime, network: str) -> bool:
+        verdict = runtime.verdict
         if not runtime.reads or not (runtime.profile.choice == OWN or self._reads_here(runtime)):
             return False
         if any(row["network"] == network for row in verdict.through[:1]):
             # Multus gives every pod this network as its own.
             return True
-        if runtime.profile.choice == NAMED:
-            return verdict.can_use(network)
-        return verdict.network == network
+        return verdict.can_use(network) if runtime.profile.choice == NAMED else verdict.network == network
 
     def reads_here(self, runtime: Runtime) -> bool:
         """Tell whether it reads networks from conf_dir."""
@@ -203,22 +184,23 @@ class Effective:
     def _reads_here(self, runtime: Runtime) -> bool:
         return discover.same_directory(runtime.conf_dir, self.conf_dir)
 
-    def _not_effective(self, runtime: Runtime, verdict: Verdict, network: str) -> Finding:
-        remedy = ""
+    def _not_effective(self, runtime: Runtime, network: str) -> Finding:
+        verdict, remedy = runtime.verdict, ""
         if not runtime.reads:
             text = f"{runtime.name} uses no network: {'; '.join(runtime.notes)}"
         elif not self._reads_here(runtime) and runtime.profile.choice != OWN:
             text = f"{runtime.name} reads {runtime.conf_file or runtime.conf_dir}, not {self.conf_dir}"
             remedy = f"write the network there, or configure the runtime to read {self.conf_dir}"
         else:
-            text = self._why_not(runtime, verdict, network)
+            text = self._why_not(runtime, network)
             if runtime.profile.choice == FIRST:
                 remedy = "set a lower 'priority', or remove or rename the file that takes precedence"
         file = verdict.file or runtime.conf_dir
         return Finding(ERROR, "not_effective", f"ensure_effective: {text}", remedy, file)
 
     @staticmethod
-    def _why_not(runtime: Runtime, verdict: Verdict, network: str) -> str:
+    def _why_not(runtime: Runtime, network: str) -> str:
+        verdict = runtime.verdict
         others = [entry for entry in verdict.not_chosen if entry["network"] == network]
         text = f"{runtime.name} would not use the network {network!r}"
         if others:
@@ -233,7 +215,7 @@ class Effective:
     # ---- one runtime
 
     def _judge(self, runtime: Runtime) -> Verdict:
-        from .rules import Verdict, judge
+        from .rules import judge
 
         if not runtime.reads:
             return Verdict()
@@ -296,21 +278,3 @@ class Effective:
                 raise
 
         return ask
-
-
-def _row(runtime: Runtime, verdict: Verdict) -> Dict[str, Any]:
-    sentences = [verdict.reason, *runtime.notes, *dict.fromkeys(verdict.notes)]
-    return {
-        "runtime": runtime.name,
-        "version": runtime.version,
-        "found": runtime.found,
-        "conf_dir": runtime.conf_file or ("" if runtime.profile.choice == OWN else runtime.conf_dir),
-        "bin_dirs": runtime.bin_dirs,
-        "network": verdict.network,
-        "file": verdict.file,
-        "reason": "; ".join(sentence for sentence in sentences if sentence),
-        "networks": [{"network": network.name, "file": network.file.path} for network in verdict.networks],
-        "through": verdict.through,
-        "not_chosen": verdict.not_chosen,
-        "verified": runtime.profile.verified,
-    }

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Callable, Iterator, List, Optional, Sequence
 
 from ...libcni import conf, gojson
 from ...libcni.errors import ConfigError, JSONError
@@ -21,7 +21,7 @@ from ..confdir import ConfFile, drop_ins
 from ..errors import HostError
 from ..kinds import text_of
 from .profiles import ENDS, FIRST, OWN, SKIPPED, SPOILS
-from .runtime import Runtime
+from .runtime import Network, Runtime, Verdict
 
 _PODMAN_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
 _LIST = "error parsing configuration list: "
@@ -30,65 +30,6 @@ _MARKS = (b"cniVersions", b"disableCheck", b"disableGC", b"loadOnlyInlinedPlugin
 
 Ask = Callable[[str], Sequence[str]]
 """Returns the versions that a plugin supports, or raises HostError ``missing_plugin`` and others."""
-
-
-class Network(NamedTuple):
-    """A file as a runtime loads it: the network's ``name``, ``version`` and ``plugins`` (parsed), or the ``error``.
-
-    ``untyped``: it is an object without a type, which is no configuration of a plugin.
-    """
-
-    file: ConfFile
-    name: str = ""
-    version: str = ""
-    plugins: Sequence[Dict[str, Any]] = ()
-    error: str = ""
-    untyped: bool = False
-
-    @property
-    def types(self) -> List[str]:
-        """The types of the plugins."""
-        return [text_of(plugin, "type") for plugin in self.plugins]
-
-
-class Verdict:
-    """What a runtime does: the ``network`` and ``file`` it uses (None: none), the ``reason`` in a sentence.
-
-    ``failed``: why it loads no network at all, "" if it loads any. ``broken``: the files that cannot be loaded, and
-    prevent others from being loaded. ``networks``: all that it uses at once or that
-    can be requested by name. ``not_chosen``: the other files, ``{file, network, reason}``. ``notes``: assumptions.
-    ``through``: what every pod gets if the network is Multus, see :func:`.through.networks_through`.
-    """
-
-    def __init__(self) -> None:
-        self.network: Optional[str] = None
-        self.file: Optional[str] = None
-        self.reason = ""
-        self.failed = ""
-        self.broken: List[str] = []
-        self.networks: List[Network] = []
-        self.not_chosen: List[Dict[str, Any]] = []
-        self.notes: List[str] = []
-        self.through: List[Dict[str, Any]] = []
-
-    def choose(self, network: Network, reason: str) -> None:
-        self.network, self.file, self.reason = network.name, network.file.path, reason
-
-    def leave(self, file: ConfFile, reason: str, network: Optional[str] = None) -> None:
-        self.not_chosen.append({"file": file.path, "network": network or file.network, "reason": reason})
-
-    def fail(self, why: str) -> None:
-        self.network, self.file, self.reason, self.failed = None, None, f"no network: {why}", why
-
-    @property
-    def names(self) -> List[str]:
-        """The networks to ask the runtime for: its own, or the default one that it creates itself."""
-        names = list(dict.fromkeys(network.name for network in self.networks))
-        return names or ([self.network] if self.network else [])
-
-    def can_use(self, name: str) -> bool:
-        """Tell whether containers get the network *name*, by default or on request."""
-        return self.network == name or any(network.name == name for network in self.networks)
 
 
 def judge(

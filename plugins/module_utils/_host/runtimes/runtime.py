@@ -7,7 +7,9 @@ import contextlib
 import os
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar
 
+from ..confdir import ConfFile
 from ..errors import HostError
+from ..kinds import text_of
 from ..processes import Process
 from . import reading
 from .profiles import CONTAINERD, OWN, PROFILES, BuiltIn, pair, vendor_dir
@@ -36,6 +38,65 @@ class Keys(NamedTuple):
     options: Mapping[str, Sequence[str]] = {}
 
 
+class Network(NamedTuple):
+    """A file as a runtime loads it: the network's ``name``, ``version`` and ``plugins`` (parsed), or the ``error``.
+
+    ``untyped``: it is an object without a type, which is no configuration of a plugin.
+    """
+
+    file: ConfFile
+    name: str = ""
+    version: str = ""
+    plugins: Sequence[Dict[str, Any]] = ()
+    error: str = ""
+    untyped: bool = False
+
+    @property
+    def types(self) -> List[str]:
+        """The types of the plugins."""
+        return [text_of(plugin, "type") for plugin in self.plugins]
+
+
+class Verdict:
+    """What a runtime does: the ``network`` and ``file`` it uses (None: none), the ``reason`` in a sentence.
+
+    ``failed``: why it loads no network at all, "" if it loads any. ``broken``: the files that cannot be loaded, and
+    prevent others from being loaded. ``networks``: all that it uses at once or that
+    can be requested by name. ``not_chosen``: the other files, ``{file, network, reason}``. ``notes``: assumptions.
+    ``through``: what every pod gets if the network is Multus, see :func:`.through.networks_through`.
+    """
+
+    def __init__(self) -> None:
+        self.network: Optional[str] = None
+        self.file: Optional[str] = None
+        self.reason = ""
+        self.failed = ""
+        self.broken: List[str] = []
+        self.networks: List[Network] = []
+        self.not_chosen: List[Dict[str, Any]] = []
+        self.notes: List[str] = []
+        self.through: List[Dict[str, Any]] = []
+
+    def choose(self, network: Network, reason: str) -> None:
+        self.network, self.file, self.reason = network.name, network.file.path, reason
+
+    def leave(self, file: ConfFile, reason: str, network: Optional[str] = None) -> None:
+        self.not_chosen.append({"file": file.path, "network": network or file.network, "reason": reason})
+
+    def fail(self, why: str) -> None:
+        self.network, self.file, self.reason, self.failed = None, None, f"no network: {why}", why
+
+    @property
+    def names(self) -> List[str]:
+        """The networks to ask the runtime for: its own, or the default one that it creates itself."""
+        names = list(dict.fromkeys(network.name for network in self.networks))
+        return names or ([self.network] if self.network else [])
+
+    def can_use(self, name: str) -> bool:
+        """Tell whether containers get the network *name*, by default or on request."""
+        return self.network == name or any(network.name == name for network in self.networks)
+
+
 class Runtime:
     """One reader of network configurations.
 
@@ -52,6 +113,8 @@ class Runtime:
     ``internal_loopback`` whether it is configured to bring up lo by itself, ``handler`` the runtime handler that has
     these settings ("" for all others), ``tables`` its whole configuration (containerd), ``allowed`` the ``networks``,
     ``users`` and ``groups`` that Apptainer's configuration allows.
+
+    ``verdict`` is what it does with the networks of its directory, once that was judged (:mod:`effective`).
 
     ``keys`` are the names of its settings, ``drop_ins`` is the directory of its drop-ins by default.
     ``answer`` says what it answers when it is asked. ``settles``: for how many more seconds its answer may be old.
@@ -88,6 +151,7 @@ class Runtime:
         self.handler = ""
         self.allowed: Dict[str, List[str]] = {}
         self.tables: Dict[str, Any] = {}
+        self.verdict = Verdict()
 
     @classmethod
     def evident(

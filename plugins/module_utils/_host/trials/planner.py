@@ -163,12 +163,13 @@ class SmokePlanner:
         settings, rows = self._settings, []
         files = scan_conf_dir(settings.conf_dir)
         effective = Effective(None, settings.conf_dir, settings.bin_dirs, files, HostView())
-        for runtime, verdict in zip(effective.runtimes, effective.verdicts):
-            if not effective.reads_here(runtime) or verdict.network is None or verdict.network not in networks:
+        for runtime in effective.runtimes:
+            network = runtime.verdict.network
+            if not effective.reads_here(runtime) or network is None or network not in networks:
                 continue
             needs = effective.requirements_of(runtime)
             rows.append(
-                {"runtime": runtime.name, "network": verdict.network, "running": bool(runtime.pid), "requires": needs},
+                {"runtime": runtime.name, "network": network, "running": bool(runtime.pid), "requires": needs},
             )
         for entry in effective.unmet():
             self._plan.warn(entry.code, entry.message)

@@ -200,7 +200,8 @@ def test_each_runtime_is_predicted(conf_host, runtimes):
     assert len(ignored) == 2
     assert "containerd-1.7 contains libcni 1.1, which is older than 1.3" in ignored[0]
     assert "nerdctl reads no drop-in folders" in ignored[1]
-    [newest] = [one for one in plan.judged.verdicts if one.networks and len(one.networks[0].plugins) == 3]
+    verdicts = [runtime.verdict for runtime in plan.judged.runtimes]
+    [newest] = [one for one in verdicts if one.networks and len(one.networks[0].plugins) == 3]
     assert newest.networks[0].types == ["bridge", "tuning", "portmap"]
 
 
