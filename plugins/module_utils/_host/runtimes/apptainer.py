@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Dict, List, Sequence
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ..errors import HostError
 from ..processes import Process
@@ -54,8 +54,16 @@ class Apptainer(Runtime):
                 names = [name.strip() for name in values[key].split(",")]
                 self.allowed[what] = [name for name in names if name]
 
-    def has(self, desired: RuntimeSettings) -> bool:
-        return super().has(desired) and dict(self.allowed, **(desired.allow or {})) == self.allowed
+    def compared(self, desired: RuntimeSettings) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        current, wanted = super().compared(desired)
+        for what, names in (desired.allow or {}).items():
+            current[f"allow.{what}"] = ", ".join(self.allowed.get(what, ()))
+            wanted[f"allow.{what}"] = ", ".join(names)
+        return current, wanted
+
+    def take_over(self, desired: RuntimeSettings) -> None:
+        super().take_over(desired)
+        self.allowed = {**self.allowed, **{what: list(names) for what, names in (desired.allow or {}).items()}}
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Return the change of apptainer.conf, in which the first line of a key counts.

@@ -20,6 +20,7 @@ without ``imports`` imports nothing, although ``containerd config default`` prin
 
 from __future__ import annotations
 
+import copy
 import fnmatch
 import os
 from typing import Any, Dict, List, Sequence, Tuple
@@ -150,6 +151,9 @@ class Containerd(Runtime):
                 runtimes.append(other)
         return runtimes
 
+    def lost(self, now: Runtime) -> str:
+        return _difference(_others(self.tables), _others(now.tables), "")
+
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_understood``, ``one_bin_dir``, ``unsupported_setting``."""
         main = self.config or profiles.CONTAINERD_CONFIG
@@ -160,6 +164,25 @@ class Containerd(Runtime):
             if desired.present or MARK in (reading.read_text(main) or "") or os.path.exists(_drop_in_of(main)):
                 raise
             return []
+
+
+def _others(tables: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the unmanaged settings."""
+    others = {key: value for key, value in copy.deepcopy(tables).items() if key not in ("version", "imports")}
+    for name in CONTAINERD_CRI:
+        reading.section(others, "plugins", name).pop("cni", None)
+    return others
+
+
+def _difference(before: Any, after: Any, where: str) -> str:
+    """Return the first place where *after* differs from *before*, "" if there is none."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in before:
+            place = _difference(before[key], after.get(key), f"{where}.{key}" if where else key)
+            if place:
+                return place
+        return ""
+    return "" if before == after else where
 
 
 def _merge(base: Dict[str, Any], other: Dict[str, Any]) -> None:

@@ -23,8 +23,10 @@ _PROGRAMS = {
     "podman": ("podman",),
     "apptainer": ("apptainer",),
     "nomad": ("nomad",),
-    "kubelet": ("kubelet", "cri-dockerd"),
-    "others": ("nerdctl", "buildkitd", "firecracker", "firecracker-containerd", "rkt", "mesos-agent", "mesos-slave"),
+    "others": (
+        *("kubelet", "cri-dockerd", "nerdctl", "buildkitd", "firecracker", "firecracker-containerd"),
+        *("rkt", "mesos-agent", "mesos-slave"),
+    ),
 }
 
 
@@ -83,10 +85,6 @@ def class_of(name: str) -> Type[Runtime]:
         from .nomad import Nomad
 
         return Nomad
-    if name == "kubelet":
-        from .kubelet import Kubelet
-
-        return Kubelet
     if name == "others":
         from .others import Other
 

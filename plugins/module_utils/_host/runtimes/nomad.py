@@ -24,12 +24,8 @@ from ..processes import Process
 from ..trust import check_trusted
 from . import reading
 from .cri import CriStatus
-from .restarts import forget_restart, note_restart, restart_pending
 from .runtime import Keys, Runtime
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .settings import FileChange, RuntimeSettings
+from .settings import FileChange, RuntimeSettings, forget_restart, note_restart, restart_pending
 
 # The directory that the units of the packages pass to the agent as an option.
 _CONFIG = "/etc/nomad.d"

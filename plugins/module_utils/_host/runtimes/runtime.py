@@ -269,16 +269,32 @@ class Runtime:
 
         return cri.cri_status(self.address, timeout)
 
+    def compared(self, desired: RuntimeSettings) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        """Return its current and the desired settings by name, without those that may be as they are."""
+        rows = [
+            ("conf_dir", self.conf_dir, desired.conf_dir),
+            ("bin_dirs", ":".join(self.bin_dirs), ":".join(desired.bin_dirs)),
+            ("max_conf_num", self.max_networks, desired.max_conf_num),
+            ("setup_serially", self.setup_serially, desired.setup_serially),
+        ]
+        chosen = [row for row in rows if row[2] is not None]
+        return {name: current for name, current, _desired in chosen}, {name: value for name, _current, value in chosen}
+
     def has(self, desired: RuntimeSettings) -> bool:
         """Tell whether it has these settings already."""
-        return (
-            bool(self.found)
-            and self.reads
-            and self.conf_dir == desired.conf_dir
-            and list(self.bin_dirs) == list(desired.bin_dirs)
-            and desired.max_conf_num in (None, self.max_networks)
-            and desired.setup_serially in (None, self.setup_serially)
-        )
+        current, wanted = self.compared(desired)
+        return bool(self.found) and self.reads and current == wanted
+
+    def take_over(self, desired: RuntimeSettings) -> None:
+        """Become as it will be when it has these settings."""
+        self.set_conf(desired.conf_dir)
+        self.bin_dirs = list(desired.bin_dirs)
+        self.reads = True
+        self.max_networks = self.max_networks if desired.max_conf_num is None else desired.max_conf_num
+
+    def lost(self, now: Runtime) -> str:
+        """Return the first setting of others that *now*, after a change, is not as it was; "" if there is none."""
+        return ""
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Return the changes of its files that give it the settings *desired*. Raises HostError."""

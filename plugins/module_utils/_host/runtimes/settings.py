@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""The desired settings of runtimes, and the files that have them: most runtimes read drop-ins."""
+"""The desired settings of runtimes, the files that have them (most read drop-ins), and restarts that are due."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import stat
 from typing import List, Mapping, NamedTuple, Optional, Sequence
 
 from ..errors import HostError
-from ..files import Attributes, Directory, write
+from ..files import Attributes, Directory, make_directory, write
+from ..processes import started
 from ..trust import check_trusted, open_trusted
 from . import reading
+
+_DIRECTORY = "/run/podwire-cni/restarts"
 
 HEADER = "# Written by podwire.cni; changes are overwritten.\n"
 
@@ -83,3 +86,34 @@ def drop_in(path: str, text: Optional[str], needed: bool) -> List[FileChange]:
         raise HostError(f"{path} exists and was not written by podwire.cni; move it away", code="not_ours")
     after = None if text is None or not (needed or before is not None) else HEADER + text
     return [] if before == after else [FileChange(path, before, after)]
+
+
+# ---- notes of processes that have to end, or to be told, before the next write takes effect
+
+
+def note_restart(service: str, pid: int) -> None:
+    """Record that the process *pid* must end before the next write takes effect."""
+    start = started(pid)
+    if start is not None:
+        make_directory(_DIRECTORY, 0o700)
+        with Directory(_DIRECTORY) as directory:
+            write(directory, service, f"{pid} {start}\n".encode("ascii"), Attributes(0o600))
+
+
+def forget_restart(service: str) -> None:
+    """Remove the record."""
+    if os.path.isdir(_DIRECTORY):
+        with Directory(_DIRECTORY) as directory:
+            directory.remove(service)
+
+
+def restart_pending(service: str, pid: int) -> bool:
+    """Tell whether the process *pid* was recorded."""
+    try:
+        with open(os.path.join(_DIRECTORY, service), encoding="ascii") as stream:
+            noted = stream.read().split()
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        raise HostError(f"cannot read {_DIRECTORY}/{service}: {error}", code="unreadable") from error
+    return noted == [str(pid), started(pid)]

@@ -12,12 +12,18 @@ from ..hostview import HostView
 from ..plan import DISRUPTIVE, Plan, Step
 from ..problems import ERROR, WARNING, Finding
 from ..processes import processes
-from . import discover, reading
+from . import discover
 from .asking import ask_once, ask_until
-from .profiles import CONFIGURABLE, CONTAINERD_CONFIG, CONTAINERD_CRI, PROFILES
-from .restarts import forget_restart, note_restart, restart_pending
+from .profiles import CONFIGURABLE, CONTAINERD_CONFIG, PROFILES
 from .runtime import Runtime
-from .settings import HEADER, FileChange, RuntimeSettings
+from .settings import (
+    HEADER,
+    FileChange,
+    RuntimeSettings,
+    forget_restart,
+    note_restart,
+    restart_pending,
+)
 from .toml import MARK
 
 # Seconds between two searches for a daemon that does not run yet.
@@ -75,13 +81,7 @@ class Setup:
         if changes:
             self._add_steps(runtime, changes)
         if desired.present:
-            runtime.set_conf(desired.conf_dir)
-            runtime.bin_dirs = list(desired.bin_dirs)
-            runtime.reads = True
-            if desired.max_conf_num is not None:
-                runtime.max_networks = desired.max_conf_num
-            if desired.allow and name == "apptainer":
-                runtime.allowed = dict(runtime.allowed, **{what: list(names) for what, names in desired.allow.items()})
+            runtime.take_over(desired)
 
     def _usable(self, name: str, runtime: Runtime) -> bool:
         """Tell whether there is anything to configure."""
@@ -232,7 +232,7 @@ class Setup:
                 "previous configuration was restored",
                 code="overridden",
             )
-        lost = _difference(_others(before.tables), _others(now.tables), "")
+        lost = before.lost(now)
         if lost:
             raise HostError(
                 f"{before.name} would lose its setting {lost}; the previous configuration was restored",
@@ -271,19 +271,7 @@ def _reason(runtime: Runtime, desired: RuntimeSettings) -> str:
         return "state is absent"
     if not runtime.found or not runtime.reads:
         return "does not have the settings yet"
-    settings = [
-        ("conf_dir", runtime.conf_dir, desired.conf_dir),
-        ("bin_dirs", ":".join(runtime.bin_dirs), ":".join(desired.bin_dirs)),
-        ("max_conf_num", runtime.max_networks, desired.max_conf_num),
-        ("setup_serially", runtime.setup_serially, desired.setup_serially),
-    ]
-    if runtime.name == "apptainer":
-        for what, names in (desired.allow or {}).items():
-            settings.append((f"allow.{what}", ", ".join(runtime.allowed.get(what, ())), ", ".join(names)))
-    chosen = [setting for setting in settings if setting[2] is not None]
-    texts = change_in_words(
-        {name: current for name, current, _want in chosen}, {name: want for name, _here, want in chosen}
-    )
+    texts = change_in_words(*runtime.compared(desired))
     return texts or "its settings are not as this collection writes them"
 
 
@@ -296,22 +284,3 @@ def _shown(text: Optional[str]) -> str:
     if text is None or text.startswith(HEADER):
         return text or ""
     return "".join(line for line in text.splitlines(keepends=True) if MARK in line)
-
-
-def _others(tables: Dict[str, Any]) -> Dict[str, Any]:
-    """Return containerd's unmanaged settings."""
-    others = {key: value for key, value in copy.deepcopy(tables).items() if key not in ("version", "imports")}
-    for name in CONTAINERD_CRI:
-        reading.section(others, "plugins", name).pop("cni", None)
-    return others
-
-
-def _difference(before: Any, after: Any, where: str) -> str:
-    """Return the first place where *after* differs from *before*, "" if there is none."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in before:
-            place = _difference(before[key], after.get(key), f"{where}.{key}" if where else key)
-            if place:
-                return place
-        return ""
-    return "" if before == after else where

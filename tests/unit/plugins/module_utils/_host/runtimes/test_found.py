@@ -16,7 +16,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import 
     reading,
 )
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.crio import Crio
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.kubelet import Kubelet
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad import Nomad
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.others import Other
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.podman import Podman
@@ -199,7 +198,7 @@ def test_a_configuration_of_nomad_that_is_not_understood_is_said(fake_host):
 
 
 def others(fake_host):
-    return {runtime.name: runtime for runtime in Other.find(fake_host.processes) + Kubelet.find(fake_host.processes)}
+    return {runtime.name: runtime for runtime in Other.find(fake_host.processes)}
 
 
 def test_nerdctl_has_a_file_and_looks_for_an_existing_directory(fake_host):

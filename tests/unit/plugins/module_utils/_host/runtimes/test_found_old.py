@@ -8,12 +8,11 @@ import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import HostView
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.kubelet import Kubelet
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.others import Other
 
 
 def others(fake_host):
-    return {runtime.name: runtime for runtime in Other.find(fake_host.processes) + Kubelet.find(fake_host.processes)}
+    return {runtime.name: runtime for runtime in Other.find(fake_host.processes)}
 
 
 def test_kubelet_counts_with_dockershim_only(fake_host):

@@ -15,7 +15,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.hostview import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import Manifest
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.plan import ConfPlan
 from ansible_collections.podwire.cni.plugins.module_utils._host.processes import Process
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, restarts, setup
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import cri, discover, settings, setup
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.settings import RuntimeSettings
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.setup import Setup
 
@@ -28,7 +28,7 @@ def runtime_named(name, *values, **settings):
 
 @pytest.fixture(autouse=True)
 def notes(tmp_path, monkeypatch):
-    monkeypatch.setattr(restarts, "_DIRECTORY", str(tmp_path / "restarts"))
+    monkeypatch.setattr(settings, "_DIRECTORY", str(tmp_path / "restarts"))
 
 
 @pytest.fixture
@@ -82,12 +82,12 @@ def test_a_daemon_has_to_be_restarted_until_it_is_another_one(tmp_path, monkeypa
 
 
 def test_a_process_that_got_the_number_of_another_one_is_not_taken_for_it(monkeypatch):
-    restarts.note_restart("crio", os.getpid())
-    assert restarts.restart_pending("crio", os.getpid())
-    monkeypatch.setattr(restarts, "started", lambda pid: "1")
-    assert not restarts.restart_pending("crio", os.getpid())
-    restarts.forget_restart("crio")
-    assert not os.listdir(restarts._DIRECTORY)
+    settings.note_restart("crio", os.getpid())
+    assert settings.restart_pending("crio", os.getpid())
+    monkeypatch.setattr(settings, "started", lambda pid: "1")
+    assert not settings.restart_pending("crio", os.getpid())
+    settings.forget_restart("crio")
+    assert not os.listdir(settings._DIRECTORY)
 
 
 def test_a_change_that_does_not_help_is_undone(tmp_path, monkeypatch, crio):
@@ -97,15 +97,15 @@ def test_a_change_that_does_not_help_is_undone(tmp_path, monkeypatch, crio):
         made.apply()
     assert caught.value.code == "overridden"
     assert not os.path.exists(made.steps[0].target)
-    assert not restarts.restart_pending("crio", os.getpid())
+    assert not settings.restart_pending("crio", os.getpid())
 
 
 def test_a_restart_that_is_due_stays_due_when_a_change_is_undone(tmp_path, monkeypatch, crio):
-    restarts.note_restart("crio", os.getpid())
+    settings.note_restart("crio", os.getpid())
     read_again(monkeypatch, crio, "/other")
     with pytest.raises(HostError):
         plan(tmp_path, [crio]).plan.apply()
-    assert restarts.restart_pending("crio", os.getpid())
+    assert settings.restart_pending("crio", os.getpid())
 
 
 def test_another_setting_that_would_be_lost_is_an_error(tmp_path, monkeypatch):
