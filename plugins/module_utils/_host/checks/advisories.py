@@ -14,8 +14,6 @@ from ..problems import INFO, WARNING, Finding
 from .view import ConfView, Placed
 
 Plugin = Dict[str, Any]
-# Tells whether the host has a command.
-Has = Callable[[str], bool]
 _TIMEOUT = 10.0
 
 
@@ -29,31 +27,31 @@ class Advisory(NamedTuple):
     name: str
     plugins: Tuple[str, ...]
     fixed: str
-    used: Callable[[Plugin, Has], str]
+    used: Callable[[Plugin], str]
     effect: str
     solved_with: str = ""
     introduced_with: str = ""
 
 
-def _always(_plugin: Plugin, _has: Has) -> str:
+def _always(_plugin: Plugin) -> str:
     return "as configured here"
 
 
-def _nftables(plugin: Plugin, has: Has) -> str:
+def _nftables(plugin: Plugin) -> str:
     backend = text_of(plugin, "backend")
     if backend == "nftables":
         return "with the backend nftables"
     # Without iptables the plugin uses nft (plugins/meta/portmap/main.go:ensureBackend).
-    if not backend and has("nft") and not has("iptables"):
+    if not backend and _is_there("nft") and not _is_there("iptables"):
         return "with the backend nftables, which it uses because this host has no iptables"
     return ""
 
 
-def _iptables(plugin: Plugin, _has: Has) -> str:
+def _iptables(plugin: Plugin) -> str:
     return "with the backend iptables" if text_of(plugin, "backend") != "nftables" else ""
 
 
-def _selinux(plugin: Plugin, _has: Has) -> str:
+def _selinux(plugin: Plugin) -> str:
     return "with selinuxContext" if text_of(plugin, "selinuxcontext") else ""
 
 
@@ -95,18 +93,11 @@ ADVISORIES = (
 
 def security_problems(view: ConfView, binaries: Binaries) -> Iterator[Finding]:
     """Yield the known vulnerabilities in the plugins of the requested and of the other managed networks."""
-    known: Dict[str, bool] = {}
-
-    def has(command: str) -> bool:
-        if command not in known:
-            known[command] = _is_there(command)
-        return known[command]
-
     for file in view.loaded():
         if file.name in view.wanted | view.managed:
             for placed in view.chain(file):
                 for advisory in ADVISORIES:
-                    yield from _concerning(advisory, placed, binaries, has)
+                    yield from _concerning(advisory, placed, binaries)
 
 
 def _is_there(command: str) -> bool:
@@ -116,9 +107,9 @@ def _is_there(command: str) -> bool:
         return True
 
 
-def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries, has: Has) -> Iterator[Finding]:
+def _concerning(advisory: Advisory, placed: Placed, binaries: Binaries) -> Iterator[Finding]:
     kind = text_of(placed.plugin, "type")
-    used = advisory.used(placed.plugin, has) if kind in advisory.plugins else ""
+    used = advisory.used(placed.plugin) if kind in advisory.plugins else ""
     if not used:
         return
     try:
