@@ -58,10 +58,10 @@ class Crio(Runtime):
         if os.path.isdir(self.config):
             paths.extend(reading.below(self.config))
         network = reading.merged(paths, "crio", "network")
-        bin_dirs, old = network.get("plugin_dirs"), reading.directory(network, "plugin_dir")
-        if old and isinstance(bin_dirs, list):
+        old = reading.directory(network, "plugin_dir")
+        if old:
             # This deprecated key adds to the others.
-            network["plugin_dirs"] = [*bin_dirs, old]
+            network["plugin_dirs"] = [*(reading.directories(network, "plugin_dirs") or self.bin_dirs), old]
         self.take(network)
 
     def ask(self, networks: Sequence[str], timeout: float) -> CriStatus:
@@ -83,10 +83,10 @@ class Crio(Runtime):
         done = commands.run_command(argv, timeout)
         if done.rc != 0:
             raise commands.failure(argv, f"exit status {done.rc}", done.stderr)
-        runs = Crio("crio")
+        runs = Crio("crio", bin_dirs=self.bin_dirs)
         try:
             network = reading.section(reading.toml(done.stdout[:_MOST].decode("utf-8", "replace")), "crio", "network")
-            runs.take({"plugin_dirs": self.bin_dirs, **network})
+            runs.take(network)
         except HostError as error:
             raise HostError(f"{' '.join(argv)} prints no configuration ({error.msg})", code="not_answered") from error
         if not network.get("network_dir"):

@@ -247,6 +247,12 @@ def test_a_crio_that_was_not_restarted_is_not_ready(crio, old, new, words):
     assert words in status.message
 
 
+def test_a_crio_that_prints_no_directory_of_plugins_has_that_of_its_files(crio):
+    runtime = crio("cat <<'X'\n[crio.network]\nnetwork_dir = \"/etc/cni/net.d\"\nplugin_dirs = []\nX")
+    runtime.bin_dirs = ["/usr/lib/cni"]
+    assert runtime.ask([], 5) == CriStatus(True, "", None)
+
+
 @pytest.mark.parametrize("script", ["echo '[crio'", "echo 'a = 1'", "exit 1", "sleep 60", "echo 'network_dir = 1'"])
 def test_a_crio_status_that_answers_otherwise_is_not_known(crio, script):
     with pytest.raises(HostError):

@@ -34,6 +34,8 @@ def test_crio_is_configured_by_files_drop_ins_and_flags(fake_host):
     fake_host.prints = {"--version": "crio version 1.30.4"}
     [runtime] = crio(fake_host)
     assert (runtime.name, runtime.version, runtime.conf_dir) == ("crio", "1.30.4", "/etc/cni/net.d")
+    fake_host.put("/etc/crio/crio.conf", '[crio.network]\nplugin_dir = "/q"\n')
+    assert crio(fake_host)[0].bin_dirs == ["/opt/cni/bin", "/q"]
     fake_host.put("/etc/crio/crio.conf", '[crio.network]\nnetwork_dir = "/a/"\nplugin_dirs = ["/p/"]\n')
     assert (crio(fake_host)[0].conf_dir, crio(fake_host)[0].bin_dirs) == ("/a", ["/p"])
     fake_host.put("/etc/crio/crio.conf.d/20-b", '[crio.network]\nnetwork_dir = "/b"\ncni_default_network = "apps"\n')
