@@ -58,12 +58,8 @@ def confirm(
     network, False if one has not, None if that is not known; and a sentence for each that is not confirmed. Runtimes
     that are not running, read another directory, or are in *restarting* are not asked.
     """
-    asked = [
-        runtime
-        for runtime in effective.runtimes
-        if effective.reads_here(runtime) and runtime.name not in restarting and runtime.can_be_asked
-    ]
     end = time.monotonic() + deadline
+    asked = effective.asked(restarting)
     answers = [_confirm_one(effective, runtime, list(bin_dirs), end) for runtime in asked]
     confirmed = _all_of([answer for answer, _texts in answers])
     return confirmed, [text for _answer, texts in answers for text in texts]

@@ -80,9 +80,11 @@ class ConfPlan(Plan):
         # A runtime cannot have loaded what is only planned.
         if check_mode or self.judged is None:
             return None
+        restarting = [row["runtime"] for row in self.configured if row["restart"]]
+        if not self.judged.asked(restarting):
+            return None
         from ..checks.readiness import confirm
 
-        restarting = [row["runtime"] for row in self.configured if row["restart"]]
         confirmed, texts = confirm(self.judged, restarting, bin_dirs)
         for text in texts:
             self.warn("not_confirmed", text)

@@ -177,6 +177,11 @@ class Effective:
             return True
         return verdict.can_use(network) if runtime.profile.choice == NAMED else verdict.network == network
 
+    def asked(self, restarting: Collection[str]) -> List[Runtime]:
+        """Return the runtimes that read conf_dir and can be asked, without those in *restarting*."""
+        readers = [runtime for runtime in self.runtimes if self.reads_here(runtime)]
+        return [runtime for runtime in readers if runtime.name not in restarting and runtime.can_be_asked]
+
     def reads_here(self, runtime: Runtime) -> bool:
         """Tell whether it reads networks from conf_dir."""
         return runtime.reads and runtime.profile.choice != OWN and self._reads_here(runtime)
