@@ -109,10 +109,21 @@ def test_runtime_config_of_the_user(world):
     assert debug.stdin["runtimeConfig"] == {"a": 2}
 
 
-def test_add_of_an_unknown_plugin(world):
-    net = conf.network_plugin_conf_from_bytes(b'{"name":"n","type":"does-not-exist"}')
+@pytest.mark.parametrize("verb", ["add_network", "check_network", "del_network"])
+def test_unknown_plugin(world, verb):
+    net = conf.network_plugin_conf_from_bytes(b'{"name":"n","type":"does-not-exist","cniVersion":"1.1.0"}')
     with pytest.raises(PluginNotFoundError, match=r'failed to find plugin "does-not-exist"'):
-        world.cni.add_network(net, world.rt())
+        getattr(world.cni, verb)(net, world.rt())
+
+
+def test_legacy_plugin(world):
+    """Go: libcni/backwards_compatibility_test.go. Such a plugin answers in the shape of 0.1.0 and names no version."""
+    world.script("old", 'cat >/dev/null; [ "$CNI_COMMAND" != ADD ] || echo \'{"ip4":{"ip":"10.1.2.3/24"}}\'')
+    old = conf.network_plugin_conf_from_bytes(b'{ "name": "old-thing", "type": "old" }')
+    result = world.cni.add_network(old, world.rt())
+    assert result.to_dict() == {"cniVersion": "0.1.0", "ip4": {"ip": "10.1.2.3/24"}, "dns": {}}
+    world.cni.del_network(old, world.rt())
+    assert world.cni.get_cached_attachments() == []
 
 
 def test_add_that_fails(world):

@@ -100,10 +100,11 @@ def test_check_with_garbage_in_the_cache(world, debug):
     assert debug.command is None
 
 
-def test_check_converts_the_cached_result(world, debug):
+def test_check_and_del_convert_the_cached_result(world, debug):
     world.put_cache(LEGACY % "0.3.1", network="apitest")
-    world.cni.check_network(world.net(debug, "1.1.0"), world.rt())
-    assert debug.stdin["prevResult"] == RESULT_110
+    for verb in (world.cni.check_network, world.cni.del_network):
+        verb(world.net(debug, "1.1.0"), world.rt())
+        assert debug.stdin["prevResult"] == RESULT_110
 
 
 def test_check_with_a_cached_version_that_nobody_knows(world, debug):

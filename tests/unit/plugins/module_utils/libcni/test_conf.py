@@ -210,6 +210,8 @@ def test_conf_from_missing_file():
         conf.network_plugin_conf_from_file("/tmp/nope/not-here")
     assert str(caught.value) == "error reading /tmp/nope/not-here: open /tmp/nope/not-here: no such file or directory"
     assert caught.value.path == "/tmp/nope/not-here"
+    with pytest.raises(ConfigError, match=r"^error reading /tmp/nope/not-here: open /tmp/nope/not-here"):
+        conf.network_conf_from_file("/tmp/nope/not-here")
 
 
 def test_conf_from_what_is_no_file(tmp_path):

@@ -193,8 +193,10 @@ def drop_ins(tmp_path, name="net"):
 
 
 def test_drop_ins_come_last(tmp_path):
-    drop_ins(tmp_path)
     path = write(tmp_path, "10.conflist", {"name": "net", "cniVersion": "1.0.0", "plugins": [{"type": "inline"}]})
+    (tmp_path / "net").mkdir()
+    assert types(conf.network_conf_from_file(path)) == ["inline"]
+    drop_ins(tmp_path)
     found = conf.network_conf_from_file(path)
     assert types(found) == ["inline", "a", "b"]
     assert found.drop_ins == 2

@@ -367,6 +367,7 @@ def test_route_attributes():
         b'{"cniVersion":"1.0.0","routes":[null]}',
         b'{"cniVersion":"1.0.0","routes":[{"dst":null}]}',
         b'{"cniVersion":"1.0.0","routes":[{"dst":"0.0.0.0/0","mtu":1.5}]}',
+        b'{"cniVersion":"1.0.0","routes":[{"dst":"1.2.3.0/24","gw":"1.2.3.x"}]}',
         b'{"cniVersion":"1.0.0","dns":[]}',
         b'{"cniVersion":"0.4.0","ips":[{"version":4,"address":"10.0.0.1/8"}]}',
         b'{"cniVersion":"0.2.0","ip4":[]}',

@@ -72,6 +72,8 @@ def test_the_longest_part():
 def test_comparisons():
     assert version.greater_than("1.1.0", "1.0.0")
     assert version.greater_than("0.10.0", "0.9.9")
+    assert version.greater_than("1.1.1", "1.1.0")
+    assert version.greater_than_or_equal_to("1.2.34", "1.2.14")
     assert not version.greater_than("1.0.0", "1.0")
     assert version.greater_than_or_equal_to("0.4.0", "0.4.0")
     assert not version.greater_than_or_equal_to("", "0.2.0")

@@ -135,6 +135,15 @@ def test_closed_streams(run, closed, tmp_path):
     assert run(code, shell=closed, CNI_COMMAND="").exit == 0
 
 
+def test_unreadable_stdin(run):
+    # Python itself does not start with a directory there.
+    done = run("os.dup2(os.open('/', os.O_RDONLY), 0)\nlibcni.plugin_main(add=lambda args: None)")
+    assert (done.exit, done.json) == (
+        1,
+        {"code": 5, "msg": "error reading from stdin: read /dev/stdin: is a directory"},
+    )
+
+
 def test_an_answer_that_cannot_be_written_is_a_failure(run):
     done = run(RETURNS % "pass", shell=">/dev/full")
     assert (done.exit, done.stderr) == (1, "cannot write the answer to stdout: No space left on device\n")
