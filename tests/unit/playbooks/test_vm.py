@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -14,8 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "playbooks" / "vm"))
 
-import vm
-from podwire_vm import cloud, common, images, machines, progress, qemu, states
+from podwire_vm import common, images, machines, progress, qemu, states
 
 CHECKSUM = "sha256:" + "0" * 64
 
@@ -70,33 +68,6 @@ def test_a_wrong_machine_is_refused(machine, complaint):
         machines.Wish.parse(machine)
 
 
-def test_a_machine_is_understood():
-    wish = machines.Wish.parse({"name": "web", "image": "debian-13", "forward": {"8080": 0, 53: "5353"}})
-    assert (wish.name, wish.image, wish.restrict, wish.ports) == ("web", "debian-13", True, {22: 0, 8080: 0, 53: 5353})
-
-
-def test_the_name_is_the_image_unless_one_is_named():
-    assert machines.Wish.parse({"name": "debian-12"}).image == "debian-12"
-    wanted = {"name": "debian-13", "packages": ["podman"]}
-    assert machines.Wish.parse({"name": "debian-12", "vm_image": wanted}).image == wanted
-
-
-@pytest.mark.parametrize("given", [[], {}, None, "debian-12"])
-def test_no_machines_are_refused(given):
-    with pytest.raises(common.VmError, match="no machines"):
-        vm.check(given, "tcg")
-
-
-def test_two_machines_of_one_name_are_refused():
-    with pytest.raises(common.VmError, match="web: two machines have this name"):
-        vm.check([{"name": "web", "image": "debian-12"}, {"name": "web", "image": "debian-13"}], "tcg")
-
-
-def test_an_unknown_image_is_refused_with_those_that_are_known():
-    with pytest.raises(common.VmError, match=r"'debian-11': unknown\. Known are debian-12, debian-13, debian-forky"):
-        images.find("debian-11")
-
-
 def test_an_image_is_kept_by_the_digest_of_its_recipe(cache, tmp_path, monkeypatch):
     before = images.find("debian-12").directory
     assert before.parent == cache / "images"
@@ -105,26 +76,6 @@ def test_an_image_is_kept_by_the_digest_of_its_recipe(cache, tmp_path, monkeypat
     recipe.write_text("another")
     monkeypatch.setattr(images, "RECIPE", recipe)
     assert images.find("debian-12").directory != before
-
-
-def test_other_packages_make_another_image_whatever_their_order():
-    plain, dnsmasq, both = (
-        images.find({"name": "debian-12", "packages": packages})
-        for packages in ([], ["dnsmasq-base"], ["podman", "dnsmasq-base", "podman"])
-    )
-    assert plain.directory == images.find("debian-12").directory
-    assert len({plain.directory, dnsmasq.directory, both.directory}) == 3
-    assert both == images.find({"name": "debian-12", "packages": ["dnsmasq-base", "podman"]})
-    assert both.packages == ("dnsmasq-base", "podman")
-
-
-def test_the_packages_are_given_to_the_recipe(tmp_path, monkeypatch):
-    recipe = tmp_path / "recipe"
-    recipe.write_text('echo "$1" "${@:3}" >"$2/arguments"')
-    monkeypatch.setattr(images, "RECIPE", recipe)
-    image = images.find({"name": "debian-13", "packages": ["g++", "podman"]})
-    assert images.build(image)
-    assert (image.directory / "arguments").read_text() == "trixie g++ podman\n"
 
 
 @pytest.mark.parametrize(
@@ -167,21 +118,6 @@ def test_a_cloud_image_with_another_checksum_is_not_kept(tmp_path, cache):
     with pytest.raises(common.VmError, match=f"its sha256 is {hashlib.sha256(disk.read_bytes()).hexdigest()}, not 000"):
         images.build(image)
     assert not [path for path in (cache / "images").iterdir() if path.is_dir()]
-
-
-def test_a_cloud_image_that_is_not_there_is_an_error_with_its_address(tmp_path):
-    address = (tmp_path / "missing").as_uri()
-    with pytest.raises(common.VmError, match=address):
-        images.build(images.find({"url": address, "checksum": CHECKSUM}))
-
-
-def test_cloud_init_is_told_whom_to_let_in(tmp_path):
-    (tmp_path / "ssh_key.pub").write_text("ssh-ed25519 AAAA podwire-vm\n")
-    cloud._write_seed(cloud.parse({"url": "https://example.org/i", "checksum": CHECKSUM, "user": "admin"}), tmp_path)
-    first, rest = (tmp_path / "seed" / "user-data").read_text().split("\n", 1)
-    assert first == "#cloud-config"
-    (user,) = json.loads(rest)["users"]
-    assert (user["name"], user["ssh_authorized_keys"]) == ("admin", ["ssh-ed25519 AAAA podwire-vm"])
 
 
 def pretend_to_bootstrap(monkeypatch, fail=None):
@@ -277,49 +213,6 @@ def test_the_sweep_leaves_a_build_alone_that_goes_on(monkeypatch):
     assert not partial.exists() and not booting.exists()
 
 
-def test_too_little_room_is_said_before_anything_is_built(tmp_path):
-    with pytest.raises(common.VmError, match="MiB of disk are free, 99999999999 MiB are needed"):
-        common.need_space(tmp_path, 99999999999)
-
-
-def test_too_little_memory_is_said(tmp_path):
-    with pytest.raises(common.VmError, match="memory are available, a virtual machine needs 99999999999 MiB"):
-        common.need_memory(99999999999)
-
-
-def test_a_missing_program_is_said_with_the_packages():
-    with pytest.raises(common.VmError, match=r"no-such-program: not found. On Debian: apt-get install qemu"):
-        common.need_program("sh", "no-such-program")
-
-
-def test_a_wrong_accelerator_is_refused():
-    with pytest.raises(common.VmError, match="not one of auto, tcg, kvm"):
-        states.choose_accelerator(images.find("debian-12"), "xen")
-
-
-def test_whether_kvm_works_is_found_out_once_for_each_machine_and_not_waited_for(monkeypatch, cache):
-    image = images.find("debian-12")
-    probed = []
-    monkeypatch.setattr(states, "_machine", lambda: "this one")
-    monkeypatch.setattr(states, "_probe", lambda asked: probed.append(asked) or ("kvm", "it works"))
-    assert states.choose_accelerator(image, "auto") == "kvm"
-    with common.locked(cache / ".accelerator.lock", None):
-        assert states.choose_accelerator(image, "auto") == "kvm"
-    assert len(probed) == 1
-    monkeypatch.setattr(states, "_machine", lambda: "another one")
-    states.choose_accelerator(image, "auto")
-    assert len(probed) == 2
-
-
-def test_what_the_system_refuses_is_said_without_a_traceback(monkeypatch, capsys, tmp_path):
-    (tmp_path / "cache").write_text("a file")
-    monkeypatch.setattr(sys, "argv", ["vm.py", "build", "debian-12"])
-    assert vm.main() == 1
-    said = capsys.readouterr().err
-    assert said.startswith("The virtual machines failed, not the tests on them: [Errno")
-    assert str(tmp_path / "cache") in said
-
-
 def test_only_the_processes_of_a_directory_are_ended(tmp_path, pretended_qemu):
     ours, deeper = pretended_qemu(tmp_path / "run/a/pid"), pretended_qemu(tmp_path / "run/a/b/pid")
     theirs, other_program = pretended_qemu(tmp_path / "run2/pid"), pretended_qemu(tmp_path / "run/a/pid", name="sleep")
@@ -341,16 +234,6 @@ def test_all_machines_of_a_run_are_destroyed_and_nothing_else(tmp_path, pretende
     assert process.wait(10) == lost.wait(10) == -15
     assert [path.name for path in run.iterdir()] == ["notes"]
     assert machines.destroy_all(run) == []
-
-
-def test_nothing_is_destroyed_where_nothing_is(tmp_path):
-    assert machines.destroy_all(tmp_path / "run") == []
-
-
-def test_a_path_with_a_comma_reaches_qemu_whole():
-    options = qemu.Hardware("tcg", Path("/a,b/disk"), Path("/a,b/memory"), ["-kernel", "k"]).options()
-    assert any("file=/a,,b/disk," in option for option in options)
-    assert any("mem-path=/a,,b/memory," in option for option in options)
 
 
 @pytest.mark.parametrize(("restrict", "word"), [(True, "on"), (False, "off")])
@@ -377,21 +260,6 @@ def test_each_call_says_one_more_line_until_the_command_has_ended(tmp_path):
     assert list((tmp_path / "run").iterdir()) == []
 
 
-def test_a_line_is_told_before_the_command_ends(tmp_path):
-    """It waits for a file, which appears only after the line was told."""
-    go = tmp_path / "go"
-    wait = f"while not os.path.exists({str(go)!r}): time.sleep(0.05)"
-    script = f"import os, sys, time\nprint('begun', file=sys.stderr, flush=True)\n{wait}\nprint('{{}}')"
-    command = [sys.executable, "-c", script]
-    assert progress.follow(command, tmp_path / "build", 1) == {"line": "begun", "finished": False}
-    go.touch()
-    assert progress.follow(command, tmp_path / "build", 2) == {"line": "done", "finished": True, "result": {}}
-
-
-def test_a_command_that_says_nothing_is_done(tmp_path):
-    assert [turn["line"] for turn in turns(tmp_path / "build", "print('[]')")] == ["done"]
-
-
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
@@ -406,21 +274,3 @@ def test_a_command_that_fails_is_told_with_its_reason(tmp_path, script, reason):
     with pytest.raises(common.VmError, match=f"^{reason}$"):
         turns(tmp_path / "build", script)
     assert not (tmp_path / "build").exists()
-
-
-def test_what_a_build_left_that_nobody_follows_is_no_progress_of_the_next(tmp_path):
-    (tmp_path / "build").mkdir()
-    (tmp_path / "build" / "said").write_text("old\n")
-    assert [turn["line"] for turn in turns(tmp_path / "build", "print('[]')")] == ["done"]
-
-
-def test_the_build_of_a_wrong_image_is_followed_to_its_error(tmp_path, capsys, monkeypatch):
-    status, number = 0, 0
-    while status == 0:
-        # Its error is a line like others until the build has ended.
-        number += 1
-        assert number <= 2
-        monkeypatch.setattr(sys, "argv", ["vm.py", "follow", str(tmp_path), "web", "debian-1", str(number)])
-        status = vm.main()
-    assert status == 1
-    assert "image 'debian-1': unknown" in capsys.readouterr().err

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import re
 import sys
-import zlib
 from pathlib import Path
 
 import pytest
@@ -57,24 +55,6 @@ def test_the_contents_are_those_of_the_pages():
     assert {*listed, *children, "index", "contents"} == set(SITE.pages.values())
 
 
-def test_every_module_page_leads_to_its_options():
-    for module in (docsite.ROOT / "plugins" / "modules").glob("cni_*.py"):
-        assert f"({docsite.COLLECTION}/{module.stem}_module.rst)" in SITE.text(DOCS / f"{module.stem}.md")
-
-
-def test_the_source_has_every_page_once(tmp_path):
-    SITE.write(tmp_path)
-    made = {path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.md")}
-    assert made == set(SITE.pages.values())
-
-
-def test_the_inventory(tmp_path):
-    docsite.write_inventory(tmp_path / "inv", "# a comment\nlabel a/b.html#c\n")
-    head, body = (tmp_path / "inv").read_bytes().split(b"zlib.\n")
-    assert head.startswith(b"# Sphinx inventory version 2\n")
-    assert zlib.decompress(body) == b"label std:label -1 a/b.html#c label\n"
-
-
 @pytest.mark.parametrize(
     ("html", "found"),
     [
@@ -88,15 +68,3 @@ def test_the_inventory(tmp_path):
 def test_what_a_page_loads_from_elsewhere(tmp_path, html, found):
     (tmp_path / "a.html").write_text(html)
     assert len(docsite.foreign(tmp_path)) == found
-
-
-def test_the_labels_are_written_once():
-    labels = re.findall(r"^(\S+) \S+$", (docsite.DOCSITE / "ansible-labels.txt").read_text(), re.MULTILINE)
-    assert labels == sorted(set(labels))
-
-
-def test_a_generated_page_has_no_list_of_its_headings(tmp_path):
-    page = tmp_path / "cni_conf_module.rst"
-    page.write_text("Title\n=====\n\n.. contents::\n   :local:\n   :depth: 1\n\nSynopsis\n--------\n\n- text\n")
-    docsite.without_contents(tmp_path)
-    assert page.read_text() == "Title\n=====\n\n\nSynopsis\n--------\n\n- text\n"

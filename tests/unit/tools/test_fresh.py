@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
-import platform
 import signal
 import sys
 import time
@@ -18,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
 
 import fresh
 import machine
-from fresh import Outcome, Request
+from fresh import Outcome
 
 ALL = ("bookworm", "trixie", "forky")
 
@@ -35,32 +33,6 @@ def as_root(monkeypatch):
 def runs(tmp_path, monkeypatch):
     monkeypatch.setattr(fresh, "RUNS", tmp_path / "fresh")
     return tmp_path / "fresh"
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ([], Request(ALL, "root", ("demo",))),
-        (["trixie", "--user", "demo"], Request(("trixie",), "newcomer", ("demo",))),
-        (["--user", "test", "forky", "bookworm"], Request(("bookworm", "forky"), "newcomer", ("test",))),
-        (["test", "demo", "demo", "forky"], Request(("forky",), "root", ("demo", "test"))),
-    ],
-)
-def test_arguments(words, expected):
-    assert fresh.parse(words) == expected
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["sid"], "'sid' is neither a suite (bookworm, trixie, forky) nor a command (demo, tutorial, test)"),
-        (["--root"], "unrecognized arguments: --root"),
-    ],
-)
-def test_an_unknown_argument_is_refused(capsys, words, message):
-    with pytest.raises(SystemExit) as caught:
-        fresh.parse(words)
-    assert caught.value.code == 2 and message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -82,15 +54,6 @@ def test_what_a_command_printed_is_counted(command, output, status, expected):
     outcome = Outcome("trixie", "root", command)
     fresh.count(outcome, output.splitlines(), status)
     assert (outcome.passed, outcome.failed, outcome.skipped) == expected
-
-
-def test_rows():
-    versions = {"python": "3.14.8", "ansible-core": "2.21.2", "plugins": "1.1.1, 1.9.1"}
-    good = Outcome("forky", "newcomer", "test", 150, 0, [], versions, 990.4)
-    bad = Outcome("forky", "root", "demo", 7, 1)
-    assert good.row() == "| forky | `test` as user | 3.14.8 | 2.21.2 | 1.1.1, 1.9.1 | 150 | 990 |"
-    assert bad.row() == "| forky | `demo` as root |  |  |  | 7, 1 failed | 0 |"
-    assert {text.count("|") for text in (*fresh.HEADER.splitlines(), good.row(), bad.row())} == {8}
 
 
 def run_main(tmp_path, monkeypatch, capsys, words, tried):
@@ -121,88 +84,6 @@ def test_a_system_that_cannot_be_made_fails_and_the_others_are_tried(tmp_path, m
     status, printed, counts = run_main(tmp_path, monkeypatch, capsys, [], tried)
     assert (status, counts) == (1, {"passed": 6, "failed": 1, "skipped": []})
     assert printed.err == "no mirror\n"
-
-
-def test_nothing_failed(tmp_path, monkeypatch, capsys):
-    status, _printed, counts = run_main(
-        tmp_path, monkeypatch, capsys, ["trixie"], lambda suite, user, _commands: [Outcome(suite, user, "demo", 3)]
-    )
-    assert (status, counts) == (0, {"passed": 3, "failed": 0, "skipped": []})
-
-
-def test_commands(monkeypatch):
-    monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    monkeypatch.setenv("PODWIRE_RESULTS", "/results")
-    script = str(machine.ROOT / "tests" / "fresh.sh")
-    assert os.access(script, os.X_OK)
-    making = fresh.making(Path("/d"), "newcomer", "forky", "http://mirror/debian")
-    assert making[:2] == ["env", "-i"] and "https_proxy=http://proxy:3128" in making
-    assert not [word for word in making if "PODWIRE" in word]
-    assert making[making.index(script) :] == [script, "make", "/d", "newcomer", "forky", "http://mirror/debian"]
-    assert fresh.making(Path("/d"), "root", "trixie", None)[-4:] == ["make", "/d", "root", "trixie"]
-    entering = fresh.entering(Path("/d"), "root", ["./run", "demo"])
-    assert entering[entering.index(script) :] == [script, "enter", "/d", "root", "./run", "demo"]
-
-
-def test_a_user_needs_sudo(monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert fresh.entering(Path("/d"), "root", ["./run", "demo"])[:4] == ["sudo", "--", "env", "-i"]
-
-
-def test_settings_of_apt():
-    dump = """\
-APT::Architecture "amd64";
-Acquire::Check-Date "false";
-Acquire::http::Proxy "http://proxy:3128";
-Acquire::http::Proxy::mirror "DIRECT";
-Acquire::http::Proxy-Auto-Detect "/usr/bin/auto-apt-proxy";
-Acquire::https::CaInfo "/etc/ssl/certs/ca-certificates.crt";
-Acquire::Retries "3";
-Acquire::Languages "none";
-"""
-    kept = dump.splitlines(keepends=True)
-    expected = "".join(kept[number] for number in (1, 2, 3, 5, 6))
-    assert fresh.apt_settings(dump, "trixie") == expected
-    assert fresh.apt_settings(dump, "forky") == expected + 'Acquire::Check-Valid-Until "false";\n'
-
-
-def test_settings_of_pip():
-    listing = """\
-:env:.default-timeout='180'
-:env:.find-links='/wheels'
-global.cert='/etc/ssl/certs/ca-certificates.crt'
-global.default-timeout='60'
-global.extra-index-url='file:///pypi/simple https://index/simple'
-global.index-url='https://mirror/simple'
-global.no-index='true'
-list.format='columns'
-"""
-    assert fresh.pip_settings(listing) == {
-        "cert": "/etc/ssl/certs/ca-certificates.crt",
-        "default-timeout": "180",
-        "extra-index-url": "https://index/simple",
-        "index-url": "https://mirror/simple",
-    }
-    assert fresh.pip_settings("") == {}
-
-
-def test_versions(tmp_path, monkeypatch):
-    monkeypatch.setattr(machine, "CACHE", tmp_path / "cache")
-    for folder, core in (("run", "2.9.27"), ("sanity", "2.21.2"), ("units", "2.21.2")):
-        (tmp_path / f"cache/nox/{folder}/lib/python3.14/site-packages/ansible_core-{core}.dist-info").mkdir(
-            parents=True
-        )
-    for place, version in (("system", "1.1.1+ds1-3+b15"), ("cache/plugins/forky", "1.9.1+ds1-1")):
-        document = tmp_path / place / "usr/share/doc/containernetworking-plugins/changelog.Debian.gz"
-        document.parent.mkdir(parents=True)
-        document.write_bytes(
-            gzip.compress(f"containernetworking-plugins ({version}) unstable; urgency=medium\n".encode())
-        )
-    assert fresh.versions(tmp_path / "system") == {
-        "python": platform.python_version(),
-        "ansible-core": "2.9.27, 2.21.2",
-        "plugins": "1.1.1, 1.9.1",
-    }
 
 
 @pytest.mark.parametrize("end", [None, SystemExit, KeyboardInterrupt])
@@ -238,12 +119,6 @@ def test_a_signal_ends_the_run_and_removes_the_system(runs, monkeypatch, number)
         for end, handler in before.items():
             signal.signal(end, handler)
     assert caught.value.code == 128 + number and list(runs.iterdir()) == []
-
-
-def test_output_is_followed(capfd):
-    lines: list[str] = []
-    assert fresh._follow(["sh", "-c", "echo one; echo two >&2; read line || exit 3"], lines) == 3
-    assert lines == ["one", "two"] and capfd.readouterr().out == "one\ntwo\n"
 
 
 def test_a_command_ends_when_it_is_no_longer_followed():

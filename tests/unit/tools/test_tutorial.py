@@ -11,29 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "tools"))
 
 import tutorial
-from tutorial import Command, commands, missing
-
-PAGE = """\
-```console
-$ cd /
-$ pwd
-/
-```
-
-```sh
-cat <<'END'
-one
-END
-```
-
-```text
-$ not a command
-```
-"""
-
-
-def test_commands():
-    assert commands(PAGE) == [Command("cd /"), Command("pwd", ["/"]), Command("cat <<'END'\none\nEND", ["..."])]
+from tutorial import commands, missing
 
 
 def test_the_tutorial_begins_with_a_clone_and_ends_with_the_playground():
@@ -66,14 +44,6 @@ def follow(page, *prepare):
     return list(tutorial.follow(page, ["bash"], prepare))
 
 
-def test_a_page_that_holds():
-    assert follow(PAGE) == ["  [ok] cd /", "  [ok] pwd", "  [ok] cat <<'END'"]
-
-
-def test_commands_share_a_shell_and_its_preparation():
-    assert follow("```console\n$ echo $A$B\n12\n```\n", "A=1", "B=2") == ["  [ok] echo $A$B"]
-
-
 @pytest.mark.parametrize(
     ("block", "said"),
     [
@@ -86,11 +56,3 @@ def test_it_stops_at_what_fails(block, said):
     lines = "\n".join(follow(f"```console\n$ true\n{block}\n$ true\n```\n")).splitlines()
     assert lines[0] == "  [ok] true"
     assert lines[-1] == said
-
-
-def test_a_command_that_opens_a_shell(tmp_path, monkeypatch):
-    (tmp_path / "run").write_text("#!/bin/sh\necho starting\necho ready for commands\nINNER=yes bash\n")
-    (tmp_path / "run").chmod(0o755)
-    page = "```console\n$ ./run playground\n...\nready ...\n$ echo $INNER\nyes\n$ exit\n$ echo $INNER.\n.\n```\n"
-    names = ["./run playground", "echo $INNER", "exit", "echo $INNER."]
-    assert follow(page, f"cd {tmp_path}") == [f"  [ok] {name}" for name in names]
