@@ -166,19 +166,15 @@ attachments:
     network:
       description: Name of the network.
       type: str
-      sample: demo
     container_id:
       description: Container ID.
       type: str
-      sample: web
     ifname:
       description: Name of the interface.
       type: str
-      sample: eth0
     netns:
       description: Path of the namespace.
       type: str
-      sample: /run/netns/web
     action:
       description:
         - What was done, or would be done in check mode.
@@ -229,7 +225,6 @@ attachments:
         - What went wrong, or V(null). C(code) and C(message) are always set.
         - C(plugin), C(plugin_code) and C(stderr) are set if a plugin failed.
       type: dict
-      sample: null
     drift:
       description: What has drifted, in words, if that is only reported; else empty.
       type: str
@@ -238,7 +233,6 @@ attachments:
       description: Warnings about this attachment, with C(code) and C(message).
       type: list
       elements: dict
-      sample: []
     pod:
       description: The pod that the attachment belongs to, as C(NAMESPACE/NAME).
       returned: for entries with a pod
@@ -269,19 +263,15 @@ pods:
     name:
       description: Name of the pod.
       type: str
-      sample: web
     namespace:
       description: Namespace of the pod.
       type: str
-      sample: default
     container_id:
       description: Container ID.
       type: str
-      sample: web
     netns:
       description: Path of the namespace.
       type: str
-      sample: /run/netns/web
     networks:
       description:
         - The networks of the pod in the order of their ADDs, also in check mode, each with C(name) (in annotations),
@@ -338,7 +328,6 @@ actions:
         - V(safe) for V(add), V(adopt) and for a V(repair) in place, V(disruptive) for V(del), V(reroute) and
           for a V(repair) with DEL and ADD, V(foreign) for V(leave).
       type: str
-      sample: disruptive
     reason:
       description:
         - What is not as desired, in a few words and without secrets. The header of the diff shows it, too.

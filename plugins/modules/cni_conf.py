@@ -219,7 +219,6 @@ networks:
     name:
       description: Name of the network.
       type: str
-      sample: apps
     path:
       description: Path of its file. V(null) for a network that does not and did not exist.
       type: str
@@ -265,7 +264,6 @@ effective:
     network:
       description: The network of containers that name no network. V(null) if there is none.
       type: str
-      sample: apps
     file:
       description: The file of that network. V(null) if it is in no file.
       type: str
@@ -302,7 +300,6 @@ effective:
       description: The drop-ins whose plugins the runtime appends to the networks that it loads.
       type: list
       elements: str
-      sample: []
     verified:
       description:
         - Whether its rules were compared with the real runtime (V(run)) or are taken from its source code (V(source)).
@@ -346,7 +343,6 @@ configured:
         - Whether the runtime has to be restarted, because it still runs with a configuration from before a change by
           this task or an earlier one.
       type: bool
-      sample: true
     ready:
       description:
         - Whether the runtime itself reports that its network is ready. V(null) if it was not asked. The module asks
@@ -355,7 +351,6 @@ configured:
     message:
       description: Why it is not ready.
       type: str
-      sample: ''
     networks:
       description: The networks that it has loaded, in order, if it reports them (containerd only).
       type: list
@@ -382,7 +377,6 @@ problems:
     level:
       description: One of V(error), V(warning) and V(info).
       type: str
-      sample: warning
     code:
       description: Stable code for the kind of problem. The page validation of the documentation lists all codes.
       type: str
@@ -446,7 +440,6 @@ actions:
           that moves addresses, interfaces or rules. V(foreign) for what a running daemon did to a managed file, which
           is left.
       type: str
-      sample: safe
     reason:
       description: What is not as desired, in a few words and without secrets. The header of the diff shows it, too.
       type: str

@@ -163,26 +163,21 @@ collected:
       description: Kind of object.
       type: str
       choices: [attachment, lease, rule, cache, link]
-      sample: lease
     network:
       description: Name of the network. Empty if it is unknown.
       type: str
-      sample: demo
     id:
       description:
         - Identifier of the object, which is the address of a lease, C(CONTAINER/INTERFACE) of an attachment, the path
           of a cache file, or the name of an interface. For rules, the backend, the family, the plugin and the chain or
           address.
       type: str
-      sample: 10.88.0.2
     container_id:
       description: Container ID. Empty if it is unknown.
       type: str
-      sample: web
     ifname:
       description: Name of the interface in the container. Empty if it is unknown.
       type: str
-      sample: eth0
     addresses:
       description: The addresses that must not be in use in any namespace.
       type: list
@@ -251,7 +246,6 @@ gc:
     network:
       description: Name of the network.
       type: str
-      sample: demo
     action:
       description: What was done, or would be done in check mode.
       type: str

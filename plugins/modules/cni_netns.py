@@ -72,11 +72,9 @@ netns:
     name:
       description: Name of the namespace.
       type: str
-      sample: web
     path:
       description: Path of the namespace.
       type: str
-      sample: /run/netns/web
     action:
       description: What was done, or would be done in check mode.
       type: str

@@ -169,7 +169,6 @@ plugins:
     name:
       description: Name of the plugin, which is the name of its file.
       type: str
-      sample: bridge
     path:
       description: Path of the binary.
       type: str
@@ -178,7 +177,6 @@ plugins:
       description: What the file is, V(elf) or V(script). V(null) if there is no file.
       type: str
       choices: [elf, script]
-      sample: elf
     sha256:
       description: Digest of the binary after the task. V(null) if there is no binary.
       type: str
@@ -218,7 +216,6 @@ actions:
     class:
       description: V(disruptive) if a plugin that is in use is removed, else V(safe).
       type: str
-      sample: safe
     reason:
       description: What is not as desired, in a few words. The header of the diff shows it, too.
       type: str
@@ -247,7 +244,6 @@ users:
     name:
       description: Name of the plugin.
       type: str
-      sample: bridge
     users:
       description: Networks and attachments, as human-readable text.
       type: list

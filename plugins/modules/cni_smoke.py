@@ -81,7 +81,6 @@ networks:
     network:
       description: Name of the network. Empty for a file that cannot be loaded.
       type: str
-      sample: apps
     file:
       description: Path of its file.
       type: str
@@ -92,38 +91,31 @@ networks:
         - A V(planned) network would be tested. A V(skipped) network was not tested, see RV(networks[].reason).
       type: str
       choices: [passed, failed, skipped, planned]
-      sample: passed
     reason:
       description:
         - Why the network was skipped. Empty if it was not.
         - V(takes_device), V(fixed_address), V(no_dhcp_daemon), V(third_party) or V(host_route_lost).
       type: str
-      sample: ""
     ready:
       description:
         - Result of STATUS, V(passed) or V(failed).
         - V(null) if it is unknown, because the version of the network or one of its plugins does not have STATUS, or a
           plugin does not answer.
       type: str
-      sample: passed
     add:
       description: V(passed) or V(failed). V(null) if it did not run.
       type: str
-      sample: passed
     check:
       description:
         - V(passed), or V(unusable) if CHECK fails right after a successful ADD, which is not a fault of the network.
         - V(null) if the network has no CHECK.
       type: str
-      sample: passed
     ping:
       description: V(passed) or V(failed). V(null) if there is nothing to ping; RV(networks[].notes) say why.
       type: str
-      sample: passed
     del:
       description: V(passed) or V(failed). V(null) if it did not run.
       type: str
-      sample: passed
     ips:
       description: The addresses that the network assigned.
       type: list
@@ -137,11 +129,9 @@ networks:
         kind:
           description: V(lease), V(link) or V(rule).
           type: str
-          sample: lease
         id:
           description: The address, the interface, or what identifies the rules.
           type: str
-          sample: 10.88.0.2
         message:
           description: Description of the leak.
           type: str
@@ -149,18 +139,15 @@ networks:
         removed:
           description: Whether the module could remove it.
           type: bool
-          sample: true
     notes:
       description: Why a test was skipped or does not count, with C(code) and C(message).
       type: list
       elements: dict
-      sample: []
     error:
       description:
         - The first error, V(null) if there was none. C(code) and C(message) are always set.
         - C(plugin), C(plugin_code) and C(stderr) are set if a plugin failed.
       type: dict
-      sample: null
 runtimes:
   description:
     - The runtimes of the host that use one of the networks by default, with C(runtime), C(network), whether it is

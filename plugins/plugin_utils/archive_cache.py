@@ -53,8 +53,9 @@ def obtain(url: str, checksum: str) -> str:
     folder = cache_dir()
     path = os.path.join(folder, f"{algorithm}-{digits}")
     with locked(f"{path}.lock"):
-        if _is_intact(path, wanted):
-            return path
+        with contextlib.suppress(FileNotFoundError), open(path, "rb") as stream:
+            if digests(stream, (algorithm,))[algorithm] == digits:
+                return path
         fd, temp = tempfile.mkstemp(dir=folder)
         try:
             with os.fdopen(fd, "w+b") as stream:
@@ -86,14 +87,6 @@ def _fetch_visibly(url: str, stream: BinaryIO) -> None:
 
     fetch(url, Told())  # type: ignore[arg-type]
     display(f"podwire.cni: received {stream.tell() / 1e6:.1f} MB in {time.monotonic() - begun:.0f} s")
-
-
-def _is_intact(path: str, wanted: tuple[str, str]) -> bool:
-    try:
-        with open(path, "rb") as stream:
-            return digests(stream, (wanted[0],))[wanted[0]] == wanted[1]
-    except FileNotFoundError:
-        return False
 
 
 @contextlib.contextmanager

@@ -39,7 +39,9 @@ class PodEntries:
         self._tolerant = tolerant
         self._conf = MultusConf("")
         self._conf.namespace_isolation = bool(given.get("namespace_isolation"))
-        self._conf.global_namespaces = _texts(given.get("global_namespaces", ["default"]))
+        self._conf.global_namespaces = names = given.get("global_namespaces", ["default"])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise HostError(f"nads.global_namespaces is a list of namespaces, not {names!r:.60}", code="bad_option")
         self._conf.conf_dir = str(given.get("conf_dir") or _OPTIONS["conf_dir"]["default"])
         self._checked: dict[tuple[str, str], Optional[HostError]] = {}
 
@@ -151,9 +153,3 @@ def _annotations(pod: Mapping[str, Any]) -> Optional[dict[str, str]]:
         if not isinstance(value, str):
             raise HostError(f"the annotation {name} is {type(value).__name__}; write it in quotes", "bad_pod")
     return found
-
-
-def _texts(values: Any) -> list[str]:
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise HostError(f"nads.global_namespaces is a list of namespaces, not {values!r:.60}", code="bad_option")
-    return [str(value) for value in values]

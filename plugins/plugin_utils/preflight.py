@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib.util
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -69,18 +70,15 @@ def preflight(variables: Mapping[str, Any], settings: Settings, warn: Callable[[
 
 def bad_values(variables: Mapping[str, Any], settings: Settings) -> str:
     """Return what is wrong with the values of variables, used or not, "" if nothing is."""
-    return "; ".join(_bad_values(variables, settings))
-
-
-def _bad_values(variables: Mapping[str, Any], settings: Settings) -> Iterator[str]:
+    sentences = []
     for name in sorted(VARIABLES.intersection(variables)):
-        try:
-            settings.value(name)
-        except BadValue as error:
-            yield str(error)
-        except AnsibleError:
-            # A template that fails. The task that needs the variable reports it, with its place in the file.
-            pass
+        # A template that fails is reported by the task that needs the variable, with its place in the file.
+        with contextlib.suppress(AnsibleError):
+            try:
+                settings.value(name)
+            except BadValue as error:
+                sentences.append(str(error))
+    return "; ".join(sentences)
 
 
 def _lacking(settings: Settings) -> str:

@@ -20,11 +20,10 @@ def jsonschema_needed(what: str, reason: object) -> str:
 
 def no_options(names: Iterable[object], known: Iterable[str]) -> list[str]:
     """Return a sentence for each of *names* that is not among the *known* options."""
-    options = sorted(known)
-    return [_no_option(str(name), options) for name in names if name not in options]
-
-
-def _no_option(name: str, options: list[str]) -> str:
-    near = difflib.get_close_matches(name, options, 1)
-    remedy = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(options)}"
-    return f"there is no option {name!r}; {remedy}"
+    options, sentences = sorted(known), []
+    for name in names:
+        if name not in options:
+            near = difflib.get_close_matches(str(name), options, 1)
+            remedy = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(options)}"
+            sentences.append(f"there is no option {str(name)!r}; {remedy}")
+    return sentences

@@ -102,18 +102,15 @@ def _structure(name: str, given: str, kind: type) -> Any:
         try:
             value = yaml.load(given, Loader=_Loader)  # It is a SafeLoader.
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise BadValue(f"{name}: the text is neither JSON nor YAML: {_why(error)}") from None
+            mark = getattr(error, "problem_mark", None)
+            place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+            why = one_line(f"{place}{getattr(error, 'problem', None) or error}")
+            raise BadValue(f"{name}: the text is neither JSON nor YAML: {why}") from None
     except RecursionError:
         raise BadValue(f"{name}: the text is nested too deeply") from None
     if not isinstance(value, kind):
         raise BadValue(f"{name}: the text is no {word}; write JSON, such as {shape}, or YAML, found {_short(given)}")
     return value
-
-
-def _why(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return one_line(f"{place}{getattr(error, 'problem', None) or error}")
 
 
 def _short(given: str) -> str:

@@ -27,12 +27,6 @@ def ip(text: str) -> Address:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def optional_ip(text: str) -> None:
-    """An address, or "" for none."""
-    if text:
-        ip(text)
-
-
 @functools.lru_cache(maxsize=1024)
 def cidr(text: str) -> Network:
     """An address with a prefix length, as Go's net.ParseCIDR accepts it."""
@@ -96,7 +90,8 @@ def path(text: str) -> None:
 
 FORMATS = {
     "ip": ip,
-    "optional-ip": optional_ip,
+    # "" is none.
+    "optional-ip": lambda text: ip(text) if text else None,
     "cidr": cidr,
     "network": network,
     "address-range": address_range,

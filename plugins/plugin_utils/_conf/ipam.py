@@ -184,18 +184,17 @@ def _overlaps(ranges: list[_Range]) -> Iterator[Finding]:
 
 def _public(ipam: dict[str, Any]) -> Iterator[Finding]:
     for entry, _group, place in _entries(ipam):
-        subnet = network(entry["subnet"])
-        if subnet.is_global and (subnet.version == 4 or _is_routed(subnet)):
+        subnet: Any = network(entry["subnet"])
+        routed = subnet.version == 4 or (
+            subnet.subnet_of(_UNICAST) and not any(subnet.subnet_of(part) for part in _NOT_ROUTED)
+        )
+        if subnet.is_global and routed:
             private = "10.55.0.0/24" if subnet.version == 4 else "fd00:55::/64"
             text = (
                 f"host-local: {subnet} is public address space and ipMasq replaces its addresses, so containers cannot "
                 f"reach the hosts that own these addresses; write a private network such as {private}"
             )
             yield Finding(WARNING, "public_subnet", text, (*place, "subnet"))
-
-
-def _is_routed(subnet: Any) -> bool:
-    return bool(subnet.subnet_of(_UNICAST)) and not any(subnet.subnet_of(other) for other in _NOT_ROUTED)
 
 
 # ---- static and whereabouts
@@ -316,7 +315,12 @@ def _routes(
                 f"an IPv{target.version} address"
             )
             yield Finding(refused, "schema", text, (*place, "gw"))
-        elif gw is not None and target.version in families and kind != "whereabouts" and not _reachable(gw, near):
+        elif (
+            gw is not None
+            and target.version in families
+            and kind != "whereabouts"
+            and not (gw in _LINK_LOCAL or any(gw in subnet for subnet in near))
+        ):
             # The separate configuration file of whereabouts may contain more ranges.
             listed = ", ".join(str(subnet) for subnet in subnets if subnet.version == gw.version)
             text = (
@@ -345,7 +349,3 @@ def _default_routes(
     named = {cidr(route["dst"]) for route in ipam.get("routes", []) if route.get("gw")}
     found = [target for target in _DEFAULTS if target.version in families and target not in named]
     return {_Route(target, gateways.get(target.version), 0, 254): " (isDefaultGateway adds it)" for target in found}
-
-
-def _reachable(gateway: Any, near: list[Network]) -> bool:
-    return gateway in _LINK_LOCAL or any(gateway in subnet for subnet in near)

@@ -210,18 +210,10 @@ def _validator(reference: str) -> Any:
     checker = jsonschema.FormatChecker(formats=())
     for word, function in FORMATS.items():
         checker.checks(word, raises=ValueError)(_format_check(function))
-    return _validator_class()(resolved(reference), format_checker=checker)
-
-
-@functools.lru_cache(maxsize=None)
-def _validator_class() -> Any:
     # fold reports unknown keys, because it can suggest the right ones.
-    rules = {"unevaluatedProperties": _nothing, "patternProperties": _nothing, "pattern": _pattern}
-    return jsonschema.validators.extend(jsonschema.Draft202012Validator, rules)
-
-
-def _nothing(_validator: Any, _rule: Any, _value: Any, _schema: Any) -> Iterator[Any]:
-    return iter(())
+    rules = {**dict.fromkeys(("unevaluatedProperties", "patternProperties"), lambda *_rule: ()), "pattern": _pattern}
+    validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, rules)
+    return validator(resolved(reference), format_checker=checker)
 
 
 def _pattern(validator: Any, rule: Any, value: Any, schema: Any) -> Iterator[Any]:

@@ -173,11 +173,8 @@ def _binary_name(name: Any, place: tuple[Any, ...]) -> Iterator[Finding]:
 
 
 def _is_template(text: str) -> bool:
-    for first, last in _TEMPLATE_MARKS:
-        at = text.find(first)
-        if at >= 0 and text.find(last, at) > 0:
-            return True
-    return bool(_TEMPLATE.search(text))
+    marked = any(last in text.partition(first)[2] for first, last in _TEMPLATE_MARKS)
+    return marked or bool(_TEMPLATE.search(text))
 
 
 def _template_findings(value: Any, place: tuple[Any, ...]) -> Iterator[Finding]:

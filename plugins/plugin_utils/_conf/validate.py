@@ -114,16 +114,13 @@ class Checked:
 
     def _add(self, findings: list[Finding]) -> None:
         for finding in findings:
-            pointer = self._original(finding.pointer)
+            pointer = finding.pointer
+            if self._single and pointer[:1] == ("plugins",):
+                pointer = pointer[2:]
             line, column = self._source.positions.find(pointer, finding.key)
             self.problems.append(
                 problem(finding.level, finding.code, finding.message, self._label, text_of(pointer), line, column)
             )
-
-    def _original(self, pointer: tuple[Any, ...]) -> tuple[Any, ...]:
-        if self._single and pointer[:1] == ("plugins",):
-            return pointer[2:]
-        return pointer
 
 
 def _as_hosts_say(text: str) -> Iterator[Finding]:

@@ -191,7 +191,7 @@ def find(folder: str, against: str, present: Run) -> Run:
     if not others:
         if against == PREVIOUS:
             raise NoRun(f"no run before {present.begin} in {folder}/{RUNS}")
-        begins = ", ".join(map(_time, names(folder)))
+        begins = ", ".join(_NAME.sub(r"\1\2:\3:\4Z", name) for name in names(folder))
         raise NoRun(f"no other run in {folder}/{RUNS} begins at {against}; there are {begins}")
     return read(os.path.join(folder, RUNS, others[-1]))
 
@@ -200,10 +200,6 @@ def superfluous(folder: str, keep: int) -> list[str]:
     """Return the paths of the oldest runs, so that *keep* are left."""
     runs = names(folder)
     return [os.path.join(folder, RUNS, name) for name in runs[: max(0, len(runs) - keep)]]
-
-
-def _time(name: str) -> str:
-    return _NAME.sub(r"\1\2:\3:\4Z", name)
 
 
 def _checked(value: Any) -> Run:

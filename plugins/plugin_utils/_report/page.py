@@ -69,7 +69,10 @@ def pages(
     ranked = sorted(report["hosts"], key=lambda host: LEVELS.index(level(host)))
     levels = [level(host) for host in ranked]
     causes = causes_of(by_host, commands, past.since)
-    causes_of_host = _causes_of_hosts(causes)
+    causes_of_host: dict[str, list[str]] = {}
+    for cause in causes:
+        for name in cause.hosts:
+            causes_of_host.setdefault(name, []).append(cause.id)
     times = sorted(host["time"] for host in ranked if host["time"])
     needy = [host["host"] for host, name in zip(ranked, levels) if name != CLEAN]
     again = f"Inspect {several(len(needy), 'host')} again", commands.playbook("drift", needy)
@@ -77,7 +80,7 @@ def pages(
         "report": report,
         "headline": headline(report["counts"]),
         "level": levels[0] if levels else ERROR,
-        "tiles": _tiles(levels),
+        "tiles": [("", "Hosts", len(levels)), *((name, words, levels.count(name)) for name, words in _TILES.items())],
         "tags": _tags(ranked),
         "causes": causes[:MOST_CAUSES],
         "other_causes": Bounded(causes[MOST_CAUSES:], _ALL_CAUSES),
@@ -104,14 +107,6 @@ def pages(
             host = host_view(record, by_host[name], commands, past.since.get(name, {}), f"h{index}")
             hosts.append({**host, "causes": causes_of_host.get(name, []), "alone": len(ranked) == 1})
         yield _template().render(hosts=hosts, start=start, number=number, pages=names, **shared)
-
-
-def _causes_of_hosts(causes: Sequence[Any]) -> dict[str, list[str]]:
-    by_host: dict[str, list[str]] = {}
-    for cause in causes:
-        for host in cause.hosts:
-            by_host.setdefault(host, []).append(cause.id)
-    return by_host
 
 
 @functools.lru_cache(maxsize=1)
@@ -158,12 +153,6 @@ def _shorten(text: str, most: int) -> str:
 def _day(time: str) -> str:
     """Return a time of a record for display: without its T and its seconds."""
     return f"{time[:10]} {time[11:16]}" if len(time) == len("2026-11-25T00:00:00Z") else time
-
-
-def _tiles(levels: Sequence[str]) -> list[dict[str, Any]]:
-    """Return how many hosts there are of each level; each is a filter."""
-    parts = [{"show": name, "label": label, "count": levels.count(name)} for name, label in _TILES.items()]
-    return [{"show": "", "label": "Hosts", "count": len(levels)}, *parts]
 
 
 def _tags(hosts: Sequence[Record]) -> list[dict[str, Any]]:

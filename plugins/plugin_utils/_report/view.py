@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import Any, Collection, Mapping, NamedTuple, Sequence
+from typing import Any, Collection, Iterator, Mapping, NamedTuple, Sequence
 
 from ...module_utils._host.plan import DISRUPTIVE, FOREIGN, SAFE
 from .commands import Commands
@@ -107,7 +107,7 @@ def host_view(
         "known": record["info"] is not None,
         "steps": Bounded(steps),
         "classes": classes,
-        "effective": Bounded(_runtimes(info)).shown,
+        "effective": Bounded(list(_runtimes(info))).shown,
         "obstacles": Bounded([_texts(row, "level", "message", "evidence", "remedy") for row in obstacles]),
         # cni_conf and cni_info may both report one.
         "problems": Bounded(sorted(_once(problems), key=lambda problem: problem["code"] != "known_vulnerability")),
@@ -212,10 +212,13 @@ def _container(row: Mapping[str, Any], drifted: Mapping[str, str], dead: Collect
     return {**names, "ips": texts(row.get("ips"))[:10], "ports": ports[:10], "level": level, "state": state}
 
 
-def _runtimes(info: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a row for each runtime, with the part of the readiness that is about it."""
+def _runtimes(info: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each runtime, with the part of the readiness that is about it."""
     readiness = rows(table(info.get("readiness")).get("runtimes"))[:MOST_ROWS]
-    return [{**_effective(row), **_ready(_of_runtime(row, readiness))} for row in rows(info.get("runtime"))]
+    for row in rows(info.get("runtime")):
+        others = [_texts(other, "file", "reason") for other in rows(row.get("not_chosen"))]
+        texts_of_row = _texts(row, "runtime", "version", "network", "file", "reason")
+        yield {**texts_of_row, "not_chosen": Bounded(others, 20), **_ready(_of_runtime(row, readiness))}
 
 
 def _of_runtime(row: Mapping[str, Any], readiness: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -243,11 +246,6 @@ def _ready(row: Mapping[str, Any]) -> dict[str, Any]:
     elif said is True:
         why.append("it reports that its network is ready")
     return {"ready": words, "why": Bounded(list(filter(None, why)), 5)}
-
-
-def _effective(row: Mapping[str, Any]) -> dict[str, Any]:
-    others = [_texts(other, "file", "reason") for other in rows(row.get("not_chosen"))]
-    return {**_texts(row, "runtime", "version", "network", "file", "reason"), "not_chosen": Bounded(others, 20)}
 
 
 def _pool(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,15 +30,13 @@
     return Object.fromEntries(KEYS.map((key) => [key, given.get(key) || ""]));
   }
 
+  const addressOf = (shown) => new URLSearchParams(KEYS.filter((key) => shown[key]).map((key) => [key, shown[key]]));
+
   // Words are typed letter by letter, so they must not fill the history.
   function go(changes, replace = false) {
-    const next = { ...state, ...changes };
-    const query = new URLSearchParams(KEYS.filter((key) => next[key]).map((key) => [key, next[key]])).toString();
-    if (replace) {
-      location.replace("#" + query);
-    } else {
-      location.hash = query;
-    }
+    const query = "#" + addressOf({ ...state, ...changes });
+    if (replace) location.replace(query);
+    else location.hash = query;
     follow();
   }
 
@@ -132,11 +130,8 @@
   }
 
   function mark(link, current) {
-    if (current) {
-      link.setAttribute("aria-current", "true");
-    } else {
-      link.removeAttribute("aria-current");
-    }
+    link.toggleAttribute("aria-current", current);
+    if (current) link.setAttribute("aria-current", "true");
   }
 
   function fill(select, key) {
@@ -186,7 +181,7 @@
       const part = place.split("-")[1];
       build(section);
       state = { ...state, host: entry.name };
-      history.replaceState(null, "", "#" + new URLSearchParams(KEYS.filter((key) => state[key]).map((key) => [key, state[key]])));
+      history.replaceState(null, "", "#" + addressOf(state));
       open(section, part && $(place));
       section.querySelector("summary").focus({ preventScroll: true });
       return;
