@@ -14,7 +14,6 @@ from ..plan import Plan, Step
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..runtimes.effective import Effective
-    from ..runtimes.nomad import Reload
     from .execute import ConfSteps
 
 
@@ -25,7 +24,7 @@ class ConfPlan(Plan):
     ``configured`` the changes of their own configurations. ``files_after`` are the files that the directory will have,
     ``written`` the names of those that a step changes, ``drop_ins_after`` the drop-ins of networks whose drop-ins
     change. ``judged`` are the runtimes with the networks that they should have loaded after the steps, None if that is
-    not known. ``reload`` tells a runtime that the directory has changed.
+    not known. ``reload`` is the step that tells a runtime that the directory has changed.
     """
 
     def __init__(self, conf_dir: str, manifest: Manifest, attributes: Attributes) -> None:
@@ -41,7 +40,7 @@ class ConfPlan(Plan):
         self.written: Set[str] = set()
         self.drop_ins_after: Dict[str, List[ConfFile]] = {}
         self.judged: Optional[Effective] = None
-        self.reload: Optional[Reload] = None
+        self.reload: Optional[Step] = None
         self._changes: Optional[ConfSteps] = None
         self._deferred: List[Step] = []
 
@@ -93,7 +92,9 @@ class ConfPlan(Plan):
     def apply(self, workers: int = 1) -> None:
         """Execute the steps, in order, without the deferred ones."""
         if self.reload is not None:
-            self.reload.note()
+            from ..runtimes.nomad import note_reload
+
+            note_reload(self.reload)
         self.changes.execute([step for step in self.steps if step not in self._deferred])
 
     def apply_deferred(self, workers: int = 1) -> None:

@@ -211,13 +211,13 @@ class ConfPlanner:
             runtime for runtime in effective.runtimes if runtime.name == "nomad" and effective.reads_here(runtime)
         ]
         if readers:
-            from ..runtimes.nomad import reload_of
+            from ..runtimes.nomad import reload_step
 
             changes = any(step.kind not in ("leave", "configure") for step in self.plan.steps)
             restarting = [row["runtime"] for row in self.plan.configured if row["restart"]]
-            self.plan.reload = reload_of(readers, changes, restarting)
+            self.plan.reload = reload_step(readers, changes, restarting)
             if self.plan.reload is not None:
-                self.plan.add(self.plan.reload.step())
+                self.plan.add(self.plan.reload)
 
     def _setup(self, settings: RuntimeSettings) -> Setup:
         from ..runtimes.setup import Setup

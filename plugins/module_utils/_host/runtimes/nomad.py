@@ -259,34 +259,27 @@ def _get(address: str, port: int, path: str, end: float) -> Dict[str, Any]:
 # --- its signal
 
 
-def reload_of(runtimes: List[Runtime], changes: bool, restarting: Collection[str]) -> Optional[Reload]:
-    """Return what tells the agent among *runtimes*, which read the directory of a plan; None if nothing is to be told.
+def reload_step(runtimes: List[Runtime], changes: bool, restarting: Collection[str]) -> Optional[Step]:
+    """Return the last step of a plan, which tells the agent among *runtimes*; None if nothing is to be told.
 
-    That is if the plan *changes* the directory, or an earlier run was interrupted before it told the agent.
+    They read the directory of the plan. The agent is told if the plan *changes* that, or an earlier run was interrupted
+    before it told the agent.
     """
     agent = next((runtime for runtime in runtimes if runtime.name == "nomad" and runtime.pid and runtime.reads), None)
     if agent is None or "nomad" in restarting or not (changes or restart_pending(_NOTE, agent.pid)):
         return None
-    return Reload(agent.pid)
+    pid = agent.pid
 
-
-class Reload:
-    """The signal to the agent with the process *pid*."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-
-    def note(self) -> None:
-        """Record, before the first change, that the agent has to be told."""
-        note_restart(_NOTE, self.pid)
-
-    def step(self) -> Step:
-        """Return the last step of the plan."""
-        reason = "Nomad reads its networks only when it starts and on SIGHUP"
-        return Step("reload", "nomad", SAFE, None, {"signal": "SIGHUP", "process": self.pid}, self._send, reason=reason)
-
-    def _send(self) -> None:
+    def send() -> None:
         # An agent that has started since has read the directory.
-        if restart_pending(_NOTE, self.pid):
-            os.kill(self.pid, signal.SIGHUP)
+        if restart_pending(_NOTE, pid):
+            os.kill(pid, signal.SIGHUP)
         forget_restart(_NOTE)
+
+    reason = "Nomad reads its networks only when it starts and on SIGHUP"
+    return Step("reload", "nomad", SAFE, None, {"signal": "SIGHUP", "process": pid}, send, reason=reason)
+
+
+def note_reload(step: Step) -> None:
+    """Record, before the first change, that the agent has to be told."""
+    note_restart(_NOTE, step.after["process"])

@@ -16,7 +16,7 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.manifest import 
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.planner import plan_networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.networks.request import ConfRequest, WantedNetwork
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes import discover
-from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad import reload_of
+from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.nomad import note_reload, reload_step
 from ansible_collections.podwire.cni.plugins.module_utils._host.runtimes.runtime import Runtime
 
 # Counts the signals, and says so at its end.
@@ -78,32 +78,30 @@ def test_the_signal_is_the_last_step_of_a_plan_that_changes_the_directory(agent,
 
 
 def test_an_agent_is_told_once_of_a_change(nomad, agent):
-    reload = reload_of([nomad], True, [])
-    reload.note()
-    step = reload.step()
+    step = reload_step([nomad], True, [])
+    note_reload(step)
     assert (step.kind, step.step_class, step.target) == ("reload", "safe", "nomad")
     step.action()
     assert agent.stdout.readline() == "1\n"
-    assert reload_of([nomad], False, []) is None
+    assert reload_step([nomad], False, []) is None
 
 
 def test_an_interrupted_run_is_made_good_for(nomad, agent):
-    reload_of([nomad], True, []).note()
-    reload_of([nomad], False, []).step().action()
+    note_reload(reload_step([nomad], True, []))
+    reload_step([nomad], False, []).action()
     assert agent.stdout.readline() == "1\n"
 
 
 def test_an_agent_that_has_started_since_is_not_told(nomad, agent):
-    reload = reload_of([nomad], True, [])
     # Nothing was noted for this process, as after a restart.
-    reload.step().action()
+    reload_step([nomad], True, []).action()
     os.kill(agent.pid, signal.SIGHUP)
     assert agent.stdout.readline() == "1\n"
 
 
 def test_nobody_to_tell(nomad):
-    assert reload_of([], True, []) is None
-    assert reload_of([nomad], False, []) is None
-    assert reload_of([nomad], True, ["nomad"]) is None
+    assert reload_step([], True, []) is None
+    assert reload_step([nomad], False, []) is None
+    assert reload_step([nomad], True, ["nomad"]) is None
     nomad.pid = 0
-    assert reload_of([nomad], True, []) is None
+    assert reload_step([nomad], True, []) is None
