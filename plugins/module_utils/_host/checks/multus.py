@@ -16,7 +16,7 @@ from ..confdir import ConfFile
 from ..kinds import member_of, text_of
 from ..problems import WARNING, Finding, obstacle
 from ..runtimes.through import network_file
-from .plugins import found_plugin, why_not_there
+from .plugins import found_plugin, missing_file, why_not_there
 from .view import ConfView, Placed
 
 # Multus' own defaults.
@@ -156,24 +156,21 @@ def _inner(view: ConfView, placed: Placed) -> Iterator[_Inner]:
 
 def multus_obstacles(plugin: Dict[str, Any], binaries: Binaries) -> Iterator[Finding]:
     """Yield the obstacles in the configuration *plugin* of Multus. *binaries* are those that the runtime finds."""
-    ready = text_of(plugin, "readinessindicatorfile")
-    if ready and not os.path.exists(ready):
-        text = "Multus waits for the network of the cluster, and every ADD fails after 45 seconds"
-        remedy = "start the daemon that writes the file, or correct readinessindicatorfile"
-        yield obstacle("no_readiness_file", text, f"{ready} does not exist", remedy)
+    text = "Multus waits for the network of the cluster, and every ADD fails after 45 seconds"
+    remedy = "start the daemon that writes the file, or correct readinessindicatorfile"
+    yield from missing_file(text_of(plugin, "readinessindicatorfile"), "no_readiness_file", text, remedy)
     target = text_of(plugin, "clusternetwork")
     if text_of(plugin, "type") == "multus-shim":
         path = os.path.join(text_of(plugin, "daemonsocketdir") or _SOCKET_DIR, _SOCKET)
-        if not os.path.exists(path):
-            text = "the daemon of Multus, which does the work of its shim, does not run"
-            yield obstacle("no_multus_daemon", text, f"its socket {path} does not exist", "start it (DaemonSet)")
+        text = "the daemon of Multus, which does the work of its shim, does not run: it has no socket"
+        yield from missing_file(path, "no_multus_daemon", text, "start it (DaemonSet)")
     elif target and not text_of(plugin, "kubeconfig"):
         text = "Multus asks a cluster for clusterNetwork, and no kubeconfig names one"
         yield obstacle("no_kubeconfig", text, "kubeconfig is not set", "write it, or write delegates instead")
-    if target.startswith("/") and not os.path.exists(target):
+    if target.startswith("/"):
         text = "Multus does not find the network of every pod"
         remedy = "write the network there, or correct clusterNetwork"
-        yield obstacle("no_cluster_network", text, f"{target} does not exist", remedy)
+        yield from missing_file(target, "no_cluster_network", text, remedy)
     inner = [delegate for _place, network in delegates_of(plugin) for _at, delegate in inner_plugins(network)]
     names = [name for delegate in inner for _pointer, name in named_plugins(delegate)]
     directory = text_of(plugin, "bindir")

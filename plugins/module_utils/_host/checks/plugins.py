@@ -49,6 +49,12 @@ def plugin_obstacles(kind: str, cni_version: str, binaries: Binaries, other_dirs
         yield obstacle("unsupported_by_plugin", text, f"{kind} supports {', '.join(versions)}", "")
 
 
+def missing_file(path: str, code: str, what: str, remedy: str) -> Iterator[Finding]:
+    """Yield what is wrong if a file that a plugin needs, or waits for, does not exist."""
+    if path and not os.path.exists(path):
+        yield obstacle(code, what, f"{path} does not exist", remedy)
+
+
 def found_plugin(name: str, bin_dirs: Sequence[str]) -> str:
     """Return the path that a runtime executes for a plugin, as Go's libcni finds it; "" if there is none."""
     paths = [os.path.join(directory, name) for directory in bin_dirs] if name and "/" not in name else []

@@ -25,7 +25,7 @@ from ..runtimes.profiles import FIRST, NAMED, OWN
 from ..runtimes.runtime import Network, Runtime
 from ..secrets import mask_text
 from .directory import directory_problems
-from .plugins import found_plugin, mount_point, plugin_obstacles
+from .plugins import found_plugin, missing_file, mount_point, plugin_obstacles
 from .view import ConfView, Range, ip_of, range_of, range_sets
 
 # A load takes milliseconds once the runtime has noticed the file.
@@ -371,25 +371,21 @@ class NetworkCauses:
 
             yield from multus_obstacles(plugin, self.binaries)
         if kind == "flannel":
+            text = "the plugin flannel does not know the subnet of this node"
             path = text_of(plugin, "subnetfile") or _FLANNEL
-            if not os.path.exists(path):
-                text = "the plugin flannel does not know the subnet of this node"
-                yield obstacle("no_flannel", text, f"{path} does not exist", "start flanneld, which writes the file")
+            yield from missing_file(path, "no_flannel", text, "start flanneld, which writes the file")
         if text_of(ipam, "type") == "dhcp":
-            path = text_of(ipam, "daemonsocketpath") or _SOCKET
-            if not os.path.exists(path):
-                text = "the CNI DHCP daemon, which assigns the addresses, does not run"
-                remedy = "start it (cni_dhcp_daemon of the role podwire.cni.plugins)"
-                yield obstacle("no_dhcp_daemon", text, f"its socket {path} does not exist", remedy)
+            text = "the CNI DHCP daemon, which assigns the addresses, does not run: it has no socket"
+            remedy = "start it (cni_dhcp_daemon of the role podwire.cni.plugins)"
+            yield from missing_file(text_of(ipam, "daemonsocketpath") or _SOCKET, "no_dhcp_daemon", text, remedy)
         for path in (text_of(plugin, "kubeconfig"), text_of(object_of(plugin, "kubernetes"), "kubeconfig")):
-            if path and not os.path.exists(path):
-                text = f"the plugin {kind} cannot reach the API of Kubernetes"
-                remedy = "start the daemon of the network (DaemonSet), which writes the file"
-                yield obstacle("no_kubeconfig", text, f"{path} does not exist", remedy)
+            text = f"the plugin {kind} cannot reach the API of Kubernetes"
+            remedy = "start the daemon of the network (DaemonSet), which writes the file"
+            yield from missing_file(path, "no_kubeconfig", text, remedy)
         device = text_of(plugin, "device") if kind == "host-device" else ""
-        if device and not os.path.exists(f"/sys/class/net/{device}") and "/" not in device:
+        if device and "/" not in device:
             text = f"host-device: the host has no interface {device} to give to a container"
-            yield obstacle("no_device", text, f"/sys/class/net/{device} does not exist", "write an existing interface")
+            yield from missing_file(f"/sys/class/net/{device}", "no_device", text, "write an existing interface")
         data_dir = lease_dir(plugin)
         if data_dir:
             yield from self._pools(ipam, data_dir)
