@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for the managed host's Python: runs a module and notes its payload, its duration and its peak memory.
+"""Stands in for the managed host's Python: runs a module and notes its duration and its peak memory.
 
-Appends ``{"name", "bytes", "seconds", "kilobytes"}`` to $BENCH_DIR/processes. The name comes from
+Appends ``{"name", "seconds", "kilobytes"}`` to $BENCH_DIR/processes. The name comes from
 the task's environment.
 """
 
@@ -19,6 +19,6 @@ process.stdin.close()
 _pid, status, usage = os.wait4(process.pid, 0)
 seconds = time.monotonic() - begun
 with open(os.path.join(os.environ["BENCH_DIR"], "processes"), "a", encoding="utf-8") as stream:
-    line = {"name": os.environ["BENCH_NAME"], "bytes": len(payload), "seconds": seconds, "kilobytes": usage.ru_maxrss}
+    line = {"name": os.environ["BENCH_NAME"], "seconds": seconds, "kilobytes": usage.ru_maxrss}
     stream.write(json.dumps(line) + "\n")
 sys.exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)

@@ -10,8 +10,6 @@ import sys
 from collections import defaultdict
 from statistics import median
 
-MODULES = ("cni_host", "cni_plugins", "cni_conf", "cni_netns", "cni_attach", "cni_info")
-
 
 def records(directory: str, name: str) -> list[dict]:
     """Read a file with one JSON object a line."""
@@ -47,18 +45,6 @@ def limit(what: str, ours: float, most: float, unit: str) -> None:
     """Print one line of what has a limit of its own."""
     verdict = "met" if ours < most else "NOT MET"
     print(f"  {what:<54} {ours:8.2f} {'':>8} {unit:<3} {'':>6}  < {most:g}  {verdict}")
-
-
-def hundred(durations: Durations, processes: list[dict]) -> None:
-    """Print how long planning 100 networks takes, beyond a ping, on each of the two sides."""
-
-    def module(name: str) -> float:
-        return median([line["seconds"] for line in processes if line["name"] == name][1:])
-
-    host = module("plan_of_100") - module("ping_beside_100")
-    both = durations.of("Plan of 100 networks") - durations.of("Ping beside 100 networks")
-    limit("100 networks: cni_conf plans to rename all, module", host, 1, "s")
-    limit("100 networks: the controller's part, a network", (both - host) * 10, 20, "ms")
 
 
 def host(durations: Durations, processes: list[dict]) -> None:
@@ -133,38 +119,10 @@ def main() -> None:
         "s",
     )
     row(
-        "nothing to do: cni_plugins + cni_conf / two pings",
-        durations.of("Unchanged cni_plugins") + durations.of("Unchanged cni_conf"),
-        2 * durations.of("Ping"),
-        1.5,
-        "s",
-    )
-    row(
         "nothing to do: cni_host of 50 / ping + 1.2 x 50 CHECKs",
         durations.of("Unchanged cni_host with attachments"),
         ping + 1.2 * durations.of("Plain loop of check"),
         1.0,
-        "s",
-    )
-    row(
-        "nothing to do: cni_attach of 50 / ping + 50 CHECKs",
-        durations.of("Unchanged cni_attach"),
-        ping + durations.of("Plain loop of check"),
-        1.3,
-        "s",
-    )
-    row(
-        "50 ADDs: cni_attach / the plugins one after another",
-        durations.of("All added by cni_attach"),
-        durations.of("Plain loop of add"),
-        0.65,
-        "s",
-    )
-    row(
-        "  (what this machine allows: the plugins in parallel)",
-        durations.of("Plain parallel add"),
-        durations.of("Plain loop of add"),
-        None,
         "s",
     )
     many = durations.of("Many added by cni_attach") + durations.of("Many deleted by cni_attach")
@@ -186,36 +144,22 @@ def main() -> None:
     print()
     multinet(directory)
     own_plugins(directory)
-    memory: dict[str, list[int]] = defaultdict(list)
-    payload: dict[str, int] = {}
     processes = records(directory, "processes")
-    for line in processes:
-        memory[line["name"]].append(line["kilobytes"])
-        payload[line["name"]] = max(line["bytes"], payload.get(line["name"], 0))
-    print()
-    for module in MODULES:
-        row(f"peak memory: {module} / ping", median(memory[module]) / 1024, median(memory["ping"]) / 1024, 2.0, "MiB")
-    print()
-    for module in (*MODULES, "cni_gc"):
-        row(f"sent to the host: {module} / ping", payload[module] / 1024, payload["ping"] / 1024, None, "KiB")
-    print()
-    hundred(durations, processes)
     print()
     host(durations, processes)
     print()
     what = "1,000 leases, 500 attachments, 500 chains: cni_gc"
     limit(f"{what} plans", durations.of("Plan of cni_gc"), 3, "s")
-    limit(f"{what}, peak memory", median(memory["cni_gc"]) / 1024, 150, "MiB")
+    memory = median(line["kilobytes"] for line in processes if line["name"] == "cni_gc")
+    limit(f"{what}, peak memory", memory / 1024, 150, "MiB")
     print(
         """
 Go's libcni is version 1.3.0, as Debian has it; its program is run once for each verb and container, ours is one module
 for all.
 18 plugins of 1.9.1, 10 networks (bridge, host-local, tuning), 50 containers in one network; cni_host has the sections
 plugins, networks and netns (three namespaces), or only attachments. The plain loop of
-CHECKs has as many workers as cni_attach, that of ADDs has one, with a CHECK after each. What is sent
-includes the arguments of the task. The 100 networks (bridge, host-local, portmap) are counted beyond what
-a ping takes on that side. The 500 attachments have a namespace each; every other of their 20 networks (bridge,
-host-local, tuning) masquerades. Half of the attachments that cni_gc finds live, and nothing else does."""
+CHECKs has as many workers as cni_attach. The 500 attachments have a namespace each; every other of their 20 networks
+(bridge, host-local, tuning) masquerades. Half of the attachments that cni_gc finds live, and nothing else does."""
     )
 
 
