@@ -14,21 +14,12 @@ DB = {"network": "pwatwo", "container_id": "db", "netns": "pwa-db"}
     ("attachments", "code", "words"),
     [
         ([WEB, {**DB, "container_id": "../x"}], "bad_id", ["attachments[1].container_id", "../x", "allowed"]),
-        ([{**WEB, "network": "../../etc"}], "bad_id", ["attachments[0].network"]),
-        ([{**WEB, "ifname": "eth:0"}], "bad_id", ["attachments[0].ifname"]),
-        ([{**WEB, "netns": "run/netns/pwa-web"}], "path_not_absolute", ["attachments[0].netns"]),
         (
             [{"network": "pwatwo", "container_id": "web"}],
             "bad_netns",
             ["attachments[0]: netns is required"],
         ),
-        (
-            [WEB, {**WEB, "netns": "pwa-db"}],
-            "duplicate_attachment",
-            ["attachments[1]", "pwatwo/web/eth0"],
-        ),
         ([WEB, {**WEB, "network": "pwamap"}], "duplicate_ifname", ["attachments[1]", "ifname"]),
-        ([{**WEB, "args": {"K": "a;b"}}], "bad_args", ["attachments[0].args", "capability_args"]),
         (
             [
                 DB,
@@ -76,19 +67,9 @@ def on_bad(host, work):
             ["bad.conflist", "line 2"],
         ),
         (
-            '{"cniVersion": "1.0.0", "name": "bad", "plugins": []}',
-            "bad_config",
-            ["no plugins in list"],
-        ),
-        (
             '{"cniVersion": "1.0.0", "name": "bad", "plugins": [{"type": "../../bin/sh"}]}',
             "bad_config",
             ["/plugins/0/type", "../../bin/sh"],
-        ),
-        (
-            '{"cniVersion": "1.0.0", "name": "bad", "plugins": [{"type": "bridge", "ipam": {"type": "a/b"}}]}',
-            "bad_config",
-            ["/plugins/0/ipam/type"],
         ),
         (
             '{"cniVersion": "9.9.0", "name": "bad", "plugins": [{"type": "bridge"}]}',

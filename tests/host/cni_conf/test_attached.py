@@ -56,29 +56,16 @@ def test_a_network_with_attachments_changes_by_force_only(host, change, refuse, 
 
 
 RANGE = {"type": "host-local", "subnet": "10.58.0.0/24"}
-FIXED = {"type": "static", "addresses": [{"address": "10.58.0.2/24"}]}
 BRIDGE = {"type": "bridge", "bridge": "att0", "ipam": RANGE}
-MACVLAN = {"type": "macvlan", "master": "up0", "ipam": RANGE}
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 # The chain of the attached container, the one that is wanted, and what the refusal names.
 MOVES = {
     "dataDir": ([BRIDGE], [{**BRIDGE, "ipam": {**RANGE, "dataDir": "/opt/leases"}}], "dataDir of host-local"),
-    "datadir": ([BRIDGE], [{**BRIDGE, "ipam": {**RANGE, "datadir": "/opt/leases"}}], "dataDir of host-local"),
     "ranges": (
         [BRIDGE],
         [{**BRIDGE, "ipam": {**RANGE, "Subnet": "10.59.0.0/24", "subnet": None}}],
         "subnet of host-local",
     ),
-    "ipam type": ([BRIDGE], [{**BRIDGE, "ipam": FIXED}], "the type of ipam"),
-    "address": (
-        [{**BRIDGE, "ipam": FIXED}],
-        [{**BRIDGE, "ipam": {"type": "static", "addresses": [{"address": "10.58.0.3/24"}]}}],
-        "addresses of static",
-    ),
-    "vlan": ([BRIDGE], [{**BRIDGE, "vlan": 7}], "vlan of bridge"),
-    "masquerading": ([{**BRIDGE, "ipMasq": True}], [BRIDGE], "ipMasq of bridge"),
-    "master": ([MACVLAN], [{**MACVLAN, "master": "up1"}], "master of macvlan"),
-    "plugin": ([BRIDGE], [{**BRIDGE, "type": "ptp"}], "the plugin bridge, the plugin ptp"),
     "rules": ([BRIDGE, PORTMAP], [BRIDGE], "the plugin portmap"),
 }
 
@@ -112,23 +99,6 @@ def test_what_moves_the_addresses_interfaces_or_rules_of_a_container_is_refused(
     assert [(step["kind"], step["class"]) for step in ran] == [("write", "disruptive")]
     assert ran[0]["reason"].endswith("; moves ctr1/eth0 (10.58.0.2/24)")
     assert not host.run("cni_conf", networks=[wanted])["changed"]
-
-
-@pytest.mark.parametrize("generation", ["old", "new"])
-def test_two_containers_would_have_one_address(host, conf_dir, netns):
-    """What a change of the leases' directory does, if it is forced."""
-    sh("ip netns add cni_conf_test2")
-
-    def attach(name, container):
-        attachment = {"network": "att", "netns": name, "container_id": container}
-        return host.run("cni_attach", attachments=[attachment])["attachments"][0]["ips"]
-
-    host.run("cni_conf", networks=[network("att", BRIDGE, version="0.4.0")])
-    first = attach(netns, "ctr1")
-    moved = {**BRIDGE, "ipam": {**RANGE, "dataDir": "/opt/leases"}}
-    host.run("cni_conf", networks=[network("att", moved, version="0.4.0")], force=True)
-    assert attach("cni_conf_test2", "ctr2") == first == ["10.58.0.2/24"]
-    sh("rm -r /opt/leases")
 
 
 def test_a_drop_in_moves_rules_and_interfaces_too(host, refuse, conf_dir, netns):

@@ -44,22 +44,6 @@ def test_an_unmanaged_network_is_respected(refuse, pods, entry, code, words):
     refuse(code, [str(pods), *words], [entry])
 
 
-def test_an_adopted_network_is_removed_and_its_original_stays_aside(change, pods):
-    change([network("pods", file=pods.name)], ["adopt", "write"], ["adopted"])
-    change([{"name": "pods", "state": "absent"}], ["remove"], ["removed"])
-    assert sh(f"find {pods.parent} -type f -printf '%P %m %s\\n'") == "87-pods.conflist.podwire-aside 600 74"
-
-
-def test_an_unmanaged_network_is_set_aside_by_force(change, pods):
-    inode = pods.stat().st_ino
-    change([{"name": "pods", "state": "absent"}], ["set_aside"], ["removed"], force=True)
-    (aside,) = pods.parent.iterdir()
-    assert aside.name == "87-pods.conflist.podwire-aside"
-    assert aside.read_text() == PODS
-    assert aside.stat().st_mode & 0o7777 == 0o600
-    assert aside.stat().st_ino == inode
-
-
 def test_a_file_that_a_network_cannot_have_is_replaced_in_one_run_and_comes_back(refuse, change, conf_dir, look):
     path = conf_dir / "10-pods.conf"
     path.write_text('{"cniVersion": "0.4.0", "name": "pods", "type": "loopback"}')
@@ -113,47 +97,6 @@ def test_only_the_listed_network_stays_and_the_others_come_back(host, change, co
     assert [entry["name"] for entry in networks] == ["pods", "", "linked", "", "never"]
     assert networks[0]["path"] == str(pods)
     assert networks[4]["path"] is None
-
-
-def test_a_managed_network_goes_aside_and_comes_back(host, change, conf_dir):
-    host.run("cni_conf", networks=[network("first"), network("second")])
-    change([network("first")], ["set_aside"], ["none"], exclusive=True)
-    change([network("second", priority=20, version="0.4.0")], ["restore", "write"], ["restored"])
-    host.run("cni_conf", networks=[network("first")], exclusive=True)
-    # Of both, one is aside.
-    absent = [{"name": name, "state": "absent"} for name in ("first", "second")]
-    change(absent, ["remove", "remove"], ["removed", "removed"])
-    assert list(conf_dir.iterdir()) == []
-
-
-def test_an_unmanaged_network_gets_its_place_back(change, refuse, conf_dir):
-    def text(name):
-        return f'{{"cniVersion": "0.3.1", "name": "{name}", "plugins": [{{"type": "loopback"}}]}}'
-
-    # One of them is where the managed one belongs.
-    originals = {"10-mine.conflist": "mine", "20-taken.conflist": "taken", "87-mine.conflist": "mine"}
-    for file, name in originals.items():
-        (conf_dir / file).write_text(text(name))
-        (conf_dir / file).chmod(0o640)
-    change(
-        [network("mine"), network("taken", file="20-taken.conflist")],
-        ["set_aside", "create", "adopt", "write", "set_aside"],
-        ["created", "adopted"],
-        exclusive=True,
-    )
-    restored = change(
-        [{"name": "mine", "state": "restored"}, {"name": "taken", "state": "restored"}],
-        ["restore"] * 3,
-        ["restored", "restored"],
-    )
-    assert {path.name: path.read_text() for path in conf_dir.iterdir()} == {
-        file: text(name) for file, name in originals.items()
-    }
-    assert {path.stat().st_mode & 0o7777 for path in conf_dir.iterdir()} == {0o640}
-    assert "1.0.0" in restored.run["diff"][0]["before"]
-    assert "0.3.1" in restored.run["diff"][0]["after"]
-    # They are not managed any longer.
-    refuse("duplicate_name", ["file: 20-taken.conflist"], [network("taken")])
 
 
 STATUS = """

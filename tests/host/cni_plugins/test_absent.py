@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import filecmp
 import json
 import os
-import shutil
 
 import pytest
 
@@ -41,37 +39,3 @@ def test_plugins_that_are_needed_are_not_removed(refuse, bin_dir, work, needed):
         {"name": "portmap", "users": ["the attachment gone/c1/eth0"]},
     ]
     assert sorted(os.listdir(bin_dir)) == plugins
-
-
-def test_a_plugin_is_removed_if_nothing_needs_it_or_by_force(change, needed):
-    change(
-        ["remove"],
-        ["none", "removed"],
-        ["bridge", "host-local", "portmap"],
-        plugins=["vrf", "tap"],
-        state="absent",
-        **needed,
-    )
-    forced = change(
-        ["remove"],
-        ["removed"],
-        ["host-local", "portmap"],
-        plugins=["bridge"],
-        state="absent",
-        force=True,
-        **needed,
-    )
-    assert forced.run["actions"][0]["class"] == "disruptive"
-
-
-def test_an_unmanaged_plugin_is_removed_by_force_only_and_comes_back(host, refuse, bin_dir, old, new):
-    # A managed plugin was in its place.
-    host.run("cni_plugins", src=new, plugins=["bridge"])
-    host.run("cni_plugins", plugins=["bridge"], state="absent")
-    shutil.copy(f"{old}/bridge", bin_dir)
-    refuse("foreign_file", plugins=["bridge"], state="absent")
-    host.run("cni_plugins", plugins=["bridge"], state="absent", force=True)
-    assert os.listdir(bin_dir) == []
-    returned = host.run("cni_plugins", plugins=["bridge"], state="restored")
-    assert returned["plugins"][0]["action"] == "restored"
-    assert filecmp.cmp(bin_dir / "bridge", f"{old}/bridge", shallow=False)

@@ -84,27 +84,6 @@ def checksum(folder):
 pytestmark = pytest.mark.parametrize("remote_src", [True, False], ids=["on_the_host", "on_the_controller"])
 
 
-@pytest.mark.parametrize(
-    ("path", "code", "word"),
-    [
-        ("/redirect/http", "not_https", ""),
-        ("/none.tgz", "download_failed", "404"),
-        ("/plugins.tgz", "checksum_mismatch", ""),
-    ],
-    ids=["redirect_that_leaves_https", "missing_archive", "wrong_checksum"],
-)
-def test_a_bad_download_is_not_installed(host, bin_dir, server, checksum, remote_src, path, code, word):
-    if code == "checksum_mismatch":
-        checksum = f"sha256:{'0' * 64}"
-    refused = host.fail(
-        "cni_plugins", src=f"{server.url}{path}", remote_src=remote_src, checksum=checksum, plugins=["bridge", "ptp"]
-    )
-    assert refused["code"] == code, refused["msg"]
-    assert word in refused["msg"]
-    assert server.requests == [path]
-    assert list(bin_dir.rglob("*")) == []
-
-
 def test_an_archive_is_downloaded_once_and_only_if_it_is_needed(host, bin_dir, server, checksum, remote_src):
     path = "/redirect/plugins.tgz"
     options = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import os
 
 import pytest
@@ -86,41 +85,3 @@ def test_what_somebody_has_changed_is_repaired(host, change, bin_dir, new):
     away = host.run("cni_plugins", state="restored")
     assert {plugin["action"] for plugin in away["plugins"]} == {"removed"}
     assert os.listdir(bin_dir) == []
-
-
-def test_unmanaged_files_and_the_directory_stay_as_they_were(host, change, bin_dir, old, new):
-    bin_dir.mkdir(parents=True)
-    sh(
-        f"""
-        cd {bin_dir}
-        chmod 0711 .
-        cp {new}/bridge bridge
-        cp {old}/ptp ptp
-        chmod 0750 ptp
-        ln -s /usr/bin/nothing tap
-        cp {old}/vlan calico
-        echo text > README
-        """
-    )
-    made = change(
-        ["replace", "replace"],
-        ["none", "replaced", "replaced"],
-        ["README", "bridge", "calico", "ptp", "tap"],
-        src=new,
-        plugins=["bridge", "ptp", "tap"],
-    )
-    assert made.run["diff"][1]["before"]["link"] == "/usr/bin/nothing"
-    assert sh(f"stat -c %a {bin_dir}") == "711"
-
-    restored = host.run("cni_plugins", state="restored")
-    assert [plugin["action"] for plugin in restored["plugins"]] == ["restored", "restored"]
-    assert not host.run("cni_plugins", state="restored")["changed"]
-    found = sh(rf"find {bin_dir} -mindepth 1 -printf '%P %m %s %l\n'").splitlines()
-    assert sorted(line.rstrip() for line in found) == [
-        "README 644 5",
-        f"bridge 755 {os.path.getsize(f'{new}/bridge')}",
-        f"calico 755 {os.path.getsize(f'{old}/vlan')}",
-        f"ptp 750 {os.path.getsize(f'{old}/ptp')}",
-        "tap 777 16 /usr/bin/nothing",
-    ]
-    assert filecmp.cmp(bin_dir / "ptp", f"{old}/ptp", shallow=False)

@@ -8,7 +8,6 @@ import subprocess
 
 import pytest
 
-from ansible_collections.podwire.cni.plugins.module_utils.libcni import netns as links
 from ansible_collections.podwire.cni.plugins.module_utils.libcni import types
 
 from .conftest import CONTAINERD, NETWORKS, POD_ANNOTATIONS
@@ -24,27 +23,6 @@ CAPITALS = {
     "aliases": {"cluster": ["web"]},
 }
 ALL = ["cluster/eth0", "storage/net1", "backup/net2"]
-
-
-def test_networks_are_added_in_order_and_deleted_in_reverse(world):
-    result = world.ok("ADD", "storage,backup")
-    assert result == {"cniVersion": "1.1.0", "interfaces": [{"name": "eth0", "sandbox": world.netns}]}
-    added = world.calls()
-    assert [f"{one['name']}/{one['env']['CNI_IFNAME']}" for one in added] == ALL
-    # The record is there before the first plugin runs.
-    assert added[0]["records"] == ["c1:eth0"]
-    assert (world.record.stat().st_mode & 0o777, world.record.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert world.left() == [
-        "pods/c1:eth0",
-        "results/backup-c1-net2",
-        "results/cluster-c1-eth0",
-        "results/storage-c1-net1",
-    ]
-    world.ok("CHECK", "storage,backup")
-    assert world.calls("CHECK") == ALL
-    world.ok("DEL", "storage,backup")
-    assert world.calls("DEL") == ALL[::-1]
-    assert world.left() == []
 
 
 def test_what_a_runtime_sends_reaches_the_networks_that_it_is_for(world):
@@ -148,18 +126,6 @@ def test_a_cluster_network_and_default_networks(world):
 # ---- ADD again
 
 
-def test_a_second_add_takes_nothing_down(world):
-    world.ok("ADD", "storage")
-    with links.inside(world.netns):
-        links.make_veth("eth0", world.netns, host_name="other")
-    world.calls()
-    error = world.error("ADD", "storage")
-    assert (error["code"], "eth0 exists" in error["msg"]) == (101, True)
-    assert (world.calls(), len(world.left())) == ([], 3)
-    world.ok("DEL")
-    assert world.calls("DEL") == ALL[1::-1]
-
-
 def test_an_add_after_the_namespace_was_made_again(world):
     """As after a reboot, of a container that keeps its ID: what the earlier one left is deleted first."""
     world.ok("ADD", "storage")
@@ -175,19 +141,6 @@ def test_an_add_after_the_namespace_was_made_again(world):
 
 
 # ---- failures
-
-
-def test_a_failure_takes_everything_back(world):
-    world.mark("fail-ADD-backup")
-    error = world.error("ADD", "storage,backup")
-    assert error == {
-        "cniVersion": "1.1.0",
-        "code": 120,
-        "msg": 'pod default/web: error adding container to network "backup": plugin type="rec" name="backup" failed '
-        "(add): planned failure of ADD",
-    }
-    assert world.calls("DEL") == ALL[::-1]
-    assert world.left() == []
 
 
 def test_a_failure_whose_roll_back_fails_is_told_and_recorded(world):
@@ -219,15 +172,6 @@ def test_a_repaired_configuration_is_used_where_the_one_of_the_add_fails(world):
     world.ok("DEL", delegates=[world.network("cluster", type="good")])
     assert world.calls("DEL") == ["cluster/eth0"] * 2
     assert world.left() == []
-
-
-def test_del_again_and_again(world):
-    world.ok("ADD", "storage")
-    for env in ({}, {}, {"NETNS": ""}, {"NETNS": "", "ARGS": ""}, {"NETNS": "/nowhere"}):
-        world.ok("DEL", "storage", env=env)
-    assert world.left() == []
-    # A container that never was.
-    world.ok("DEL", env={"CONTAINERID": "c9", "NETNS": ""})
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "null", '{"version": 1}', '{"version": 2}', "\0" * 20])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -42,43 +41,6 @@ def conf(conf_dir, manifest):
     return rows, problems + more
 
 
-def test_an_empty_host_has_empty_lists(tmp_path, manifest):
-    nothing = str(tmp_path / "nothing")
-    assert conf(nothing, manifest) == ([], [])
-    assert info_conf.plugins([nothing], manifest, 2) == ([], [])
-    here = attachments.AttachmentsInfo(nothing)
-    assert (here.entries, here.records, here.problems) == ([], {}, [])
-    assert attachments.attachments(here) == []
-
-
-def test_configurations_are_in_order_masked_and_say_whose_they_are(tmp_path, manifest):
-    path = tmp_path / "20-demo.conflist"
-    path.write_text(json.dumps(CONFIG))
-    path.chmod(0o644)
-    (tmp_path / "10-bad.conflist").write_text('{"name": "x", "token": "s3cr3t-token"')
-    (tmp_path / "kubeconfig.conf").write_text("token: s3cr3t-token")
-    (tmp_path / "README.md").write_text("not a configuration")
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "50-tune.conf").write_text('{"type": "tuning"}')
-    (tmp_path / "demo" / "60-ours.conf").write_text('{"type": "tuning"}')
-    manifest.networks[str(tmp_path / "demo" / "60-ours.conf")] = {"network": "demo", "sha256": ""}
-    manifest.networks[str(path)] = {"network": "demo", "sha256": "another", "original": None}
-    rows, problems = conf(tmp_path, manifest)
-    assert [os.path.basename(row["path"]) for row in rows] == ["10-bad.conflist", "20-demo.conflist", "kubeconfig.conf"]
-    assert (rows[1]["network"], rows[1]["plugins"]) == ("demo", ["bridge", "host-local"])
-    assert (rows[1]["managed"], rows[1]["edited"], rows[0]["managed"]) == (True, True, False)
-    assert rows[1]["drop_ins"] == [str(tmp_path / "demo" / name) for name in ("50-tune.conf", "60-ours.conf")]
-    assert rows[1]["managed_drop_ins"] == [str(tmp_path / "demo" / "60-ours.conf")]
-    assert rows[0]["managed_drop_ins"] == []
-    assert (rows[2]["config"], rows[2]["sha256"]) == (None, "")
-    assert [(entry["code"], os.path.basename(entry["file"])) for entry in problems] == [
-        ("bad_config", "10-bad.conflist"),
-        ("readable_secret", "20-demo.conflist"),
-        ("bad_config", "kubeconfig.conf"),
-    ]
-    assert "s3cr3t" not in json.dumps([rows, problems])
-
-
 def test_whose_a_file_is_and_what_was_set_aside(tmp_path, manifest):
     (tmp_path / "10-calico.conflist").write_text(json.dumps(dict(CONFIG, plugins=[{"type": "calico"}])))
     ours = tmp_path / "20-demo.conflist"
@@ -104,25 +66,6 @@ def test_whose_a_file_is_and_what_was_set_aside(tmp_path, manifest):
     ]
 
 
-def test_what_is_no_binary_that_root_may_run_is_not_run(tmp_path, manifest, monkeypatch):
-    monkeypatch.setattr(info_conf.Binaries, "ask", lambda self, name: pytest.fail("ran"))
-    (tmp_path / "README").write_text("text")
-    (tmp_path / "README").chmod(0o644)
-    (tmp_path / "script").write_text("#!/bin/sh\n")
-    (tmp_path / "script").chmod(0o755)
-    (tmp_path / "loose").write_bytes(Path("/bin/true").read_bytes())
-    (tmp_path / "loose").chmod(0o777)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "dangling").symlink_to("nowhere")
-    rows, problems = info_conf.plugins([str(tmp_path)], manifest, 1)
-    assert [row["name"] for row in rows] == ["README", "loose", "script"]
-    assert [row["cni_versions"] for row in rows] == [[], [], []]
-    assert rows[1]["machine"]
-    assert rows[1]["sha256"]
-    found = {os.path.basename(entry["file"]): entry["level"] for entry in problems}
-    assert set(found) == {"dangling", "loose", "script"}
-
-
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     for number, container in enumerate(("web", "db", "old")):
@@ -138,24 +81,6 @@ def cache(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_attachments_say_what_is_left_of_them(cache):
-    here = attachments.AttachmentsInfo(str(cache))
-    rows = attachments.attachments(here)
-    assert here.problems == []
-    assert [(row["container_id"], row["netns_state"], row["interface"], row["ips"]) for row in rows] == [
-        ("db", "other", False, ["10.1.0.3/24"]),
-        ("old", "gone", False, ["10.1.0.4/24"]),
-        ("web", "same", True, ["10.1.0.2/24"]),
-    ]
-    assert "hunter22" not in json.dumps(rows)
-
-
-def test_an_attachment_of_another_tool_has_no_record(cache, monkeypatch):
-    Records(str(cache)).remove(Key("demo", "web", "eth0"))
-    rows = attachments.attachments(attachments.AttachmentsInfo(str(cache)))
-    assert rows[2]["netns_state"] == "unknown"
-
-
 def test_namespaces_that_cannot_be_read_may_hold_any_attachment(cache, monkeypatch):
     from ansible_collections.podwire.cni.plugins.module_utils._host.containers import live
 
@@ -166,22 +91,6 @@ def test_namespaces_that_cannot_be_read_may_hold_any_attachment(cache, monkeypat
     here = attachments.AttachmentsInfo(str(cache))
     assert attachments.attachments(here)[1]["netns_state"] == "unknown"
     assert [problem["code"] for problem in here.problems] == ["netns_unusable"]
-
-
-def test_what_is_no_entry_is_named(cache):
-    results = cache / "results"
-    (results / "cut-short-eth0").write_bytes(b"")
-    (results / "demo-moved-eth0").write_bytes((results / "demo-web-eth0").read_bytes())
-    (results / "folder").mkdir()
-    (cache / "podwire" / "demo-killed-eth0").write_text('{"state": "adding"}')
-    here = attachments.AttachmentsInfo(str(cache))
-    assert len(here.entries) == 3
-    assert [(os.path.basename(entry["file"]), entry["code"]) for entry in here.problems] == [
-        ("cut-short-eth0", "cache_damaged"),
-        ("demo-moved-eth0", "cache_damaged"),
-        ("folder", "cache_damaged"),
-        ("demo-killed-eth0", "interrupted"),
-    ]
 
 
 def test_interrupted_and_lost_attachments_are_listed(cache):

@@ -11,7 +11,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host import kinds
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import remains, verbs
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.networks import Networks
 from ansible_collections.podwire.cni.plugins.module_utils._host.errors import HostError
-from ansible_collections.podwire.cni.plugins.module_utils._host.interrupt import Interrupted
 from ansible_collections.podwire.cni.plugins.module_utils._host.lock import run_locked
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import planner
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials import trial as smoke_ping
@@ -19,7 +18,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.trials import tr
 from ansible_collections.podwire.cni.plugins.module_utils._host.trials.trial import SmokeSettings
 
 NETNS = "/run/netns/smoke"
-TRIED = [{"kind": "try", "target": "demo", "class": "safe", "reason": "its test does no harm"}]
 
 
 class Smoke:
@@ -80,56 +78,6 @@ def tried(attach_host, monkeypatch):
     return Smoke(attach_host, monkeypatch)
 
 
-def test_a_network_that_works(tried):
-    plan = tried.plan()
-    (row,) = [trial.row() for trial in plan.trials]
-    assert (row["status"], row["add"], row["check"], row["ping"], row["del"]) == ("passed",) * 5
-    assert row["ips"] == ["10.1.0.2/24"] and row["error"] is None and row["leaks"] == []
-    assert [verb for verb, *_rest in tried.host.calls] == ["ADD"] * 2 + ["CHECK"] * 2 + ["DEL"] * 2
-    assert {call[2][:14] for call in tried.host.calls} == {"podwire-smoke-"}
-    assert tried.pinged == [("/bin/ping", NETNS, "10.1.0.1")]
-    assert tried.bridges_looked_at == ["demo"]
-    assert not plan.changed and plan.actions() == TRIED
-    assert not os.path.exists(os.path.join(tried.host.cache_dir, "smoke"))
-
-
-def test_check_mode_runs_nothing_and_says_what_would_be_tried(tried):
-    plan = tried.plan(check_mode=True)
-    assert [trial.status for trial in plan.trials] == ["planned"]
-    assert not plan.changed and plan.actions() == TRIED
-    assert tried.host.calls == [] and tried.files() == []
-
-
-def test_one_that_fails_is_taken_back_and_the_next_is_tried(tried):
-    tried.host.network("extra")
-    tried.host.broken["ADD", "meta"] = "no room"
-    first, second = tried.rows()
-    assert (first["status"], first["add"], first["check"], first["del"]) == ("failed", "failed", None, "passed")
-    assert first["error"]["code"] == "add_failed" and "no room" in first["error"]["message"]
-    assert (second["network"], second["add"]) == ("extra", "failed")
-    assert tried.files() == []
-
-
-def test_a_check_that_never_passes_is_a_note(tried):
-    tried.host.broken["CHECK", "meta"] = "cannot"
-    plan = tried.plan()
-    row = plan.trials[0].row()
-    assert (row["status"], row["check"]) == ("passed", "unusable")
-    assert [note["code"] for note in row["notes"]] == ["check_unusable"] == [code for code, _text in plan.warnings]
-
-
-def test_a_network_without_check(tried):
-    tried.host.network(cniVersion="0.3.1")
-    assert tried.rows()[0]["check"] is None
-
-
-def test_a_gateway_that_does_not_answer(tried):
-    tried.pings = "100% packet loss"
-    row = tried.rows()[0]
-    assert (row["status"], row["ping"], row["del"]) == ("failed", "failed", "passed")
-    assert row["error"]["code"] == "ping_failed" and "100% packet loss" in row["error"]["message"]
-
-
 def test_what_there_is_nothing_to_ping_with_or_at(tried, monkeypatch):
     assert tried.rows(ping=False)[0]["ping"] is None
     monkeypatch.setattr(smoke_ping, "find_ping", lambda: None)
@@ -141,22 +89,6 @@ def test_what_there_is_nothing_to_ping_with_or_at(tried, monkeypatch):
     assert row["notes"] == [
         {"code": "no_gateway", "message": "no gateway to ping: 10.1.0.1 is not an address of this host"}
     ]
-
-
-def test_a_failed_del_is_taken_back_by_the_next_run(tried):
-    tried.host.broken["DEL", "meta"] = "not now"
-    row = tried.rows()[0]
-    assert (row["status"], row["del"], row["error"]["code"]) == ("failed", "failed", "del_failed")
-    assert [leak["kind"] for leak in row["leaks"]] == ["link"]
-    tried.host.broken.clear()
-    predicted = tried.plan(check_mode=True)
-    plan = tried.plan()
-    assert predicted.actions() == plan.actions()
-    assert [step.kind for step in plan.steps] == ["take_back", "try"]
-    assert plan.changed and tried.files() == []
-    # Its namespace is gone, so none is passed on.
-    assert [call[3] for call in tried.host.calls[:2]] == ["", ""]
-    assert not tried.plan().changed
 
 
 class Remains:
@@ -183,14 +115,6 @@ def left(monkeypatch, tried):
     return Remains(monkeypatch, tried)
 
 
-def test_a_del_that_leaves_something(tried, left):
-    lease = {"kind": "lease", "id": "10.1.0.2", "message": "still reserved", "removed": True}
-    left.rows["demo"] = [lease]
-    row = tried.rows()[0]
-    assert (row["status"], row["del"], row["error"]["code"]) == ("failed", "passed", "leaked")
-    assert row["leaks"] == [lease] and "still reserved" in row["error"]["message"]
-
-
 def test_rules_are_looked_for_where_a_network_may_have_some(tried, left):
     main = {"type": "main", "ipMasq": True, "ipam": {"type": "ipam"}}
     tried.host.network("one", plugins=[main])
@@ -214,34 +138,6 @@ def test_rules_of_what_is_taken_back_are_looked_for_too(tried, left):
     tried.plan()
     first, again, now = (key for key, _ips in left.asked)
     assert again == first != now
-
-
-@pytest.mark.parametrize("verb", ["ADD", "CHECK"])
-def test_a_process_that_is_told_to_end_takes_back_what_it_had_begun(tried, monkeypatch, verb):
-    execute = tried.host.exec_plugin
-
-    def interrupted(path, stdin, env, timeout=None):
-        if (env["CNI_COMMAND"], os.path.basename(path)) == (verb, "meta"):
-            raise Interrupted("SIGTERM")
-        return execute(path, stdin, env, timeout)
-
-    monkeypatch.setattr(tried.host, "exec_plugin", interrupted)
-    with pytest.raises(Interrupted):
-        tried.plan()
-    assert tried.host.verbs("DEL") == ["meta", "main"]
-    assert tried.files() == []
-
-
-def test_others_are_left_out_unless_they_are_named(tried):
-    tried.host.network("vendor", plugins=[{"type": "vendor"}])
-    assert [(row["network"], row["status"], row["reason"]) for row in tried.rows()] == [
-        ("demo", "passed", ""),
-        ("vendor", "skipped", "third_party"),
-    ]
-    # There is none of that name on the host, so it was tried.
-    assert [(row["network"], row["status"], row["add"]) for row in tried.rows(networks=["vendor"])] == [
-        ("vendor", "failed", "failed")
-    ]
 
 
 @pytest.mark.parametrize("code", ["missing_plugin", "missing_tool"])
