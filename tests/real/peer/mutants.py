@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     Mutant(
         "a plugin gets another attachment's result as prevResult",
-        "attachments.py",
+        "api.py",
         "        cache.check_owner(entry, path, name, rt.container_id, rt.if_name)\n        data =",
         "        data =",
         "cache",
@@ -110,9 +110,9 @@ MUTANTS = (
     Mutant(
         "CHECK fails if the network has disableCheck and the cache is broken",
         "api.py",
-        "        if lst.disable_check:\n            return\n        cached = attachments.cached_result_for_check"
+        "        if lst.disable_check:\n            return\n        cached = _cached_result_for_check"
         "(self.cache_dir, lst.name, lst.cni_version, rt)\n",
-        "        cached = attachments.cached_result_for_check(self.cache_dir, lst.name, lst.cni_version, rt)\n"
+        "        cached = _cached_result_for_check(self.cache_dir, lst.name, lst.cni_version, rt)\n"
         "        if lst.disable_check:\n            return\n",
         "cache",
     ),

@@ -256,7 +256,7 @@ def test_the_map_names_files_that_exist():
         path = PLUGINS / UTILS / name if name.startswith("_host/") else ROOT / name
         assert path.exists(), name
     # Others are named by the end of their path.
-    files = [path.as_posix() for path in PLUGINS.rglob("*.py")]
+    files = [path.as_posix() for path in (*PLUGINS.rglob("*.py"), *ROOT.joinpath("tests").rglob("*.py"))]
     for name in re.findall(r"`([\w/]+\.py)`", text):
         assert any(path.endswith(f"/{name}") for path in files), name
     assert set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)) == set(ORDER[1:])
