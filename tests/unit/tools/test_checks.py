@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[3]
-sys.path.insert(0, str(ROOT / "tests" / "real" / "peer"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "tests" / "real" / "peer"))
 
 import mutants
 
+ROOT = Path(__file__).parents[3]
 JOBS = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8"))["jobs"]
 
 
