@@ -132,8 +132,8 @@ def _write_run(folder: str, run: history.Run, keep: int) -> None:
     runs = os.path.join(folder, history.RUNS)
     os.makedirs(runs, mode=0o700, exist_ok=True)
     _write(os.path.join(runs, history.name_of(run)), history.to_json(run))
-    for path in history.superfluous(folder, max(1, keep)):
-        os.unlink(path)
+    for name in history.names(folder)[: -max(1, keep)]:
+        os.unlink(os.path.join(runs, name))
 
 
 def _write_limits(folder: str, files: Mapping[str, str]) -> None:

@@ -196,12 +196,6 @@ def find(folder: str, against: str, present: Run) -> Run:
     return read(os.path.join(folder, RUNS, others[-1]))
 
 
-def superfluous(folder: str, keep: int) -> list[str]:
-    """Return the paths of the oldest runs, so that *keep* are left."""
-    runs = names(folder)
-    return [os.path.join(folder, RUNS, name) for name in runs[: max(0, len(runs) - keep)]]
-
-
 def _checked(value: Any) -> Run:
     run = table(value)
     begin, end = text(run.get("begin")), text(run.get("end"))

@@ -46,9 +46,7 @@
     return cell.dataset.sort === undefined ? cell.textContent.trim() : Number(cell.dataset.sort);
   }
 
-  function compare(a, b) {
-    return typeof a === "number" ? a - b : order.compare(a, b);
-  }
+  const compare = (a, b) => (typeof a === "number" ? a - b : order.compare(a, b));
 
   let sorted = "1";
   function sort() {
@@ -211,9 +209,7 @@
     setTimeout(() => (button.textContent = "Copy"), 2000);
   }
 
-  function say(text) {
-    $("said").textContent = text;
-  }
+  const say = (text) => ($("said").textContent = text);
 
   function addCopyButtons(element) {
     for (const code of element.querySelectorAll(".command > code")) {
