@@ -15,10 +15,7 @@ from ..errors import HostError
 from ..processes import Process
 from . import profiles, reading
 from .runtime import Keys, Runtime
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .settings import FileChange, RuntimeSettings
+from .settings import HEADER, FileChange, RuntimeSettings
 
 ALLOW = {name: f"allow net {name}" for name in ("networks", "users", "groups")}
 """Who may use which networks without being root; each is a list with commas."""
@@ -70,8 +67,6 @@ class Apptainer(Runtime):
 
         Raises HostError ``cannot_configure``, ``unreadable``.
         """
-        from .settings import HEADER, FileChange
-
         path = self.config or profiles.APPTAINER_CONFIG
         before = reading.read_text(path)
         block, rest = "", before or ""

@@ -11,13 +11,11 @@ from .. import commands
 from ..errors import HostError
 from ..processes import Process
 from . import reading
+from .cri import CriStatus
 from .profiles import PROFILES
 from .runtime import Keys, Runtime
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .cri import CriStatus
-    from .settings import FileChange, RuntimeSettings
+from .settings import FileChange, RuntimeSettings
+from .toml import rendered
 
 _CONFIG = "/etc/crio/crio.conf"
 _MOST = 4 << 20
@@ -100,8 +98,6 @@ class Crio(Runtime):
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``."""
-        from .toml import rendered
-
         text = f"[crio.network]\nnetwork_dir = {rendered(desired.conf_dir)}\n"
         text += f"plugin_dirs = {rendered(list(desired.bin_dirs))}\n"
         return self.drop_in(desired, text)

@@ -114,9 +114,7 @@ def named_runtimes(names: Sequence[str], conf_dir: str, bin_dirs: Sequence[str],
     present = runtimes_on_host(conf_dir, view)
     runtimes: List[Runtime] = []
     for name in names:
-        matching = [runtime for runtime in present if runtime.name == name]
-        if name == CONTAINERD:
-            matching = [runtime for runtime in present if runtime.name.startswith(CONTAINERD + "-")]
+        matching = [runtime for runtime in present if name in (runtime.name, runtime.kind)]
         runtimes.extend(runtime for runtime in matching if runtime not in runtimes)
         if not matching:
             runtimes.append(_absent(containerd_profile("") if name == CONTAINERD else name, conf_dir, bin_dirs))

@@ -26,6 +26,7 @@ from . import reading
 from .cri import CriStatus
 from .runtime import Keys, Runtime
 from .settings import FileChange, RuntimeSettings, forget_restart, note_restart, restart_pending
+from .toml import rendered
 
 # The directory that the units of the packages pass to the agent as an option.
 _CONFIG = "/etc/nomad.d"
@@ -128,8 +129,6 @@ class Nomad(Runtime):
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_drop_in``."""
-        from .toml import rendered
-
         if self.found and not self.config:
             raise HostError(
                 "Nomad reads single configuration files, not a directory; set cni_config_dir and cni_path in their "

@@ -16,12 +16,10 @@ from ..errors import HostError
 from ..kinds import HOST_LOCAL, member_of, object_of, text_of
 from ..processes import Process
 from . import reading
+from .cri import CriStatus
 from .runtime import Keys, Runtime
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .cri import CriStatus
-    from .settings import FileChange, RuntimeSettings
+from .settings import FileChange, RuntimeSettings
+from .toml import rendered
 
 _CONFIGS = ("/usr/share/containers/containers.conf", "/etc/containers/containers.conf")
 _STORAGE = "/etc/containers/storage.conf"
@@ -98,8 +96,6 @@ class Podman(Runtime):
         return self.reads and bool(self.program) and os.path.isdir(self.databases)
 
     def ask(self, networks: Sequence[str], timeout: float) -> CriStatus:
-        from .cri import CriStatus
-
         program, names = self.program, list(networks)[:_MOST_NETWORKS]
         argv = [program, "network", "inspect", *names]
         done = commands.run_command(argv, timeout)
@@ -124,8 +120,6 @@ class Podman(Runtime):
 
     def changes(self, desired: RuntimeSettings) -> List[FileChange]:
         """Raises HostError ``not_ours``, ``no_cni``."""
-        from .toml import rendered
-
         # For one that is not installed yet, the task says that it has CNI.
         release = self.release if self.found else (4, 0)
         path, backend = settled()
