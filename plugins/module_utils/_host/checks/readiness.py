@@ -68,11 +68,11 @@ def confirm(
 def _confirm_one(effective: Effective, runtime: Runtime, bin_dirs: List[str], end: float) -> Answer:
     verdict = runtime.verdict
     end += runtime.settles
-    answer = ask_until(runtime, verdict.names, end, lambda status: mismatch(runtime, status).text)
+    answer = ask_until(runtime, verdict.names, end, lambda status: getattr(mismatch(runtime, status), "what", ""))
     if answer.status is None:
         return None, [f"{runtime.name} cannot be asked which networks it has loaded: {answer.why}"]
     if answer.why:
-        return False, [f"{runtime.name} {answer.why}; check its log, or restart it"]
+        return False, [f"{answer.why}; check its log, or restart it"]
     if verdict.network is None and not verdict.networks:
         # It agrees that there is none, which is no network for a container.
         return None, []
@@ -257,11 +257,9 @@ class Readiness:
     def _reported(runtime: Runtime, status: CriStatus, explained: bool) -> Iterator[Finding]:
         """Yield what is wrong with what the runtime says; *explained*: an error says already why it is not ready."""
         differs = mismatch(runtime, status)
-        if differs.text:
+        if differs is not None:
             # An older state of the same network works, too; only another network is an obstacle.
-            level, file = WARNING if differs.stale else ERROR, runtime.verdict.file or runtime.conf_dir
-            text, evidence = f"{runtime.name} {differs.text}", status.message or runtime.answer
-            yield obstacle("not_loaded", text, evidence, runtime.how_to_load, level, file)
+            yield differs._replace(evidence=status.message or runtime.answer, remedy=runtime.how_to_load)
         elif not (status.ready or explained or runtime.handler):
             text = f"{runtime.name} reports that its network is not ready"
             yield obstacle("network_not_ready", text, status.message, _log_of(runtime))

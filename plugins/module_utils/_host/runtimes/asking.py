@@ -21,6 +21,7 @@ from ..confdir import paths_of
 from ..errors import HostError
 from ..executor import SafeExecutor
 from ..kinds import text_of
+from ..problems import ERROR, WARNING, Finding
 from ..secrets import mask_text
 from ..trust import check_trusted
 from .profiles import NAMED
@@ -34,13 +35,6 @@ if TYPE_CHECKING:
 _PAUSE = 0.05
 # Each question may take so long, also the last one before the deadline: the host may be busy.
 ANSWER = 5.0
-
-
-class Mismatch(NamedTuple):
-    """What is wrong with the loaded networks, "" if nothing. ``stale``: one is loaded in an older state."""
-
-    text: str
-    stale: bool = False
 
 
 class Reply(NamedTuple):
@@ -69,39 +63,43 @@ def ask_once(runtime: Runtime, networks: Sequence[str], timeout: float = ANSWER)
         return Reply(None, error.msg)
 
 
-def mismatch(runtime: Runtime, status: CriStatus) -> Mismatch:
-    """Return how the loaded networks differ from the verdict; "" if they do not or cannot be compared."""
-    networks = runtime.verdict.networks
+def mismatch(runtime: Runtime, status: CriStatus) -> Optional[Finding]:
+    """Return how the loaded networks differ from the verdict, None if they do not or cannot be compared.
+
+    A warning: a network is loaded in an older state.
+    """
+    level, what = ERROR, ""
+    networks, error = runtime.verdict.networks, (status.loads or {}).get(runtime.handler)
     expected = [network.name for network in networks]
     if runtime.handler:
-        return Mismatch(_of_handler(runtime, expected, status))
-    if runtime.profile.choice == NAMED:
+        # containerd reports for runtime handlers only whether the last load of their directories failed.
+        where = f"{runtime.conf_dir} for the runtime handler {runtime.handler}"
+        if error and expected:
+            what = f"has not loaded {where} ({error})"
+        elif error == "" and not expected:
+            what = f"has loaded a network from {where} instead of none"
+    elif runtime.profile.choice == NAMED:
         # They may have others, such as those of files that are gone.
         lost = [name for name in expected if name not in (status.networks or [])]
         why = f" ({status.message})" if status.message else ""
-        return Mismatch(f"has not loaded {', '.join(lost)}{why}" if lost else "")
-    if status.networks is None:
-        # CRI-O does not name them.
-        right, loaded = status.ready == bool(expected), "a network" if status.ready else "none"
+        what = f"has not loaded {', '.join(lost)}{why}" if lost else ""
     else:
-        right, loaded = status.networks == expected, ", ".join(status.networks) or "none"
-    if not right:
-        why = f" ({status.message})" if status.message and not status.ready else ""
-        return Mismatch(f"has loaded {loaded}{why} instead of {', '.join(expected) or 'none'}")
-    for network, chain in zip(networks, status.chains or []):
-        if chain and chain != _plain(network):
-            return Mismatch(f"has loaded an older state of {network.file.path}", stale=True)
-    return Mismatch("")
-
-
-def _of_handler(runtime: Runtime, expected: List[str], status: CriStatus) -> str:
-    """containerd reports for runtime handlers only whether the last load of their directories failed."""
-    error = (status.loads or {}).get(runtime.handler)
-    if error is None or bool(error) != bool(expected):
-        return ""
-    if error:
-        return f"has not loaded {runtime.conf_dir} for the runtime handler {runtime.handler} ({error})"
-    return f"has loaded a network from {runtime.conf_dir} for the runtime handler {runtime.handler} instead of none"
+        right, loaded = status.networks == expected, ", ".join(status.networks or []) or "none"
+        if status.networks is None:
+            # CRI-O does not name them.
+            right, loaded = status.ready == bool(expected), "a network" if status.ready else "none"
+        older = [
+            network.file.path
+            for network, chain in zip(networks, status.chains or [])
+            if chain and chain != _plain(network)
+        ]
+        if not right:
+            why = f" ({status.message})" if status.message and not status.ready else ""
+            what = f"has loaded {loaded}{why} instead of {', '.join(expected) or 'none'}"
+        elif older:
+            level, what = WARNING, f"has loaded an older state of {older[0]}"
+    file = runtime.verdict.file or runtime.conf_dir
+    return Finding(level, "not_loaded", f"{runtime.name} {what}", file=file) if what else None
 
 
 def _plain(network: Network) -> List[Any]:
