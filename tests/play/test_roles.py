@@ -102,12 +102,6 @@ def test_a_role_refuses_a_value_before_the_host_is_touched(controller):
         assert "plan" not in result
 
 
-def test_an_attachment_without_a_network_is_refused(controller):
-    run = controller(site()).play(role("attachments", {"cni_attachments": [{"netns": "x"}]}), status=2)
-    (result,) = run.of("podwire.cni.cni_attach")
-    assert "network" in result["msg"]
-
-
 def test_the_dhcp_daemon_is_foretold_in_check_mode(controller):
     """There is no systemd here; the scenario plugins_matrix has the daemon run on virtual machines."""
     sh("mkdir -p /etc/systemd/system")

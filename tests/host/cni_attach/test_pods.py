@@ -270,18 +270,6 @@ def test_definitions_in_files_and_networks_in_files_of_the_host(host, web, work,
     assert links() == ["eth0", "net1", "net2"]
 
 
-@pytest.mark.parametrize("generation", ["new"], indirect=True)
-def test_requests_of_an_element_reach_its_network_only(host, web, cache):
-    annotation = json.dumps([{"name": "storage", "ips": ["10.70.0.77/24"]}])
-    host.run("cni_attach", **web(annotation, args={"X": "y", "IP": "10.66.0.9"}))
-    assert "10.70.0.77/24" in sh("ip -n pwa-web -oneline -4 address show net1")
-    passed = json.loads((cache / "results" / "pwastorage-web-net1").read_text())
-    assert passed["capabilityArgs"] == {"ips": ["10.70.0.77/24"]}
-    assert ["X", "y"] in passed["cniArgs"] and [pair for pair in passed["cniArgs"] if pair[0] == "IP"] == [
-        ["IP", "10.70.0.77/24"]
-    ]
-
-
 @pytest.fixture
 def killed(host, web, fakes, bridge, definitions):
     """The module and the plugin were killed in the ADD of the third network of a pod."""

@@ -60,11 +60,3 @@ def test_drop_ins_are_created_changed_and_removed_beside_one_by_hand(conf_dir, c
     assert sorted(path.name for path in folder.iterdir()) == ["15-hand.conf"]
     now = (folder / "15-hand.conf").stat()
     assert (now.st_ino, now.st_mtime_ns) == (by_hand.st_ino, by_hand.st_mtime_ns)
-
-
-def test_one_by_hand_is_not_overwritten(conf_dir, change, refuse, shown):
-    change([network("drop")], ["create"], ["created"])
-    (conf_dir / "drop").mkdir()
-    (conf_dir / "drop" / "10-tune.conf").write_text('{"type": "portmap"}\n')
-    refuse("foreign_file", ["10-tune.conf"], [network("drop", drop_ins=[drop("10-tune.conf", TUNING)])])
-    assert shown() == [["10-tune.conf"], []]

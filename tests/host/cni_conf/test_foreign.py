@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
-from pathlib import Path
 
 import pytest
 
@@ -29,30 +26,6 @@ def pods(conf_dir):
     path.write_text(PODS)
     path.chmod(0o600)
     return path
-
-
-@pytest.mark.parametrize(
-    ("entry", "code", "words"),
-    [
-        (network("pods"), "duplicate_name", ["file: 87-pods.conflist"]),
-        ({"name": "pods", "state": "absent"}, "foreign_file", ["force: true"]),
-        (network("mine", file="87-pods.conflist"), "file_in_use", ["'pods'"]),
-    ],
-    ids=["a second network of that name", "its removal", "its file for another network"],
-)
-def test_an_unmanaged_network_is_respected(refuse, pods, entry, code, words):
-    refuse(code, [str(pods), *words], [entry])
-
-
-def test_a_file_that_a_network_cannot_have_is_replaced_in_one_run_and_comes_back(refuse, change, conf_dir, look):
-    path = conf_dir / "10-pods.conf"
-    path.write_text('{"cniVersion": "0.4.0", "name": "pods", "type": "loopback"}')
-    before = look()
-    refuse("duplicate_name", [str(path), "replace: true"], [network("pods")])
-    change([network("pods", replace=True)], ["create", "set_aside"], ["created"])
-    assert sorted(os.listdir(conf_dir)) == ["10-pods.conf.podwire-aside", "10-pods.conflist"]
-    change([{"name": "pods", "state": "restored"}], ["restore", "remove"], ["restored"])
-    assert look() == before
 
 
 def test_only_the_listed_network_stays_and_the_others_come_back(host, change, conf_dir, look, pods):
@@ -97,38 +70,3 @@ def test_only_the_listed_network_stays_and_the_others_come_back(host, change, co
     assert [entry["name"] for entry in networks] == ["pods", "", "linked", "", "never"]
     assert networks[0]["path"] == str(pods)
     assert networks[4]["path"] is None
-
-
-STATUS = """
-Package: podman-test
-Status: install ok installed
-Maintainer: nobody <nobody@example.org>
-Architecture: all
-Version: 4.3.1+ds1-8
-Description: test
-"""
-
-
-@pytest.fixture
-def package(conf_dir, work):
-    """A network of a package."""
-    path = conf_dir / "87-podman.conflist"
-    path.write_text(PODS.replace("pods", "podman"))
-    status, contents = Path("/var/lib/dpkg/status"), Path("/var/lib/dpkg/info/podman-test.list")
-    shutil.copy2(status, work / "status")
-    try:
-        with status.open("a") as stream:
-            stream.write(STATUS)
-        contents.write_text(f"{path}\n")
-        yield path
-    finally:
-        shutil.copy2(work / "status", status)
-        contents.unlink(missing_ok=True)
-
-
-def test_the_package_of_a_file_is_named_before_it_is_set_aside(host, package):
-    planned = host.run("cni_conf", check_mode=True, exclusive=True, networks=[network("only", priority=99)])
-    (found,) = [entry for entry in planned["problems"] if entry["code"] == "package_file"]
-    assert found["file"] == str(package)
-    assert found["level"] == "warning"
-    assert re.search(r"package podman-test 4\.3\.1\+ds1-8.*containers\.conf", found["message"])

@@ -276,11 +276,6 @@ def test_attributes():
     assert netlink.attributes_in(b"", 0) == netlink.attributes_in(b"abc", 0) == {}
 
 
-def test_values():
-    assert [netlink.decode_text(raw) for raw in (b"eth0\0", None, b"")] == ["eth0", "", ""]
-    assert [netlink.number_in(raw) for raw in (struct.pack("=I", 7), None, b"", b"abc")] == [7, 0, 0, 0]
-
-
 def answer_of(monkeypatch, *payloads):
     monkeypatch.setattr(netlink, "_dump", lambda *_arguments: list(payloads))
 
@@ -303,9 +298,3 @@ def test_other_families_are_left_out(monkeypatch):
     )
     (route,) = netlink.routes()
     assert (route.raw, route.length) == (packed("10.0.0.0"), 24)
-
-
-def test_a_link_by_default():
-    link = netlink.Link(1, "eth0", "veth", 2, 3, True, False)
-    assert (link.index, link.name, link.kind, link.link, link.master) == (1, "eth0", "veth", 2, 3)
-    assert (link.up, link.abroad, link.mac, link.mtu, link.nsid) == (True, False, "", 0, -1)

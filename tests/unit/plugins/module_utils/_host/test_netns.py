@@ -69,11 +69,16 @@ def test_a_namespace_is_the_same_only_in_the_same_boot_with_the_same_inode_and_c
     assert netns.same(identity(cookie=None), identity())
     for changed in ({"boot_id": "c"}, {"inode": 8}, {"dev": 5}, {"cookie": 10}):
         assert not netns.same(identity(), identity(**changed))
-    assert not netns.same(None, None)
+    assert not netns.same(identity(cookie=0), identity())
+    for nothing in (None, {}):
+        assert not netns.same(nothing, nothing)
+        assert not netns.same(nothing, identity())
+        assert not netns.same(identity(), nothing)
 
 
 def test_names_are_tested():
     netns.check_name("web.1_a-b@c", "names[0]")
+    netns.check_name("x" * 255, "names[0]")
     for name in ("", ".", "..", "a/b", "-a", "a b", "a\n", "a\x7f", "x" * 256):
         with pytest.raises(HostError):
             netns.check_name(name, "names[0]")
@@ -252,14 +257,6 @@ def test_the_identity_has_all_that_tells_namespaces_apart():
     assert found["processes"] == netns.pid_namespace()
 
 
-def test_identities_that_are_empty():
-    for nothing in (None, {}):
-        assert not netns.same(nothing, identity())
-        assert not netns.same(identity(), nothing)
-    assert netns.same(identity(), identity(cookie=None))
-    assert not netns.same(identity(cookie=0), identity())
-
-
 def test_paths_of_names():
     assert netns.netns_path("web", "netns") == "/run/netns/web"
     assert netns.netns_path("/proc/1/ns/net", "netns") == "/proc/1/ns/net"
@@ -267,4 +264,3 @@ def test_paths_of_names():
         with pytest.raises(HostError, match=r"^netns: ") as caught:
             netns.netns_path(value, "netns")
         assert caught.value.code == code
-    netns.check_name("x" * 255, "names[0]")

@@ -55,19 +55,6 @@ def test_content_that_is_not_at_hand_is_asked_for_in_a_run_and_predicted_in_chec
     assert len(plugin_host.present(NEW, shipped=["tap"], check=True).steps) == 4
 
 
-def test_an_upgrade_and_back_again_and_what_it_replaced(plugin_host):
-    plugin_host.apply(plugin_host.present(OLD))
-    assert plugin_host.apply(plugin_host.present(NEW)) == {"bridge": "replaced", "ptp": "replaced", "tap": "installed"}
-    assert plugin_host.files() == NEW
-    assert plugin_host.apply(plugin_host.restored()) == {"bridge": "restored", "ptp": "restored", "tap": "removed"}
-    assert plugin_host.files() == OLD
-    assert not plugin_host.restored().changed
-    assert plugin_host.entry("bridge")["sha256"] == sha(OLD["bridge"]) and plugin_host.entry("bridge")[
-        "cni_versions"
-    ] == ["1.0.0"]
-    assert not plugin_host.present(OLD, shipped=()).changed
-
-
 def test_an_older_version_is_installed_from_what_is_kept_without_a_transfer(plugin_host):
     plugin_host.apply(plugin_host.present(OLD))
     plugin_host.apply(plugin_host.present(NEW))
@@ -120,37 +107,6 @@ def test_what_another_module_did_meanwhile_counts_more_than_what_was_learned(plu
     outcome.Lock("other", 0, seen, plugin_host.lock).__enter__().__exit__(None, None, None)
     plan.remember(seen, plugin_host.lock)
     assert plugin_host.manifest().archives == {}
-
-
-def test_a_broken_file_of_ours_is_repaired_and_what_stood_there_is_kept(plugin_host):
-    plugin_host.apply(plugin_host.present(OLD))
-    plugin_host.put("bridge", OLD["bridge"][:5])
-    assert plugin_host.apply(plugin_host.present(OLD)) == {"bridge": "replaced", "ptp": "none"}
-    assert plugin_host.files() == OLD
-    entry = plugin_host.entry("bridge")
-    assert [(kept["origin"], kept["sha256"]) for kept in entry["history"]] == [("displaced", sha(OLD["bridge"][:5]))]
-    assert plugin_host.manifest().has_kept(sha(OLD["bridge"][:5]))
-    assert plugin_host.apply(plugin_host.restored()) == {"bridge": "removed", "ptp": "removed"}
-    assert plugin_host.manifest().has_kept(sha(OLD["bridge"][:5]))
-    assert not plugin_host.restored().changed and plugin_host.restored().report() == []
-
-
-def test_a_missing_file_of_ours_is_installed_again(plugin_host):
-    plugin_host.apply(plugin_host.present(OLD))
-    os.unlink(os.path.join(plugin_host.bin_dir, "ptp"))
-    assert plugin_host.apply(plugin_host.present(OLD)) == {"bridge": "none", "ptp": "installed"}
-
-
-def test_mode_is_corrected_in_place(plugin_host):
-    plugin_host.apply(plugin_host.present(OLD))
-    path = os.path.join(plugin_host.bin_dir, "bridge")
-    os.chmod(path, 0o700)
-    inode = os.stat(path).st_ino
-    plan = plugin_host.present(OLD, shipped=())
-    assert plan.diff()[0]["before"]["mode"] == "0700" and plan.diff()[0]["after"]["mode"] == "0755"
-    assert plugin_host.apply(plan) == {"bridge": "attributes", "ptp": "none"}
-    assert os.stat(path).st_mode & 0o777 == 0o755 and os.stat(path).st_ino == inode
-    assert not plugin_host.present(OLD).changed and plugin_host.entry("bridge")["history"] == []
 
 
 def test_a_foreign_file_with_another_mode_becomes_ours_and_can_be_restored(plugin_host):
@@ -377,21 +333,3 @@ def test_stale_temporary_files_go_with_the_next_change(plugin_host):
     stale = plugin_host.put(".bridge.0123" + TEMP_SUFFIX, b"half")
     plugin_host.apply(plugin_host.present(OLD))
     assert not os.path.exists(stale)
-
-
-def test_a_linked_directory_is_refused(plugin_host, tmp_path):
-    (tmp_path / "real").mkdir()
-    os.makedirs(os.path.dirname(plugin_host.bin_dir))
-    os.symlink(str(tmp_path / "real"), plugin_host.bin_dir)
-    with pytest.raises(HostError) as caught:
-        plugin_host.present(OLD)
-    assert caught.value.code == "path_is_link"
-
-
-def test_a_directory_that_others_can_write_is_refused(plugin_host, monkeypatch):
-    monkeypatch.undo()
-    os.makedirs(plugin_host.bin_dir)
-    os.chmod(plugin_host.bin_dir, 0o777)
-    with pytest.raises(HostError) as caught:
-        plugin_host.present(OLD)
-    assert caught.value.code == "unsafe_permissions"

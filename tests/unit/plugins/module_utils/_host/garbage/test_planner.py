@@ -9,7 +9,6 @@ import time
 import pytest
 
 from ansible_collections.podwire.cni.plugins.module_utils._host import leases
-from ansible_collections.podwire.cni.plugins.module_utils._host.addresses import packed
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments import cache
 from ansible_collections.podwire.cni.plugins.module_utils._host.attachments.records import (
     ATTACHED,
@@ -32,7 +31,6 @@ from ansible_collections.podwire.cni.plugins.module_utils._host.firewall.owners 
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import candidate as candidates
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage import inventory
 from ansible_collections.podwire.cni.plugins.module_utils._host.garbage.candidate import LEASE
-from ansible_collections.podwire.cni.plugins.module_utils._host.netlink import Link
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.cache import Entry, write_entry
 from ansible_collections.podwire.cni.plugins.module_utils.libcni.conf import network_conf_from_bytes
 from ansible_collections.podwire.cni.tests.unit.plugins.module_utils._host.explained import reasons
@@ -98,12 +96,6 @@ def test_what_seems_to_come_from_the_future_is_young(gc_host):
     assert gc_host.verdicts() == {("lease", "10.1.0.5"): ("left", "young")}
 
 
-def test_a_network_with_disable_gc_is_left(gc_host):
-    gc_host.lease("10.1.0.5", "dead\r\neth0")
-    gc_host.config("demo", disableGC=True)
-    assert gc_host.verdicts() == {("lease", "10.1.0.5"): ("left", "disable_gc")}
-
-
 def test_disable_gc_in_the_configuration_of_the_add_counts_as_well(gc_host):
     gc_host.attached("dead", "10.1.0.5", identity=None)
     path = write_entry(
@@ -128,17 +120,6 @@ def test_without_every_source_only_what_is_ours_is_collected(gc_host):
     assert verdicts[("lease", "10.1.0.6")] == ("deleted", "owner_dead")
     assert verdicts[("lease", "10.1.0.7")] == ("left", "not_ours")
     assert verdicts[("attachment", "dead/eth0")] == ("deleted", "owner_dead")
-
-
-def test_an_empty_live_set_is_refused_only_if_something_would_go(gc_host):
-    gc_host.answers = []
-    assert gc_host.plan().candidates == []
-    gc_host.lease("10.1.0.5", "dead\r\neth0")
-    with pytest.raises(HostError) as caught:
-        gc_host.plan()
-    assert caught.value.code == "empty_live_set"
-    assert [row["reason"] for row in caught.value.facts["collected"]] == ["empty_live_set"]
-    assert gc_host.verdicts(allow_empty=True) == {("lease", "10.1.0.5"): ("deleted", "owner_dead")}
 
 
 def test_only_the_networks_and_kinds_that_are_asked_for(gc_host):
@@ -345,16 +326,6 @@ def test_the_owner_of_rules_is_found_by_the_hash_in_their_name(gc_host, containe
     assert [row.reason for row in rows] == ([reason] if reason else [])
 
 
-def test_bridges_that_nothing_uses_are_collected(gc_host):
-    gc_host.namespaces[0].links = {22: Link(22, "old0", "bridge", 0, 0, True, False)}
-    gc_host.namespaces[0].addresses = {packed("10.7.0.1"): (22, 24)}
-    store = gc_host.path / "default" / "gone"
-    store.mkdir(parents=True)
-    (store / "last_reserved_ip.0").write_text("10.7.0.9")
-    plan = gc_host.plan(scope=["links"], min_age=0)
-    assert [(one.kind, one.ident, one.network) for one in plan.candidates] == [("link", "old0", "gone")]
-
-
 @pytest.mark.parametrize("part", ["net.d/demo.conflist", "net.d/demo", "net.d/demo/10-x.conf", "cache"])
 def test_only_root_may_decide_what_is_searched_and_what_a_del_runs(gc_host, part):
     (gc_host.conf_dir / "demo").mkdir()
@@ -439,14 +410,6 @@ def test_gc_is_sent_only_where_every_container_is_known_and_no_runtime_is(gc_hos
     assert [verb.send for verb in gc_host.plan().verbs] == [False, False]
     gc_host.why, gc_host.answers = "", []
     assert gc_host.plan(allow_empty=True).verbs == []
-
-
-def test_a_source_that_is_named_and_not_there_is_missing(gc_host):
-    with pytest.raises(HostError) as caught:
-        gc_host.plan(keep_from=["nomad"])
-    assert caught.value.code == "missing_source"
-    assert gc_host.plan(keep_from=["nomad", "netns"], check_mode=True).warnings[0][0] == "missing_source"
-    assert gc_host.plan(keep_from=["podman", "netns"]).warnings == []
 
 
 def test_what_is_live_by_the_cache_has_its_interfaces(gc_host):

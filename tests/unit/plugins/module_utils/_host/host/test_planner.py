@@ -51,43 +51,10 @@ def raising(error):
     return fail
 
 
-def test_an_empty_host_and_back(whole):
-    plan = whole.run_all(**sections())
-    assert [section for section, *_rest in steps(plan)] == (
-        ["plugins"] * 4 + ["networks"] * 3 + ["netns"] * 2 + ["attachments"] * 2
-    )
-    assert plan.warnings == []
-    assert len(whole.cached()) == 2
-    plan = whole.run_all(**undone())
-    assert [section for section, *_rest in steps(plan)] == (
-        ["attachments"] * 2 + ["netns"] * 2 + ["networks"] * 2 + ["plugins"] * 3
-    )
-    assert whole.namespaces == {}
-    assert os.listdir(whole.bin_dir) == os.listdir(whole.conf_dir) == whole.cached() == []
-
-
 def test_the_diff_has_each_step_once_and_in_its_order(whole):
     whole.run_all(**sections())
     plan = whole.plan(**undone())
     assert [entry["before_header"] for entry in plan.diff()] == [step.target for step in plan.steps]
-
-
-def test_a_conflist_that_was_edited_is_no_drift_of_its_attachments(whole):
-    whole.run_all(**sections())
-    path = os.path.join(whole.conf_dir, "10-a.conflist")
-    with open(path, "w") as stream:
-        stream.write(network("a", subnet="10.9.0.0/24")["content"])
-    plan = whole.run_all(**sections())
-    assert steps(plan) == [("networks", "write", "10-a.conflist")]
-
-
-def test_a_new_conflist_renews_its_attachments(whole):
-    whole.run_all(**sections())
-    wanted = sections(networks={"networks": [network("a", subnet="10.9.0.0/24"), network("b", subnet="10.2.0.0/24")]})
-    assert steps(whole.run_all(**wanted)) == [
-        ("networks", "write", "10-a.conflist"),
-        ("attachments", "repair", "a/web/eth0"),
-    ]
 
 
 # ---- what fails
@@ -118,25 +85,6 @@ def test_check_mode_shows_networks_although_plugins_are_missing(whole, check_mod
     assert errors(plan) == [("plugins", "bad_source")] * fails + missing
     assert ("networks" in [section for section, *_rest in steps(plan)]) is check_mode
     assert ("missing_plugin" in [code for code, _text in plan.warnings]) is check_mode
-
-
-def test_a_repair_waits_whole_for_its_network(whole):
-    """Neither its DEL nor its ADD is run: a DEL alone would leave the container without a network."""
-    whole.run_all(**sections())
-    for path in ("/run/netns/web", "/run/netns/db"):
-        whole.namespaces[path][1].discard("eth0")
-    with open(os.path.join(whole.conf_dir, "10-c.conflist"), "w") as stream:
-        stream.write("{}")
-    changed = network("a", x=1)
-    wanted = sections(networks={"networks": [changed, network("b", subnet="10.2.0.0/24"), network("c")]})
-    wanted["attachments"]["attachments"].append(attachment("c", "db", ifname="eth1"))
-    whole.calls.clear()
-    plan = whole.apply(**wanted)
-    assert errors(plan) == [("networks", "foreign_file")]
-    assert steps(plan) == [("attachments", "repair", "b/db/eth0")]
-    assert [(step.kind, step.target) for step in plan.left] == [("repair", "a/web/eth0")]
-    assert [outcome.action for outcome in plan.parts[-1].plan.outcomes] == ["left", "repaired", "left"]
-    assert {container for _verb, _plugin, container, _netns in whole.calls} == {"db"}
 
 
 def test_an_error_while_networks_are_written(whole, monkeypatch):
@@ -226,19 +174,6 @@ def test_a_namespace_that_cannot_be_made(whole, monkeypatch):
     assert errors(plan) == [("netns", "no_mounts")]
     assert [outcome.action for outcome in plan.parts[-1].plan.outcomes] == ["left", "left"]
     assert [state for section, state in states(plan) if section == "netns"] == ["failed", "left_out"]
-
-
-@pytest.mark.parametrize("broken", ["main", "meta"])
-def test_a_del_that_fails_keeps_all_that_it_needs(whole, broken):
-    whole.run_all(**sections())
-    whole.broken["DEL", broken] = "busy"
-    plan = whole.apply(**undone())
-    assert {code for section, code in errors(plan) if section != "attachments"} == {"attachments_exist"}
-    assert {state for section, state in states(plan) if section != "attachments"} == {"left_out"}
-    assert sorted(whole.namespaces) == ["/run/netns/db", "/run/netns/web"]
-    assert sorted(os.listdir(whole.bin_dir)) == sorted(PLUGINS)
-    whole.broken.clear()
-    whole.run_all(**undone())
 
 
 # ---- changes under our feet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 
@@ -33,26 +32,10 @@ def test_a_new_network_makes_the_directory_and_one_file(conf_host):
     assert stat.S_IMODE(os.stat(conf_host.conf_dir / "10-a.conflist").st_mode) == 0o644
 
 
-def test_check_mode_is_the_plan_and_changes_nothing(conf_host):
-    plan = conf_host.plan(want("a"))
-    assert plan.changed
-    assert not conf_host.conf_dir.exists()
-    assert not os.path.exists(conf_host.state)
-
-
 def test_an_existing_directory_keeps_its_mode(conf_host):
     conf_host.conf_dir.mkdir(mode=0o700)
     conf_host.run(want("a"))
     assert stat.S_IMODE(os.stat(conf_host.conf_dir).st_mode) == 0o700
-
-
-def test_another_layout_is_no_change(conf_host):
-    conf_host.run(want("a", mtu=1500))
-    data = json.dumps(json.loads(text("a", mtu=1500.0)), sort_keys=True).encode()
-    conf_host.put("10-a.conflist", data)
-    plan = conf_host.run(want("a", mtu=1500))
-    assert (steps(plan), actions(plan)) == ([], ["none"])
-    assert conf_host.read("10-a.conflist") == data
 
 
 def test_drifted_content_is_written_anew(conf_host):
@@ -78,17 +61,6 @@ def test_a_file_of_another_directory_gives_no_name(conf_host):
         manifest.networks[path] = {"network": "a", "sha256": "", "original": None}
     manifest.save()
     assert steps(conf_host.run(want("a")))[-1] == ("create", "10-a.conflist", "safe")
-
-
-def test_mode_is_corrected_without_a_write(conf_host):
-    conf_host.run(want("a"))
-    os.chmod(conf_host.conf_dir / "10-a.conflist", 0o600)
-    inode = os.stat(conf_host.conf_dir / "10-a.conflist").st_ino
-    plan = conf_host.run(want("a"))
-    assert (steps(plan), actions(plan)) == ([("set_attributes", "10-a.conflist", "safe")], ["attributes"])
-    assert (plan.steps[0].before["mode"], plan.steps[0].after["mode"]) == ("0600", "0644")
-    found = os.stat(conf_host.conf_dir / "10-a.conflist")
-    assert (stat.S_IMODE(found.st_mode), found.st_ino) == (0o644, inode)
 
 
 def test_a_link_in_place_of_our_file_is_replaced_and_not_followed(conf_host, tmp_path):

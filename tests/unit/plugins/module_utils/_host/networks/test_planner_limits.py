@@ -74,17 +74,6 @@ def test_of_networks_all_is_left_or_nothing(conf_host):
     assert actions(plan) == ["none", "updated"]
 
 
-def test_a_changed_name_is_refused_while_the_old_one_is_attached(conf_host):
-    conf_host.run(want("a"))
-    conf_host.put("10-a.conflist", text("other"))
-    assert steps(conf_host.plan(want("a"))) == [("write", "10-a.conflist", "disruptive")]
-    conf_host.attach("other")
-    assert conf_host.refused(want("a")) == [("attachments_exist", "10-a.conflist")]
-    with pytest.raises(HostError, match="its name would change from 'other' to 'a'"):
-        conf_host.plan(want("a"))
-    assert actions(conf_host.run(want("a"), force=True)) == ["updated"]
-
-
 def test_giving_an_attached_networks_file_away_is_refused(conf_host):
     conf_host.run(want("a", file="main.conflist"))
     conf_host.attach("a")
@@ -119,13 +108,6 @@ def test_strict_leaves_what_an_earlier_task_of_the_run_may_install_to_check_mode
     plan = conf_host.plan(want("a"), levels=("plugins",), tolerate_missing=True, strict=True)
     assert [entry["level"] for entry in plan.problems] == ["warning"]
     assert conf_host.refused(want("a"), levels=("plugins",), strict=True) == [("missing_plugin", "10-a.conflist")]
-
-
-def test_missing_plugins_fail_a_run_and_warn_in_check_mode(conf_host):
-    assert conf_host.refused(want("a"), levels=("plugins",)) == [("missing_plugin", "10-a.conflist")]
-    plan = conf_host.plan(want("a"), levels=("plugins",), tolerate_missing=True)
-    assert [code for code, _text in plan.warnings] == ["missing_plugin"]
-    assert steps(plan)[-1][0] == "create"
 
 
 def test_drop_ins_count_and_are_told_of(conf_host):
