@@ -16,7 +16,7 @@ import os
 
 from . import gojson
 from .errors import CacheError, JSONError, os_error_text, quote
-from .files import read_file, remove_temporaries, temporary_path
+from .files import read_file
 from .validate import validate_container_id, validate_if_name, validate_network_name
 
 TYPE_CHECKING = False
@@ -30,6 +30,10 @@ KIND = "cniCacheV1"
 LARGEST = 64 * 1024 * 1024
 
 _LONGEST_NAME = 255
+# The name of a file that is being written ends with random digits and this.
+_DIGITS, _SUFFIX = 16, ".tmp"
+# With the rest it fits into the bytes of a name. Longer names that begin alike count as one.
+_LONGEST_PREFIX = 220
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 _STRINGS = {
     "kind": "kind",
@@ -286,12 +290,27 @@ def unfinished_path(path: str) -> str:
 
     There it counts as no entry, and what killed writers have left is found without reading the names of all entries.
     """
-    return temporary_path(os.path.dirname(os.path.dirname(path)), f"{KIND}-{os.path.basename(path)}")
+    folder, prefix = _unfinished(path)
+    return os.path.join(folder, f"{prefix}{os.urandom(_DIGITS // 2).hex()}{_SUFFIX}")
 
 
 def remove_unfinished(path: str) -> None:
-    """Remove what writers of `path` that were killed have left, as far as it can be removed."""
-    remove_temporaries(os.path.dirname(os.path.dirname(path)), f"{KIND}-{os.path.basename(path)}")
+    """Remove what writers of `path` that were killed have left, as far as it can be removed.
+
+    A writer that still runs fails when it renames or links its file.
+    """
+    folder, prefix = _unfinished(path)
+    try:
+        for name in os.listdir(folder):
+            # The place of the suffix tells it from those of a file whose name begins with this one.
+            if name.startswith(prefix) and name[len(prefix) + _DIGITS :] == _SUFFIX:
+                os.unlink(os.path.join(folder, name))
+    except OSError:
+        return
+
+
+def _unfinished(path: str) -> tuple[str, str]:
+    return os.path.dirname(os.path.dirname(path)), f".{f'{KIND}-{os.path.basename(path)}'[:_LONGEST_PREFIX]}-"
 
 
 def _remove(path: str) -> None:

@@ -1,5 +1,5 @@
 # Copyright (c) 2026 the podwire.cni authors; SPDX-License-Identifier: BSD-2-Clause
-"""Reading files that other programs may have written, and the names of files that are being written.
+"""Reading files that other programs may have written.
 
 Deviation from Go: only regular files are read. Go waits forever for the writer of a FIFO, and reads a device until the
 memory is full.
@@ -14,11 +14,6 @@ import stat
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing as t
-
-# A temporary name ends with random digits and this.
-_DIGITS, _SUFFIX = 16, ".tmp"
-# With the rest it fits into the 255 bytes of a name. Longer names that begin alike count as one.
-_LONGEST_PREFIX = 220
 
 
 def read_file(path: str, largest: int | None = None, follow: bool = True) -> bytes:
@@ -41,30 +36,6 @@ def open_file(path: str, largest: int | None = None, follow: bool = True) -> t.B
         file.close()
         raise
     return file
-
-
-def temporary_path(folder: str, name: str) -> str:
-    """Return a new path in `folder`, to write what is to become the file `name`. It begins with a dot."""
-    return os.path.join(folder, f"{_prefix(name)}{os.urandom(_DIGITS // 2).hex()}{_SUFFIX}")
-
-
-def remove_temporaries(folder: str, name: str) -> None:
-    """Remove what writers of the file `name` that were killed have left in `folder`, as far as it can be removed.
-
-    A writer that still runs fails when it renames or links its file.
-    """
-    prefix = _prefix(name)
-    try:
-        for found in os.listdir(folder):
-            # The place of the suffix tells it from those of a file whose name begins with this one.
-            if found.startswith(prefix) and found[len(prefix) + _DIGITS :] == _SUFFIX:
-                os.unlink(os.path.join(folder, found))
-    except OSError:
-        return
-
-
-def _prefix(name: str) -> str:
-    return f".{name[:_LONGEST_PREFIX]}-"
 
 
 def _open_at_once(path: str, flags: int) -> int:
